@@ -1,0 +1,85 @@
+// What we say to a user whose input is wrong.
+//
+// A Diagnostic has a place, a key path, both numbers and a way out; all diagnostics of a run are collected and reported
+// at once, sorted by place. Only then is one ScenarioError thrown (exit code 2).
+//
+//   gpt3.yaml:13:13: error: parallelism.pipeline: 7 stages do not divide model.layers = 96
+//     hint: 6 or 8 would; or give parallelism.stage_layers
+#pragma once
+
+#include <compare>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+// A place in a text. Lines and columns count from 1; 0 means "not known" and is not printed.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  int column = 0;
+
+  friend auto operator<=>(const SourceLocation&, const SourceLocation&) = default;
+};
+
+enum class Severity { kError, kWarning };
+
+struct Note {
+  SourceLocation where;
+  std::string message;
+
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+struct Diagnostic {
+  Severity severity = Severity::kError;
+  std::string code;  // stable, kebab-case: "unknown-key", "not-divisible", "no-unit", ...
+  SourceLocation where;
+  std::string path;  // "parallelism.tensor"; empty when the whole file is meant
+  std::string message;
+  std::string hint;  // the way out; may be empty
+  std::vector<Note> notes;
+
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+// The collector that loaders and resolvers write into. Order of reporting never changes what is said: `sorted()` orders
+// by (file, line, column, path) and keeps the order of arrival for equal places.
+class Diagnostics {
+ public:
+  void add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
+  void error(Diagnostic diagnostic);    // sets severity, then adds
+  void warning(Diagnostic diagnostic);  // sets severity, then adds
+
+  [[nodiscard]] bool has_errors() const;
+  [[nodiscard]] std::size_t error_count() const;
+  [[nodiscard]] const std::vector<Diagnostic>& items() const { return items_; }
+  [[nodiscard]] std::vector<Diagnostic> sorted() const;
+
+  // throws ScenarioError with everything collected so far if there is an error among it.
+  void throw_if_errors() const;
+
+ private:
+  std::vector<Diagnostic> items_;
+};
+
+// The user's input is wrong. what() is the rendered text of all diagnostics.
+class ScenarioError : public std::runtime_error {
+ public:
+  explicit ScenarioError(std::vector<Diagnostic> diagnostics);
+  [[nodiscard]] const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+// One diagnostic as text: `file:line:column: error: path: message`, then indented notes and hint. No trailing newline.
+// With `source_line` (may be empty) the line and a caret are shown between message and hint.
+[[nodiscard]] std::string render(const Diagnostic& diagnostic, std::string_view source_line = {});
+
+// Contract section 3.3: one JSON document on one line, without newline.
+[[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace stagecraft

@@ -1,0 +1,95 @@
+// A pipeline schedule: for each rank the order in which it runs its passes.
+//
+// Only integers live here: ranks, global stages, chunks, micro-batches. What a pass costs, how a message travels and what
+// memory it holds are other folders' business, which is why one order can be shown in the terminal, checked against the
+// published ones and lowered into a simulation of a real model.
+//
+//   p ranks, v chunks a rank, p*v global stages in model order, m micro-batches.
+//   Loop placement: global stage s lives on rank s mod p, as its chunk s div p.
+//   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; notation of PyTorch's pipelining: `<stage><pass><mb>`.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+enum class Pass : std::uint8_t {
+  kForward,         // F
+  kBackward,        // B, input and weight gradient in one
+  kInputGradient,   // I
+  kWeightGradient,  // W
+  kRecompute,       // R, a forward again
+};
+
+[[nodiscard]] char letter(Pass pass);
+
+struct Action {
+  Pass pass = Pass::kForward;
+  std::int32_t stage = 0;  // global
+  std::int32_t micro_batch = 0;
+
+  friend auto operator<=>(const Action&, const Action&) = default;
+};
+
+[[nodiscard]] std::string to_string(const Action& action);  // "3F7"
+
+// What a generator is asked for.
+struct PipelineShape {
+  int ranks = 1;          // p
+  int micro_batches = 1;  // m
+  int chunks = 1;         // v, model chunks per rank
+  int group = 0;          // micro-batch group of interleaving; 0 = the schedule's own default
+
+  friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
+};
+
+struct Schedule {
+  std::string name;
+  PipelineShape shape;
+  std::vector<std::vector<Action>> ranks;  // [rank] -> its actions in order
+
+  [[nodiscard]] int stages() const { return shape.ranks * shape.chunks; }
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// Why a shape or an order is not legal: what is wrong with both numbers, and the way out.
+struct ScheduleProblem {
+  std::string message;
+  std::string hint;
+  friend bool operator==(const ScheduleProblem&, const ScheduleProblem&) = default;
+};
+
+// One row per schedule: feeds the scenario loader, `schedule show`, --help, the docs and the test loop.
+struct ScheduleKind {
+  std::string_view name;
+  std::string_view summary;   // one line for --help
+  std::string_view citation;
+  bool chunked = false;       // takes chunks > 1
+  bool grouped = false;       // takes a micro-batch group
+  bool split_backward = false;
+  std::optional<ScheduleProblem> (*constraint)(const PipelineShape&) = nullptr;  // nullopt = legal
+  std::vector<Action> (*rank_order)(const PipelineShape&, int rank) = nullptr;   // requires a legal shape
+};
+
+[[nodiscard]] std::span<const ScheduleKind> schedule_kinds();
+// Names of the contract whose generators come later; the loader refuses them by name.
+[[nodiscard]] std::span<const std::string_view> planned_schedules();
+[[nodiscard]] const ScheduleKind* find_schedule(std::string_view name);
+
+// All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.
+[[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape);
+
+// Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I then W) on the rank where its stage
+// lives, and no deadlock. A deadlock names the cycle of who waits for whom.
+[[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
+
+// The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W.
+[[nodiscard]] std::vector<int> peak_in_flight(const Schedule& schedule);
+
+}  // namespace stagecraft
