@@ -1,0 +1,25 @@
+// Where a number comes from. Every cost carries one, and a report shows the share of time by each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace stagecraft {
+
+enum class Provenance : std::uint8_t {
+  kMeasured,      // timed by our own suite on the device
+  kPublished,     // printed by a cited source for this very shape
+  kInterpolated,  // between measured or published rows, by the profile's stated rule
+  kAnalytic,      // by a formula of this program, with fitted constants
+  kAssumed,       // nobody measured it; the profile says why it is believed
+};
+
+inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured", "published", "interpolated", "analytic",
+                                                                     "assumed"};
+
+[[nodiscard]] constexpr std::string_view name(Provenance provenance) {
+  return kProvenanceNames[static_cast<std::size_t>(provenance)];
+}
+
+}  // namespace stagecraft
