@@ -1,0 +1,196 @@
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/check.hpp"
+#include "base/utf8.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+struct Scale {
+  double factor;  // in the base unit
+  double limit;   // rounded values from here on take the next scale
+  const char* unit;
+};
+
+enum class Zeros { kKeep, kDrop };
+
+// Three significant digits: 1.25, 12.5, 125; what is above 999 keeps its whole part.
+std::string three_digits(double value, Zeros zeros) {
+  int decimals = 0;
+  if (value < 99.95) decimals = 1;
+  if (value < 9.995) decimals = 2;
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (zeros == Zeros::kDrop && decimals > 0) {
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+  }
+  return text;
+}
+
+std::string scaled(double value, std::span<const Scale> scales, Zeros zeros) {
+  const std::string sign = value < 0 ? "-" : "";
+  const double size = std::abs(value);
+  const auto fits = [&](const Scale& scale) { return std::round(size / scale.factor) < scale.limit; };
+  auto scale = std::find_if(scales.begin(), scales.end(), fits);
+  if (scale == scales.end()) --scale;
+  return fmt::format("{}{} {}", sign, three_digits(size / scale->factor, zeros), scale->unit);
+}
+
+constexpr double kMinute = 60e9, kHour = 3600e9, kDay = 86400e9;  // in nanoseconds
+constexpr auto kAlways = std::numeric_limits<double>::infinity();
+
+constexpr std::array<Scale, 7> kTimes{{{1, 1000, "ns"},
+                                       {1e3, 1000, "us"},
+                                       {1e6, 1000, "ms"},
+                                       {1e9, 1000, "s"},
+                                       {kMinute, 120, "min"},
+                                       {kHour, 48, "h"},
+                                       {kDay, kAlways, "days"}}};
+
+constexpr std::array<Scale, 6> kBinary{{{1, 1024, "B"},
+                                        {0x1p10, 1024, "KiB"},
+                                        {0x1p20, 1024, "MiB"},
+                                        {0x1p30, 1024, "GiB"},
+                                        {0x1p40, 1024, "TiB"},
+                                        {0x1p50, kAlways, "PiB"}}};
+
+constexpr std::array<Scale, 6> kBandwidths{{{1, 1000, "B/s"},
+                                            {1e3, 1000, "kB/s"},
+                                            {1e6, 1000, "MB/s"},
+                                            {1e9, 1000, "GB/s"},
+                                            {1e12, 1000, "TB/s"},
+                                            {1e15, kAlways, "PB/s"}}};
+
+constexpr std::array<Scale, 7> kFlopRates{{{1, 1000, "FLOP/s"},
+                                           {1e3, 1000, "kFLOP/s"},
+                                           {1e6, 1000, "MFLOP/s"},
+                                           {1e9, 1000, "GFLOP/s"},
+                                           {1e12, 1000, "TFLOP/s"},
+                                           {1e15, 1000, "PFLOP/s"},
+                                           {1e18, kAlways, "EFLOP/s"}}};
+
+constexpr std::array<Scale, 8> kFlops{{{1, 1000, "FLOP"},
+                                       {1e3, 1000, "kFLOP"},
+                                       {1e6, 1000, "MFLOP"},
+                                       {1e9, 1000, "GFLOP"},
+                                       {1e12, 1000, "TFLOP"},
+                                       {1e15, 1000, "PFLOP"},
+                                       {1e18, 1000, "EFLOP"},
+                                       {1e21, kAlways, "ZFLOP"}}};
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> nearest_name(std::string_view wanted, std::span<const std::string> names) {
+  const std::size_t allowed = wanted.size() <= 3 ? 1 : 2;
+  std::size_t best = allowed + 1;
+  std::optional<std::string> nearest;
+  for (const std::string& name : names) {
+    // The distance is at least the difference of the lengths: a megabyte of rubbish costs nothing here.
+    if (std::max(name.size(), wanted.size()) - std::min(name.size(), wanted.size()) > allowed) continue;
+    const std::size_t distance = edit_distance(wanted, name);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
+std::string suggest(std::string_view wanted, std::span<const std::string> names, std::size_t list_up_to) {
+  if (const auto nearest = nearest_name(wanted, names)) return fmt::format("did you mean '{}'?", *nearest);
+  if (names.empty() || names.size() > list_up_to) return {};
+  return (names.size() == 1 ? "only " : "one of ") + join(names, ", ");
+}
+
+std::string join(std::span<const std::string> items, std::string_view separator) {
+  return fmt::format("{}", fmt::join(items.begin(), items.end(), separator));
+}
+
+std::string human(Duration time) {
+  if (time == Duration::zero()) return "0 s";
+  // Whole nanoseconds have no decimals to show.
+  if (std::abs(time.count()) < 1000) return fmt::format("{} ns", time.count());
+  return scaled(static_cast<double>(time.count()), kTimes, Zeros::kKeep);
+}
+
+std::string human(Bytes bytes) {
+  if (bytes > Bytes(-1024) && bytes < Bytes(1024)) return fmt::format("{} B", bytes.count());
+  return scaled(static_cast<double>(bytes.count()), kBinary, Zeros::kKeep);
+}
+
+std::string human(Bandwidth rate) {
+  return scaled(rate.count(), kBandwidths, Zeros::kDrop);
+}
+std::string human(FlopRate rate) {
+  return scaled(rate.count(), kFlopRates, Zeros::kDrop);
+}
+std::string human(Flops work) {
+  return scaled(work.count(), kFlops, Zeros::kDrop);
+}
+
+std::string percent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", share * 100, decimals);
+}
+
+std::string with_thousands(std::int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  const std::size_t first = n < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+void TextTable::row(std::vector<std::string> cells) {
+  SC_CHECK(cells.size() == columns_.size(), "a row of a table needs one cell per column");
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::str(int indent) const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (const auto& cells : rows_)
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], utf8_count(cells[i]));
+
+  std::string text;
+  for (const auto& cells : rows_) {
+    std::string line(static_cast<std::size_t>(std::max(indent, 0)), ' ');
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string padding(widths[i] - utf8_count(cells[i]), ' ');
+      if (i > 0) line += "  ";
+      line += columns_[i] == Align::kRight ? padding + cells[i] : cells[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace stagecraft
