@@ -1,12 +1,13 @@
 // A pipeline schedule: for each rank the order in which it runs its passes.
 //
-// Only integers live here: ranks, global stages, chunks, micro-batches. What a pass costs, how a message travels and what
-// memory it holds are other folders' business, which is why one order can be shown in the terminal, checked against the
-// published ones and lowered into a simulation of a real model.
+// Only integers live here: ranks, global stages, chunks, micro-batches. What a pass costs, how a message
+// travels and what memory it holds are other folders' business, which is why one order can be shown in the
+// terminal, checked against the published ones and lowered into a simulation of a real model.
 //
 //   p ranks, v chunks a rank, p*v global stages in model order, m micro-batches.
 //   Loop placement: global stage s lives on rank s mod p, as its chunk s div p.
-//   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; notation of PyTorch's pipelining: `<stage><pass><mb>`.
+//   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; notation of PyTorch's pipelining:
+//   `<stage><pass><mb>`.
 #pragma once
 
 #include <compare>
@@ -68,10 +69,10 @@ struct ScheduleProblem {
 // One row per schedule: feeds the scenario loader, `schedule show`, --help, the docs and the test loop.
 struct ScheduleKind {
   std::string_view name;
-  std::string_view summary;   // one line for --help
+  std::string_view summary;  // one line for --help
   std::string_view citation;
-  bool chunked = false;       // takes chunks > 1
-  bool grouped = false;       // takes a micro-batch group
+  bool chunked = false;  // takes chunks > 1
+  bool grouped = false;  // takes a micro-batch group
   bool split_backward = false;
   std::optional<ScheduleProblem> (*constraint)(const PipelineShape&) = nullptr;  // nullopt = legal
   std::vector<Action> (*rank_order)(const PipelineShape&, int rank) = nullptr;   // requires a legal shape
@@ -85,8 +86,8 @@ struct ScheduleKind {
 // All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.
 [[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape);
 
-// Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I then W) on the rank where its stage
-// lives, and no deadlock. A deadlock names the cycle of who waits for whom.
+// Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I then W) on the rank
+// where its stage lives, and no deadlock. A deadlock names the cycle of who waits for whom.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
 // The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W.

@@ -1,0 +1,80 @@
+// What each piece of an iteration costs: the bridge between models, hardware and the task graph.
+//
+// Prices know stages, edges and ranks, and no operator: pricing a transformer (price_transformer) and taking an abstract
+// pipeline at its word (price_stages) both end here, and lowering reads nothing else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "models/model_spec.hpp"
+#include "sim/lower/category.hpp"
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/plan/specs.hpp"
+#include "sim/program/program.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+// Time by what it is spent on, and how well each part of it is known.
+class PassPrice {
+ public:
+  void add(Category category, Duration time, Provenance provenance);
+  void add(const PassPrice& other);
+
+  [[nodiscard]] Duration total() const;
+  [[nodiscard]] Duration of(Category category) const { return by_category_[static_cast<std::size_t>(category)]; }
+  [[nodiscard]] const std::array<double, 5>& seconds_by_provenance() const { return by_provenance_; }
+  [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
+
+ private:
+  std::array<Duration, kCategoryCount> by_category_{};
+  std::array<double, 5> by_provenance_{};
+};
+
+struct StagePrice {
+  PassPrice forward, recompute, input_gradient, weight_gradient;
+};
+
+// Messages over the boundary from global stage s to s+1; zero when both live on one rank.
+struct EdgePrice {
+  PassPrice forward, backward;
+};
+
+// End of the iteration, and its start under ZeRO, for one pipeline rank.
+struct RankPrice {
+  std::vector<std::vector<PassPrice>> gradient_buckets;   // [chunk][bucket], in the order of the backward pass
+  std::vector<std::vector<PassPrice>> parameter_buckets;  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
+  PassPrice tied_embedding;  // all-reduce between first and last rank; zero elsewhere
+  PassPrice gradient_norm;
+  PassPrice optimizer;
+};
+
+struct IterationPrices {
+  std::vector<StagePrice> stages;  // global stages
+  std::vector<EdgePrice> edges;    // stages - 1
+  std::vector<RankPrice> ranks;    // pipeline ranks
+  PassPrice host;                  // once an iteration
+};
+
+struct PricingRequest {
+  const ParallelPlan& plan;
+  const ParallelSpec& parallelism;
+  const TrainingSpec& training;
+  const OverlapSpec& overlap;
+  const OptionsSpec& options;
+};
+
+[[nodiscard]] Shard shard_of(const PricingRequest& request);
+
+[[nodiscard]] IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
+                                                const Cluster& cluster, const PricingRequest& request);
+
+// `cluster` may be null: messages and reductions are then free.
+[[nodiscard]] IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,
+                                           const PricingRequest& request);
+
+}  // namespace stagecraft

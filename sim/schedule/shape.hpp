@@ -1,0 +1,28 @@
+// What every schedule asks of a pipeline shape, whatever its own rules are.
+//
+// A shape comes from a user, so it may be empty, absurdly large, or name options that the schedule does not
+// have. Options that would be without effect are refused as well: a group given to 1F1B is a
+// misunderstanding, not a default.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+// The largest number of (stage, micro-batch) pairs of one iteration that we put in order. An order is data in
+// memory, 12 bytes a pass: at this limit 600 MB with three passes a pair. 128 ranks of 8 chunks may run 16384
+// micro-batches.
+inline constexpr int kMaxStageMicroBatches = 1 << 24;
+
+// nullopt when ranks, micro-batches and chunks are at least 1, the group is not negative, and the order fits
+// in memory.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_shape(const PipelineShape& shape);
+
+// As refuse_shape, for a schedule with one chunk a rank and no micro-batch group; `schedule` is its name.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_interleaving(const PipelineShape& shape,
+                                                                 std::string_view schedule);
+
+}  // namespace stagecraft
