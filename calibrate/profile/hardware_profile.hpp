@@ -1,13 +1,15 @@
 // What one kind of GPU does with a kernel: tables and fitted constants, each with where it comes from.
 //
-// A profile is about the device and the software on it; networks between nodes belong to the fabric (topology/). It is a
-// versioned YAML file (calibrate/profiles/NAME.yaml) that a kept script makes from measured or published figures, and the
-// same file serves every scenario: there is no knob per model, per paper or per row.
+// A profile is about the device and the software on it; networks between nodes belong to the fabric
+// (topology/). It is a versioned YAML file (calibrate/profiles/NAME.yaml) that a kept script makes from
+// measured or published figures, and the same file serves every scenario: there is no knob per model, per
+// paper or per row.
 //
-//   Efficiencies are shares of the device's peak. Layout tags are those of the three passes of a linear layer:
-//   TN forward, NN input gradient, NT weight gradient (fp32 accumulation into the main gradients).
+//   Efficiencies are shares of the device's peak. Layout tags are those of the three passes of a linear
+//   layer: TN forward, NN input gradient, NT weight gradient (fp32 accumulation into the main gradients).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -27,9 +29,16 @@ inline constexpr std::string_view kPrecisionNames[] = {"fp32", "fp16", "bf16", "
 enum class GemmLayout : std::uint8_t { kTN, kNN, kNT };
 inline constexpr std::string_view kGemmLayoutNames[] = {"TN", "NN", "NT"};
 
-enum class CollectiveKind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kSendReceive };
-inline constexpr std::string_view kCollectiveNames[] = {"all-reduce", "all-gather",  "reduce-scatter",
-                                                        "all-to-all", "broadcast", "send-receive"};
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kSendReceive
+};
+inline constexpr std::string_view kCollectiveNames[] = {"all-reduce", "all-gather", "reduce-scatter",
+                                                        "all-to-all", "broadcast",  "send-receive"};
 
 // A constant with its story.
 template <class T>
@@ -40,19 +49,24 @@ struct Sourced {
 };
 
 struct DeviceFacts {
-  std::string name;            // "NVIDIA A100-SXM4-80GB"
+  std::string name;  // "NVIDIA A100-SXM4-80GB"
   int sms = 0;
   Bytes memory;                // usable by a program, before the CUDA context
   Bandwidth memory_bandwidth;  // data sheet
-  FlopRate peak_fp32, peak_fp16, peak_bf16, peak_fp8;  // dense tensor-core peaks; 0 = the device has no such mode
+  // Dense tensor-core peaks; 0 = the device has no such mode. peak_fp32 is what fp32 GEMMs of a training run
+  // get (TF32 where the profile's source says so).
+  FlopRate peak_fp32, peak_fp16, peak_bf16, peak_fp8;
+  Provenance provenance = Provenance::kPublished;
   std::string source;
 };
 
+// What a table says of one shape. The shape is C[m, n] = A[m, k] B[k, n].
 struct GemmRow {
   std::int64_t m = 0, n = 0, k = 0;
   GemmLayout layout = GemmLayout::kTN;
   double efficiency = 0;  // achieved / peak on the device of the table
   Provenance provenance = Provenance::kPublished;
+  double log_ratio = 0;  // ln(efficiency / formula); derived, see compare_with_formula()
 };
 
 struct GemmTile {
@@ -60,29 +74,38 @@ struct GemmTile {
   double rate = 1;  // relative to the largest tile
 };
 
-// Time of a GEMM: 2mnk / (peak * scale * efficiency(layout) * quantisation), never below its bytes at the memory rate.
-// Near a table row the ratio of row to formula is carried over; see models/compute_cost.hpp for the rule.
+// Time of a GEMM: 2mnk / (peak * scale * efficiency(layout) * quantisation), never below its bytes at the
+// memory rate. Near a table row the ratio of row to formula is carried over; see models/compute_cost.hpp for
+// the rule.
 struct GemmModel {
-  Sourced<double> scale;                    // this device in training over the device of the table
+  Sourced<double> scale;  // this device in training over the device of the table
   Sourced<double> efficiency_tn, efficiency_nn, efficiency_nt;
-  Sourced<double> batched_efficiency;       // attention's batched GEMMs, all layouts
-  Sourced<double> misaligned_factor;        // a batched GEMM with a dimension that is no multiple of 8
+  Sourced<double> batched_efficiency;  // attention's batched GEMMs, all layouts, of peak before quantisation
+  Sourced<double> misaligned_factor;   // a batched GEMM with a dimension that is no multiple of 8
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
-  double correction_radius = 0;             // in natural-log units of (m, n, k); 0 = table unused off its own shapes
+  std::string tile_source;
+  double correction_radius = 0;  // in natural-log units of (m, n, k); 0 = table unused off its own shapes
+  double correction_prior = 1;   // weight of "the formula is right" against rows of weight at most 1
+  std::string correction_source;
+  std::vector<Precision> table_precisions;  // the table speaks for these; others take the formula
   std::string table_source;
-  std::vector<GemmRow> rows;
+  std::vector<GemmRow> rows;  // a shape and layout at most once
+
+  [[nodiscard]] const Sourced<double>& efficiency(GemmLayout layout) const;
 };
+
+inline constexpr std::string_view kCollectiveAlgorithms[] = {"any", "ring", "tree", "nvls", "nvls-tree"};
 
 // t = latency + bytes_on_bus / bandwidth + sqrt_term * sqrt(bytes); bus convention of nccl-tests.
 struct CollectiveFit {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 0;
   int nodes = 1;
-  std::string algorithm;      // "ring", "tree", "nvls", "nvls-tree", "any"
-  Duration latency;
+  std::string algorithm = "any";  // of kCollectiveAlgorithms; "any" = whatever NCCL chose for the curve
+  Duration latency{};
   Bandwidth bus_bandwidth;
-  double sqrt_seconds = 0;    // seconds per square root of a byte
+  double sqrt_seconds = 0;  // seconds per square root of a byte
   Provenance provenance = Provenance::kPublished;
   std::string source;
 };
@@ -92,41 +115,49 @@ struct AttentionModel {
 };
 
 struct HostModel {
-  Sourced<Duration> kernel_gap;      // GPU-side gap per kernel
-  Sourced<Duration> launch;          // host time per kernel: a floor under each pass
-  Sourced<Duration> per_iteration;   // data loading, loss reduction, learning-rate step
+  Sourced<Duration> kernel_gap;     // GPU-side gap per kernel
+  Sourced<Duration> launch;         // host time per kernel: a floor under each pass
+  Sourced<Duration> per_iteration;  // data loading, loss reduction, learning-rate step
 };
 
 struct MemoryOverheads {
-  Sourced<Bytes> context;            // CUDA context and modules
-  Sourced<Bytes> communicators;      // NCCL buffers of a rank
-  Sourced<Bytes> workspace;          // cuBLAS
-  Sourced<double> fragmentation;     // share of allocated
+  Sourced<Bytes> context;         // CUDA context and modules
+  Sourced<Bytes> communicators;   // NCCL buffers of a rank
+  Sourced<Bytes> workspace;       // cuBLAS
+  Sourced<double> fragmentation;  // share of allocated
 };
 
 struct HardwareProfile {
   std::string name;
-  std::string date;      // ISO, of the newest ingredient
-  std::string made_by;   // the command that remakes the file
+  std::string date;     // ISO, of the newest ingredient
+  std::string made_by;  // the command that remakes the file
   DeviceFacts device;
   GemmModel gemm;
-  Sourced<double> memory_efficiency;         // of memory bandwidth, large memory-bound kernels
-  Sourced<double> loss_traffic;              // bytes of the loss kernels relative to the unfused count (38 forward + 14 backward a logit)
+  Sourced<double> memory_efficiency;  // of memory bandwidth, large memory-bound kernels
+  Sourced<double> loss_traffic;  // bytes of the loss kernels relative to the unfused count (38 forward + 14
+                                 // backward a logit)
   AttentionModel attention;
   HostModel host;
-  Sourced<double> tensor_overlap;            // share of a backward tensor collective that its weight-gradient GEMM hides
-  Sourced<double> gradient_overlap_slowdown; // backward runs this much longer while gradients are reduced beside it (1 = not)
-  std::vector<CollectiveFit> collectives;    // inside a node, and over nodes where curves exist
+  Sourced<double>
+      tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides
+  Sourced<double> gradient_overlap_slowdown;  // backward runs this much longer while gradients are reduced
+                                              // beside it (1 = not)
+  std::vector<CollectiveFit> collectives;     // inside a node, and over nodes where curves exist
   MemoryOverheads memory;
-  double relative_spread[5] = {};            // one standard deviation of a cost, by provenance
+  std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance
   std::string spread_source;
 
-  [[nodiscard]] FlopRate peak(Precision precision) const;  // throws InternalError when the device has no such mode
+  [[nodiscard]] FlopRate peak(
+      Precision precision) const;  // throws InternalError when the device has no such mode
   [[nodiscard]] bool supports(Precision precision) const;
+  [[nodiscard]] double spread(Provenance provenance) const;
 };
 
-// Reads and checks a profile: every row has provenance and source, efficiencies lie in (0, 1.2], tables are not empty.
-// Reports to `diagnostics`; nullopt if anything was wrong.
-[[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, Diagnostics& diagnostics);
+// Reads and checks a profile (format: calibrate/profile/README.md): every constant and every table has
+// provenance and source, efficiencies lie in (0, 1.2], tables are not empty and say nothing twice, unknown
+// keys are errors. Reports all mistakes to `diagnostics`; nullopt if there was one. The rows' log_ratio is
+// filled in.
+[[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file,
+                                                          Diagnostics& diagnostics);
 
 }  // namespace stagecraft

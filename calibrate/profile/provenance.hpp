@@ -15,8 +15,8 @@ enum class Provenance : std::uint8_t {
   kAssumed,       // nobody measured it; the profile says why it is believed
 };
 
-inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured", "published", "interpolated", "analytic",
-                                                                     "assumed"};
+inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured", "published", "interpolated",
+                                                                     "analytic", "assumed"};
 
 [[nodiscard]] constexpr std::string_view name(Provenance provenance) {
   return kProvenanceNames[static_cast<std::size_t>(provenance)];

@@ -1,0 +1,278 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/yaml.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "calibrate/profile/profile_reader.hpp"
+#include "calibrate/profile/tile_model.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kSchema = 1;
+constexpr Range kEfficiency{.above = 0, .up_to = 1.2};  // above 1: FLOPs counted in full that a kernel skips
+constexpr Range kShare{.above = 0, .up_to = 1, .closed_below = true};
+constexpr std::string_view kTableIs = "a table has provenance, source, columns and rows";
+
+FlopRate optional_rate(YamlMap& in, std::string_view key) {
+  return in.flop_rate(key, FlopRate(0));
+}
+
+// The getters of YamlMap see to the kind; this sees to the value.
+void require_positive(YamlMap& in, std::string_view key, double value, std::size_t errors_before) {
+  if (errors_before == in.diagnostics().error_count() && value <= 0) {
+    in.error(key, "out-of-range", "must be above 0");
+  }
+}
+
+DeviceFacts read_device(YamlMap& root) {
+  Section section = required_section(root, "device", "the data sheet of the device");
+  if (!section.ok) return {};
+  YamlMap& in = section.map;
+  DeviceFacts device;
+  device.name = in.text("name");
+  device.sms = static_cast<int>(in.integer("sms", {.min = 1, .max = 100'000}));
+  std::size_t errors = in.diagnostics().error_count();
+  device.memory = in.bytes("memory");
+  require_positive(in, "memory", static_cast<double>(device.memory.count()), errors);
+  errors = in.diagnostics().error_count();
+  device.memory_bandwidth = in.bandwidth("memory_bandwidth");
+  require_positive(in, "memory_bandwidth", device.memory_bandwidth.count(), errors);
+  device.peak_fp32 = optional_rate(in, "peak_fp32");
+  device.peak_fp16 = optional_rate(in, "peak_fp16");
+  device.peak_bf16 = optional_rate(in, "peak_bf16");
+  device.peak_fp8 = optional_rate(in, "peak_fp8");
+  Story story = read_story(in);
+  device.provenance = story.provenance;
+  device.source = std::move(story.source);
+  in.finish();
+  return device;
+}
+
+void read_tiles(YamlMap& gemm, GemmModel& model) {
+  Section section = required_section(gemm, "tiles", kTableIs);
+  if (!section.ok) return;
+  model.tile_source = read_story(section.map).source;
+  const std::vector<std::string> columns = {"m", "n", "rate"};
+  for (TableRow& row : read_rows(section.map, columns)) {
+    model.tiles.push_back(
+        {.m = row.integer(0), .n = row.integer(1), .rate = row.number(2, {.above = 0, .up_to = 1})});
+  }
+  section.map.finish();
+}
+
+void read_split_k(YamlMap& gemm, GemmModel& model) {
+  Section section = required_section(gemm, "split_k", "{max, min_depth, prologue, provenance, source}");
+  if (!section.ok) return;
+  model.split_k_max = section.map.integer("max", {.min = 1, .max = 64});
+  model.split_k_min_depth = section.map.integer("min_depth", {.min = 1});
+  model.prologue_k = section.map.integer("prologue", {.min = 0});
+  static_cast<void>(read_story(section.map));
+  section.map.finish();
+}
+
+void read_correction(YamlMap& gemm, GemmModel& model) {
+  Section section = required_section(gemm, "correction", "{radius, prior, provenance, source}");
+  if (!section.ok) return;
+  model.correction_radius =
+      read_in_range(section.map, "radius", {.above = 0, .up_to = 10, .closed_below = true});
+  model.correction_prior = read_in_range(section.map, "prior", {.above = 0, .up_to = 1000});
+  model.correction_source = read_story(section.map).source;
+  section.map.finish();
+}
+
+// Two rows for one shape would leave the cost to the order of the file.
+void refuse_twice(
+    TableRow& row, const GemmRow& entry,
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>, std::size_t>& seen) {
+  const auto [first, is_new] = seen.try_emplace({entry.m, entry.n, entry.k, entry.layout}, seen.size());
+  if (!is_new)
+    row.error("duplicate-row", fmt::format("the shape and layout of rows[{}] again", first->second));
+}
+
+void read_gemm_table(YamlMap& gemm, GemmModel& model) {
+  Section section = required_section(gemm, "table", kTableIs);
+  if (!section.ok) return;
+  Story story = read_story(section.map);
+  const std::vector<std::string> precisions = to_strings(kPrecisionNames);
+  for (const std::string& name : section.map.texts("precisions")) {
+    const auto found = std::ranges::find(precisions, name);
+    if (found != precisions.end()) {
+      model.table_precisions.push_back(static_cast<Precision>(found - precisions.begin()));
+    } else {
+      section.map.error("precisions", "unknown-name", fmt::format("unknown precision '{}'", name));
+    }
+  }
+  const std::vector<std::string> columns = {"m", "n", "k", "layout", "efficiency"};
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>, std::size_t> seen;
+  for (TableRow& row : read_rows(section.map, columns)) {
+    const GemmRow entry{.m = row.integer(0),
+                        .n = row.integer(1),
+                        .k = row.integer(2),
+                        .layout = static_cast<GemmLayout>(row.choice(3, kGemmLayoutNames)),
+                        .efficiency = row.number(4, kEfficiency),
+                        .provenance = story.provenance};
+    refuse_twice(row, entry, seen);
+    model.rows.push_back(entry);
+  }
+  model.table_source = std::move(story.source);
+  section.map.finish();
+}
+
+GemmModel read_gemm(YamlMap& root) {
+  Section section = required_section(root, "gemm", "the matrix multiplications of the device");
+  if (!section.ok) return {};
+  YamlMap& in = section.map;
+  GemmModel model;
+  model.scale = read_number(in, "scale", {.above = 0, .up_to = 2});
+  model.efficiency_tn = read_number(in, "efficiency_tn", kEfficiency);
+  model.efficiency_nn = read_number(in, "efficiency_nn", kEfficiency);
+  model.efficiency_nt = read_number(in, "efficiency_nt", kEfficiency);
+  model.batched_efficiency = read_number(in, "batched_efficiency", kEfficiency);
+  model.misaligned_factor = read_number(in, "misaligned_factor", {.above = 0, .up_to = 1});
+  read_tiles(in, model);
+  read_split_k(in, model);
+  read_correction(in, model);
+  read_gemm_table(in, model);
+  in.finish();
+  return model;
+}
+
+AttentionModel read_attention(YamlMap& root) {
+  Section section = required_section(root, "attention", "the rates of the flash kernels");
+  if (!section.ok) return {};
+  AttentionModel attention{.flash_forward = read_flop_rate(section.map, "flash_forward"),
+                           .flash_backward = read_flop_rate(section.map, "flash_backward")};
+  section.map.finish();
+  return attention;
+}
+
+HostModel read_host(YamlMap& root) {
+  Section section = required_section(root, "host", "what launching costs");
+  if (!section.ok) return {};
+  HostModel host{.kernel_gap = read_duration(section.map, "kernel_gap"),
+                 .launch = read_duration(section.map, "launch"),
+                 .per_iteration = read_duration(section.map, "per_iteration")};
+  section.map.finish();
+  return host;
+}
+
+MemoryOverheads read_memory(YamlMap& root) {
+  Section section = required_section(root, "memory", "what a process holds beside its tensors");
+  if (!section.ok) return {};
+  MemoryOverheads memory{.context = read_bytes(section.map, "context"),
+                         .communicators = read_bytes(section.map, "communicators"),
+                         .workspace = read_bytes(section.map, "workspace"),
+                         .fragmentation = read_number(section.map, "fragmentation", kShare)};
+  section.map.finish();
+  return memory;
+}
+
+CollectiveFit read_fit(TableRow& row, const Story& story) {
+  CollectiveFit fit{.kind = static_cast<CollectiveKind>(row.choice(0, kCollectiveNames)),
+                    .ranks = static_cast<int>(row.integer(1, 2)),
+                    .nodes = static_cast<int>(row.integer(2)),
+                    .algorithm = std::string(kCollectiveAlgorithms[row.choice(3, kCollectiveAlgorithms)]),
+                    .latency = row.duration(4),
+                    .bus_bandwidth = row.bandwidth(5),
+                    .sqrt_seconds = row.number(6, {.above = 0, .up_to = 1, .closed_below = true}),
+                    .provenance = story.provenance,
+                    .source = story.source};
+  if (fit.ranks % fit.nodes != 0) {
+    row.error("not-divisible", fmt::format("{} nodes do not divide {} ranks", fit.nodes, fit.ranks));
+  }
+  return fit;
+}
+
+// `collectives` is a list of tables, one per source.
+std::vector<CollectiveFit> read_collectives(YamlMap& root) {
+  const YamlNode* list = root.get("collectives");
+  if (list == nullptr || list->kind != YamlNode::Kind::kSequence || list->items.empty()) {
+    root.error("collectives", "empty-table", "a list of at least one table is required",
+               std::string(kTableIs));
+    return {};
+  }
+  const std::vector<std::string> columns = {"kind",    "ranks",         "nodes",       "algorithm",
+                                            "latency", "bus_bandwidth", "sqrt_seconds"};
+  std::vector<CollectiveFit> fits;
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const YamlNode& node = list->items[i];
+    YamlMap table(&node, fmt::format("collectives[{}]", i), node.where, root.diagnostics());
+    if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
+    const Story story = read_story(table);
+    for (TableRow& row : read_rows(table, columns)) {
+      CollectiveFit fit = read_fit(row, story);
+      const auto same = [&](const CollectiveFit& other) {
+        return std::tie(fit.kind, fit.ranks, fit.nodes, fit.algorithm) ==
+               std::tie(other.kind, other.ranks, other.nodes, other.algorithm);
+      };
+      if (std::ranges::any_of(fits, same)) row.error("duplicate-row", "the same group and algorithm again");
+      fits.push_back(std::move(fit));
+    }
+    table.finish();
+  }
+  return fits;
+}
+
+void read_spread(YamlMap& root, HardwareProfile& profile) {
+  Section section =
+      required_section(root, "relative_spread", "one standard deviation of a cost, by provenance");
+  if (!section.ok) return;
+  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
+    profile.relative_spread[i] = read_in_range(section.map, kProvenanceNames[i], kShare);
+  }
+  profile.spread_source = read_story(section.map).source;
+  section.map.finish();
+}
+
+HardwareProfile read_profile(YamlMap& root) {
+  HardwareProfile profile;
+  profile.name = root.text("name");
+  profile.date = root.text("date");
+  profile.made_by = root.text("made_by");
+  profile.device = read_device(root);
+  profile.gemm = read_gemm(root);
+  profile.memory_efficiency = read_number(root, "memory_efficiency", kEfficiency);
+  profile.loss_traffic = read_number(root, "loss_traffic", {.above = 0, .up_to = 4});
+  profile.attention = read_attention(root);
+  profile.host = read_host(root);
+  profile.tensor_overlap = read_number(root, "tensor_overlap", kShare);
+  profile.gradient_overlap_slowdown =
+      read_number(root, "gradient_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true});
+  profile.collectives = read_collectives(root);
+  profile.memory = read_memory(root);
+  read_spread(root, profile);
+  return profile;
+}
+
+}  // namespace
+
+std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  const std::optional<YamlNode> document = load_yaml_file(file, diagnostics);
+  if (!document) return std::nullopt;
+  YamlMap root(&*document, "", document->where, diagnostics);
+  if (document->kind != YamlNode::Kind::kMap) return std::nullopt;
+  const std::int64_t schema = root.integer("stagecraft_profile");
+  if (errors == diagnostics.error_count() && schema != kSchema) {
+    root.error("stagecraft_profile", "unknown-schema",
+               fmt::format("{} is not a schema that this version reads", schema),
+               fmt::format("it reads {}", kSchema));
+  }
+  if (errors != diagnostics.error_count()) return std::nullopt;  // the rest may mean anything
+  HardwareProfile profile = read_profile(root);
+  root.finish();
+  if (errors != diagnostics.error_count()) return std::nullopt;
+  compare_with_formula(profile.gemm, profile.device.sms);
+  return profile;
+}
+
+}  // namespace stagecraft

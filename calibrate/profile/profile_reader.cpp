@@ -1,0 +1,200 @@
+#include "calibrate/profile/profile_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Dimensions and group sizes; the product of two still fits into int64.
+constexpr std::int64_t kLargestInteger = 2'147'483'647;
+
+bool blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Reads `key: {value, provenance, source}`, the value with `read(map, "value")`.
+template <class T, class Read>
+Sourced<T> read_sourced(YamlMap& in, std::string_view key, Read read) {
+  Section section = required_section(in, key, "a constant is a mapping {value, provenance, source}");
+  if (!section.ok) return {};
+  Sourced<T> constant;
+  constant.value = read(section.map);
+  Story story = read_story(section.map);
+  section.map.finish();
+  constant.provenance = story.provenance;
+  constant.source = std::move(story.source);
+  return constant;
+}
+
+}  // namespace
+
+bool Range::holds(double value) const {
+  return (closed_below ? value >= above : value > above) && value <= up_to;
+}
+
+std::string Range::text() const {
+  return fmt::format("{}{:g}, {:g}]", closed_below ? '[' : '(', above, up_to);
+}
+
+std::vector<std::string> to_strings(std::span<const std::string_view> names) {
+  return {names.begin(), names.end()};
+}
+
+Section required_section(YamlMap& in, std::string_view key, std::string_view what_it_is) {
+  const YamlNode* node = in.get(key);
+  if (node == nullptr) {
+    in.error(key, "missing-key", "required", std::string(what_it_is));
+  } else if (node->kind != YamlNode::Kind::kMap) {
+    in.error(key, "wrong-kind", "no mapping", std::string(what_it_is));
+  } else {
+    return {.map = in.map(key), .ok = true};
+  }
+  return {.map = YamlMap(nullptr, in.path_of(key), in.where_of(key), in.diagnostics()), .ok = false};
+}
+
+Story read_story(YamlMap& in) {
+  const std::vector<std::string> names = to_strings(kProvenanceNames);
+  const std::size_t provenance = in.choice("provenance", names);
+  const std::size_t errors = in.diagnostics().error_count();
+  std::string source = in.text("source");
+  if (errors == in.diagnostics().error_count() && blank(source)) {
+    in.error("source", "empty-source", "says nothing", "a citation, or how it was fitted and on what");
+  }
+  return {.provenance = static_cast<Provenance>(provenance), .source = std::move(source)};
+}
+
+double read_in_range(YamlMap& in, std::string_view key, Range range) {
+  const std::size_t errors = in.diagnostics().error_count();
+  const double value = in.number(key);
+  if (errors != in.diagnostics().error_count()) return value;
+  if (!range.holds(value))
+    in.error(key, "out-of-range", fmt::format("{:g} does not lie in {}", value, range.text()));
+  return value;
+}
+
+Sourced<double> read_number(YamlMap& in, std::string_view key, Range range) {
+  return read_sourced<double>(in, key, [&](YamlMap& map) { return read_in_range(map, "value", range); });
+}
+
+Sourced<Duration> read_duration(YamlMap& in, std::string_view key) {
+  return read_sourced<Duration>(in, key, [](YamlMap& map) { return map.duration("value"); });
+}
+
+Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key) {
+  return read_sourced<Bytes>(in, key, [](YamlMap& map) { return map.bytes("value"); });
+}
+
+Sourced<FlopRate> read_flop_rate(YamlMap& in, std::string_view key) {
+  return read_sourced<FlopRate>(in, key, [](YamlMap& map) {
+    const std::size_t errors = map.diagnostics().error_count();
+    const FlopRate rate = map.flop_rate("value");
+    if (errors == map.diagnostics().error_count() && rate.count() <= 0) {
+      map.error("value", "out-of-range", "a rate must be above 0");
+    }
+    return rate;
+  });
+}
+
+void TableRow::error(std::size_t column, std::string code, std::string message, std::string hint) {
+  diagnostics_->error({.code = std::move(code),
+                       .where = node_->items[column].where,
+                       .path = fmt::format("{}.{}", path_, columns_[column]),
+                       .message = std::move(message),
+                       .hint = std::move(hint)});
+}
+
+void TableRow::error(std::string code, std::string message, std::string hint) {
+  diagnostics_->error({.code = std::move(code),
+                       .where = node_->where,
+                       .path = path_,
+                       .message = std::move(message),
+                       .hint = std::move(hint)});
+}
+
+std::int64_t TableRow::integer(std::size_t column, std::int64_t at_least) {
+  const std::optional<std::int64_t> value = parse_integer(text(column));
+  if (!value) {
+    error(column, "wrong-kind", fmt::format("'{}' is no integer", text(column)));
+    return at_least;
+  }
+  if (*value < at_least || *value > kLargestInteger) {
+    error(column, "out-of-range",
+          fmt::format("{} does not lie in [{}, {}]", *value, at_least, kLargestInteger));
+    return at_least;
+  }
+  return *value;
+}
+
+double TableRow::number(std::size_t column, Range range) {
+  const std::optional<double> value = parse_number(text(column));
+  if (!value) {
+    error(column, "wrong-kind", fmt::format("'{}' is no number", text(column)));
+  } else if (!range.holds(*value)) {
+    error(column, "out-of-range", fmt::format("{:g} does not lie in {}", *value, range.text()));
+  } else {
+    return *value;
+  }
+  return range.up_to;
+}
+
+Duration TableRow::duration(std::size_t column) {
+  const std::optional<Duration> value = parse_duration(text(column));
+  if (!value)
+    error(column, "no-unit", fmt::format("'{}' is no duration", text(column)), "for instance 23.2 us");
+  return value.value_or(Duration{});
+}
+
+Bandwidth TableRow::bandwidth(std::size_t column) {
+  const std::optional<Bandwidth> value = parse_bandwidth(text(column));
+  if (!value) {
+    error(column, "no-unit", fmt::format("'{}' is no bandwidth", text(column)), "for instance 230 GB/s");
+  } else if (value->count() <= 0) {
+    error(column, "out-of-range", "a bandwidth must be above 0");
+  }
+  return value.value_or(Bandwidth(1));
+}
+
+std::size_t TableRow::choice(std::size_t column, std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, text(column));
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  error(column, "unknown-name", fmt::format("unknown {} '{}'", columns_[column], text(column)),
+        suggest(text(column), to_strings(names)));
+  return 0;
+}
+
+std::vector<TableRow> read_rows(YamlMap& table, std::span<const std::string> columns) {
+  const std::vector<std::string> named = table.texts("columns");
+  if (table.has("columns") && !std::ranges::equal(named, columns)) {
+    table.error("columns", "wrong-columns",
+                fmt::format("[{}] are not the columns of this table", join(named, ", ")),
+                fmt::format("[{}]", join(columns, ", ")));
+  }
+  const YamlNode* rows = table.get("rows");
+  if (rows == nullptr || rows->kind != YamlNode::Kind::kSequence || rows->items.empty()) {
+    table.error("rows", "empty-table", "a table needs rows");
+    return {};
+  }
+  std::vector<TableRow> result;
+  for (std::size_t i = 0; i < rows->items.size(); ++i) {
+    const YamlNode& node = rows->items[i];
+    TableRow row(node, fmt::format("{}[{}]", table.path_of("rows"), i), columns, table.diagnostics());
+    const auto is_scalar = [](const YamlNode& cell) { return cell.kind == YamlNode::Kind::kScalar; };
+    if (node.kind != YamlNode::Kind::kSequence || !std::ranges::all_of(node.items, is_scalar)) {
+      row.error("wrong-kind", "a row is a list of values");
+    } else if (node.items.size() != columns.size()) {
+      row.error("wrong-length", fmt::format("{} values for {} columns", node.items.size(), columns.size()));
+    } else {
+      result.push_back(std::move(row));
+    }
+  }
+  return result;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,85 @@
+// The parts that a profile file is made of: constants with their story, and tables of rows.
+//
+// On top of YamlMap (base/yaml.hpp), with the same manners: every mistake is reported to the Diagnostics at
+// its place, and a harmless value comes back so that reading goes on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "base/units.hpp"
+#include "base/yaml.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+// Where a number may lie; the ends say whether they belong to it.
+struct Range {
+  double above = 0, up_to = 1;
+  bool closed_below = false;  // [above, up_to] instead of (above, up_to]
+
+  [[nodiscard]] bool holds(double value) const;  // false for NaN
+  [[nodiscard]] std::string text() const;        // "(0, 1.2]"
+};
+
+// The sub-mapping `key` of `in`; reports where it is missing or no mapping, and is then an empty mapping that
+// reports nothing more, so `ok` says whether to read on.
+struct Section {
+  YamlMap map;
+  bool ok = false;
+};
+[[nodiscard]] Section required_section(YamlMap& in, std::string_view key, std::string_view what_it_is);
+
+// `provenance` and `source` of a constant or a table; both required, the source not blank.
+struct Story {
+  Provenance provenance = Provenance::kAssumed;
+  std::string source;
+};
+[[nodiscard]] Story read_story(YamlMap& in);
+
+// A bare number of `in` that must lie in `range`.
+double read_in_range(YamlMap& in, std::string_view key, Range range);
+
+// `key: {value, provenance, source}`.
+[[nodiscard]] Sourced<double> read_number(YamlMap& in, std::string_view key, Range range);
+[[nodiscard]] Sourced<Duration> read_duration(YamlMap& in, std::string_view key);
+[[nodiscard]] Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key);
+[[nodiscard]] Sourced<FlopRate> read_flop_rate(YamlMap& in, std::string_view key);
+
+// One row of a table, read cell by cell.
+class TableRow {
+ public:
+  TableRow(const YamlNode& node, std::string path, std::span<const std::string> columns,
+           Diagnostics& diagnostics)
+      : node_(&node), path_(std::move(path)), columns_(columns), diagnostics_(&diagnostics) {}
+
+  std::int64_t integer(std::size_t column, std::int64_t at_least = 1);  // up to 2^31 - 1
+  double number(std::size_t column, Range range);
+  Duration duration(std::size_t column);
+  Bandwidth bandwidth(std::size_t column);  // above 0
+  std::size_t choice(std::size_t column, std::span<const std::string_view> names);
+
+  void error(std::size_t column, std::string code, std::string message, std::string hint = {});
+  void error(std::string code, std::string message, std::string hint = {});  // of the whole row
+
+ private:
+  [[nodiscard]] const std::string& text(std::size_t column) const { return node_->items[column].text; }
+
+  const YamlNode* node_;
+  std::string path_;
+  std::span<const std::string> columns_;
+  Diagnostics* diagnostics_;
+};
+
+// The keys `columns` and `rows` of a table: columns must be exactly these names in this order (they make the
+// file readable on its own), and there must be rows. Rows of a wrong length, or that are no lists of scalars,
+// are reported and left out.
+[[nodiscard]] std::vector<TableRow> read_rows(YamlMap& table, std::span<const std::string> columns);
+
+[[nodiscard]] std::vector<std::string> to_strings(std::span<const std::string_view> names);
+
+}  // namespace stagecraft

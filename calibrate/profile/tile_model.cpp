@@ -1,0 +1,57 @@
+#include "calibrate/profile/tile_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Multiply-adds that the busiest SM is charged for, in units of the largest tile's rate.
+double tile_cost(const GemmModel& model, int sms, const GemmSize& size, const GemmTile& tile,
+                 std::int64_t slices) {
+  const std::int64_t tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * size.batch * slices;
+  const auto waves = static_cast<double>(ceil_div(tiles, sms));
+  const auto prologue = static_cast<double>(model.prologue_k);
+  double depth = static_cast<double>(size.k) / static_cast<double>(slices);
+  double adding_up = 0;
+  if (slices > 1) {
+    depth = std::max(depth, static_cast<double>(model.split_k_min_depth));
+    adding_up = prologue * static_cast<double>(size.m) * static_cast<double>(size.n) *
+                static_cast<double>(slices) / sms;
+  }
+  return waves * static_cast<double>(tile.m * tile.n) * (depth + prologue) / tile.rate + adding_up;
+}
+
+}  // namespace
+
+double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size) {
+  SC_CHECK(size.m > 0 && size.n > 0 && size.k > 0 && size.batch > 0, "a GEMM has an empty dimension");
+  SC_CHECK(sms > 0 && !model.tiles.empty(), "the tile model has nothing to choose from");
+  const std::int64_t max_slices = size.batch > 1 ? 1 : std::max<std::int64_t>(model.split_k_max, 1);
+  double cheapest = std::numeric_limits<double>::infinity();
+  for (const GemmTile& tile : model.tiles) {
+    for (std::int64_t slices = 1; slices <= max_slices; ++slices) {
+      cheapest = std::min(cheapest, tile_cost(model, sms, size, tile, slices));
+    }
+  }
+  const double useful = static_cast<double>(size.m) * static_cast<double>(size.n) *
+                        static_cast<double>(size.k) * static_cast<double>(size.batch) / sms;
+  return useful / cheapest;
+}
+
+void compare_with_formula(GemmModel& model, int sms) {
+  for (GemmRow& row : model.rows) {
+    const double quantisation = tile_quantisation(model, sms, {.m = row.m, .n = row.n, .k = row.k});
+    row.log_ratio = std::log(row.efficiency / (model.efficiency(row.layout).value * quantisation));
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,37 @@
+// How well a GEMM fills the device: the tile and wave quantisation that makes thin shapes dear.
+//
+// A library cuts C[m, n] into tiles, one per SM at a time; the last wave is rarely full, edge tiles are
+// padded, and every tile pays a prologue. Split-k cuts the sum into z slices that run beside each other and
+// are added afterwards.
+//
+//   waves = ceil(ceil(m/t_m) * ceil(n/t_n) * batch * z / SMs)
+//   cost  = waves * t_m * t_n * (depth + prologue) / rate  [+ prologue * m * n * z / SMs if z > 1]
+//   depth = k if z = 1, else max(k/z, split_k_min_depth); z = 1 only when batched
+//   Q     = (m * n * k * batch / SMs) / cost of the cheapest (tile, z)
+//
+//   bound   0 < Q <= 1. Twice a dimension never costs less: every term grows with m, n, k and batch, which is
+//   why a slice
+//           that is too shallow is charged the minimum depth and not forbidden.
+//   source  tile and wave quantisation: NVIDIA, "Matrix Multiplication Background User's Guide"; the tile
+//   rates and the 50
+//           of the prologue are the profile's.
+#pragma once
+
+#include <cstdint>
+
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+struct GemmSize {
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+};
+
+// throws InternalError when a dimension, `sms` or the list of tiles is empty.
+[[nodiscard]] double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size);
+
+// Fills log_ratio of every row: ln(row / (efficiency(layout) * Q)). load_profile() has done so; whoever
+// changes rows, tiles or layout efficiencies of a model does it again.
+void compare_with_formula(GemmModel& model, int sms);
+
+}  // namespace stagecraft
