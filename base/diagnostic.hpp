@@ -17,7 +17,7 @@ namespace stagecraft {
 
 // A place in a text. Lines and columns count from 1; 0 means "not known" and is not printed.
 struct SourceLocation {
-  std::string file;
+  std::string file = {};
   int line = 0;
   int column = 0;
 
@@ -27,20 +27,20 @@ struct SourceLocation {
 enum class Severity { kError, kWarning };
 
 struct Note {
-  SourceLocation where;
-  std::string message;
+  SourceLocation where = {};
+  std::string message = {};
 
   friend bool operator==(const Note&, const Note&) = default;
 };
 
 struct Diagnostic {
   Severity severity = Severity::kError;
-  std::string code;  // stable, kebab-case: "unknown-key", "not-divisible", "no-unit", ...
-  SourceLocation where;
-  std::string path;  // "parallelism.tensor"; empty when the whole file is meant
-  std::string message;
-  std::string hint;  // the way out; may be empty
-  std::vector<Note> notes;
+  std::string code = {};  // stable, kebab-case: "unknown-key", "not-divisible", "no-unit", ...
+  SourceLocation where = {};
+  std::string path = {};  // "parallelism.tensor"; empty when the whole file is meant
+  std::string message = {};
+  std::string hint = {};  // the way out; may be empty
+  std::vector<Note> notes = {};
 
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };

@@ -1,8 +1,8 @@
 // YAML in, read strictly.
 //
 // A text becomes a YamlNode tree of our own: plain values with places, no handle into a parser. What the parser would let
-// through is refused here: duplicate keys, several documents, merge keys, alias bombs (a tree over kMaxNodes nodes),
-// nesting deeper than kMaxDepth, files over kMaxFileBytes, binary rubbish, directories. On top, YamlMap reads a mapping
+// through is refused here: duplicate keys, several documents, merge keys, alias bombs (a tree over kMaxYamlNodes nodes),
+// nesting deeper than kMaxYamlDepth, files over kMaxYamlFileBytes, tags, binary rubbish, directories. On top, YamlMap reads a mapping
 // key by key and remembers what was asked for: what nobody asked for is an error with the nearest known name.
 //
 // Readers never throw on a user's mistake: they report to the Diagnostics of the document and return the fallback (or a
@@ -30,20 +30,21 @@ struct YamlEntry;
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   Kind kind = Kind::kNull;
-  std::string text;            // of a scalar, as written and unquoted
+  std::string text = {};       // of a scalar, as written and unquoted
   bool quoted = false;         // "8" is text, 8 is a number
-  SourceLocation where;        // of the value; of the alias where one stands
-  std::vector<YamlNode> items;     // of a sequence
-  std::vector<YamlEntry> entries;  // of a mapping, in the order of the file, keys unique
+  SourceLocation where = {};   // of the value; of the alias where one stands
+  std::optional<SourceLocation> defined_at = {};  // of the anchored value, when an alias stands at `where`
+  std::vector<YamlNode> items = {};               // of a sequence
+  std::vector<YamlEntry> entries = {};            // of a mapping, in the order of the file, keys unique
 
   // nullptr when this is no mapping or has no such key.
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
 };
 
 struct YamlEntry {
-  std::string key;
-  SourceLocation where;  // of the key
-  YamlNode value;
+  std::string key = {};
+  SourceLocation where = {};  // of the key
+  YamlNode value = {};
 };
 
 inline constexpr std::size_t kMaxYamlFileBytes = 64u << 20;
@@ -54,6 +55,10 @@ inline constexpr int kMaxYamlDepth = 64;
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name, Diagnostics& diagnostics);
 // The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located message, nullopt.
 [[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagnostics& diagnostics);
+
+namespace detail {
+[[nodiscard]] Diagnostic yaml_too_large(const std::string& name);
+}
 
 // Put `value` (YAML text, for instance "4" or "[1, 2]") at a dotted path of `root`, creating mappings on the way.
 // `assignment` is "parallelism.tensor=4"; its places name "--set parallelism.tensor=4" as the file. Reports what cannot be
@@ -135,5 +140,6 @@ class YamlMap {
 [[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);           // B kB KB MB GB TB KiB MiB GiB TiB
 [[nodiscard]] std::optional<Bandwidth> parse_bandwidth(std::string_view text);   // (bytes or Mb Gb Tb)/s
 [[nodiscard]] std::optional<FlopRate> parse_flop_rate(std::string_view text);    // GFLOP/s TFLOP/s PFLOP/s
+// All four refuse what is negative; a leading zero as in 010 is refused, since YAML 1.1 reads it as eight.
 
 }  // namespace stagecraft

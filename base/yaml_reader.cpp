@@ -1,0 +1,447 @@
+// The only file that sees yaml-cpp. It listens to the parser's events rather than to its nodes: events carry
+// the place of an alias, stop a bomb while it grows, and leave no handle behind.
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/utf8.hpp"
+#include "base/yaml.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// A mistake after which reading on makes no sense. Never leaves this file.
+struct ReadingStopped {};
+
+constexpr std::size_t kMaxMistakes = 100;  // of one text: nobody reads more, and a hostile file has millions
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// One yaml-cpp message in words that say what to do.
+struct SyntaxHelp {
+  const char* theirs;
+  const char* message;
+  const char* hint;
+};
+
+constexpr std::array kSyntaxHelp{
+    SyntaxHelp{YAML::ErrorMsg::MAP_VALUE, "a ':' stands where no key can",
+               "put text that contains ': ' in quotes, and align the keys of one mapping"},
+    SyntaxHelp{YAML::ErrorMsg::MAP_KEY, "a key cannot stand here", "align the keys of one mapping"},
+    SyntaxHelp{YAML::ErrorMsg::END_OF_MAP, "expected the next `key: value` of the mapping that begins here",
+               "align the keys of one mapping"},
+    SyntaxHelp{YAML::ErrorMsg::END_OF_SEQ, "expected the next `- value` of the list that begins here",
+               "align the dashes of one list"},
+    SyntaxHelp{YAML::ErrorMsg::BLOCK_ENTRY, "a '- ' cannot stand here", "begin a list on a line of its own"},
+    SyntaxHelp{YAML::ErrorMsg::END_OF_MAP_FLOW, "this '{' is never closed", "add the '}'"},
+    SyntaxHelp{YAML::ErrorMsg::END_OF_SEQ_FLOW, "this '[' is never closed", "add the ']'"},
+    SyntaxHelp{YAML::ErrorMsg::FLOW_END, "a closing bracket without its opening one", ""},
+    SyntaxHelp{YAML::ErrorMsg::EOF_IN_SCALAR, "the text ends inside a quoted value", "close the quote"},
+    SyntaxHelp{YAML::ErrorMsg::UNKNOWN_TOKEN, "a value cannot begin with this character",
+               "put the value in quotes"},
+    SyntaxHelp{YAML::ErrorMsg::UNKNOWN_ANCHOR, "this alias has no anchor before it",
+               "define it first: &name value"},
+};
+
+std::string_view line_of(std::string_view text, int line) {
+  for (; line > 1; --line) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+bool is_indented_by_tab(std::string_view line) {
+  const auto content = line.find_first_not_of(" \t");
+  return line.substr(0, content).find('\t') != std::string_view::npos && content != std::string_view::npos;
+}
+
+// What yaml-cpp should not even see: bytes that are no text. It takes the byte 4, for one, as the end of the
+// file.
+std::optional<Diagnostic> find_binary(std::string_view text, const std::string& name) {
+  SourceLocation where{.file = name, .line = 1, .column = 1};
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      return Diagnostic{.code = "not-utf8",
+                        .where = where,
+                        .message = fmt::format("byte 0x{:02x} is not UTF-8", byte),
+                        .hint = "save the file as UTF-8 text"};
+    }
+    if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f) {
+      return Diagnostic{.code = "not-text",
+                        .where = where,
+                        .message = fmt::format("byte 0x{:02x} does not belong into a text", byte),
+                        .hint = "is this a YAML file?"};
+    }
+    text.remove_prefix(length);
+    where.column += static_cast<int>(length);
+    if (byte == '\n') where = {.file = name, .line = where.line + 1, .column = 1};
+  }
+  return std::nullopt;
+}
+
+// How much a value holds. Anchored values are copied for each alias: this is what a bomb multiplies.
+struct Weight {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;  // of text
+  int depth = 0;          // 1 for a scalar
+
+  void add(const Weight& part) {
+    nodes += part.nodes;
+    bytes += part.bytes;
+    depth = std::max(depth, part.depth + 1);
+  }
+};
+
+// Builds our tree from the parser's events.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string_view text, const std::string& name, Diagnostics& diagnostics)
+      : text_(text), name_(name), diagnostics_(diagnostics) {}
+
+  // nullopt for a text without any document.
+  [[nodiscard]] std::optional<YamlNode> take() { return std::move(root_); }
+  [[nodiscard]] bool ok() const { return mistakes_ == 0; }
+
+  void report_syntax(const YAML::Exception& error);
+
+  void OnDocumentStart(const YAML::Mark& mark) override;
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override;
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override;
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override;
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open({.kind = YamlNode::Kind::kSequence, .where = place(mark)}, tag, anchor, style);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open({.kind = YamlNode::Kind::kMap, .where = place(mark)}, tag, anchor, style);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  // A list or mapping whose end has not come yet.
+  struct Frame {
+    YamlNode node;
+    YAML::anchor_t anchor = 0;
+    bool flow = false;  // written with brackets
+    Weight weight;
+    std::optional<YamlEntry> pending;                 // a key that waits for its value
+    std::map<std::string, SourceLocation> seen = {};  // keys of a mapping
+    bool drop = false;                                // the pending key was refused: forget its value
+  };
+  struct Anchored {
+    YamlNode node;
+    Weight weight;
+  };
+
+  [[nodiscard]] SourceLocation place(const YAML::Mark& mark) const {
+    return {
+        .file = name_, .line = mark.line + 1, .column = mark.column + 1};  // the one place where 1 is added
+  }
+  [[nodiscard]] bool expects_key() const {
+    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().pending;
+  }
+  [[nodiscard]] std::string path() const;
+
+  void report(Diagnostic diagnostic);
+  [[noreturn]] void stop(Diagnostic diagnostic);
+  void check_tag(const SourceLocation& where, const std::string& tag);
+  void require_value_place(const SourceLocation& where);
+  void spend(const Weight& weight, const SourceLocation& where);
+  void take_key(const SourceLocation& where, const std::string& key);
+  void open(YamlNode node, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style);
+  void close();
+  void remember(YAML::anchor_t anchor, const YamlNode& node, const Weight& weight);
+  void place_value(YamlNode node, const Weight& weight);
+
+  std::string_view text_;
+  const std::string& name_;
+  Diagnostics& diagnostics_;
+  std::size_t mistakes_ = 0;
+  bool started_ = false;
+  std::optional<YamlNode> root_;
+  std::vector<Frame> open_;
+  std::map<YAML::anchor_t, Anchored> anchors_;
+  Weight spent_;
+};
+
+std::string TreeBuilder::path() const {
+  std::string path;
+  for (const Frame& frame : open_) {
+    const bool list = frame.node.kind == YamlNode::Kind::kSequence;
+    if (!list && !frame.pending) break;
+    if (!path.empty()) path += '.';
+    path += list ? fmt::format("{}", frame.node.items.size()) : frame.pending->key;
+  }
+  return path;
+}
+
+void TreeBuilder::report(Diagnostic diagnostic) {
+  const SourceLocation where = diagnostic.where;
+  diagnostics_.error(std::move(diagnostic));
+  if (++mistakes_ < kMaxMistakes) return;
+  diagnostics_.error({.code = "too-many-errors",
+                      .where = where,
+                      .message = fmt::format("{} mistakes so far; the rest was not read", kMaxMistakes)});
+  throw ReadingStopped{};
+}
+
+void TreeBuilder::stop(Diagnostic diagnostic) {
+  ++mistakes_;
+  diagnostics_.error(std::move(diagnostic));
+  throw ReadingStopped{};
+}
+
+void TreeBuilder::check_tag(const SourceLocation& where, const std::string& tag) {
+  const bool plain = tag.empty() || tag == "?" || tag == "!" || tag == "tag:yaml.org,2002:str";
+  if (plain) return;
+  report({.code = "tag",
+          .where = where,
+          .path = path(),
+          .message = fmt::format("the tag '{}' is not read", tag),
+          .hint = "leave it out: the reader knows what each key holds"});
+}
+
+void TreeBuilder::require_value_place(const SourceLocation& where) {
+  if (!expects_key()) return;
+  stop({.code = "bad-key",
+        .where = where,
+        .path = path(),
+        .message = "a key must be plain text, not a list, a mapping, an alias or nothing"});
+}
+
+void TreeBuilder::spend(const Weight& weight, const SourceLocation& where) {
+  const int depth = static_cast<int>(open_.size()) + weight.depth;
+  if (depth > kMaxYamlDepth) {
+    stop({.code = "too-deep",
+          .where = where,
+          .message = fmt::format("values are nested deeper than {}", kMaxYamlDepth)});
+  }
+  spent_.nodes += weight.nodes;
+  spent_.bytes += weight.bytes;
+  if (spent_.nodes <= kMaxYamlNodes && spent_.bytes <= kMaxYamlFileBytes) return;
+  stop({.code = "too-many-values",
+        .where = where,
+        .message = spent_.nodes > kMaxYamlNodes
+                       ? fmt::format("more than {} values, aliases expanded", kMaxYamlNodes)
+                       : fmt::format("more than {} MiB of text, aliases expanded", kMaxYamlFileBytes >> 20),
+        .hint = "split the file, or use fewer aliases"});
+}
+
+void TreeBuilder::OnDocumentStart(const YAML::Mark& mark) {
+  if (!std::exchange(started_, true)) return;
+  const SourceLocation where = place(mark);
+  const std::string_view line = line_of(text_, where.line);
+  const bool marked = line.starts_with("---") || line.starts_with("%");
+  stop({.code = "several-documents",
+        .where = where,
+        .message = marked ? "a second document begins here" : "there is text after the end of the document",
+        .hint = marked ? "one document per file: put the second one into a file of its own" : ""});
+}
+
+void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) {
+  Frame& frame = open_.back();
+  const std::string parent = path();
+  const std::string full = parent.empty() ? key : fmt::format("{}.{}", parent, key);
+  spend({.nodes = 0, .bytes = key.size(), .depth = 0}, where);
+  frame.weight.bytes += key.size();
+  frame.pending = YamlEntry{.key = key, .where = where, .value = {}};
+  frame.drop = false;
+  if (key == "<<") {
+    frame.drop = true;
+    report({.code = "merge-key",
+            .where = where,
+            .path = parent,
+            .message = "the merge key '<<' is not read",
+            .hint = "write the keys out; an alias may stand for a whole value: key: *name"});
+    return;
+  }
+  const auto [first, is_new] = frame.seen.emplace(key, where);
+  if (is_new) return;
+  frame.drop = true;
+  report({.code = "duplicate-key",
+          .where = where,
+          .path = full,
+          .message = "is given twice",
+          .hint = "keep one of the two",
+          .notes = {{.where = first->second, .message = "first given here"}}});
+}
+
+void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  require_value_place(place(mark));
+  YamlNode node{.kind = YamlNode::Kind::kNull, .where = place(mark)};
+  const Weight weight{.nodes = 1, .bytes = 0, .depth = 1};
+  spend(weight, node.where);
+  remember(anchor, node, weight);
+  place_value(std::move(node), weight);
+}
+
+void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                           const std::string& value) {
+  const SourceLocation where = place(mark);
+  check_tag(where, tag);
+  if (value.find('\0') != std::string::npos) {
+    stop({.code = "not-text",
+          .where = where,
+          .path = path(),
+          .message = "a text cannot hold the character \\0"});
+  }
+  YamlNode node{
+      .kind = YamlNode::Kind::kScalar, .text = value, .quoted = tag != "?" && !tag.empty(), .where = where};
+  const Weight weight{.nodes = 1, .bytes = value.size(), .depth = 1};
+  if (expects_key()) {
+    remember(anchor, node, weight);
+    return take_key(where, value);
+  }
+  spend(weight, where);
+  remember(anchor, node, weight);
+  place_value(std::move(node), weight);
+}
+
+void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const SourceLocation where = place(mark);
+  require_value_place(where);
+  const auto found = anchors_.find(anchor);
+  if (found == anchors_.end()) {
+    stop({.code = "alias-loop",
+          .where = where,
+          .path = path(),
+          .message = "this alias stands inside the value that it names"});
+  }
+  const auto& [target, weight] = found->second;
+  spend(weight, where);
+  YamlNode copy = target;
+  copy.defined_at = target.where;
+  copy.where = where;
+  place_value(std::move(copy), weight);
+}
+
+void TreeBuilder::open(YamlNode node, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) {
+  require_value_place(node.where);
+  check_tag(node.where, tag);
+  const Weight weight{.nodes = 1, .bytes = 0, .depth = 1};
+  spend(weight, node.where);
+  open_.push_back({.node = std::move(node),
+                   .anchor = anchor,
+                   .flow = style == YAML::EmitterStyle::Flow,
+                   .weight = weight,
+                   .pending = {}});
+}
+
+void TreeBuilder::close() {
+  SC_CHECK(!open_.empty(), "yaml-cpp closed what it had not opened");
+  Frame frame = std::move(open_.back());
+  open_.pop_back();
+  remember(frame.anchor, frame.node, frame.weight);
+  place_value(std::move(frame.node), frame.weight);
+}
+
+void TreeBuilder::remember(YAML::anchor_t anchor, const YamlNode& node, const Weight& weight) {
+  if (anchor == YAML::NullAnchor) return;
+  spend({.nodes = weight.nodes, .bytes = weight.bytes, .depth = 0},
+        node.where);  // the copy costs memory, too
+  anchors_.insert_or_assign(anchor, Anchored{node, weight});
+}
+
+void TreeBuilder::place_value(YamlNode node, const Weight& weight) {
+  if (open_.empty()) {
+    root_ = std::move(node);
+    return;
+  }
+  Frame& parent = open_.back();
+  parent.weight.add(weight);
+  if (parent.node.kind == YamlNode::Kind::kSequence) {
+    parent.node.items.push_back(std::move(node));
+    return;
+  }
+  SC_CHECK(parent.pending.has_value(), "yaml-cpp gave a value without a key");
+  parent.pending->value = std::move(node);
+  if (!parent.drop) parent.node.entries.push_back(std::move(*parent.pending));
+  parent.pending.reset();
+}
+
+void TreeBuilder::report_syntax(const YAML::Exception& error) {
+  SourceLocation where = place(error.mark);
+  ++mistakes_;
+  if (is_indented_by_tab(line_of(text_, where.line))) {
+    diagnostics_.error({.code = "yaml-tab",
+                        .where = where,
+                        .message = "a tab in the indentation",
+                        .hint = "YAML indents with spaces only"});
+    return;
+  }
+  const auto help = std::find_if(kSyntaxHelp.begin(), kSyntaxHelp.end(),
+                                 [&](const SyntaxHelp& candidate) { return error.msg == candidate.theirs; });
+  const bool known = help != kSyntaxHelp.end();
+  // For a bracket that is never closed yaml-cpp gives no place: ours is the innermost open one.
+  const bool unclosed =
+      error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+  const auto bracket =
+      std::find_if(open_.rbegin(), open_.rend(), [](const Frame& frame) { return frame.flow; });
+  if (unclosed && bracket != open_.rend()) where = bracket->node.where;
+  diagnostics_.error({.code = "yaml-syntax",
+                      .where = where,
+                      .message = known ? help->message : error.msg,
+                      .hint = known ? help->hint : ""});
+}
+
+}  // namespace
+
+Diagnostic detail::yaml_too_large(const std::string& name) {
+  return {.code = "file-too-large",
+          .where = {.file = name},
+          .message = fmt::format("is larger than {} MiB", kMaxYamlFileBytes >> 20),
+          .hint = "scenarios and profiles have kilobytes; is this the right file?"};
+}
+
+std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
+  if (text.size() > kMaxYamlFileBytes) {
+    diagnostics.error(detail::yaml_too_large(name));
+    return std::nullopt;
+  }
+  if (auto binary = find_binary(text, name)) {
+    diagnostics.error(std::move(*binary));
+    return std::nullopt;
+  }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+
+  TreeBuilder builder(text, name, diagnostics);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const ReadingStopped&) {
+    return std::nullopt;  // reported where it was found
+  } catch (const YAML::Exception& error) {
+    builder.report_syntax(error);
+    return std::nullopt;
+  }
+  std::optional<YamlNode> root = builder.take();
+  if (!root) {
+    diagnostics.error({.code = "empty-file",
+                       .where = {.file = name, .line = 1, .column = 1},
+                       .message = "the file is empty",
+                       .hint = {}});
+  }
+  return builder.ok() ? std::move(root) : std::nullopt;
+}
+
+}  // namespace stagecraft
