@@ -13,9 +13,24 @@ namespace stagecraft {
 
 namespace {
 
+// Keys and values of the user may hold line breaks or escape sequences: neither may reach a terminal.
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n')
+      result += "\\n";
+    else if (byte < 0x20 || byte == 0x7f)
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += c;
+  }
+  return result;
+}
+
 // "file:line:column", without what is not known; empty for no place at all.
 std::string place(const SourceLocation& where) {
-  std::string text = where.file;
+  std::string text = printable(where.file);
   if (where.line > 0) {
     text += fmt::format(":{}", where.line);
     if (where.column > 0) text += fmt::format(":{}", where.column);
@@ -92,11 +107,12 @@ ScenarioError::ScenarioError(std::vector<Diagnostic> diagnostics)
 
 std::string render(const Diagnostic& diagnostic, std::string_view source_line) {
   std::string head = diagnostic.severity == Severity::kError ? "error: " : "warning: ";
-  if (!diagnostic.path.empty()) head += diagnostic.path + ": ";
-  std::string text = with_place(diagnostic.where, head + diagnostic.message);
+  if (!diagnostic.path.empty()) head += printable(diagnostic.path) + ": ";
+  std::string text = with_place(diagnostic.where, head + printable(diagnostic.message));
   if (!source_line.empty() && diagnostic.where.line > 0) text += excerpt(diagnostic.where, source_line);
-  for (const Note& note : diagnostic.notes) text += "\n  note: " + with_place(note.where, note.message);
-  if (!diagnostic.hint.empty()) text += "\n  hint: " + diagnostic.hint;
+  for (const Note& note : diagnostic.notes)
+    text += "\n  note: " + with_place(note.where, printable(note.message));
+  if (!diagnostic.hint.empty()) text += "\n  hint: " + printable(diagnostic.hint);
   return text;
 }
 

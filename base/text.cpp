@@ -127,9 +127,18 @@ std::optional<std::string> nearest_name(std::string_view wanted, std::span<const
 }
 
 std::string suggest(std::string_view wanted, std::span<const std::string> names, std::size_t list_up_to) {
-  if (const auto nearest = nearest_name(wanted, names)) return fmt::format("did you mean '{}'?", *nearest);
+  if (const auto nearest = nearest_name(wanted, names))
+    return fmt::format("did you mean {}?", in_quotes(*nearest));
   if (names.empty() || names.size() > list_up_to) return {};
   return (names.size() == 1 ? "only " : "one of ") + join(names, ", ");
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::size_t end = 0;
+  for (std::size_t shown = 0; shown < kLongest && end < text.size(); ++shown)
+    end += std::max<std::size_t>(utf8_length(text.substr(end)), 1);
+  return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "…" : "");
 }
 
 std::string join(std::span<const std::string> items, std::string_view separator) {

@@ -22,6 +22,9 @@ namespace stagecraft {
 [[nodiscard]] std::string suggest(std::string_view wanted, std::span<const std::string> names,
                                   std::size_t list_up_to = 12);
 
+// 'text' in single quotes, cut after 60 characters: what a user wrote, repeated in a message.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
 
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s", "50 GB/s".

@@ -101,7 +101,7 @@ class YamlMap {
   Bandwidth bandwidth(std::string_view key, std::optional<Bandwidth> fallback = {});
   FlopRate flop_rate(std::string_view key, std::optional<FlopRate> fallback = {});
 
-  // A list, or one value standing for a list of one.
+  // A list, or one value standing for a list of one; empty when the key is absent and there is no fallback.
   std::vector<std::int64_t> integers(std::string_view key, Limits<std::int64_t> limits = {});
   std::vector<double> numbers(std::string_view key, Limits<double> limits = {});
   std::vector<std::string> texts(std::string_view key);
@@ -124,6 +124,12 @@ class YamlMap {
   [[nodiscard]] Diagnostics& diagnostics() const { return *diagnostics_; }
 
  private:
+  template <class T, class Read>
+  T read(std::string_view key, const std::optional<T>& fallback, T harmless, Read read_value);
+  template <class T, class Read>
+  std::vector<T> read_list(std::string_view key, const std::optional<T>& fallback, Read read_item);
+  void report(Severity severity, std::string_view key, Diagnostic diagnostic);
+
   const YamlNode* node_;
   std::string path_;
   SourceLocation where_;

@@ -229,26 +229,28 @@ std::optional<FlopRate> parse_flop_rate(std::string_view text) {
 QuantityMistake explain_bad_quantity(QuantityKind kind, std::string_view text) {
   const KindWords words = words_of(kind);
   const std::string units = fmt::format("units: {}", words.units);
+  const std::string quoted = in_quotes(text);
   const auto parts = split(text);
   if (!parts) {
     return {
-        .code = "bad-quantity", .message = fmt::format("'{}' is not {}", text, words.noun), .hint = units};
+        .code = "bad-quantity", .message = fmt::format("{} is not {}", quoted, words.noun), .hint = units};
   }
   if (parts->unit.empty()) {
     return {.code = "no-unit",
-            .message = fmt::format("'{}' has no unit", text),
+            .message = fmt::format("{} has no unit", quoted),
             .hint = plausible_reading(kind, parts->number, parts->number_text)};
   }
   // With 1 in place of the number only the unit can be wrong.
   if (!base_value(kind, fmt::format("1 {}", parts->unit))) {
     return {.code = "unknown-unit",
-            .message = fmt::format("'{}' is not {}: '{}' is no unit of it", text, words.noun, parts->unit),
+            .message =
+                fmt::format("{} is not {}: {} is no unit of it", quoted, words.noun, in_quotes(parts->unit)),
             .hint = units};
   }
   if (parts->number < 0) {
-    return {.code = "negative-quantity", .message = fmt::format("'{}' is negative", text), .hint = {}};
+    return {.code = "negative-quantity", .message = fmt::format("{} is negative", quoted), .hint = {}};
   }
-  return {.code = "quantity-too-large", .message = fmt::format("'{}' is too large", text), .hint = {}};
+  return {.code = "quantity-too-large", .message = fmt::format("{} is too large", quoted), .hint = {}};
 }
 
 }  // namespace stagecraft

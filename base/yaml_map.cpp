@@ -1,0 +1,334 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <concepts>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "base/yaml_units.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::size_t kMaxUnknownKeys = 100;  // reported of one mapping
+
+// A value, its dotted path, and where mistakes in it are reported.
+struct Value {
+  const YamlNode& node;
+  std::string path;
+  Diagnostics& diagnostics;
+
+  void error(std::string code, std::string message, std::string hint = {}) const {
+    Diagnostic diagnostic{.code = std::move(code),
+                          .where = node.where,
+                          .path = path,
+                          .message = std::move(message),
+                          .hint = std::move(hint)};
+    if (node.defined_at) diagnostic.notes = {{.where = *node.defined_at, .message = "value defined here"}};
+    diagnostics.error(std::move(diagnostic));
+  }
+};
+
+std::string joined_path(std::string_view path, std::string_view key) {
+  if (path.empty() || key.empty()) return std::string(path.empty() ? key : path);
+  return fmt::format("{}.{}", path, key);
+}
+
+std::string found(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "nothing";
+    case YamlNode::Kind::kScalar:
+      return in_quotes(node.text);
+    case YamlNode::Kind::kSequence:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      break;
+  }
+  return "a mapping";
+}
+
+// The text of a single value; reports a list, a mapping or nothing.
+std::optional<std::string> read_text(const Value& value, const char* expected) {
+  if (value.node.kind == YamlNode::Kind::kScalar) return value.node.text;
+  const bool nothing = value.node.kind == YamlNode::Kind::kNull;
+  value.error(nothing ? "no-value" : "wrong-kind",
+              fmt::format("expected {}, found {}", expected, found(value.node)),
+              nothing ? "give it a value or remove the key" : "");
+  return std::nullopt;
+}
+
+// The same for what must not stand in quotes.
+std::optional<std::string> read_plain(const Value& value, const char* expected) {
+  const auto text = read_text(value, expected);
+  if (!text || !value.node.quoted) return text;
+  value.error("wrong-kind", fmt::format("expected {}, found the text {}", expected, in_quotes(*text)),
+              "numbers, true and false are written without quotes");
+  return std::nullopt;
+}
+
+template <class T>
+bool within(const Value& value, T number, const Limits<T>& limits) {
+  if (number < limits.min) {
+    value.error("out-of-range",
+                fmt::format("{} is less than {}, the smallest allowed", value.node.text, limits.min));
+  } else if (number > limits.max) {
+    value.error("out-of-range",
+                fmt::format("{} is more than {}, the largest allowed", value.node.text, limits.max));
+  }
+  return number >= limits.min && number <= limits.max;
+}
+
+std::optional<std::int64_t> read_integer(const Value& value, const Limits<std::int64_t>& limits) {
+  const auto text = read_plain(value, "a whole number");
+  if (!text) return std::nullopt;
+  const auto number = parse_integer(*text);
+  if (!number) {
+    const auto real = parse_number(*text);
+    const bool large = real && (*real >= 0x1p63 || *real < -0x1p63);
+    value.error("bad-number", fmt::format("{} {}", in_quotes(*text),
+                                          large ? "does not fit into 64 bits" : "is not a whole number"));
+    return std::nullopt;
+  }
+  return within(value, *number, limits) ? number : std::nullopt;
+}
+
+std::optional<double> read_number(const Value& value, const Limits<double>& limits) {
+  const auto text = read_plain(value, "a number");
+  if (!text) return std::nullopt;
+  const auto number = parse_number(*text);
+  if (!number) {
+    value.error("bad-number", fmt::format("{} is not a number", in_quotes(*text)));
+    return std::nullopt;
+  }
+  return within(value, *number, limits) ? number : std::nullopt;
+}
+
+// true and false as YAML 1.2 writes them; yes, no, on and off are text there.
+std::optional<bool> read_boolean(const Value& value) {
+  const auto text = read_plain(value, "true or false");
+  if (!text) return std::nullopt;
+  if (*text == "true" || *text == "True" || *text == "TRUE") return true;
+  if (*text == "false" || *text == "False" || *text == "FALSE") return false;
+  value.error("bad-boolean", fmt::format("{} is neither true nor false", in_quotes(*text)),
+              "write true or false");
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<T> read_quantity(const Value& value, QuantityKind kind,
+                               std::optional<T> (*parse)(std::string_view)) {
+  const auto text = read_text(value, "a quantity");
+  if (!text) return std::nullopt;
+  const auto quantity = parse(*text);
+  if (quantity) return quantity;
+  QuantityMistake mistake = explain_bad_quantity(kind, *text);
+  value.error(std::move(mistake.code), std::move(mistake.message), std::move(mistake.hint));
+  return std::nullopt;
+}
+
+std::optional<Duration> read_duration(const Value& value) {
+  return read_quantity(value, QuantityKind::kDuration, parse_duration);
+}
+std::optional<Bytes> read_bytes(const Value& value) {
+  return read_quantity(value, QuantityKind::kBytes, parse_bytes);
+}
+
+// 0 where the limits allow it: a caller that divides by what it required to be positive still may.
+template <class T>
+T harmless_value(const Limits<T>& limits) {
+  return std::max(limits.min, std::min(limits.max, T{}));
+}
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  const auto entry =
+      std::find_if(entries.begin(), entries.end(), [&](const YamlEntry& e) { return e.key == key; });
+  return entry == entries.end() ? nullptr : &entry->value;
+}
+
+YamlMap::YamlMap(const YamlNode* node, std::string path, SourceLocation where, Diagnostics& diagnostics,
+                 Origins* origins)
+    : node_(node),
+      path_(std::move(path)),
+      where_(std::move(where)),
+      diagnostics_(&diagnostics),
+      origins_(origins) {
+  if (node_ == nullptr || node_->kind == YamlNode::Kind::kMap) return;
+  const bool nothing = node_->kind == YamlNode::Kind::kNull;
+  Value{*node_, path_, diagnostics}.error(nothing ? "no-value" : "not-a-mapping",
+                                          fmt::format("expected a mapping, found {}", found(*node_)),
+                                          nothing ? "give it entries or remove the key" : "");
+  node_ = nullptr;
+}
+
+bool YamlMap::has(std::string_view key) {
+  return get(key) != nullptr;
+}
+
+const YamlNode* YamlMap::get(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  const YamlNode* value = node_ == nullptr ? nullptr : node_->find(key);
+  if (value != nullptr && origins_ != nullptr) origins_->insert_or_assign(path_of(key), value->where);
+  return value;
+}
+
+YamlMap YamlMap::map(std::string_view key) {
+  const YamlNode* value = get(key);
+  return {value, path_of(key), value == nullptr ? where_ : value->where, *diagnostics_, origins_};
+}
+
+template <class T, class Read>
+T YamlMap::read(std::string_view key, const std::optional<T>& fallback, T harmless, Read read_value) {
+  const YamlNode* node = get(key);
+  if (node == nullptr) {
+    if (!fallback) error(key, "missing-key", "is required, but not given");
+    return fallback.value_or(harmless);
+  }
+  return read_value(Value{*node, path_of(key), *diagnostics_}).value_or(fallback.value_or(harmless));
+}
+
+template <class T, class Read>
+std::vector<T> YamlMap::read_list(std::string_view key, const std::optional<T>& fallback, Read read_item) {
+  const YamlNode* node = get(key);
+  if (node == nullptr) return fallback ? std::vector<T>{*fallback} : std::vector<T>{};
+  std::vector<T> list;
+  const auto take = [&](const YamlNode& item, std::string path) {
+    if (auto value = read_item(Value{item, std::move(path), *diagnostics_}))
+      list.push_back(*std::move(value));
+  };
+  if (node->kind != YamlNode::Kind::kSequence) take(*node, path_of(key));
+  for (std::size_t i = 0; i < node->items.size(); ++i)
+    take(node->items[i], fmt::format("{}.{}", path_of(key), i));
+  return list;
+}
+
+std::int64_t YamlMap::integer(std::string_view key, Limits<std::int64_t> limits) {
+  return read<std::int64_t>(key, limits.fallback, harmless_value(limits),
+                            [&](const Value& value) { return read_integer(value, limits); });
+}
+
+double YamlMap::number(std::string_view key, Limits<double> limits) {
+  return read<double>(key, limits.fallback, harmless_value(limits),
+                      [&](const Value& value) { return read_number(value, limits); });
+}
+
+bool YamlMap::boolean(std::string_view key, std::optional<bool> fallback) {
+  return read<bool>(key, fallback, false, read_boolean);
+}
+
+std::string YamlMap::text(std::string_view key, std::optional<std::string> fallback) {
+  return read<std::string>(key, fallback, {}, [](const Value& value) { return read_text(value, "a text"); });
+}
+
+std::size_t YamlMap::choice(std::string_view key, std::span<const std::string> names,
+                            std::optional<std::size_t> fallback) {
+  return read<std::size_t>(key, fallback, 0, [&](const Value& value) -> std::optional<std::size_t> {
+    const auto word = read_text(value, "a name");
+    if (!word) return std::nullopt;
+    const auto at = std::find(names.begin(), names.end(), *word);
+    if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
+    value.error("unknown-name", fmt::format("{} is not known here", in_quotes(*word)), suggest(*word, names));
+    return std::nullopt;
+  });
+}
+
+Duration YamlMap::duration(std::string_view key, std::optional<Duration> fallback) {
+  return read<Duration>(key, fallback, Duration::zero(), read_duration);
+}
+
+Bytes YamlMap::bytes(std::string_view key, std::optional<Bytes> fallback) {
+  return read<Bytes>(key, fallback, Bytes(0), read_bytes);
+}
+
+// Rates divide: the harmless one is not zero.
+Bandwidth YamlMap::bandwidth(std::string_view key, std::optional<Bandwidth> fallback) {
+  return read<Bandwidth>(key, fallback, Bandwidth(1), [](const Value& value) {
+    return read_quantity(value, QuantityKind::kBandwidth, parse_bandwidth);
+  });
+}
+
+FlopRate YamlMap::flop_rate(std::string_view key, std::optional<FlopRate> fallback) {
+  return read<FlopRate>(key, fallback, FlopRate(1), [](const Value& value) {
+    return read_quantity(value, QuantityKind::kFlopRate, parse_flop_rate);
+  });
+}
+
+std::vector<std::int64_t> YamlMap::integers(std::string_view key, Limits<std::int64_t> limits) {
+  return read_list<std::int64_t>(key, limits.fallback,
+                                 [&](const Value& v) { return read_integer(v, limits); });
+}
+
+std::vector<double> YamlMap::numbers(std::string_view key, Limits<double> limits) {
+  return read_list<double>(key, limits.fallback, [&](const Value& v) { return read_number(v, limits); });
+}
+
+std::vector<std::string> YamlMap::texts(std::string_view key) {
+  return read_list<std::string>(key, {}, [](const Value& value) { return read_text(value, "a text"); });
+}
+
+std::vector<Duration> YamlMap::durations(std::string_view key) {
+  return read_list<Duration>(key, {}, read_duration);
+}
+
+std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
+  return read_list<Bytes>(key, {}, read_bytes);
+}
+
+void YamlMap::not_supported_yet(std::string_view key, std::string_view hint) {
+  if (has(key)) error(key, "not-supported-yet", "not supported yet", std::string(hint));
+}
+
+void YamlMap::finish() {
+  if (node_ == nullptr) return;
+  std::size_t unknown = 0;
+  for (const YamlEntry& entry : node_->entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (++unknown > kMaxUnknownKeys) continue;
+    diagnostics_->error({.code = "unknown-key",
+                         .where = entry.where,
+                         .path = path_of(entry.key),
+                         .message = "is not a known key",
+                         .hint = suggest(entry.key, known_)});
+  }
+  if (unknown <= kMaxUnknownKeys) return;
+  diagnostics_->error({.code = "unknown-key",
+                       .where = node_->where,
+                       .path = path_,
+                       .message = fmt::format("{} more keys are not known", unknown - kMaxUnknownKeys)});
+}
+
+void YamlMap::report(Severity severity, std::string_view key, Diagnostic diagnostic) {
+  diagnostic.severity = severity;
+  diagnostic.where = where_of(key);
+  diagnostic.path = path_of(key);
+  const YamlNode* value = node_ == nullptr || key.empty() ? node_ : node_->find(key);
+  if (value != nullptr && value->defined_at) {
+    diagnostic.notes = {{.where = *value->defined_at, .message = "value defined here"}};
+  }
+  diagnostics_->add(std::move(diagnostic));
+}
+
+void YamlMap::error(std::string_view key, std::string code, std::string message, std::string hint) {
+  report(Severity::kError, key,
+         {.code = std::move(code), .message = std::move(message), .hint = std::move(hint)});
+}
+
+void YamlMap::warning(std::string_view key, std::string code, std::string message, std::string hint) {
+  report(Severity::kWarning, key,
+         {.code = std::move(code), .message = std::move(message), .hint = std::move(hint)});
+}
+
+std::string YamlMap::path_of(std::string_view key) const {
+  return joined_path(path_, key);
+}
+
+SourceLocation YamlMap::where_of(std::string_view key) const {
+  const YamlNode* value = node_ == nullptr ? nullptr : node_->find(key);
+  return value == nullptr ? where_ : value->where;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+std::vector<std::string> split_at_dots(std::string_view path) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const auto dot = path.find('.');
+    parts.emplace_back(path.substr(0, dot));
+    if (dot == std::string_view::npos) return parts;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+// Values from the command line have no line: the whole option is their place.
+void move_to(YamlNode& node, const SourceLocation& where) {
+  node.where = where;
+  if (node.defined_at) node.defined_at = where;
+  for (YamlNode& item : node.items) move_to(item, where);
+  for (YamlEntry& entry : node.entries) {
+    entry.where = where;
+    move_to(entry.value, where);
+  }
+}
+
+// One --set: its parts, and where its mistakes go.
+class Override {
+ public:
+  Override(const std::string& assignment, Diagnostics& diagnostics)
+      : where_{.file = "--set " + assignment}, diagnostics_(diagnostics) {}
+
+  void apply(YamlNode& root, std::string_view assignment) {
+    const auto equals = assignment.find('=');
+    if (equals == std::string_view::npos)
+      return error("", "there is no '=' in it", "write path.to.key=value");
+    const std::string path(assignment.substr(0, equals));
+    const auto parts = split_at_dots(path);
+    if (parts.size() > static_cast<std::size_t>(kMaxYamlDepth)) {
+      return error("", fmt::format("the path has more than {} keys", kMaxYamlDepth));
+    }
+    if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+      return error(path, "the path has an empty key", "write path.to.key=value");
+    }
+    std::optional<YamlNode> value = parse_value(path, assignment.substr(equals + 1));
+    YamlNode* target = value ? descend(root, parts) : nullptr;
+    if (target != nullptr) *target = *std::move(value);
+  }
+
+ private:
+  void error(std::string path, std::string message, std::string hint = {}) {
+    diagnostics_.error({.code = "bad-override",
+                        .where = where_,
+                        .path = std::move(path),
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
+  }
+
+  std::optional<YamlNode> parse_value(const std::string& path, std::string_view text) {
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+      error(path, "there is no value after '='", "null takes a value away, \"\" is the empty text");
+      return std::nullopt;
+    }
+    Diagnostics mistakes;
+    std::optional<YamlNode> value = parse_yaml(text, where_.file, mistakes);
+    for (Diagnostic mistake : mistakes.items()) {
+      mistake.where = where_;
+      mistake.path = mistake.path.empty() ? path : fmt::format("{}.{}", path, mistake.path);
+      mistake.notes.clear();
+      diagnostics_.add(std::move(mistake));
+    }
+    if (value) move_to(*value, where_);
+    return value;
+  }
+
+  // The place of the value; makes what is missing on the way. nullptr when the way is blocked.
+  YamlNode* descend(YamlNode& root, const std::vector<std::string>& parts) {
+    YamlNode* at = &root;
+    std::string path;
+    for (const std::string& part : parts) {
+      if (at->kind == YamlNode::Kind::kNull) *at = {.kind = YamlNode::Kind::kMap, .where = where_};
+      if (at->kind == YamlNode::Kind::kScalar) {
+        error(path, fmt::format("is no mapping: it is {}", in_quotes(at->text)));
+        return nullptr;
+      }
+      YamlNode* next = at->kind == YamlNode::Kind::kMap ? entry_of(*at, part) : item_of(*at, part, path);
+      if (next == nullptr) return nullptr;
+      path += path.empty() ? part : "." + part;
+      at = next;
+    }
+    return at;
+  }
+
+  YamlNode* entry_of(YamlNode& map, const std::string& key) {
+    auto entry = std::find_if(map.entries.begin(), map.entries.end(),
+                              [&](const YamlEntry& e) { return e.key == key; });
+    if (entry == map.entries.end()) entry = map.entries.insert(entry, {.key = key, .where = where_});
+    return &entry->value;
+  }
+
+  YamlNode* item_of(YamlNode& list, const std::string& index, const std::string& path) {
+    const auto number = parse_integer(index);
+    const bool inside = number && *number >= 0 && static_cast<std::size_t>(*number) < list.items.size();
+    if (inside) return &list.items[static_cast<std::size_t>(*number)];
+    error(path, fmt::format("is a list of {}: there is no entry {}", list.items.size(), in_quotes(index)),
+          "entries count from 0");
+    return nullptr;
+  }
+
+  SourceLocation where_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics) {
+  Override(assignment, diagnostics).apply(root, assignment);
+}
+
+}  // namespace stagecraft
