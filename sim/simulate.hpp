@@ -27,7 +27,8 @@ struct Prepared {
   Schedule schedule;
 };
 
-// Feasibility without simulation: placement, divisibility, the schedule's own constraints, what the profile supports.
+// Feasibility without simulation: placement, divisibility, the schedule's own constraints, what the profile
+// supports.
 [[nodiscard]] std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics);
 
 struct Simulation {

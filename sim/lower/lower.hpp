@@ -1,12 +1,14 @@
 // schedule x prices -> Program: the task graph of one iteration.
 //
-// Folded: one simulated rank per pipeline rank stands for all its tensor and data replicas, which do the same at the same
-// time. Unfolded: every replica of every rank is simulated; both give the same times bit for bit (a property test).
+// Folded: one simulated rank per pipeline rank stands for all its tensor and data replicas, which do the same
+// at the same time. Unfolded: every replica of every rank is simulated; both give the same times bit for bit
+// (a property test).
 //
 //   compute stream of a rank   its passes in schedule order; a blocking send follows its pass
 //   send link of a rank        messages in flight, any number at once
 //   data stream of a rank      gradient reductions, parameter gathers
-//   tail                       reductions -> tied embeddings -> gradient norm (a barrier over all ranks) -> optimizer
+//   tail                       reductions -> tied embeddings -> gradient norm (a barrier over all ranks) ->
+//   optimizer
 #pragma once
 
 #include "sim/lower/prices.hpp"
@@ -16,13 +18,14 @@
 namespace stagecraft {
 
 struct LowerOptions {
-  bool blocking_messages = false;   // the sender's stream waits for its message
-  bool overlap_gradients = true;    // reduce buckets beside the last backward of each chunk
-  bool overlap_parameters = true;   // gather buckets beside the first forward of each chunk
-  int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
+  bool blocking_messages = false;  // the sender's stream waits for its message
+  bool overlap_gradients = true;   // reduce buckets beside the last backward of each chunk
+  bool overlap_parameters = true;  // gather buckets beside the first forward of each chunk
+  int replicas = 1;                // simulated copies of the pipeline; 1 = folded
 };
 
 // requires schedule, prices of equal shape (stages, ranks).
-[[nodiscard]] Program lower(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options);
+[[nodiscard]] Program lower(const Schedule& schedule, const IterationPrices& prices,
+                            const LowerOptions& options);
 
 }  // namespace stagecraft

@@ -16,6 +16,9 @@
 
 namespace stagecraft {
 
+// Above this share of the capacity no estimate is safe (Fujii et al.: no run below it ran out of memory).
+inline constexpr double kTightShare = 0.8;
+
 enum class Verdict : std::uint8_t { kFits, kTight, kOutOfMemory };
 inline constexpr std::string_view kVerdictNames[] = {"fits", "tight", "out-of-memory"};
 
@@ -25,7 +28,9 @@ struct StageMemory {
   Bytes activations;  // at the peak of the schedule
   Bytes buffers;      // receive buffers, gathered inputs, temporaries
   Bytes overhead;     // context, communicators, workspace, fragmentation
-  [[nodiscard]] Bytes peak() const { return weights + gradients + optimizer + activations + buffers + overhead; }
+  [[nodiscard]] Bytes peak() const {
+    return weights + gradients + optimizer + activations + buffers + overhead;
+  }
 };
 
 struct MemoryLedger {
@@ -36,10 +41,11 @@ struct MemoryLedger {
   [[nodiscard]] Verdict verdict() const;
 };
 
-[[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan,
-                                              int zero_stage, const Schedule& schedule, const HardwareProfile& profile);
+[[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard,
+                                              const ParallelPlan& plan, int zero_stage,
+                                              const Schedule& schedule, const HardwareProfile& profile);
 // Abstract stages: activations in flight and gradients only; capacity 0 means "not given" and always fits.
-[[nodiscard]] MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, const Schedule& schedule,
-                                         Bytes capacity);
+[[nodiscard]] MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan,
+                                         const Schedule& schedule, Bytes capacity);
 
 }  // namespace stagecraft

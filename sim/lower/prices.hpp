@@ -1,7 +1,7 @@
 // What each piece of an iteration costs: the bridge between models, hardware and the task graph.
 //
-// Prices know stages, edges and ranks, and no operator: pricing a transformer (price_transformer) and taking an abstract
-// pipeline at its word (price_stages) both end here, and lowering reads nothing else.
+// Prices know stages, edges and ranks, and no operator: pricing a transformer (price_transformer) and taking
+// an abstract pipeline at its word (price_stages) both end here, and lowering reads nothing else.
 #pragma once
 
 #include <array>
@@ -23,10 +23,15 @@ namespace stagecraft {
 class PassPrice {
  public:
   void add(Category category, Duration time, Provenance provenance);
-  void add(const PassPrice& other);
+  void add(const PassPrice& other, std::int64_t times = 1);
+
+  // Takes away up to `most` of what a category has, because something else covers it; returns how much.
+  Duration hide(Category category, Duration most);
 
   [[nodiscard]] Duration total() const;
-  [[nodiscard]] Duration of(Category category) const { return by_category_[static_cast<std::size_t>(category)]; }
+  [[nodiscard]] Duration of(Category category) const {
+    return by_category_[static_cast<std::size_t>(category)];
+  }
   [[nodiscard]] const std::array<double, 5>& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
 
@@ -46,8 +51,9 @@ struct EdgePrice {
 
 // End of the iteration, and its start under ZeRO, for one pipeline rank.
 struct RankPrice {
-  std::vector<std::vector<PassPrice>> gradient_buckets;   // [chunk][bucket], in the order of the backward pass
-  std::vector<std::vector<PassPrice>> parameter_buckets;  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
+  std::vector<std::vector<PassPrice>> gradient_buckets;  // [chunk][bucket], in the order of the backward pass
+  std::vector<std::vector<PassPrice>>
+      parameter_buckets;     // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
   PassPrice tied_embedding;  // all-reduce between first and last rank; zero elsewhere
   PassPrice gradient_norm;
   PassPrice optimizer;
@@ -74,7 +80,7 @@ struct PricingRequest {
                                                 const Cluster& cluster, const PricingRequest& request);
 
 // `cluster` may be null: messages and reductions are then free.
-[[nodiscard]] IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,
-                                           const PricingRequest& request);
+[[nodiscard]] IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile,
+                                           const Cluster* cluster, const PricingRequest& request);
 
 }  // namespace stagecraft

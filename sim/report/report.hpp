@@ -1,8 +1,9 @@
 // What a run tells: pure functions of the plan, the program and its timeline.
 //
 //   MFU   model FLOPs / (iteration time * GPUs * peak); HFU counts what is recomputed as well.
-//   Breakdown: passes as the busiest rank spends them; exposed communication and the tail as the critical path has them;
-//   the bubble is what remains of the iteration. The parts add up to the iteration time, to the nanosecond.
+//   Breakdown: passes as the busiest rank spends them; exposed communication and the tail as the critical
+//   path has them; the bubble is what remains of the iteration. The parts add up to the iteration time, to
+//   the nanosecond.
 #pragma once
 
 #include <array>
@@ -21,26 +22,26 @@ namespace stagecraft {
 
 // The bubble of the pipelined passes alone, without the tail of the iteration.
 struct Bubble {
-  Duration ideal{};      // work of the busiest rank
-  Duration makespan{};   // from 0 to the last end of a pass on any rank
-  Duration span{};       // the longest any rank takes from its first start to its last end
-  double over_ideal = 0; // (makespan - ideal) / ideal
-  double fraction = 0;   // idle share of ranks * makespan
+  Duration ideal{};       // work of the busiest rank
+  Duration makespan{};    // from 0 to the last end of a pass on any rank
+  Duration span{};        // the longest any rank takes from its first start to its last end
+  double over_ideal = 0;  // (makespan - ideal) / ideal
+  double fraction = 0;    // idle share of ranks * makespan
 
   friend bool operator==(const Bubble&, const Bubble&) = default;
 };
 
 struct Report {
-  std::string scenario;   // the path as given
+  std::string scenario;  // the path as given
   std::string name;
-  std::string headline;   // "tp 8 · pp 8 · dp 16 · interleaved-1f1b x2"
+  std::string headline;  // "tp 8 · pp 8 · dp 16 · interleaved-1f1b x2"
   int gpus = 0;
-  std::int64_t samples = 0;        // per iteration
-  std::int64_t tokens = 0;         // per iteration
+  std::int64_t samples = 0;  // per iteration
+  std::int64_t tokens = 0;   // per iteration
   Duration iteration_time{};
   std::array<Duration, 2> interval_90{};
   Flops model_flops{}, hardware_flops{};
-  FlopRate peak{};                 // of one GPU in the precision used; 0 for abstract stages
+  FlopRate peak{};  // of one GPU in the precision used; 0 for abstract stages
   Bubble bubble;
   std::array<Duration, kCategoryCount> breakdown{};
   MemoryLedger memory;
@@ -54,7 +55,7 @@ struct Report {
 
   [[nodiscard]] double samples_per_s() const;
   [[nodiscard]] double tokens_per_s() const;
-  [[nodiscard]] double model_flops_per_gpu_s() const;     // FLOP/s per GPU
+  [[nodiscard]] double model_flops_per_gpu_s() const;  // FLOP/s per GPU
   [[nodiscard]] double hardware_flops_per_gpu_s() const;
   [[nodiscard]] double mfu() const;  // 0 without a peak
   [[nodiscard]] double hfu() const;
@@ -63,10 +64,12 @@ struct Report {
 // Tasks on the compute streams with a stage are passes; everything else is not.
 [[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline);
 
-// Tasks from time 0 to the last end, each starting when the one before ends; deterministic among equals (lowest id).
+// Tasks from time 0 to the last end, each starting when the one before ends; deterministic among equals
+// (lowest id).
 [[nodiscard]] std::vector<TaskId> critical_path(const Program& program, const Timeline& timeline);
 
-[[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program, const Timeline& timeline);
+[[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program,
+                                                                     const Timeline& timeline);
 
 // One document on one line (contract section 3.1).
 [[nodiscard]] std::string render_json(const Report& report);

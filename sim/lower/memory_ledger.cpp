@@ -1,0 +1,126 @@
+#include "sim/lower/memory_ledger.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "models/memory.hpp"
+#include "models/operators.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::int64_t rank_parameters(const TransformerSpec& model, std::int64_t tensor, const ParallelPlan& plan,
+                             int rank) {
+  std::int64_t parameters = 0;
+  for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline) {
+    const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
+    parameters += content.layers * layer_parameters(model, tensor);
+    if (content.embedding) parameters += embedding_parameters(model, tensor);
+    if (content.head) parameters += head_parameters(model, tensor);
+    // A tied matrix is held once where both ends are one rank.
+    if (content.head && model.tied_embeddings && plan.pipeline == 1)
+      parameters -= model.vocab / tensor * model.hidden;
+  }
+  return parameters;
+}
+
+// The most bytes of kept activations on a rank at once: taken at a forward, freed at B or W.
+Bytes replay(const Schedule& schedule, int rank, const std::vector<Bytes>& kept_by_stage) {
+  Bytes live{}, peak{};
+  for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) {
+    const Bytes kept = kept_by_stage[static_cast<std::size_t>(action.stage)];
+    if (action.pass == Pass::kForward) peak = std::max(peak, live += kept);
+    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient) live -= kept;
+  }
+  return peak;
+}
+
+std::vector<Bytes> kept_by_stage(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan) {
+  const LayerActivation layer = layer_activation(model, shard);
+  std::vector<Bytes> kept;
+  for (const StageContent& content : plan.stages) {
+    Bytes bytes = layer.kept * content.layers;
+    if (content.embedding) bytes += embedding_activation(model, shard);
+    if (content.head) bytes += head_activation(model, shard);
+    kept.push_back(bytes);
+  }
+  return kept;
+}
+
+// Gathered input of a column-parallel layer, and messages under way: two each way.
+Bytes buffer_bytes(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan) {
+  const Bytes message = boundary_activation(model, shard);
+  Bytes bytes{};
+  if (shard.sequence_parallel && shard.tensor > 1) bytes += message * shard.tensor;
+  if (plan.pipeline > 1) bytes += message * 4;
+  return bytes;
+}
+
+}  // namespace
+
+const StageMemory& MemoryLedger::heaviest() const {
+  SC_CHECK(!stages.empty(), "a ledger has a stage");
+  return *std::max_element(stages.begin(), stages.end(),
+                           [](const StageMemory& a, const StageMemory& b) { return a.peak() < b.peak(); });
+}
+
+Verdict MemoryLedger::verdict() const {
+  if (capacity == Bytes(0)) return Verdict::kFits;
+  const double share = heaviest().peak() / capacity;
+  return share > 1 ? Verdict::kOutOfMemory : share > kTightShare ? Verdict::kTight : Verdict::kFits;
+}
+
+MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan,
+                                int zero_stage, const Schedule& schedule, const HardwareProfile& profile) {
+  const StateBytes state = state_bytes(shard.precision, shard.gradient);
+  const std::int64_t shards = zero_stage >= 1 ? plan.data : 1;
+  const std::vector<Bytes> kept = kept_by_stage(model, shard, plan);
+  const LayerActivation layer = layer_activation(model, shard);
+  MemoryLedger ledger{.capacity = profile.device.memory, .stages = {}};
+  for (int rank = 0; rank < plan.pipeline; ++rank) {
+    const std::int64_t parameters = rank_parameters(model, shard.tensor, plan, rank);
+    const bool has_head = plan.stages.back().head && plan.rank_of_stage(plan.stage_count() - 1) == rank;
+    StageMemory memory{.stage = rank,
+                       .weights = Bytes(parameters * state.weight),
+                       .gradients = Bytes(parameters * state.gradient),
+                       .optimizer = Bytes((parameters * state.optimizer + shards - 1) / shards),
+                       .activations = replay(schedule, rank, kept) + layer.transient,
+                       .buffers = buffer_bytes(model, shard, plan),
+                       .overhead = {}};
+    if (has_head) memory.buffers += head_transient(model, shard);
+    const MemoryOverheads& overheads = profile.memory;
+    const double allocated = static_cast<double>((memory.activations + memory.buffers).count());
+    memory.overhead = overheads.context.value + overheads.workspace.value +
+                      to_bytes(allocated * overheads.fragmentation.value);
+    if (plan.gpus() > 1) memory.overhead += overheads.communicators.value;
+    ledger.stages.push_back(memory);
+  }
+  return ledger;
+}
+
+MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, const Schedule& schedule,
+                           Bytes capacity) {
+  const auto entry = [](const std::vector<Bytes>& list, std::size_t stage) {
+    return list.empty() ? Bytes(0) : list.size() == 1 ? list.front() : list.at(stage);
+  };
+  std::vector<Bytes> kept;
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+    kept.push_back(entry(model.activation, stage));
+  MemoryLedger ledger{.capacity = capacity, .stages = {}};
+  for (int rank = 0; rank < plan.pipeline; ++rank) {
+    StageMemory memory{.stage = rank,
+                       .weights = {},
+                       .gradients = {},
+                       .optimizer = {},
+                       .activations = replay(schedule, rank, kept),
+                       .buffers = {},
+                       .overhead = {}};
+    for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline) {
+      memory.gradients += entry(model.gradient, static_cast<std::size_t>(stage));
+    }
+    ledger.stages.push_back(memory);
+  }
+  return ledger;
+}
+
+}  // namespace stagecraft

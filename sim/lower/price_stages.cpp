@@ -1,0 +1,49 @@
+#include "base/check.hpp"
+#include "sim/lower/messages.hpp"
+#include "sim/lower/prices.hpp"
+
+namespace stagecraft {
+namespace {
+
+template <class T>
+T entry(const std::vector<T>& list, std::size_t stage) {
+  if (list.empty()) return T{};
+  return list.size() == 1 ? list.front() : list.at(stage);
+}
+
+StagePrice price_stage(const StagesSpec& model, std::size_t stage) {
+  StagePrice price;
+  price.forward.add(Category::kForward, entry(model.forward, stage), Provenance::kAssumed);
+  price.input_gradient.add(Category::kBackward, entry(model.input_gradient, stage), Provenance::kAssumed);
+  price.weight_gradient.add(Category::kBackward, entry(model.weight_gradient, stage), Provenance::kAssumed);
+  return price;
+}
+
+}  // namespace
+
+IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,
+                             const PricingRequest& request) {
+  const ParallelPlan& plan = request.plan;
+  IterationPrices prices;
+  prices.ranks.resize(static_cast<std::size_t>(plan.pipeline));
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    prices.stages.push_back(price_stage(model, stage));
+    RankPrice& rank = prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)];
+    rank.gradient_buckets.emplace_back();
+    if (cluster != nullptr && profile != nullptr && plan.data > 1) {
+      const Bytes gradient = entry(model.gradient, stage);
+      const int member = pipeline_member(plan, plan.rank_of_stage(static_cast<int>(stage)));
+      rank.gradient_buckets.back().push_back(
+          group_price({.cluster = *cluster, .profile = *profile, .plan = plan}, member, Axis::kData,
+                      {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
+    }
+    if (stage + 1 == plan.stages.size()) continue;
+    prices.edges.emplace_back();
+    if (cluster == nullptr) continue;
+    const Bytes message = entry(model.activation, stage);
+    prices.edges.back() = edge_price(*cluster, plan, static_cast<int>(stage), message);
+  }
+  return prices;
+}
+
+}  // namespace stagecraft

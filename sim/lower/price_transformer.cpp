@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "models/compute_cost.hpp"
+#include "models/memory.hpp"
+#include "models/operators.hpp"
+#include "sim/lower/messages.hpp"
+#include "sim/lower/prices.hpp"
+#include "topology/collective.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters (DistributedDataParallelConfig).
+std::int64_t bucket_parameters(int data) {
+  return std::max<std::int64_t>(40'000'000, 1'000'000LL * data);
+}
+
+class TransformerPricing {
+ public:
+  TransformerPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request)
+      : model_(model), network_(network), request_(request), shard_(shard_of(request)) {}
+
+  IterationPrices price();
+
+ private:
+  struct LayerKinds {
+    GroupPlacement placement;
+    StagePrice layer, embedding, head;
+  };
+
+  StagePrice price_stage(int stage);
+  const LayerKinds& kinds_on(int member);
+  StagePrice price_ops(const LayerOps& ops, int member, const GroupPlacement& group) const;
+  PassPrice price_pass(const Ops& ops, Category category, int member, const GroupPlacement& group) const;
+  void add_host_floor(PassPrice& price, const Ops& ops) const;
+  Duration hidden_time(const LayerOps& ops, int member, const GroupPlacement& group, Duration cover) const;
+  CollectiveCost tensor_collective(const Op& op, int member, const GroupPlacement& group) const;
+
+  EdgePrice price_edge(int stage) const;
+  RankPrice price_rank(int rank) const;
+  std::int64_t stage_parameters(int stage) const;
+  std::vector<PassPrice> price_buckets(int rank, std::int64_t parameters, bool gather) const;
+  PassPrice price_tied_embedding() const;
+  PassPrice price_optimizer(std::int64_t parameters) const;
+  PassPrice price_norm(int rank) const;
+
+  const TransformerSpec& model_;
+  const Network& network_;
+  const PricingRequest& request_;
+  const Shard shard_;
+  std::vector<LayerKinds> kinds_;  // one per distinct placement of the tensor group
+};
+
+CollectiveCost TransformerPricing::tensor_collective(const Op& op, int member,
+                                                     const GroupPlacement& group) const {
+  CollectiveCost cost =
+      collective_cost(network_.cluster, network_.profile, DeviceId(static_cast<std::uint32_t>(member)), group,
+                      op.collective, op.bytes);
+  if (group.ranks > 1) cost.time += network_.cluster.spec().fabric.tensor_collective_overhead;
+  return cost;
+}
+
+PassPrice TransformerPricing::price_pass(const Ops& ops, Category category, int member,
+                                         const GroupPlacement& group) const {
+  PassPrice price;
+  for (const Op& op : ops) {
+    if (op.kind == OpKind::kCollective) {
+      const CollectiveCost cost = tensor_collective(op, member, group);
+      price.add(Category::kTensorComm, cost.time * op.kernels, cost.provenance);
+    } else {
+      const Cost cost = compute_cost(network_.profile, shard_.precision, op);
+      price.add(category, cost.time, cost.provenance);
+    }
+  }
+  return price;
+}
+
+// A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
+// time is `other`.
+void TransformerPricing::add_host_floor(PassPrice& price, const Ops& ops) const {
+  std::int64_t kernels = 0;
+  for (const Op& op : ops) kernels += op.kernels;
+  const auto& launch = network_.profile.host.launch;
+  const Duration floor = launch.value * kernels;
+  const Duration busy = price.total();
+  if (floor > busy) price.add(Category::kOther, floor - busy, launch.provenance);
+}
+
+// A backward collective that is issued before its layer's weight-gradient GEMM runs beside it. The profile
+// says which share of it the GEMM hides; never more than the GEMM lasts (`cover`).
+Duration TransformerPricing::hidden_time(const LayerOps& ops, int member, const GroupPlacement& group,
+                                         Duration cover) const {
+  Duration hideable{};
+  for (const Ops* pass : {&ops.input_gradient, &ops.weight_gradient}) {
+    for (const Op& op : *pass) {
+      if (op.kind == OpKind::kCollective && op.hidden_by_weight_gradient) {
+        hideable += tensor_collective(op, member, group).time;
+      }
+    }
+  }
+  return std::min(cover, from_seconds(to_seconds(hideable) * network_.profile.tensor_overlap.value));
+}
+
+StagePrice TransformerPricing::price_ops(const LayerOps& ops, int member, const GroupPlacement& group) const {
+  StagePrice price{.forward = price_pass(ops.forward, Category::kForward, member, group),
+                   .recompute = price_pass(ops.recompute, Category::kRecompute, member, group),
+                   .input_gradient = price_pass(ops.input_gradient, Category::kBackward, member, group),
+                   .weight_gradient = price_pass(ops.weight_gradient, Category::kBackward, member, group)};
+  Duration hidden = hidden_time(ops, member, group, price.weight_gradient.of(Category::kBackward));
+  for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient}) {
+    hidden -= pass->hide(Category::kTensorComm, hidden);
+  }
+  add_host_floor(price.forward, ops.forward);
+  add_host_floor(price.recompute, ops.recompute);
+  add_host_floor(price.input_gradient, ops.input_gradient);
+  add_host_floor(price.weight_gradient, ops.weight_gradient);
+  return price;
+}
+
+const TransformerPricing::LayerKinds& TransformerPricing::kinds_on(int member) {
+  const GroupPlacement group = network_.plan.mesh.placement(network_.cluster, member, Axis::kTensor);
+  const auto known = std::find_if(kinds_.begin(), kinds_.end(),
+                                  [&](const LayerKinds& kinds) { return kinds.placement == group; });
+  if (known != kinds_.end()) return *known;
+  kinds_.push_back({.placement = group,
+                    .layer = price_ops(layer_operators(model_, shard_), member, group),
+                    .embedding = price_ops(embedding_operators(model_, shard_), member, group),
+                    .head = price_ops(head_operators(model_, shard_), member, group)});
+  return kinds_.back();
+}
+
+void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
+  sum.forward.add(price.forward, times);
+  sum.recompute.add(price.recompute, times);
+  sum.input_gradient.add(price.input_gradient, times);
+  sum.weight_gradient.add(price.weight_gradient, times);
+}
+
+StagePrice TransformerPricing::price_stage(int stage) {
+  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+  const LayerKinds& kinds = kinds_on(pipeline_member(network_.plan, network_.plan.rank_of_stage(stage)));
+  StagePrice price;
+  add(price, kinds.layer, content.layers);
+  if (content.embedding) add(price, kinds.embedding, 1);
+  if (content.head) add(price, kinds.head, 1);
+  return price;
+}
+
+EdgePrice TransformerPricing::price_edge(int stage) const {
+  const Bytes whole = boundary_activation(model_, shard_);
+  // Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
+  // share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
+  const bool scatter = request_.options.scatter_gather && !shard_.sequence_parallel && shard_.tensor > 1;
+  EdgePrice price =
+      edge_price(network_.cluster, network_.plan, stage, scatter ? whole / shard_.tensor : whole);
+  if (scatter && price.forward.total() > Duration::zero()) {
+    const CollectiveJob gather{CollectiveKind::kAllGather, whole, Category::kPipelineComm};
+    const auto member = [&](int s) { return pipeline_member(network_.plan, network_.plan.rank_of_stage(s)); };
+    price.forward.add(group_price(network_, member(stage + 1), Axis::kTensor, gather));
+    price.backward.add(group_price(network_, member(stage), Axis::kTensor, gather));
+  }
+  return price;
+}
+
+std::int64_t TransformerPricing::stage_parameters(int stage) const {
+  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+  std::int64_t parameters = content.layers * layer_parameters(model_, shard_.tensor);
+  if (content.embedding) parameters += embedding_parameters(model_, shard_.tensor);
+  // One copy of a tied matrix when both ends are one rank; each end keeps its own otherwise.
+  const bool shared = model_.tied_embeddings && content.head && network_.plan.pipeline == 1;
+  if (content.head) {
+    parameters +=
+        head_parameters(model_, shard_.tensor) - (shared ? model_.vocab / shard_.tensor * model_.hidden : 0);
+  }
+  return parameters;
+}
+
+std::vector<PassPrice> TransformerPricing::price_buckets(int rank, std::int64_t parameters,
+                                                         bool gather) const {
+  const ParallelPlan& plan = network_.plan;
+  const bool overlapped = gather ? request_.overlap.parameters : request_.overlap.gradients;
+  const std::int64_t size = overlapped ? bucket_parameters(plan.data) : parameters;
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  std::vector<PassPrice> buckets;
+  for (std::int64_t done = 0; done < parameters; done += size) {
+    const std::int64_t here = std::min(size, parameters - done);
+    const bool sharded = request_.parallelism.zero_stage >= 1;
+    const CollectiveKind reduce = sharded ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+    const CollectiveJob job =
+        gather ? CollectiveJob{CollectiveKind::kAllGather, Bytes(here * state.weight), Category::kDataComm}
+               : CollectiveJob{reduce, Bytes(here * state.gradient), Category::kDataComm};
+    buckets.push_back(group_price(network_, pipeline_member(plan, rank), Axis::kData, job));
+  }
+  return buckets;
+}
+
+PassPrice TransformerPricing::price_tied_embedding() const {
+  const ParallelPlan& plan = network_.plan;
+  PassPrice price;
+  if (!model_.tied_embeddings || plan.pipeline == 1) return price;
+  const int first = pipeline_member(plan, 0);
+  const int last = pipeline_member(plan, plan.rank_of_stage(plan.stage_count() - 1));
+  const auto device = [](int rank) { return DeviceId(static_cast<std::uint32_t>(rank)); };
+  const bool one_node = network_.cluster.node_of(device(first)) == network_.cluster.node_of(device(last));
+  const GroupPlacement pair{.ranks = 2,
+                            .nodes = one_node ? 1 : 2,
+                            .ranks_per_node = one_node ? 2 : 1,
+                            .groups_per_node = same_stage_on_node(network_.cluster, plan, first)};
+  const std::int64_t words = (model_.vocab + shard_.tensor - 1) / shard_.tensor;
+  const Bytes size(words * model_.hidden * state_bytes(shard_.precision, shard_.gradient).gradient);
+  const CollectiveCost cost = collective_cost(network_.cluster, network_.profile, device(first), pair,
+                                              CollectiveKind::kAllReduce, size);
+  price.add(Category::kDataComm, cost.time, cost.provenance);
+  return price;
+}
+
+PassPrice TransformerPricing::price_optimizer(std::int64_t parameters) const {
+  const std::int64_t shards = request_.parallelism.zero_stage >= 1 ? network_.plan.data : 1;
+  PassPrice price;
+  for (const Op& op : optimizer_operators(parameters, (parameters + shards - 1) / shards, shard_)) {
+    const Cost cost = compute_cost(network_.profile, shard_.precision, op);
+    price.add(Category::kOptimizer, cost.time, cost.provenance);
+  }
+  return price;
+}
+
+// The norm is one number: an all-reduce of 4 bytes along the pipeline, and along the tensor group.
+PassPrice TransformerPricing::price_norm(int rank) const {
+  const int member = pipeline_member(network_.plan, rank);
+  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
+  PassPrice price = group_price(network_, member, Axis::kPipeline, job);
+  price.add(group_price(network_, member, Axis::kTensor, job));
+  return price;
+}
+
+RankPrice TransformerPricing::price_rank(int rank) const {
+  RankPrice price;
+  std::int64_t parameters = 0;
+  for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline) {
+    const std::int64_t here = stage_parameters(stage);
+    parameters += here;
+    if (network_.plan.data == 1) continue;
+    price.gradient_buckets.push_back(price_buckets(rank, here, false));
+    if (request_.parallelism.zero_stage >= 1)
+      price.parameter_buckets.push_back(price_buckets(rank, here, true));
+  }
+  price.tied_embedding = price_tied_embedding();
+  price.gradient_norm = price_norm(rank);
+  price.optimizer = price_optimizer(parameters);
+  return price;
+}
+
+IterationPrices TransformerPricing::price() {
+  IterationPrices prices;
+  for (int stage = 0; stage < network_.plan.stage_count(); ++stage) {
+    prices.stages.push_back(price_stage(stage));
+    if (stage + 1 < network_.plan.stage_count()) prices.edges.push_back(price_edge(stage));
+  }
+  for (int rank = 0; rank < network_.plan.pipeline; ++rank) prices.ranks.push_back(price_rank(rank));
+  const auto& host = network_.profile.host.per_iteration;
+  prices.host.add(Category::kOther, host.value, host.provenance);
+  return prices;
+}
+
+}  // namespace
+
+Shard shard_of(const PricingRequest& request) {
+  return {.sequence = request.training.sequence_length,
+          .micro_batch = request.training.micro_batch_size,
+          .tensor = request.plan.tensor,
+          .sequence_parallel = request.parallelism.sequence_parallel,
+          .precision = request.training.precision,
+          .gradient = request.training.gradient,
+          .attention = request.training.attention,
+          .recompute = request.training.recompute,
+          .fused_kernels = request.options.fused_kernels,
+          .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion};
+}
+
+IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
+                                  const Cluster& cluster, const PricingRequest& request) {
+  const Network network{.cluster = cluster, .profile = profile, .plan = request.plan};
+  return TransformerPricing(model, network, request).price();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,49 @@
+#include "sim/lower/prices.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+
+void PassPrice::add(Category category, Duration time, Provenance provenance) {
+  SC_CHECK(time >= Duration::zero(), "a price is not negative");
+  by_category_[static_cast<std::size_t>(category)] += time;
+  by_provenance_[static_cast<std::size_t>(provenance)] += to_seconds(time);
+}
+
+void PassPrice::add(const PassPrice& other, std::int64_t times) {
+  for (std::size_t i = 0; i < by_category_.size(); ++i) by_category_[i] += other.by_category_[i] * times;
+  for (std::size_t i = 0; i < by_provenance_.size(); ++i) {
+    by_provenance_[i] += other.by_provenance_[i] * static_cast<double>(times);
+  }
+}
+
+Duration PassPrice::hide(Category category, Duration most) {
+  Duration& time = by_category_[static_cast<std::size_t>(category)];
+  const Duration hidden = std::min(time, most);
+  const double before = to_seconds(total());
+  time -= hidden;
+  // What is hidden is no longer spent: every kind of knowledge loses alike.
+  if (before > 0) {
+    for (double& seconds : by_provenance_) seconds *= to_seconds(total()) / before;
+  }
+  return hidden;
+}
+
+Duration PassPrice::total() const {
+  return std::accumulate(by_category_.begin(), by_category_.end(), Duration::zero());
+}
+
+std::vector<TaskPart> PassPrice::parts() const {
+  std::vector<TaskPart> parts;
+  for (std::size_t i = 0; i < by_category_.size(); ++i) {
+    if (by_category_[i] != Duration::zero()) {
+      parts.push_back({.category = static_cast<std::int32_t>(i), .time = by_category_[i]});
+    }
+  }
+  return parts;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,225 @@
+#include "sim/simulate.hpp"
+
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "base/hash.hpp"
+#include "base/text.hpp"
+#include "models/operators.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+namespace {
+
+SourceLocation place_of(const Scenario& scenario, const std::string& path) {
+  const auto known = scenario.origins.find(path);
+  return known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source};
+}
+
+PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan) {
+  return {.plan = plan,
+          .parallelism = scenario.parallelism,
+          .training = scenario.training,
+          .overlap = scenario.overlap,
+          .options = scenario.options};
+}
+
+std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
+                                      Diagnostics& diagnostics) {
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  SC_CHECK(kind != nullptr, "the loader accepts only schedules that exist");
+  const PipelineShape shape{.ranks = plan.pipeline,
+                            .micro_batches = plan.micro_batches,
+                            .chunks = plan.virtual_stages,
+                            .group = scenario.schedule.micro_batch_group};
+  if (const std::optional<ScheduleProblem> problem = kind->constraint(shape)) {
+    diagnostics.error({.code = "schedule-constraint",
+                       .where = place_of(scenario, "schedule"),
+                       .path = "schedule",
+                       .message = problem->message,
+                       .hint = problem->hint});
+    return std::nullopt;
+  }
+  return generate(*kind, shape);
+}
+
+void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (!scenario.profile || scenario.profile->supports(scenario.training.precision)) return;
+  const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(scenario.training.precision)];
+  diagnostics.error({.code = "not-supported-by-device",
+                     .where = place_of(scenario, "training.precision"),
+                     .path = "training.precision",
+                     .message = scenario.profile->device.name + " has no " + std::string(precision) + " mode",
+                     .hint = "bf16 and fp16 are there, or name the profile of another device"});
+}
+
+IterationPrices price(const Scenario& scenario, const ParallelPlan& plan) {
+  const PricingRequest request = pricing_request(scenario, plan);
+  std::optional<Cluster> cluster;
+  if (scenario.cluster) cluster.emplace(*scenario.cluster);
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
+    return price_stages(*stages, profile, cluster ? &*cluster : nullptr, request);
+  }
+  SC_CHECK(cluster && scenario.profile, "a transformer needs a cluster and a profile");
+  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
+}
+
+MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    return stages_ledger(*stages, prepared.plan, prepared.schedule,
+                         scenario.profile ? scenario.profile->device.memory : Bytes(0));
+  }
+  return transformer_ledger(std::get<TransformerSpec>(scenario.model),
+                            shard_of(pricing_request(scenario, prepared.plan)), prepared.plan,
+                            scenario.parallelism.zero_stage, prepared.schedule, *scenario.profile);
+}
+
+// Shares of all priced time of an iteration, over all ranks.
+std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro_batches) {
+  std::array<double, 5> seconds{};
+  const auto take = [&](const PassPrice& price, double times) {
+    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += price.seconds_by_provenance()[i] * times;
+  };
+  for (const StagePrice& stage : prices.stages) {
+    for (const PassPrice* pass :
+         {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient}) {
+      take(*pass, micro_batches);
+    }
+  }
+  for (const EdgePrice& edge : prices.edges) {
+    take(edge.forward, micro_batches);
+    take(edge.backward, micro_batches);
+  }
+  for (const RankPrice& rank : prices.ranks) {
+    for (const auto* list : {&rank.gradient_buckets, &rank.parameter_buckets}) {
+      for (const auto& chunk : *list) {
+        for (const PassPrice& bucket : chunk) take(bucket, 1);
+      }
+    }
+    for (const PassPrice* tail : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer}) take(*tail, 1);
+  }
+  double total = 0;
+  for (const double s : seconds) total += s;
+  if (total > 0) {
+    for (double& s : seconds) s /= total;
+  }
+  return seconds;
+}
+
+// Errors of one kind of knowledge go the same way, those of different kinds are independent.
+std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
+  if (!scenario.profile) return {report.iteration_time, report.iteration_time};
+  double variance = 0;
+  for (std::size_t i = 0; i < report.provenance.size(); ++i) {
+    const double spread = report.provenance[i] * scenario.profile->relative_spread[i];
+    variance += spread * spread;
+  }
+  constexpr double kNormal90 = 1.6448536269514722;  // two-sided 90 % of a normal distribution
+  const double factor = 1 + kNormal90 * std::sqrt(variance);
+  const double seconds = to_seconds(report.iteration_time);
+  return {from_seconds(seconds / factor), from_seconds(seconds * factor)};
+}
+
+std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
+  std::string line = "tp " + std::to_string(plan.tensor) + " · pp " + std::to_string(plan.pipeline) +
+                     " · dp " + std::to_string(plan.data) + " · " + scenario.schedule.name;
+  if (plan.virtual_stages > 1) line += " x" + std::to_string(plan.virtual_stages);
+  if (scenario.parallelism.zero_stage > 0)
+    line += " · zero " + std::to_string(scenario.parallelism.zero_stage);
+  return line;
+}
+
+void fill_work(const Scenario& scenario, Report& report) {
+  const TrainingSpec& training = scenario.training;
+  report.samples = training.global_batch_size;
+  report.tokens = training.global_batch_size * training.sequence_length;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr) return;
+  report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
+  report.hardware_flops =
+      hardware_flops(*model, training.global_batch_size, training.sequence_length, training.recompute);
+  report.peak = scenario.profile->peak(training.precision);
+}
+
+Report make_report(const Scenario& scenario, const Simulation& simulation) {
+  Report report;
+  report.scenario = scenario.source;
+  report.name = scenario.name;
+  report.headline = headline(scenario, simulation.prepared.plan);
+  report.gpus = simulation.prepared.plan.gpus();
+  fill_work(scenario, report);
+  report.iteration_time = simulation.timeline.makespan;
+  report.bubble = measure_bubble(simulation.program, simulation.timeline);
+  report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
+  report.memory = ledger_of(scenario, simulation.prepared);
+  report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
+  report.interval_90 = interval(scenario, report);
+  report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
+  for (const Resource& resource : simulation.program.resources) {
+    report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
+  }
+  for (const Diagnostic& warning : scenario.warnings)
+    report.warnings.push_back(warning.path + ": " + warning.message);
+  if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
+  StableHash digest;
+  digest.add(hash(simulation.timeline));
+  report.timeline_hash = digest.hex();
+  return report;
+}
+
+Prepared prepare_or_throw(const Scenario& scenario) {
+  Diagnostics diagnostics;
+  std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  diagnostics.throw_if_errors();
+  SC_CHECK(prepared.has_value(), "a refusal gives its reason");
+  return *std::move(prepared);
+}
+
+}  // namespace
+
+std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+  check_precision(scenario, diagnostics);
+  const std::optional<ParallelPlan> plan =
+      resolve({.model = scenario.model,
+               .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
+               .parallelism = scenario.parallelism,
+               .training = scenario.training,
+               .origins = scenario.origins,
+               .fallback = {.file = scenario.source}},
+              diagnostics);
+  if (!plan) return std::nullopt;
+  std::optional<Schedule> schedule = make_schedule(scenario, *plan, diagnostics);
+  if (!schedule || diagnostics.has_errors()) return std::nullopt;
+  return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
+}
+
+Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
+  Prepared prepared = prepare_or_throw(scenario);
+  IterationPrices prices = price(scenario, prepared.plan);
+  const int copies = prepared.plan.data * prepared.plan.tensor;
+  Program program = lower(prepared.schedule, prices,
+                          {.blocking_messages = !scenario.overlap.pipeline,
+                           .overlap_gradients = scenario.overlap.gradients,
+                           .overlap_parameters = scenario.overlap.parameters,
+                           .replicas = options.unfold ? copies : 1});
+  Timeline timeline = run(program);
+  Simulation simulation{.prepared = std::move(prepared),
+                        .prices = std::move(prices),
+                        .program = std::move(program),
+                        .timeline = std::move(timeline),
+                        .report = {}};
+  simulation.report = make_report(scenario, simulation);
+  return simulation;
+}
+
+Report simulate(const Scenario& scenario, const SimulateOptions& options) {
+  return simulate_in_full(scenario, options).report;
+}
+
+MemoryLedger memory_of(const Scenario& scenario) {
+  return ledger_of(scenario, prepare_or_throw(scenario));
+}
+
+}  // namespace stagecraft
