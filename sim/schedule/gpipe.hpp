@@ -4,9 +4,8 @@
 // starts. It takes as long as 1F1B, which is why it serves as the comparison.
 //
 //   rank     in [0, p).
-//   returns  2*m actions: F 0..m-1, then B 0..m-1. PyTorch runs the backward in this direction; torchgpipe is
-//   said to
-//            descend. Both take the same time.
+//   returns  2*m actions: F 0..m-1, then B 0..m-1. PyTorch runs the backward in this direction; torchgpipe
+//            is said to descend. Both take the same time.
 //   bound    m forwards are live at once.
 //   source   Huang et al., NeurIPS'19 (arXiv 1811.06965); direction of PyTorch's ScheduleGPipe.
 //   throws   InternalError on a shape that gpipe_constraint refuses, or a rank outside the shape.

@@ -7,9 +7,8 @@
 //
 //   rank     in [0, p).
 //   returns  2*n actions, n = m*v: F of step 0..w-1, then F(w+k) B(k) for k in [0, n-w), then the backwards
-//   left, with
-//            w = min(2(p-1-rank) + (v-1)N, n). Step k is row k of chunk_table; the backward takes the same
-//            row with the chunks counted from the other end.
+//            left, with w = min(2(p-1-rank) + (v-1)N, n). Step k is row k of chunk_table; the backward takes
+//            the same row with the chunks counted from the other end.
 //   bound    min(w + 1, n) chunk activations are live at once.
 //   source   Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2.2; order, N and its rules of Megatron-LM
 //            (microbatch_group_size_per_vp_stage).

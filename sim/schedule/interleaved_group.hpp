@@ -10,9 +10,9 @@
 //            w = min((p-1-rank) + (v-1)g, n): F of step 0..w-1, then F(w+k), I(k), W(k) for k in [0, n-w),
 //            then I and W of the steps left; the passes of padded micro-batches are dropped.
 //   bound    g(v-1) + p - rank chunk activations are live at once, freed at W; exactly so when g divides m
-//   and m >= p. source   Wan et al., ICML'25 (PipeOffload, arXiv 2503.01328); order of
-//   sail-sg/zero-bubble-pipeline-parallelism,
-//            group_interleaved_1f1b.py.
+//            and m >= p.
+//   source   Wan et al., ICML'25 (PipeOffload, arXiv 2503.01328); order of the authors'
+//            sail-sg/zero-bubble-pipeline-parallelism, group_interleaved_1f1b.py.
 //   throws   InternalError on a shape that interleaved_group_constraint refuses, or a rank outside the shape.
 #pragma once
 

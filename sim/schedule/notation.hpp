@@ -1,12 +1,10 @@
-// The written form of an order: `0F0 0F1 1B0`, passes in the order in which a rank runs them, separated by
-// blanks.
+// The written form of an order: `0F0 0F1 1B0`, passes in the order in which a rank runs them, with blanks
+// between.
 //
-//   pass     <global stage><F|B|I|W|R><micro-batch>, the notation of PyTorch's pipelining (B a whole
-//   backward, I and W its
-//            input and weight gradient, R a recompute).
+//   pass     <global stage><F|B|I|W|R><micro-batch>, the notation of PyTorch's pipelining: B a whole
+//            backward, I and W its input and weight gradient, R a recompute.
 //   (x;y)    a fused pair of passes. Refused for now: no generator makes one and an Action cannot hold one.
-//   errors   a ScheduleProblem that quotes the word and counts it from 1; nothing is guessed, nothing is
-//   dropped.
+//   errors   a ScheduleProblem that quotes the word and counts it from 1; nothing is guessed or dropped.
 #pragma once
 
 #include <optional>

@@ -6,8 +6,8 @@
 //
 //   p ranks, v chunks a rank, p*v global stages in model order, m micro-batches.
 //   Loop placement: global stage s lives on rank s mod p, as its chunk s div p.
-//   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; notation of PyTorch's pipelining:
-//   `<stage><pass><mb>`.
+//   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; the notation `<stage><pass><mb>` is that
+//           of PyTorch's pipelining.
 #pragma once
 
 #include <compare>
