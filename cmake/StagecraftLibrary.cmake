@@ -1,4 +1,4 @@
-# stagecraft_library(NAME base SOURCES a.cpp … HEADERS a.hpp … DEPS other … [LINK fmt::fmt …])
+# stagecraft_library(NAME base SOURCES a.cpp … HEADERS a.hpp … DEPS other … [LINK fmt::fmt …] [PRIVATE_LINK …])
 #
 # One folder, one static library `stagecraft_<name>`, alias `stagecraft::<name>`, with its sources, headers and dependencies
 # named one by one. Includes are written from the root of the source tree: #include "base/units.hpp".
@@ -10,13 +10,15 @@ function(stagecraft_library)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
   list(TRANSFORM ARG_DEPS PREPEND stagecraft::)
   target_link_libraries(${target} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} $<BUILD_INTERFACE:stagecraft_options>)
+  target_compile_features(${target} PUBLIC cxx_std_20)  # for who includes our headers: the options stay at home
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} VERIFY_INTERFACE_HEADER_SETS ON)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_LIBRARIES ${target})
 endfunction()
 
-# stagecraft_test(NAME base_units_test SOURCES units_test.cpp DEPS base [LABELS unit])
+# stagecraft_test(NAME base_units_test SOURCES units_test.cpp DEPS base [LABELS unit] [LINK …])
 #
-# One GoogleTest program; each test of it becomes a ctest entry with the given labels (default: unit).
+# One GoogleTest program; each test of it becomes a ctest entry `<name>.<Suite>.<Test>` with the given labels (default:
+# unit). The target `tests_<label>` builds all programs of a label.
 function(stagecraft_test)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS;LABELS;LINK" ${ARGN})
   if(NOT ARG_LABELS)
@@ -26,6 +28,31 @@ function(stagecraft_test)
   list(TRANSFORM ARG_DEPS PREPEND stagecraft::)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} ${ARG_LINK} GTest::gmock_main stagecraft_options)
   target_compile_definitions(${ARG_NAME} PRIVATE STAGECRAFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
-  set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}")
+  foreach(label IN LISTS ARG_LABELS)
+    stagecraft_label_target(${label})
+    add_dependencies(tests_${label} ${ARG_NAME})
+  endforeach()
+  gtest_discover_tests(${ARG_NAME}
+    TEST_PREFIX "${ARG_NAME}."
+    DISCOVERY_MODE PRE_TEST      # listed when ctest starts: building never runs anything
+    DISCOVERY_TIMEOUT 60)
+  # Its PROPERTIES would flatten a list of labels into one, so they are set on the list of tests that it leaves behind.
+  set(label_file ${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}_labels.cmake)
+  file(CONFIGURE OUTPUT ${label_file} @ONLY CONTENT [[
+foreach(test IN LISTS @ARG_NAME@_TESTS)
+  set_tests_properties("${test}" PROPERTIES LABELS "@ARG_LABELS@")
+endforeach()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${label_file})
 endfunction()
+
+# The target `tests_<label>`, made when first asked for.
+function(stagecraft_label_target label)
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label})
+  endif()
+endfunction()
+if(STAGECRAFT_TESTS)
+  include(GoogleTest)
+  stagecraft_label_target(concurrency)  # the thread-sanitizer build asks for it by name
+endif()

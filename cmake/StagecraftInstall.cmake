@@ -1,0 +1,31 @@
+# What `cmake --install` puts where, and what find_package(stagecraft) finds.
+#
+#   bin/                          the command line
+#   lib/, include/stagecraft/     one static library a folder; headers as in the source tree
+#   lib/cmake/stagecraft/         stagecraftConfig.cmake; targets stagecraft::base, stagecraft::engine, …
+#   share/stagecraft/             scenarios/ and calibrate/profiles/, as in the source tree, so that one relative lookup serves both
+#   share/bash-completion/        completion of commands and options
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY STAGECRAFT_LIBRARIES)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft)
+if(libraries)
+  install(TARGETS ${libraries} EXPORT stagecraftTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft)
+  install(EXPORT stagecraftTargets NAMESPACE stagecraft:: DESTINATION ${package_dir})
+endif()
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stagecraftConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake ${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+if(TARGET stagecraft)
+  install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft OPTIONAL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate OPTIONAL)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/stagecraft.bash-completion
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME stagecraft)

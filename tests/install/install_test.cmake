@@ -1,0 +1,38 @@
+# Installs BUILD_DIR into WORK_DIR/prefix, builds the consumer against it, runs both the consumer and the installed program.
+# Any step that fails ends the script with its output.
+function(step)
+  cmake_parse_arguments(ARG "" "TITLE;OUTPUT" "COMMAND" ${ARGN})
+  execute_process(COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${WORK_DIR}
+    RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARG_TITLE}: exit ${code}\n${out}\n${err}")
+  endif()
+  if(ARG_OUTPUT)
+    set(${ARG_OUTPUT} "${out}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+set(prefix ${WORK_DIR}/prefix)
+unset(ENV{STAGECRAFT_DATA})  # the program must find its data by itself
+
+step(TITLE "install" COMMAND ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+step(TITLE "configure the consumer" COMMAND ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/consumer -G Ninja
+  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Release)
+step(TITLE "build the consumer" COMMAND ${CMAKE_COMMAND} --build ${WORK_DIR}/consumer)
+step(TITLE "run the consumer" COMMAND ${WORK_DIR}/consumer/consumer OUTPUT said)
+if(NOT said STREQUAL "2000000 ns\n")
+  message(FATAL_ERROR "the consumer said '${said}', not '2000000 ns'")
+endif()
+
+step(TITLE "run an installed scenario" OUTPUT said
+  COMMAND ${prefix}/bin/stagecraft run --json ${prefix}/share/stagecraft/scenarios/${SCENARIO})
+string(JSON schema ERROR_VARIABLE problem GET "${said}" schema)
+if(NOT schema STREQUAL "stagecraft.result/1")
+  message(FATAL_ERROR "run --json said '${said}' (${problem})")
+endif()
+if(NOT EXISTS ${prefix}/share/bash-completion/completions/stagecraft)
+  message(FATAL_ERROR "the completion was not installed")
+endif()
+file(REMOVE_RECURSE ${WORK_DIR})
