@@ -35,7 +35,7 @@ struct YamlNode {
   SourceLocation where = {};   // of the value; of the alias where one stands
   std::optional<SourceLocation> defined_at = {};  // of the anchored value, when an alias stands at `where`
   std::vector<YamlNode> items = {};               // of a sequence
-  std::vector<YamlEntry> entries = {};            // of a mapping, in the order of the file, keys unique
+  std::vector<YamlEntry> entries;                 // of a mapping, in the order of the file, keys unique
 
   // nullptr when this is no mapping or has no such key.
   [[nodiscard]] const YamlNode* find(std::string_view key) const;

@@ -85,7 +85,10 @@ class Override {
     YamlNode* at = &root;
     std::string path;
     for (const std::string& part : parts) {
-      if (at->kind == YamlNode::Kind::kNull) *at = {.kind = YamlNode::Kind::kMap, .where = where_};
+      if (at->kind == YamlNode::Kind::kNull) {
+        at->kind = YamlNode::Kind::kMap;
+        at->where = where_;
+      }
       if (at->kind == YamlNode::Kind::kScalar) {
         error(path, fmt::format("is no mapping: it is {}", in_quotes(at->text)));
         return nullptr;

@@ -125,12 +125,12 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override;
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value style) override {
-    open({.kind = YamlNode::Kind::kSequence, .where = place(mark)}, tag, anchor, style);
+    open(node(YamlNode::Kind::kSequence, mark), tag, anchor, style);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value style) override {
-    open({.kind = YamlNode::Kind::kMap, .where = place(mark)}, tag, anchor, style);
+    open(node(YamlNode::Kind::kMap, mark), tag, anchor, style);
   }
   void OnMapEnd() override { close(); }
 
@@ -154,6 +154,12 @@ class TreeBuilder : public YAML::EventHandler {
     return {
         .file = name_, .line = mark.line + 1, .column = mark.column + 1};  // the one place where 1 is added
   }
+  [[nodiscard]] YamlNode node(YamlNode::Kind kind, const YAML::Mark& mark) const {
+    YamlNode result;
+    result.kind = kind;
+    result.where = place(mark);
+    return result;
+  }
   [[nodiscard]] bool expects_key() const {
     return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().pending;
   }
@@ -165,10 +171,11 @@ class TreeBuilder : public YAML::EventHandler {
   void require_value_place(const SourceLocation& where);
   void spend(const Weight& weight, const SourceLocation& where);
   void take_key(const SourceLocation& where, const std::string& key);
-  void open(YamlNode node, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style);
+  void open(YamlNode container, const std::string& tag, YAML::anchor_t anchor,
+            YAML::EmitterStyle::value style);
   void close();
-  void remember(YAML::anchor_t anchor, const YamlNode& node, const Weight& weight);
-  void place_value(YamlNode node, const Weight& weight);
+  void remember(YAML::anchor_t anchor, const YamlNode& value, const Weight& weight);
+  void place_value(YamlNode value, const Weight& weight);
 
   std::string_view text_;
   const std::string& name_;
@@ -261,7 +268,7 @@ void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) 
   const std::string full = parent.empty() ? key : fmt::format("{}.{}", parent, key);
   spend({.nodes = 0, .bytes = key.size(), .depth = 0}, where);
   frame.weight.bytes += key.size();
-  frame.pending = YamlEntry{.key = key, .where = where, .value = {}};
+  frame.pending = YamlEntry{.key = key, .where = where};
   frame.drop = false;
   if (key == "<<") {
     frame.drop = true;
@@ -285,11 +292,11 @@ void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) 
 
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   require_value_place(place(mark));
-  YamlNode node{.kind = YamlNode::Kind::kNull, .where = place(mark)};
+  YamlNode null = node(YamlNode::Kind::kNull, mark);
   const Weight weight{.nodes = 1, .bytes = 0, .depth = 1};
-  spend(weight, node.where);
-  remember(anchor, node, weight);
-  place_value(std::move(node), weight);
+  spend(weight, null.where);
+  remember(anchor, null, weight);
+  place_value(std::move(null), weight);
 }
 
 void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -302,16 +309,17 @@ void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
           .path = path(),
           .message = "a text cannot hold the character \\0"});
   }
-  YamlNode node{
-      .kind = YamlNode::Kind::kScalar, .text = value, .quoted = tag != "?" && !tag.empty(), .where = where};
+  YamlNode scalar = node(YamlNode::Kind::kScalar, mark);
+  scalar.text = value;
+  scalar.quoted = tag != "?" && !tag.empty();
   const Weight weight{.nodes = 1, .bytes = value.size(), .depth = 1};
   if (expects_key()) {
-    remember(anchor, node, weight);
+    remember(anchor, scalar, weight);
     return take_key(where, value);
   }
   spend(weight, where);
-  remember(anchor, node, weight);
-  place_value(std::move(node), weight);
+  remember(anchor, scalar, weight);
+  place_value(std::move(scalar), weight);
 }
 
 void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -332,13 +340,13 @@ void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
   place_value(std::move(copy), weight);
 }
 
-void TreeBuilder::open(YamlNode node, const std::string& tag, YAML::anchor_t anchor,
+void TreeBuilder::open(YamlNode container, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value style) {
-  require_value_place(node.where);
-  check_tag(node.where, tag);
+  require_value_place(container.where);
+  check_tag(container.where, tag);
   const Weight weight{.nodes = 1, .bytes = 0, .depth = 1};
-  spend(weight, node.where);
-  open_.push_back({.node = std::move(node),
+  spend(weight, container.where);
+  open_.push_back({.node = std::move(container),
                    .anchor = anchor,
                    .flow = style == YAML::EmitterStyle::Flow,
                    .weight = weight,
@@ -353,26 +361,26 @@ void TreeBuilder::close() {
   place_value(std::move(frame.node), frame.weight);
 }
 
-void TreeBuilder::remember(YAML::anchor_t anchor, const YamlNode& node, const Weight& weight) {
+void TreeBuilder::remember(YAML::anchor_t anchor, const YamlNode& value, const Weight& weight) {
   if (anchor == YAML::NullAnchor) return;
   spend({.nodes = weight.nodes, .bytes = weight.bytes, .depth = 0},
         node.where);  // the copy costs memory, too
-  anchors_.insert_or_assign(anchor, Anchored{node, weight});
+  anchors_.insert_or_assign(anchor, Anchored{value, weight});
 }
 
-void TreeBuilder::place_value(YamlNode node, const Weight& weight) {
+void TreeBuilder::place_value(YamlNode value, const Weight& weight) {
   if (open_.empty()) {
-    root_ = std::move(node);
+    root_ = std::move(value);
     return;
   }
   Frame& parent = open_.back();
   parent.weight.add(weight);
   if (parent.node.kind == YamlNode::Kind::kSequence) {
-    parent.node.items.push_back(std::move(node));
+    parent.node.items.push_back(std::move(value));
     return;
   }
   SC_CHECK(parent.pending.has_value(), "yaml-cpp gave a value without a key");
-  parent.pending->value = std::move(node);
+  parent.pending->value = std::move(value);
   if (!parent.drop) parent.node.entries.push_back(std::move(*parent.pending));
   parent.pending.reset();
 }
