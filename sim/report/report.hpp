@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/units.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/lower/category.hpp"
@@ -73,6 +74,8 @@ struct Report {
 
 // One document on one line (contract section 3.1).
 [[nodiscard]] std::string render_json(const Report& report);
+// The `memory` object of that document, as one value.
+void write_memory(JsonWriter& json, const MemoryLedger& memory);
 // For people, 80 columns; `verbose` adds assumptions and formulas.
 [[nodiscard]] std::string render_text(const Report& report, bool verbose);
 // The memory ledger as bars.

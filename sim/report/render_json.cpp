@@ -1,0 +1,79 @@
+#include <array>
+
+#include "base/json.hpp"
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+namespace {
+
+void write_bubble(JsonWriter& json, const Bubble& bubble) {
+  json.key("bubble").begin_object();
+  json.field("ideal_s", bubble.ideal).field("makespan_s", bubble.makespan).field("span_s", bubble.span);
+  json.field("over_ideal", bubble.over_ideal).field("fraction", bubble.fraction);
+  json.end_object();
+}
+
+void write_breakdown(JsonWriter& json, const Report& report) {
+  json.key("breakdown_s").begin_object();
+  for (std::size_t c = 0; c < kCategoryCount; ++c) json.field(kCategoryNames[c], report.breakdown[c]);
+  json.end_object();
+}
+
+void write_stage(JsonWriter& json, const StageMemory& stage) {
+  json.begin_object();
+  json.field("stage", stage.stage)
+      .field("weights_bytes", stage.weights)
+      .field("gradients_bytes", stage.gradients);
+  json.field("optimizer_bytes", stage.optimizer).field("activations_bytes", stage.activations);
+  json.field("buffers_bytes", stage.buffers)
+      .field("overhead_bytes", stage.overhead)
+      .field("peak_bytes", stage.peak());
+  json.end_object();
+}
+
+void write_provenance(JsonWriter& json, const std::array<double, 5>& shares) {
+  json.key("provenance").begin_object();
+  for (std::size_t i = 0; i < shares.size(); ++i) json.field(kProvenanceNames[i], shares[i]);
+  json.end_object();
+}
+
+}  // namespace
+
+void write_memory(JsonWriter& json, const MemoryLedger& memory) {
+  json.begin_object();
+  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
+  json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
+  json.field("peak_stage", memory.heaviest().stage);
+  json.key("stages").begin_array();
+  for (const StageMemory& stage : memory.stages) write_stage(json, stage);
+  json.end_array().end_object();
+}
+
+std::string render_json(const Report& report) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.result/1")
+      .field("scenario", std::string_view(report.scenario));
+  json.field("name", std::string_view(report.name)).field("gpus", report.gpus);
+  json.field("iteration_time_s", report.iteration_time).key("interval_90_s").begin_array();
+  json.value(report.interval_90[0]).value(report.interval_90[1]).end_array();
+  json.field("samples_per_s", report.samples_per_s()).field("tokens_per_s", report.tokens_per_s());
+  json.field("tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus);
+  json.field("model_tflops_per_gpu", report.model_flops_per_gpu_s() * 1e-12);
+  json.field("hardware_tflops_per_gpu", report.hardware_flops_per_gpu_s() * 1e-12);
+  json.field("mfu", report.mfu()).field("hfu", report.hfu());
+  write_bubble(json, report.bubble);
+  write_breakdown(json, report);
+  json.key("memory");
+  write_memory(json, report.memory);
+  write_provenance(json, report.provenance);
+  json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
+  json.key("warnings").begin_array();
+  for (const std::string& warning : report.warnings) json.value(std::string_view(warning));
+  json.end_array();
+  json.field("profile", std::string_view(report.profile));
+  json.field("timeline_hash", std::string_view(report.timeline_hash)).end_object();
+  return json.str();
+}
+
+}  // namespace stagecraft

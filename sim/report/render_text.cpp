@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+namespace {
+
+double share(Duration part, Duration whole) {
+  return whole > Duration::zero() ? to_seconds(part) / to_seconds(whole) : 0;
+}
+
+std::string line(std::string_view head, std::string_view text) {
+  return fmt::format("{:<16} {}\n", head, text);
+}
+
+// "forward 31.0 %   backward 52.1 %  ...": what is nonzero, largest first, wrapped to the width of a
+// terminal.
+std::string shares_line(std::string_view head,
+                        const std::vector<std::pair<std::string_view, double>>& shares) {
+  std::vector<std::pair<std::string_view, double>> sorted;
+  for (const auto& item : shares) {
+    if (item.second >= 0.0005) sorted.push_back(item);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  constexpr std::size_t kWidth = 80 - 17;
+  std::string out, row;
+  for (const auto& [name, value] : sorted) {
+    const std::string item = fmt::format("{} {}", name, percent(value));
+    if (!row.empty() && row.size() + 3 + item.size() > kWidth) {
+      out += line(out.empty() ? head : "", row);
+      row.clear();
+    }
+    row += (row.empty() ? "" : "   ") + item;
+  }
+  return row.empty() ? out : out + line(out.empty() ? head : "", row);
+}
+
+std::string memory_line(const MemoryLedger& memory) {
+  const StageMemory& heaviest = memory.heaviest();
+  const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
+  if (memory.capacity == Bytes(0)) {
+    return line("memory",
+                fmt::format("{} on stage {} (capacity not given)", human(heaviest.peak()), heaviest.stage));
+  }
+  const Bytes free = memory.capacity - heaviest.peak();
+  const std::string room =
+      free >= Bytes(0) ? human(free) + " free" : human(Bytes(-free.count())) + " missing";
+  return line("memory", fmt::format("{} of {} on stage {}        {}, {}", human(heaviest.peak()),
+                                    human(memory.capacity), heaviest.stage, verdict, room));
+}
+
+std::string throughput_lines(const Report& report) {
+  std::string out =
+      line("iteration", fmt::format("{}   (90 %: {} – {})", human(report.iteration_time),
+                                    human(report.interval_90[0]), human(report.interval_90[1])));
+  if (report.tokens > 0) {
+    out +=
+        line("throughput", fmt::format("{} tokens/s   {:.4g} tokens/s/GPU   {:.4g} samples/s",
+                                       with_thousands(static_cast<std::int64_t>(report.tokens_per_s() + 0.5)),
+                                       report.tokens_per_s() / report.gpus, report.samples_per_s()));
+  } else {
+    out += line("throughput", fmt::format("{:.4g} samples/s", report.samples_per_s()));
+  }
+  if (report.peak.count() > 0) {
+    out +=
+        line("FLOP/s per GPU", fmt::format("model {:.4g} TFLOP/s, MFU {}     hardware {:.4g} TFLOP/s, HFU {}",
+                                           report.model_flops_per_gpu_s() * 1e-12, percent(report.mfu()),
+                                           report.hardware_flops_per_gpu_s() * 1e-12, percent(report.hfu())));
+  }
+  return out;
+}
+
+std::string breakdown_line(const Report& report) {
+  std::vector<std::pair<std::string_view, double>> shares;
+  static constexpr std::array<std::string_view, kCategoryCount> kWords = {
+      "forward",  "backward", "recompute", "tensor", "context", "expert",
+      "pipeline", "data",     "optimizer", "bubble", "other"};
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    shares.emplace_back(kWords[c], share(report.breakdown[c], report.iteration_time));
+  }
+  return shares_line("where it goes", shares);
+}
+
+std::string provenance_line(const Report& report) {
+  std::vector<std::pair<std::string_view, double>> shares;
+  for (std::size_t i = 0; i < report.provenance.size(); ++i)
+    shares.emplace_back(kProvenanceNames[i], report.provenance[i]);
+  return shares_line("based on", shares);
+}
+
+std::string verbose_lines(const Report& report) {
+  std::string out;
+  out += line("formulas", "MFU = model FLOPs / (time x GPUs x peak), attention counted dense;");
+  out += line("", "model FLOPs = 3 x forward; HFU adds what is recomputed;");
+  out += line("", "bubble over ideal = (makespan - ideal) / ideal of the passes");
+  out += line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
+                                       report.simulated_ranks, report.timeline_hash));
+  for (const std::string& assumption : report.assumptions) out += line("assumed", assumption);
+  return out;
+}
+
+// One bar of the ledger: `width` cells for the capacity (or for the largest stage when that is more).
+std::string bar(const StageMemory& stage, Bytes full) {
+  struct Piece {
+    Bytes size;
+    const char* mark;
+  };
+  const std::array<Piece, 6> pieces = {{{stage.weights, "W"},
+                                        {stage.gradients, "G"},
+                                        {stage.optimizer, "O"},
+                                        {stage.activations, "A"},
+                                        {stage.buffers, "b"},
+                                        {stage.overhead, "o"}}};
+  constexpr double kCells = 40;
+  std::string out;
+  Bytes sum{};
+  int cells = 0;
+  for (const Piece& piece : pieces) {
+    sum += piece.size;
+    const int until = full > Bytes(0) ? static_cast<int>(sum / full * kCells + 0.5) : 0;
+    for (; cells < until; ++cells) out += piece.mark;
+  }
+  return out + std::string(static_cast<std::size_t>(std::max(0, static_cast<int>(kCells) - cells)), '.');
+}
+
+}  // namespace
+
+std::string render_text(const Report& report, bool verbose) {
+  std::string out = fmt::format("{}\n", report.name);
+  out += line("layout", fmt::format("{} GPUs: {}", with_thousands(report.gpus), report.headline));
+  out += throughput_lines(report);
+  out += memory_line(report.memory);
+  out += breakdown_line(report);
+  out += line("bubble", fmt::format("{} over ideal, {} of rank time; makespan {}, span {}",
+                                    percent(report.bubble.over_ideal), percent(report.bubble.fraction),
+                                    human(report.bubble.makespan), human(report.bubble.span)));
+  out += provenance_line(report);
+  if (!report.profile.empty()) out += line("profile", report.profile);
+  bool first = true;
+  for (const std::string& warning : report.warnings) {
+    out += line(first ? "notes" : "", warning);
+    first = false;
+  }
+  if (verbose) out += verbose_lines(report);
+  return out;
+}
+
+std::string render_memory_text(const Report& report) {
+  const MemoryLedger& memory = report.memory;
+  const Bytes full = std::max(memory.capacity, memory.heaviest().peak());
+  std::string out = fmt::format("{}\n", report.name);
+  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kRight, Align::kRight});
+  table.row({"stage", "", "weights", "gradients", "optimizer", "activations", "buffers", "overhead", "peak"});
+  std::string bars;
+  for (const StageMemory& stage : memory.stages) {
+    const bool heaviest = stage.stage == memory.heaviest().stage;
+    table.row({std::to_string(stage.stage), heaviest ? "<" : "", human(stage.weights), human(stage.gradients),
+               human(stage.optimizer), human(stage.activations), human(stage.buffers), human(stage.overhead),
+               human(stage.peak())});
+    bars += fmt::format("  stage {:>3} {} {} {}\n", stage.stage, bar(stage, full), human(stage.peak()),
+                        heaviest ? "< heaviest" : "");
+    while (bars.size() > 1 && bars[bars.size() - 2] == ' ') bars.erase(bars.size() - 2, 1);
+  }
+  out += bars + "  W weights  G gradients  O optimizer  A activations  b buffers  o overhead  . free\n\n" +
+         table.str(2);
+  return out + "\n" + memory_line(memory);
+}
+
+}  // namespace stagecraft
