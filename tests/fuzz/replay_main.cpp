@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", file.filename().c_str());  // the last one named is the one that crashed
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const std::vector<std::uint8_t> bytes(text.begin(), text.end());  // its own block: a read past the end is seen by ASan
+    const std::vector<std::uint8_t> bytes(text.begin(),
+                                          text.end());  // its own block: a read past the end is seen by ASan
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   std::printf("%zu inputs survived\n", files.size());
