@@ -33,7 +33,7 @@ struct SyntaxHelp {
   const char* hint;
 };
 
-constexpr std::array kSyntaxHelp{
+const std::array kSyntaxHelp{
     SyntaxHelp{YAML::ErrorMsg::MAP_VALUE, "a ':' stands where no key can",
                "put text that contains ': ' in quotes, and align the keys of one mapping"},
     SyntaxHelp{YAML::ErrorMsg::MAP_KEY, "a key cannot stand here", "align the keys of one mapping"},
@@ -364,7 +364,7 @@ void TreeBuilder::close() {
 void TreeBuilder::remember(YAML::anchor_t anchor, const YamlNode& value, const Weight& weight) {
   if (anchor == YAML::NullAnchor) return;
   spend({.nodes = weight.nodes, .bytes = weight.bytes, .depth = 0},
-        node.where);  // the copy costs memory, too
+        value.where);  // the copy costs memory, too
   anchors_.insert_or_assign(anchor, Anchored{value, weight});
 }
 
