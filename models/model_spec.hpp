@@ -31,35 +31,40 @@ struct TransformerSpec {
   std::int64_t head_size = 0;
   std::int64_t ffn_hidden = 0;
   std::int64_t vocab = 0;
-  std::int64_t max_sequence_length = 0;
+  std::int64_t max_sequence_length = 0;  // 0: not given; no learned position is counted then
   Activation activation = Activation::kGelu;
   Normalization normalization = Normalization::kLayerNorm;
   Position position = Position::kLearned;
   bool tied_embeddings = true;
-  bool biases = true;    // of linear layers; GPT has them, Llama has not
-  bool dropout = true;   // masks are stored and dropout kernels run; GPT trains with it, Llama without
+  bool biases = true;   // of linear layers; GPT has them, Llama has not
+  bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
 
   friend bool operator==(const TransformerSpec&, const TransformerSpec&) = default;
 };
 
-// An abstract pipeline: costs per global stage given directly. Each list has one entry per stage, or one for all.
+// An abstract pipeline: costs per global stage given directly. Each list has one entry per stage, or one for
+// all.
 struct StagesSpec {
   std::string name;
   std::vector<Duration> forward, input_gradient, weight_gradient;
-  std::vector<Bytes> activation;  // of one micro-batch through one stage, kept for backward; also the message to the next
-  std::vector<Bytes> gradient;    // to reduce over data-parallel replicas at the end
+  std::vector<Bytes>
+      activation;  // of one micro-batch through one stage, kept for backward; also the message to the next
+  std::vector<Bytes> gradient;  // to reduce over data-parallel replicas at the end
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;
 };
 
 using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 
-// Reads the mapping at `map` (contract section 1) and finishes it. Defaults by family: gpt: kv_heads = heads, head_size =
-// hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama: swiglu, rmsnorm, rope, untied,
-// no biases, no dropout; ffn_hidden is required. `experts:` is refused as not supported yet.
+// Reads the mapping at `map` (contract section 1) and finishes it. Defaults by family: gpt: kv_heads = heads,
+// head_size = hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama:
+// swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts:` is refused as not
+// supported yet. Of abstract stages the three times are required. After a mistake the value is harmless, and
+// its diagnostics say not to use it.
 [[nodiscard]] ModelSpec load_model(YamlMap& map);
 
-// Parameters of the whole model, exact. Tied embeddings count once; learned positions count max_sequence_length rows.
+// Parameters of the whole model, exact. Tied embeddings count once; learned positions count
+// max_sequence_length rows.
 [[nodiscard]] std::int64_t parameter_count(const TransformerSpec& model);
 
 }  // namespace stagecraft

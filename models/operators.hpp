@@ -1,9 +1,12 @@
-// What one GPU executes for one micro-batch: the operators of a layer, of the embedding, of the head, and of the step.
+// What one GPU executes for one micro-batch: the operators of a layer, of the embedding, of the head, and of
+// the step.
 //
-// An operator has a shape, FLOPs and bytes; it has no time (models/compute_cost.hpp prices compute, topology/ prices
-// collectives). Symbols as in docs/notation.md: s b h a k q f V t, T = s*b tokens, T' = T/t under sequence parallelism.
+// An operator has a shape, FLOPs and bytes; it has no time (models/compute_cost.hpp prices compute, topology/
+// prices collectives). Symbols as in docs/notation.md: s b h a k q f V t, T = s*b tokens, T' = T/t under
+// sequence parallelism.
 //
-//   source  Narayanan et al. (arXiv 2104.04473), Korthikanti et al. (arXiv 2205.05198), Megatron-LM's operator list; bytes per
+//   source  Narayanan et al. (arXiv 2104.04473), Korthikanti et al. (arXiv 2205.05198), Megatron-LM's
+//   operator list; bytes per
 //           element are operand counts at 16 bit (docs/op-inventory.md).
 #pragma once
 
@@ -20,11 +23,11 @@ namespace stagecraft {
 
 enum class OpKind : std::uint8_t {
   kGemm,
-  kBatchedGemm,     // unfused attention's
+  kBatchedGemm,  // unfused attention's
   kFlashForward,
   kFlashBackward,
-  kMemory,          // memory-bound: norms, activations, dropout, softmax, loss, optimizer
-  kCollective,      // over the tensor-parallel group
+  kMemory,      // memory-bound: norms, activations, dropout, softmax, loss, optimizer
+  kCollective,  // over the tensor-parallel group
 };
 
 struct GemmShape {
@@ -35,30 +38,32 @@ struct GemmShape {
 
 struct Op {
   OpKind kind = OpKind::kMemory;
-  std::string_view name;          // "qkv", "softmax", ... static storage
-  GemmShape gemm;                 // kGemm, kBatchedGemm
-  Flops flops{};                  // of the math kinds; flash counts the full square
-  Bytes bytes{};                  // HBM traffic; payload of a collective in nccl-tests' convention
+  std::string_view name;  // "qkv", "softmax", ... static storage
+  GemmShape gemm{};       // kGemm, kBatchedGemm
+  Flops flops{};          // of the math kinds; flash counts the full square
+  Bytes bytes{};          // HBM traffic; payload of a collective in nccl-tests' convention
   CollectiveKind collective = CollectiveKind::kAllReduce;
-  bool hidden_by_weight_gradient = false;  // a backward collective issued before the weight-gradient GEMM of its layer
-  int kernels = 1;                // launches that this stands for
+  bool hidden_by_weight_gradient =
+      false;        // a backward collective issued before the weight-gradient GEMM of its layer
+  int kernels = 1;  // launches that this stands for
 };
 
 using Ops = std::vector<Op>;
 
 struct LayerOps {
   Ops forward;
-  Ops recompute;        // runs again before the backward, by shard.recompute
+  Ops recompute;  // runs again before the backward, by shard.recompute
   Ops input_gradient;
   Ops weight_gradient;
 };
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
-[[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);       // final norm, head, loss
+[[nodiscard]] LayerOps head_operators(const TransformerSpec& model,
+                                      const Shard& shard);  // final norm, head, loss
 
-// The optimizer step over `parameters` held and `sharded` of them stepped here (parameters/N under ZeRO >= 1):
-// zeroing, norm, Adam, copy to 16 bit.
+// The optimizer step over `parameters` held and `sharded` of them stepped here (parameters/N under ZeRO >=
+// 1): zeroing, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
 // Sum of FLOPs of the math operators.
@@ -66,13 +71,17 @@ struct LayerOps {
 
 // Parameters that one GPU holds, t ways: key/value heads replicated where k < t.
 [[nodiscard]] std::int64_t layer_parameters(const TransformerSpec& model, std::int64_t tensor);
-[[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);  // with positions
-[[nodiscard]] std::int64_t head_parameters(const TransformerSpec& model, std::int64_t tensor);       // with final norm; matrix also if tied
+[[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model,
+                                                std::int64_t tensor);  // with positions
+[[nodiscard]] std::int64_t head_parameters(const TransformerSpec& model,
+                                           std::int64_t tensor);  // with final norm; matrix also if tied
 
 // Model FLOPs of one iteration of B samples: three times the forward, attention counted dense.
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
-// Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h + V/12lh) for `selective`.
-[[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence, Recompute recompute);
+// Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
+// V/12lh) for `selective`.
+[[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
+                                   Recompute recompute);
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-// How one GPU sees a transformer: its share of the tokens, heads and widths, and the choices that change its kernels.
+// How one GPU sees a transformer: its share of the tokens, heads and widths, and the choices that change its
+// kernels.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,10 @@ struct Shard {
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
 
-  [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch; }                        // T
-  [[nodiscard]] std::int64_t local_tokens() const { return sequence_parallel ? tokens() / tensor : tokens(); }  // T'
+  [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch; }  // T
+  [[nodiscard]] std::int64_t local_tokens() const {
+    return sequence_parallel ? tokens() / tensor : tokens();
+  }  // T'
 };
 
 }  // namespace stagecraft

@@ -1,0 +1,57 @@
+// Bytes per element of the memory-bound operators, fused and eager: docs/op-inventory.md as a table.
+//
+// "Fused" is Megatron-LM with its fused kernels, "eager" plain PyTorch. Counts are operand lists at 16 bit.
+//   source  operand counts over Megatron-LM core/fusions/ and core/transformer/transformer_config.py
+//   @d98e8a64;
+//           score elements and biases: Korthikanti et al. (arXiv 2205.05198), section 4.
+#pragma once
+
+#include <string_view>
+
+#include "models/op_builder.hpp"
+
+namespace stagecraft {
+
+struct Elementwise {
+  Pass forward, backward;
+};
+
+struct FusedOrEager {
+  Elementwise fused, eager;
+  [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const {
+    return shard.fused_kernels ? fused : eager;
+  }
+};
+
+inline constexpr Pass kNothing{.bytes = 0, .kernels = 0};
+
+// Backward reads dY and X and writes dX; the second kernel sums the weight gradient.
+inline constexpr FusedOrEager kLayerNormTraffic{{{4, 1}, {6, 2}}, {{4, 1}, {8, 2}}};
+// Eager: cast 6, square 8, mean 4, multiply 8, cast 6, weight 4.
+inline constexpr FusedOrEager kRmsNormTraffic{{{4, 1}, {6, 2}}, {{36, 6}, {60, 10}}};
+// Sum of the two gradient branches at a residual. Fused: the norm's backward reads one more operand.
+inline constexpr FusedOrEager kResidualGradientTraffic{{kNothing, {2, 1}}, {kNothing, {6, 1}}};
+inline constexpr FusedOrEager kGeluTraffic{{{4, 1}, {6, 1}}, {{4, 1}, {6, 1}}};
+inline constexpr FusedOrEager kBiasGeluTraffic{{{4, 1}, {6, 1}}, {{8, 2}, {12, 2}}};
+// Per element of f, out of 2f.
+inline constexpr FusedOrEager kSwigluTraffic{{{6, 1}, {10, 1}}, {{10, 2}, {26, 4}}};
+// Input 2, residual 2, output 2, mask 1. Eager: bias 4, dropout 5, add 6.
+inline constexpr Elementwise kBiasTraffic{{4, 1}, kNothing};
+inline constexpr Elementwise kDropoutTraffic{{5, 1}, {5, 1}};
+inline constexpr Elementwise kResidualAddTraffic{{6, 1}, kNothing};
+inline constexpr Elementwise kFusedDropoutAddTraffic{{7, 1}, {5, 1}};
+// Two kernels, one for Q and one for K.
+inline constexpr FusedOrEager kRopeTraffic{{{4, 2}, {4, 2}}, {{20, 10}, {20, 10}}};
+// Flash reads Q, K, V through strides when fused; batched GEMMs want them apart.
+inline constexpr Elementwise kTransposeTraffic{{4, 1}, {4, 1}};
+// Per score element. Fused: read 2, write 2; dY, Y, dX. Eager: scale 4, mask 5, to fp32 6, softmax 8, back 6;
+// softmax 8, scale 4, conversions 12.
+inline constexpr FusedOrEager kSoftmaxTraffic{{{4, 1}, {6, 1}}, {{29, 5}, {24, 4}}};
+// Read a row, write it.
+inline constexpr Pass kLookupTraffic{4, 1};
+inline constexpr Pass kPositionTraffic{6, 1};
+// To fp32 6, max 4, subtract 8, exp 8, sum 4, divide 8; scale 8, cast 6. A fused loss moves less: the
+// profile's factor `loss_traffic` says how much, so that the count here stays that of the unfused one.
+inline constexpr Elementwise kLossTraffic{{38, 6}, {14, 2}};
+
+}  // namespace stagecraft

@@ -1,0 +1,85 @@
+#include "models/elementwise.hpp"
+#include "models/norm_operators.hpp"
+#include "models/op_builder.hpp"
+#include "models/operators.hpp"
+#include "models/partition.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+Linear head(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "head",
+          .tokens = shard.tokens(),
+          .out = vocabulary_share(model, shard.tensor),
+          .in = model.hidden};
+}
+
+// fp32 logits need no conversion on the way: 6 bytes less in each pass.
+Op loss(std::string_view name, Pass pass, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
+  const std::int64_t logits = shard.tokens() * vocabulary_share(model, shard.tensor);
+  return {.name = name, .bytes = Bytes(per_logit * logits), .kernels = pass.kernels};
+}
+
+// Maximum, target logit and sum of exponentials: one fp32 per token each.
+void add_loss_reductions(Ops& ops, const Shard& shard) {
+  if (shard.tensor == 1) return;
+  for (const std::string_view name : {"loss maximum", "loss target", "loss sum"}) {
+    ops.push_back(
+        collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * shard.tokens()), Exposure::kExposed));
+  }
+}
+
+Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t accumulate = 2 * element_bytes(shard.gradient);  // read and write
+  const std::int64_t elements = shard.tokens() * model.hidden;
+  const std::int64_t read = element_bytes(shard.precision) * elements;
+  Ops ops{{.name = "embedding", .bytes = Bytes(read + accumulate * elements)}};
+  if (model.position == Position::kLearned) {  // a sum over the samples into s rows
+    ops.push_back({.name = "positions", .bytes = Bytes(read + accumulate * shard.sequence * model.hidden)});
+  }
+  return ops;
+}
+
+}  // namespace
+
+LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t elements = shard.tokens() * model.hidden;
+  const std::int64_t local = shard.local_tokens() * model.hidden;
+  LayerOps ends;
+  add_memory(ends.forward, "embedding", elements, kLookupTraffic, shard);
+  add_reduce(ends.forward, "embedding reduce", model.hidden, shard, Exposure::kExposed);
+  if (model.position == Position::kLearned) {
+    add_memory(ends.forward, "positions", elements, kPositionTraffic, shard);
+  }
+  if (model.dropout) {
+    add_memory(ends.forward, "embedding dropout", local, kDropoutTraffic.forward, shard);
+    add_memory(ends.input_gradient, "embedding dropout", local, kDropoutTraffic.backward, shard);
+  }
+  // The adjoint of the forward's reduce-scatter; that of an all-reduce is the identity.
+  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, shard, Exposure::kExposed);
+  ends.weight_gradient = embedding_weight_gradient(model, shard);
+  return ends;
+}
+
+LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
+  const Linear linear = head(model, shard);
+  LayerOps ends;
+  add_norm_forward(ends.forward, "final norm", model, shard);
+  add_gather(ends.forward, "head gather", model.hidden, shard, Exposure::kExposed);
+  add_forward(ends.forward, linear, shard);
+  ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
+  add_loss_reductions(ends.forward, shard);
+
+  ends.input_gradient.push_back(loss("loss gradient", kLossTraffic.backward, model, shard));
+  add_gather(ends.input_gradient, "head input gather", model.hidden, shard, Exposure::kHidden);
+  add_input_gradient(ends.input_gradient, linear, shard);
+  add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Exposure::kHidden);
+  add_norm_backward(ends.input_gradient, "final norm", model, shard, Residual::kNone);
+
+  add_weight_gradient(ends.weight_gradient, linear, shard);
+  return ends;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,58 @@
+// The bricks of operator lists: a GEMM, an element-wise kernel, a collective, with their bytes.
+//
+//   e   bytes of an activation: 4 in fp32, else 2. Element-wise counts are written at 16 bit and double in
+//   fp32. o   bytes of a GEMM operand: 4 in fp32, 1 in fp8, else 2; a GEMM writes e. Bytes are HBM traffic,
+//   each operand read or written once (docs/op-inventory.md).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "models/operators.hpp"
+#include "models/shard.hpp"
+
+namespace stagecraft {
+
+[[nodiscard]] std::int64_t element_bytes(Precision precision);
+[[nodiscard]] std::int64_t operand_bytes(Precision precision);
+
+// A weight [out, in] applied to `tokens` rows.
+struct Linear {
+  std::string_view name;
+  std::int64_t tokens = 0, out = 0, in = 0;
+  bool bias = false;
+};
+
+// The passes of a linear layer: (tokens, out, in) TN, (tokens, in, out) NN, (out, in, tokens) NT. In fp8 the
+// input, or the output's gradient, is cast first. `add_weight_gradient` accumulates into gradients of
+// shard.gradient: inside the GEMM, or by one more kernel without gradient_accumulation_fusion.
+void add_forward(Ops& ops, const Linear& linear, const Shard& shard);
+void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard);
+void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard);
+
+[[nodiscard]] Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard);
+
+// Traffic of one pass over one element at 16 bit, and how many kernels share it. No kernels: the pass does
+// nothing.
+struct Pass {
+  int bytes = 0;
+  int kernels = 1;
+};
+[[nodiscard]] Op memory_op(std::string_view name, std::int64_t elements, Pass pass, const Shard& shard);
+void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pass,
+                const Shard& shard);  // unless no kernels
+
+// A collective over the tensor group, `payload` in nccl-tests' convention.
+enum class Exposure : std::uint8_t {
+  kExposed,
+  kHidden
+};  // hidden: by a weight-gradient GEMM that is issued after it
+[[nodiscard]] Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Exposure exposure);
+
+// The collectives around tensor-parallel weights on activations of T * width. All add nothing when t = 1.
+void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
+                Exposure exposure);  // SP only
+void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
+                Exposure exposure);  // RS with SP
+
+}  // namespace stagecraft

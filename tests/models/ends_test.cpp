@@ -1,0 +1,155 @@
+// The ends of the pipeline and the optimizer step, each operator by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/operators.hpp"
+#include "tests/models/zoo.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+Names names(const Ops& ops) {
+  Names list;
+  for (const Op& op : ops) list.push_back(op.name);
+  return list;
+}
+
+const Op& find(const Ops& ops, std::string_view name) {
+  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
+  if (at == ops.end()) throw std::out_of_range(std::string(name));
+  return *at;
+}
+
+Bytes sum(const Ops& ops) {
+  Bytes bytes;
+  for (const Op& op : ops) bytes += op.bytes;
+  return bytes;
+}
+
+constexpr Shard kEight{.sequence = 2048, .tensor = 8};
+constexpr Shard kEightWithSp{.sequence = 2048, .tensor = 8, .sequence_parallel = true};
+
+// Rows 4 and positions 6 bytes per element, dropout 5; back: read 2 and add into fp32 rows 8, positions 2 + 8
+// s h.
+TEST(EmbeddingOperators, LookUpReduceAndDropOut) {
+  const LayerOps ends = embedding_operators(zoo::gpt3_175b(), kEight);
+  const std::int64_t th = 2048 * 12288;
+  EXPECT_EQ(names(ends.forward), (Names{"embedding", "embedding reduce", "positions", "embedding dropout"}));
+  EXPECT_EQ(ends.forward[0].bytes, Bytes(4 * th));
+  EXPECT_EQ(ends.forward[1].bytes, Bytes(2 * th));
+  EXPECT_EQ(ends.forward[2].bytes, Bytes(6 * th));
+  EXPECT_EQ(ends.forward[3].bytes, Bytes(5 * th));
+  EXPECT_EQ(names(ends.input_gradient), Names{"embedding dropout"});
+  EXPECT_EQ(names(ends.weight_gradient), (Names{"embedding", "positions"}));
+  EXPECT_EQ(ends.weight_gradient[0].bytes, Bytes(10 * th));
+  EXPECT_EQ(ends.weight_gradient[1].bytes, Bytes(2 * th + 8 * 2048 * 12288));
+}
+
+TEST(EmbeddingOperators, OfOneLlamaRankOnlyLookUp) {
+  const LayerOps ends = embedding_operators(zoo::llama3_8b(), {.sequence = 8192});
+  EXPECT_EQ(names(ends.forward), Names{"embedding"});
+  EXPECT_TRUE(ends.input_gradient.empty());
+  EXPECT_EQ(names(ends.weight_gradient), Names{"embedding"});
+}
+
+TEST(EmbeddingOperators, ScatterUnderSequenceParallelismAndGatherOnTheWayBack) {
+  const LayerOps ends = embedding_operators(zoo::gpt3_175b(), kEightWithSp);
+  EXPECT_EQ(find(ends.forward, "embedding reduce").collective, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(find(ends.forward, "embedding dropout").bytes, Bytes(5 * 2048 * 12288 / 8));
+  EXPECT_EQ(find(ends.input_gradient, "embedding gradient gather").bytes, Bytes(2 * 2048 * 12288));
+}
+
+TEST(EmbeddingOperators, AreNotRecomputed) {
+  Shard shard = kEight;
+  shard.recompute = Recompute::kFull;
+  EXPECT_TRUE(embedding_operators(zoo::gpt3_175b(), shard).recompute.empty());
+  EXPECT_TRUE(head_operators(zoo::gpt3_175b(), shard).recompute.empty());
+}
+
+// (2048, 6400, 12288) and its two gradients.
+TEST(HeadOperators, MultiplyByTheRanksShareOfTheVocabulary) {
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), kEight);
+  const GemmShape forward{.m = 2048, .n = 6400, .k = 12288, .layout = GemmLayout::kTN};
+  const GemmShape input{.m = 2048, .n = 12288, .k = 6400, .layout = GemmLayout::kNN};
+  const GemmShape weight{.m = 6400, .n = 12288, .k = 2048, .layout = GemmLayout::kNT};
+  EXPECT_EQ(find(ends.forward, "head").gemm, forward);
+  EXPECT_EQ(find(ends.input_gradient, "head").gemm, input);
+  EXPECT_EQ(find(ends.weight_gradient, "head").gemm, weight);
+  EXPECT_EQ(total_flops(ends.forward), Flops(322'122'547'200));
+  EXPECT_EQ(total_flops(head_operators(zoo::llama3_8b(), {.sequence = 8192}).forward),
+            Flops(8'607'114'461'184));
+}
+
+// 8 * 6282 + 1 rows: the fullest rank has 6283.
+TEST(HeadOperators, TakeTheVocabularyAsGiven) {
+  TransformerSpec model = zoo::gpt3_175b();
+  model.vocab = 50257;
+  EXPECT_EQ(find(head_operators(model, kEight).forward, "head").gemm.n, 6283);
+}
+
+// To fp32 6, max 4, subtract 8, exp 8, sum 4, divide 8; scale 8 and cast 6 back. Three fp32 per token are
+// reduced.
+TEST(HeadOperators, CountTheUnfusedLoss) {
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), kEight);
+  EXPECT_EQ(names(ends.forward),
+            (Names{"final norm", "head", "loss", "loss maximum", "loss target", "loss sum"}));
+  EXPECT_EQ(find(ends.forward, "loss").bytes, Bytes(38 * 2048 * 6400));
+  EXPECT_EQ(find(ends.input_gradient, "loss gradient").bytes, Bytes(14 * 2048 * 6400));
+  EXPECT_EQ(find(ends.forward, "loss sum").bytes, Bytes(4 * 2048));
+}
+
+TEST(HeadOperators, ConvertNothingForTheLossInFp32) {
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), {.sequence = 2048, .precision = Precision::kFp32});
+  EXPECT_EQ(find(ends.forward, "loss").bytes, Bytes(32LL * 2048 * 51200));
+  EXPECT_EQ(find(ends.input_gradient, "loss gradient").bytes, Bytes(8LL * 2048 * 51200));
+}
+
+TEST(HeadOperators, GatherAndScatterUnderSequenceParallelism) {
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), kEightWithSp);
+  EXPECT_EQ(find(ends.forward, "head gather").bytes, Bytes(2 * 2048 * 12288));
+  EXPECT_FALSE(find(ends.forward, "head gather").hidden_by_weight_gradient);
+  EXPECT_TRUE(find(ends.input_gradient, "head input gather").hidden_by_weight_gradient);
+  EXPECT_EQ(find(ends.input_gradient, "head gradient reduce").collective, CollectiveKind::kReduceScatter);
+  EXPECT_TRUE(find(ends.input_gradient, "head gradient reduce").hidden_by_weight_gradient);
+}
+
+// The final norm has no residual beside it: 4 (+ 8 a token) and 6 (+ 4 h).
+TEST(HeadOperators, NormWithoutAResidual) {
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), kEight);
+  EXPECT_EQ(find(ends.forward, "final norm").bytes, Bytes(4 * 2048 * 12288 + 8 * 2048));
+  EXPECT_EQ(find(ends.input_gradient, "final norm").bytes, Bytes(6 * 2048 * 12288 + 4 * 12288));
+}
+
+// Zero 4; norm 4, Adam 28, copy 6, sharded: 4 + 38/N bytes per parameter.
+TEST(OptimizerOperators, MoveFourBytesAndThirtyEightShardedPerParameter) {
+  const Ops ops = optimizer_operators(1600, 100, {.sequence = 1});
+  EXPECT_EQ(names(ops), (Names{"zero gradients", "gradient norm", "adam", "weight copy"}));
+  EXPECT_EQ(sum(ops), Bytes(4 * 1600 + 38 * 100));
+}
+
+// fp16 gradients: zero 2, check 4, unscale 8: 14 + 38/N.
+TEST(OptimizerOperators, CheckAndUnscaleFp16) {
+  const Shard shard{.sequence = 1, .precision = Precision::kFp16, .gradient = Precision::kFp16};
+  EXPECT_EQ(sum(optimizer_operators(1600, 100, shard)), Bytes(14 * 1600 + 38 * 100));
+}
+
+TEST(OptimizerOperators, CopyNoWeightsInFp32) {
+  const Shard shard{.sequence = 1, .precision = Precision::kFp32};
+  EXPECT_EQ(sum(optimizer_operators(1000, 1000, shard)), Bytes((4 + 4 + 28) * 1000));
+}
+
+// Adam works in fp32: a shard of 16-bit gradients is copied first, 2 read and 4 written.
+TEST(OptimizerOperators, CopySixteenBitGradientsToFp32) {
+  const Shard shard{.sequence = 1, .precision = Precision::kBf16, .gradient = Precision::kBf16};
+  EXPECT_EQ(sum(optimizer_operators(1600, 100, shard)), Bytes(2 * 1600 + (38 + 6) * 100));
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,369 @@
+// The operators of one layer: shapes, FLOPs, bytes and collectives, each by hand.
+#include "models/operators.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/models/zoo.hpp"
+
+namespace stagecraft {
+namespace {
+
+const Op& find(const Ops& ops, std::string_view name) {
+  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
+  if (at == ops.end()) throw std::out_of_range(std::string(name));
+  return *at;
+}
+
+std::vector<std::string_view> names(const Ops& ops) {
+  std::vector<std::string_view> list;
+  for (const Op& op : ops) list.push_back(op.name);
+  return list;
+}
+
+Bytes payload(const Ops& ops) {
+  Bytes sum;
+  for (const Op& op : ops) sum += op.kind == OpKind::kCollective ? op.bytes : Bytes(0);
+  return sum;
+}
+
+std::vector<std::string_view> hidden(const Ops& ops) {
+  std::vector<std::string_view> list;
+  for (const Op& op : ops)
+    if (op.hidden_by_weight_gradient) list.push_back(op.name);
+  return list;
+}
+
+using Names = std::vector<std::string_view>;
+
+// GPT-3 175B on 8 ranks, one sample of 2048 tokens, as trained by Megatron-LM in 2021.
+Shard gpt3_shard() {
+  return {.sequence = 2048, .tensor = 8, .attention = Attention::kUnfused};
+}
+
+Shard with_sequence_parallelism(Shard shard) {
+  shard.sequence_parallel = true;
+  return shard;
+}
+
+TEST(LayerForward, OfAGptRunsInTheOrderOfTheNetwork) {
+  EXPECT_EQ(names(layer_operators(zoo::gpt3_175b(), gpt3_shard()).forward),
+            (Names{"attention norm", "qkv", "qkv split", "scores", "softmax", "attention dropout", "values",
+                   "head transposition", "projection", "projection reduce", "dropout add", "ffn norm",
+                   "ffn up", "activation", "ffn down", "ffn reduce", "dropout add"}));
+}
+
+TEST(LayerForward, OfALlamaHasNoDropoutAndTurnsItsQueriesAndKeys) {
+  EXPECT_EQ(names(layer_operators(zoo::llama3_8b(), {.sequence = 8192}).forward),
+            (Names{"attention norm", "qkv", "rope", "flash attention", "projection", "residual add",
+                   "ffn norm", "ffn up", "activation", "ffn down", "residual add"}));
+}
+
+// 2 m n k of (2048, 4608, 12288), two of 12 x (2048, 2048, 128), (2048, 12288, 1536) and twice 2048 * 6144 *
+// 12288.
+TEST(LayerForward, OfGpt3HasItsFlopsToTheLastDigit) {
+  const Ops ops = layer_operators(zoo::gpt3_175b(), gpt3_shard()).forward;
+  EXPECT_EQ(find(ops, "qkv").flops, Flops(231'928'233'984));
+  EXPECT_EQ(find(ops, "scores").flops + find(ops, "values").flops, Flops(25'769'803'776));
+  EXPECT_EQ(find(ops, "projection").flops, Flops(77'309'411'328));
+  EXPECT_EQ(find(ops, "ffn up").flops, Flops(309'237'645'312));
+  EXPECT_EQ(find(ops, "ffn down").flops, Flops(309'237'645'312));
+  EXPECT_EQ(total_flops(ops), Flops(953'482'739'712));
+}
+
+TEST(LayerForward, OfLlama3HasItsFlopsToTheLastDigit) {
+  const Ops ops = layer_operators(zoo::llama3_8b(), {.sequence = 8192}).forward;
+  EXPECT_EQ(find(ops, "qkv").flops, Flops(412'316'860'416));
+  EXPECT_EQ(find(ops, "flash attention").flops, Flops(1'099'511'627'776));
+  EXPECT_EQ(find(ops, "projection").flops, Flops(274'877'906'944));
+  EXPECT_EQ(find(ops, "ffn up").flops, Flops(1'924'145'348'608));
+  EXPECT_EQ(find(ops, "ffn down").flops, Flops(962'072'674'304));
+  EXPECT_EQ(total_flops(ops), Flops(4'672'924'418'048));
+}
+
+TEST(LinearLayer, HasThreePassesOfOneWeight) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const GemmShape forward{.m = 2048, .n = 4608, .k = 12288, .layout = GemmLayout::kTN};
+  const GemmShape input{.m = 2048, .n = 12288, .k = 4608, .layout = GemmLayout::kNN};
+  const GemmShape weight{.m = 4608, .n = 12288, .k = 2048, .layout = GemmLayout::kNT};
+  EXPECT_EQ(find(layer.forward, "qkv").gemm, forward);
+  EXPECT_EQ(find(layer.input_gradient, "qkv").gemm, input);
+  EXPECT_EQ(find(layer.weight_gradient, "qkv").gemm, weight);
+}
+
+// 2 (T in + in out + T out) forward and back; the weight gradient reads 2 (T in + T out) and adds into fp32:
+// 8 in out.
+TEST(LinearLayer, ReadsAndWritesEachOperandOnce) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const std::int64_t t = 2048, in = 12288, out = 4608;
+  const Bytes activations(2 * t * (in + out));
+  EXPECT_EQ(find(layer.forward, "qkv").bytes, activations + Bytes(2 * in * out));
+  EXPECT_EQ(find(layer.input_gradient, "qkv").bytes, activations + Bytes(2 * in * out));
+  EXPECT_EQ(find(layer.weight_gradient, "qkv").bytes, activations + Bytes(8 * in * out));
+}
+
+// Without fusion the GEMM writes 16 bit (2) and a kernel adds it to fp32 (2 + 4 + 4).
+TEST(LinearLayer, AddsItsGradientInAKernelOfItsOwnWithoutFusion) {
+  Shard shard = gpt3_shard();
+  shard.gradient_accumulation_fusion = false;
+  const Ops ops = layer_operators(zoo::gpt3_175b(), shard).weight_gradient;
+  const std::int64_t t = 2048, h = 12288, f = 6144;
+  EXPECT_EQ(names(ops), (Names{"ffn down", "gradient accumulation", "ffn up", "gradient accumulation",
+                               "projection", "gradient accumulation", "qkv", "gradient accumulation"}));
+  EXPECT_EQ(ops[0].bytes, Bytes(2 * t * (h + f) + 2 * h * f));
+  EXPECT_EQ(ops[1].bytes, Bytes(10 * h * f));
+}
+
+// Gradients of 16 bit are read and written by 2 bytes in place of 4.
+TEST(LinearLayer, AccumulatesHalfAsManyBytesInSixteenBit) {
+  Shard shard = gpt3_shard();
+  const auto bytes = [&] { return layer_operators(zoo::gpt3_175b(), shard).weight_gradient[0].bytes; };
+  const Bytes fp32 = bytes();
+  shard.gradient = Precision::kBf16;
+  EXPECT_EQ(fp32 - bytes(), Bytes(4 * 12288 * 6144));
+}
+
+// Operands of one byte, results of two, and casts of X and dY: read 2, write 1, and a transposed copy.
+TEST(LinearLayer, CastsItsOperandsToFp8) {
+  Shard shard = gpt3_shard();
+  shard.precision = Precision::kFp8;
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+  const std::int64_t t = 2048, in = 12288, out = 4608;
+  EXPECT_EQ(layer.forward[1].name, "fp8 cast");
+  EXPECT_EQ(layer.forward[1].bytes, Bytes(5 * t * in));
+  EXPECT_EQ(find(layer.forward, "qkv").bytes, Bytes(t * in + in * out + 2 * t * out));
+  EXPECT_EQ(find(layer.weight_gradient, "qkv").bytes, Bytes(t * (in + out) + 8 * in * out));
+}
+
+// Shapes (s, s, q) and (s, q, s) for each of b a/t heads; two forward, four backward.
+TEST(UnfusedAttention, MultipliesSixBatchesOfHeads) {
+  Shard shard = gpt3_shard();
+  shard.micro_batch = 3;
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+  const auto batched = [](const Ops& ops) {
+    Flops sum;
+    for (const Op& op : ops) sum += op.kind == OpKind::kBatchedGemm ? op.flops : Flops(0);
+    return sum;
+  };
+  const GemmShape scores{.m = 2048, .n = 2048, .k = 128, .batch = 36, .layout = GemmLayout::kTN};
+  const GemmShape values{.m = 2048, .n = 128, .k = 2048, .batch = 36, .layout = GemmLayout::kNN};
+  EXPECT_EQ(find(layer.forward, "scores").gemm, scores);
+  EXPECT_EQ(find(layer.forward, "values").gemm, values);
+  EXPECT_EQ(batched(layer.forward), Flops(4.0 * 36 * 2048 * 2048 * 128));
+  EXPECT_EQ(batched(layer.input_gradient), 2.0 * batched(layer.forward));
+}
+
+// Softmax 4 and dropout 5 forward, 6 and 5 backward.
+TEST(UnfusedAttention, MovesNineBytesPerScoreForwardAndElevenBackward) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const std::int64_t scores = 12 * 2048 * 2048;
+  const auto moved = [](const Ops& ops) {
+    return find(ops, "softmax").bytes + find(ops, "attention dropout").bytes;
+  };
+  EXPECT_EQ(moved(layer.forward), Bytes(9 * scores));
+  EXPECT_EQ(moved(layer.input_gradient), Bytes(11 * scores));
+}
+
+// Eager: scale 4, mask 5, to fp32 6, softmax 8, back 6; 8 + 4 + 12 on the way back.
+TEST(UnfusedAttention, MovesTwentyNineBytesPerScoreWhenEager) {
+  Shard shard = gpt3_shard();
+  shard.fused_kernels = false;
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(find(layer.forward, "softmax").bytes, Bytes(29LL * 12 * 2048 * 2048));
+  EXPECT_EQ(find(layer.forward, "softmax").kernels, 5);
+  EXPECT_EQ(find(layer.input_gradient, "softmax").bytes, Bytes(24LL * 12 * 2048 * 2048));
+}
+
+// The split of Q, K, V and the transposition of the heads read and write each element once.
+TEST(UnfusedAttention, ReordersQkvAndHeadsInEachDirection) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  for (const Ops* ops : {&layer.forward, &layer.input_gradient}) {
+    EXPECT_EQ(find(*ops, "qkv split").bytes, Bytes(4 * 2048 * 4608));
+    EXPECT_EQ(find(*ops, "head transposition").bytes, Bytes(4 * 2048 * 1536));
+  }
+}
+
+// Reads Q, K, V, writes O, with a log-sum-exp of 4 bytes per token and head; backward twice as many tensors
+// and five products in place of two.
+TEST(FlashAttention, CountsTheFullSquareAndFiveProductsBackward) {
+  const LayerOps layer = layer_operators(zoo::llama3_8b(), {.sequence = 4096, .tensor = 2});
+  const Op& forward = find(layer.forward, "flash attention");
+  const Op& backward = find(layer.input_gradient, "flash attention");
+  EXPECT_EQ(forward.kind, OpKind::kFlashForward);
+  EXPECT_EQ(backward.kind, OpKind::kFlashBackward);
+  EXPECT_EQ(forward.flops, Flops(4.0 * 16 * 4096 * 4096 * 128));
+  EXPECT_EQ(backward.flops, 2.5 * forward.flops);
+  EXPECT_EQ(forward.bytes, Bytes(4096 * (2 * (2 * 2048 + 2 * 512) + 4 * 16)));
+  EXPECT_EQ(backward.bytes, Bytes(4096 * (2 * (4 * 2048 + 4 * 512) + 4 * 16)));
+}
+
+struct Expected {
+  std::string_view name;
+  std::int64_t fused_forward, fused_backward, eager_forward, eager_backward;  // bytes
+};
+
+// Per element of T' h: norm 4 (+ 8 statistics a token), and 6 back + 2 for the residual's gradient (+ 4 h
+// partials); bias, dropout and add 7 fused, 15 eager. Per element of T f/t: bias and GELU 4 and 6, eager 8
+// and 12.
+TEST(ElementwiseOperators, OfAGptMoveTheTablesBytes) {
+  const std::int64_t th = 2048 * 12288, tf = 2048 * 6144, h = 12288;
+  const std::vector<Expected> table{
+      {"ffn norm", 4 * th + 8 * 2048, 8 * th + 4 * h, 4 * th + 8 * 2048, 8 * th + 4 * h},
+      {"activation", 4 * tf, 6 * tf, 8 * tf, 12 * tf},
+      {"dropout add", 7 * th, 5 * th, 15 * th, 5 * th}};
+  Shard shard = gpt3_shard();
+  const LayerOps fused = layer_operators(zoo::gpt3_175b(), shard);
+  shard.fused_kernels = false;
+  const LayerOps eager = layer_operators(zoo::gpt3_175b(), shard);
+  for (const Expected& row : table) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(find(fused.forward, row.name).bytes, Bytes(row.fused_forward));
+    EXPECT_EQ(find(fused.input_gradient, row.name).bytes, Bytes(row.fused_backward));
+    EXPECT_EQ(find(eager.forward, row.name).bytes, Bytes(row.eager_forward));
+    EXPECT_EQ(find(eager.input_gradient, row.name).bytes, Bytes(row.eager_backward));
+  }
+  EXPECT_EQ(find(eager.input_gradient, "residual gradient").bytes, Bytes(6 * th));
+}
+
+// RMSNorm 4 (+ 4 a token) and 36 eager; SwiGLU 6 and 10, eager 10 and 26; RoPE 4, eager 20 on Q and K.
+TEST(ElementwiseOperators, OfALlamaMoveTheTablesBytes) {
+  const std::int64_t th = 8192 * 4096, tf = 8192 * 14336, rope = 8192 * (4096 + 1024), h = 4096;
+  const std::vector<Expected> table{
+      {"ffn norm", 4 * th + 4 * 8192, 8 * th + 4 * h, 36 * th + 4 * 8192, 60 * th + 4 * h},
+      {"activation", 6 * tf, 10 * tf, 10 * tf, 26 * tf},
+      {"rope", 4 * rope, 4 * rope, 20 * rope, 20 * rope}};
+  const LayerOps fused = layer_operators(zoo::llama3_8b(), {.sequence = 8192});
+  const LayerOps eager = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .fused_kernels = false});
+  for (const Expected& row : table) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(find(fused.forward, row.name).bytes, Bytes(row.fused_forward));
+    EXPECT_EQ(find(fused.input_gradient, row.name).bytes, Bytes(row.fused_backward));
+    EXPECT_EQ(find(eager.forward, row.name).bytes, Bytes(row.eager_forward));
+    EXPECT_EQ(find(eager.input_gradient, row.name).bytes, Bytes(row.eager_backward));
+  }
+  EXPECT_EQ(find(fused.forward, "residual add").bytes, Bytes(6 * th));
+}
+
+// A column sum of dY for each of the four biases, when no GEMM's epilogue has it.
+TEST(ElementwiseOperators, SumBiasGradientsOnlyWhenEager) {
+  Shard shard = gpt3_shard();
+  const auto count = [&] {
+    const Ops ops = layer_operators(zoo::gpt3_175b(), shard).weight_gradient;
+    return std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.name == "bias gradient"; });
+  };
+  EXPECT_EQ(count(), 0);
+  shard.fused_kernels = false;
+  EXPECT_EQ(count(), 4);
+}
+
+TEST(ElementwiseOperators, DoubleInFp32) {
+  Shard shard = gpt3_shard();
+  const Bytes half = find(layer_operators(zoo::gpt3_175b(), shard).forward, "activation").bytes;
+  shard.precision = Precision::kFp32;
+  EXPECT_EQ(find(layer_operators(zoo::gpt3_175b(), shard).forward, "activation").bytes, 2 * half);
+}
+
+// Norms and residuals work on T/t tokens, everything between the GEMMs on T.
+TEST(SequenceParallelism, SplitsNormsAndResidualsOnly) {
+  const Ops tp = layer_operators(zoo::gpt3_175b(), gpt3_shard()).forward;
+  const Ops sp = layer_operators(zoo::gpt3_175b(), with_sequence_parallelism(gpt3_shard())).forward;
+  for (const std::string_view name : {"attention norm", "ffn norm", "dropout add"}) {
+    EXPECT_EQ(8 * find(sp, name).bytes, find(tp, name).bytes) << name;
+  }
+  for (const std::string_view name : {"qkv split", "activation", "softmax"}) {
+    EXPECT_EQ(find(sp, name).bytes, find(tp, name).bytes) << name;
+  }
+}
+
+TEST(TensorParallelism, AloneOnARankNeedsNoCollective) {
+  for (const bool sp : {false, true}) {
+    const Shard shard{.sequence = 2048, .sequence_parallel = sp, .recompute = Recompute::kFull};
+    const LayerOps layer = layer_operators(zoo::gpt_22b(), shard);
+    for (const Ops* ops : {&layer.forward, &layer.recompute, &layer.input_gradient, &layer.weight_gradient}) {
+      EXPECT_EQ(payload(*ops), Bytes(0));
+    }
+  }
+}
+
+// Two all-reduces of 2 T h in each direction.
+TEST(TensorParallelism, ReducesTwiceForwardAndTwiceBackward) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const Bytes once(2 * 2048 * 12288);
+  EXPECT_EQ(payload(layer.forward), 2 * once);
+  EXPECT_EQ(payload(layer.input_gradient), 2 * once);
+  EXPECT_EQ(payload(layer.weight_gradient), Bytes(0));
+  EXPECT_EQ(find(layer.forward, "projection reduce").collective, CollectiveKind::kAllReduce);
+  EXPECT_EQ(find(layer.input_gradient, "qkv gradient reduce").collective, CollectiveKind::kAllReduce);
+}
+
+// An all-reduce moves 2 (t-1)/t of its payload over the bus, an all-gather or reduce-scatter half of that:
+// forward is the same traffic; backward gathers the two column-parallel inputs once more.
+TEST(SequenceParallelism, KeepsTheForwardTrafficAndGathersTwoInputsMoreBackward) {
+  const auto halves = [](const Ops& ops) {
+    std::int64_t sum = 0;
+    for (const Op& op : ops) {
+      if (op.kind == OpKind::kCollective)
+        sum += (op.collective == CollectiveKind::kAllReduce ? 2 : 1) * op.bytes.count();
+    }
+    return sum;
+  };
+  const LayerOps tp = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const LayerOps sp = layer_operators(zoo::gpt3_175b(), with_sequence_parallelism(gpt3_shard()));
+  EXPECT_EQ(halves(sp.forward), halves(tp.forward));
+  EXPECT_EQ(halves(sp.input_gradient), halves(tp.input_gradient) + 2 * 2 * 2048 * 12288);
+}
+
+TEST(SequenceParallelism, GathersBeforeAndScattersAfterEachBlock) {
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), with_sequence_parallelism(gpt3_shard()));
+  EXPECT_EQ(find(layer.forward, "qkv gather").collective, CollectiveKind::kAllGather);
+  EXPECT_EQ(find(layer.forward, "ffn reduce").collective, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(find(layer.input_gradient, "ffn gradient gather").collective, CollectiveKind::kAllGather);
+  EXPECT_EQ(find(layer.input_gradient, "ffn gradient reduce").collective, CollectiveKind::kReduceScatter);
+}
+
+TEST(Overlap, HidesInputGradientReductionsAndInputGathersOnly) {
+  const LayerOps tp = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.recompute = Recompute::kFull;
+  const LayerOps sp = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(hidden(tp.input_gradient), (Names{"ffn gradient reduce", "qkv gradient reduce"}));
+  EXPECT_EQ(hidden(sp.input_gradient),
+            (Names{"ffn input gather", "ffn gradient reduce", "qkv input gather", "qkv gradient reduce"}));
+  EXPECT_EQ(hidden(sp.forward), Names{});
+  EXPECT_EQ(hidden(sp.recompute), Names{});
+}
+
+TEST(Recomputation, RepeatsNothingUnlessAsked) {
+  EXPECT_TRUE(layer_operators(zoo::gpt3_175b(), gpt3_shard()).recompute.empty());
+}
+
+// 4 S2 q: the scores and the values again, with what lies between.
+TEST(Recomputation, OfTheCoreRepeatsScoresToValues) {
+  Shard shard = gpt3_shard();
+  shard.recompute = Recompute::kSelective;
+  const Ops ops = layer_operators(zoo::gpt3_175b(), shard).recompute;
+  EXPECT_EQ(names(ops), (Names{"scores", "softmax", "attention dropout", "values"}));
+  EXPECT_EQ(total_flops(ops), Flops(25'769'803'776));
+}
+
+TEST(Recomputation, OfTheCoreIsDoneByFlashAlready) {
+  const Shard shard{.sequence = 2048, .attention = Attention::kFlash, .recompute = Recompute::kSelective};
+  EXPECT_TRUE(layer_operators(zoo::gpt3_175b(), shard).recompute.empty());
+}
+
+TEST(Recomputation, OfTheLayerRepeatsItsForwardWithItsCollectives) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.recompute = Recompute::kFull;
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(names(layer.recompute), names(layer.forward));
+  EXPECT_EQ(total_flops(layer.recompute), total_flops(layer.forward));
+  EXPECT_EQ(payload(layer.recompute), payload(layer.forward));
+}
+
+}  // namespace
+}  // namespace stagecraft

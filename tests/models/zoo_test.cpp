@@ -1,0 +1,91 @@
+// Every file of scenarios/models/ loads, has the parameters that its README claims, and nothing is missing on
+// either side.
+#include "tests/models/zoo.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "models/model_spec.hpp"
+#include "models/operators.hpp"
+
+namespace stagecraft {
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "scenarios" / "models";
+
+TransformerSpec load(const std::string& name) {
+  Diagnostics diagnostics;
+  const auto root = load_yaml_file(kFolder / (name + ".yaml"), diagnostics);
+  diagnostics.throw_if_errors();
+  YamlMap map(&root.value(), "", {}, diagnostics);
+  const ModelSpec model = load_model(map);
+  diagnostics.throw_if_errors();
+  return std::get<TransformerSpec>(model);
+}
+
+std::vector<std::string> names_of_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// 12 l h^2 + 13 l h + (V + s) h + 2 h; l (2haq + 2hkq + 3hf + 2h) + 2 V h + h.
+const std::map<std::string, std::int64_t> kParameters{
+    {"gpt3-175b", 174'615'846'912},  {"gpt-1.7b", 1'652'230'656},        {"gpt-3.6b", 3'562'168'320},
+    {"gpt-7.5b", 7'467'786'240},     {"gpt-18.4b", 18'449'756'160},      {"gpt-39.1b", 39'096'041'472},
+    {"gpt-76.1b", 76'050'739'200},   {"gpt-145.6b", 145'622'261'760},    {"gpt-310.1b", 310'130'540'544},
+    {"gpt-529.6b", 529'600'819'200}, {"gpt-1008b", 1'008'038'758'400},   {"gpt-22b", 22'074'273'792},
+    {"gpt-530b", 529'600'819'200},   {"gpt-1t", 1'008'038'758'400},      {"llama-2-7b", 6'738'415'616},
+    {"llama-2-13b", 13'015'864'320}, {"llama-2-70b", 68'976'648'192},    {"llama-3-8b", 8'030'261'248},
+    {"llama-3-70b", 70'553'706'496}, {"llama-3.1-405b", 405'853'388'800}};
+
+TEST(Zoo, HasTheParametersOfItsModelsToTheLast) {
+  for (const auto& [name, parameters] : kParameters) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(parameter_count(load(name)), parameters);
+  }
+}
+
+TEST(Zoo, HasOneFilePerModel) {
+  std::vector<std::string> expected;
+  for (const auto& [name, parameters] : kParameters) expected.push_back(name);
+  EXPECT_EQ(names_of_files(), expected);
+}
+
+TEST(Zoo, PrintsItsParametersInItsReadme) {
+  std::ifstream file(kFolder / "README.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const auto& [name, parameters] : kParameters) {
+    const std::string row = "| `" + name + "` | " + with_thousands(parameters) + " |";
+    EXPECT_NE(text.str().find(row), std::string::npos) << row;
+  }
+}
+
+TEST(Zoo, FillsInTheDefaultsOfItsFamilies) {
+  EXPECT_EQ(load("gpt3-175b"), zoo::gpt3_175b());
+  EXPECT_EQ(load("llama-3-70b"), zoo::llama3_70b());
+}
+
+// Narayanan et al., Table 1 and Korthikanti et al., Table 3 train the two largest models under two names.
+TEST(Zoo, GivesTheTwoLargestGptsTheirOtherNames) {
+  EXPECT_EQ(load("gpt-530b"), load("gpt-529.6b"));
+  EXPECT_EQ(load("gpt-1t"), load("gpt-1008b"));
+}
+
+}  // namespace
+}  // namespace stagecraft
