@@ -1,8 +1,8 @@
 // Runs a Program: when does each task start and end?
 //
-// One event loop: pop the earliest event, advance the clock, finish the task, release its successors, start what is ready.
-// Events order by (time, phase, TaskId), never by insertion. The engine is pure: no I/O, no clock, no log, no state outside
-// `run`; the same bits on any thread and in any build type.
+// One event loop: pop the earliest event, advance the clock, finish the task, release its successors, start
+// what is ready. Events order by (time, phase, TaskId), never by insertion. The engine is pure: no I/O, no
+// clock, no log, no state outside `run`; the same bits on any thread and in any build type.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace stagecraft {
 struct Timeline {
   IdVector<TaskId, Duration> start;
   IdVector<TaskId, Duration> end;
-  Duration makespan{};                              // latest end
-  IdVector<ResourceId, Bytes> memory_high_water;    // over the resource's own memory deltas
+  Duration makespan{};                            // latest end
+  IdVector<ResourceId, Bytes> memory_high_water;  // over the resource's own memory deltas
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };

@@ -1,0 +1,60 @@
+// When which task ends: a queue for times that only move forward.
+//
+// A simulation never asks for an event before the present, so a radix heap serves: bucket b holds the events
+// whose time first differs from the present in bit b-1 (bucket 0: the present itself). An event only ever
+// moves to lower buckets, so a push is a store, and all events of one instant come out in one batch, which
+// pays because pipelines tie massively.
+//   source  Ahuja, Mehlhorn, Orlin, Tarjan, J. ACM 37(2), 1990, section 2 (one-level radix heap).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+class EventQueue {
+ public:
+  // `time` is not before the last pop_at().
+  void push(Duration time, TaskId task) {
+    const std::size_t bucket = bucket_of(time);
+    if ((occupied_ >> bucket & 1) == 0 || time < earliest_[bucket]) earliest_[bucket] = time;
+    occupied_ |= std::uint64_t{1} << bucket;
+    buckets_[bucket].push_back({time, task});
+  }
+
+  // The earliest time in the queue; nullopt when it is empty. Does not move the present.
+  [[nodiscard]] std::optional<Duration> next() const {
+    if (occupied_ == 0) return std::nullopt;
+    return earliest_[lowest()];
+  }
+
+  // Moves the present to `now` and every event of that instant to the back of `out`, in no particular order.
+  // throws InternalError when an event before `now` is still in the queue.
+  void pop_at(Duration now, std::vector<TaskId>& out);
+
+ private:
+  struct Event {
+    Duration time;
+    TaskId task;
+  };
+
+  // Times are not negative, so they differ in one of 63 bits.
+  [[nodiscard]] std::size_t bucket_of(Duration time) const {
+    return static_cast<std::size_t>(
+        std::bit_width(static_cast<std::uint64_t>(time.count() ^ present_.count())));
+  }
+  [[nodiscard]] std::size_t lowest() const { return static_cast<std::size_t>(std::countr_zero(occupied_)); }
+
+  Duration present_{};
+  std::uint64_t occupied_ = 0;           // bit b: bucket b is not empty
+  std::array<Duration, 64> earliest_{};  // of each bucket that is not empty
+  std::array<std::vector<Event>, 64> buckets_;
+};
+
+}  // namespace stagecraft

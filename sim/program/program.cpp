@@ -1,0 +1,28 @@
+#include "sim/program/program.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+
+ResourceId Program::resource_of(TaskId task) const {
+  SC_CHECK(task.index() < task_count(), "no such task");
+  // The last resource that begins at or before the task: an empty one begins where its successor does and is
+  // passed over.
+  const auto after = std::upper_bound(resource_begin.begin(), resource_begin.end(), task.value());
+  return ResourceId(static_cast<std::uint32_t>(after - resource_begin.begin() - 1));
+}
+
+std::span<const TaskId> Program::successors_of(TaskId task) const {
+  const std::size_t begin = successor_begin[task.index()];
+  return {successors.data() + begin, successor_begin[task.index() + 1] - begin};
+}
+
+std::string Program::describe(TaskId task) const {
+  const Resource& resource = resources[resource_of(task)];
+  std::string text =
+      "rank " + std::to_string(resource.rank) + " " + resource.name + " " + labels[label[task]].name;
+  if (micro_batch[task] >= 0) text += std::to_string(micro_batch[task]);
+  return text;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Stable counting sort of the items 0 .. items-1 by key in [0, keys).
+//
+//   key_of(item)        the key of an item
+//   place(item, slot)   is told the slot of each item in the sorted order
+//   returns             offsets, size keys+1: the items of key k have the slots [offsets[k], offsets[k+1])
+//
+// Counts become ends, and filling from the back turns ends into begins: no second array of cursors.
+template <class KeyOf, class Place>
+std::vector<std::uint32_t> counting_sort(std::size_t keys, std::size_t items, KeyOf key_of, Place place) {
+  SC_CHECK(items < UINT32_MAX, "offsets are 32 bits wide");
+  std::vector<std::uint32_t> offsets(keys + 1, 0);
+  for (std::size_t item = 0; item < items; ++item) ++offsets[key_of(item)];
+  std::uint32_t end = 0;
+  for (std::uint32_t& offset : offsets) offset = end += offset;
+  for (std::size_t item = items; item-- > 0;) place(item, --offsets[key_of(item)]);
+  return offsets;
+}
+
+// One column in canonical order. Takes the builder's column by value so that its memory is free before the
+// next one.
+template <class T>
+IdVector<TaskId, T> in_canonical_order(std::vector<T> column, const std::vector<TaskId>& canonical) {
+  IdVector<TaskId, T> sorted(column.size());
+  for (std::size_t handle = 0; handle < column.size(); ++handle) sorted[canonical[handle]] = column[handle];
+  return sorted;
+}
+
+}  // namespace
+
+ResourceId ProgramBuilder::add_resource(Resource resource) {
+  return resources_.push_back(std::move(resource));
+}
+
+LabelId ProgramBuilder::add_label(Label label) {
+  return labels_.push_back(std::move(label));
+}
+
+ProgramBuilder::Handle ProgramBuilder::add_task(ResourceId resource, Duration duration, LabelId label,
+                                                std::int32_t micro_batch) {
+  SC_CHECK(resource.index() < resources_.size(), "a task needs a resource of this builder");
+  SC_CHECK(label.index() < labels_.size(), "a task needs a label of this builder");
+  SC_CHECK(duration >= Duration::zero(), "a task cannot take negative time");
+  SC_CHECK(task_duration_.size() < UINT32_MAX, "ids are 32 bits wide");
+  const Handle handle(static_cast<std::uint32_t>(task_duration_.size()));
+  task_resource_.push_back(resource);
+  task_duration_.push_back(duration);
+  task_label_.push_back(label);
+  task_micro_batch_.push_back(micro_batch);
+  return handle;
+}
+
+void ProgramBuilder::add_dependency(Handle before, Handle after) {
+  SC_CHECK(before.index() < task_duration_.size() && after.index() < task_duration_.size(),
+           "a dependency joins tasks of this builder");
+  edges_.push_back({.before = before, .after = after});
+}
+
+void ProgramBuilder::add_memory(Handle task, Bytes at_start, Bytes at_end) {
+  SC_CHECK(task.index() < task_duration_.size(), "memory belongs to a task of this builder");
+  memory_.push_back({.task = task, .at_start = at_start, .at_end = at_end});
+}
+
+void ProgramBuilder::reserve(std::size_t tasks, std::size_t dependencies) {
+  task_resource_.reserve(tasks);
+  task_duration_.reserve(tasks);
+  task_label_.reserve(tasks);
+  task_micro_batch_.reserve(tasks);
+  edges_.reserve(dependencies);
+}
+
+Program ProgramBuilder::build() && {
+  Program program;
+  const std::size_t tasks = task_duration_.size();
+  std::vector<TaskId> canonical(tasks);
+  program.resource_begin = counting_sort(
+      resources_.size(), tasks, [&](std::size_t handle) { return task_resource_[handle].index(); },
+      [&](std::size_t handle, std::uint32_t slot) { canonical[handle] = TaskId(slot); });
+  std::exchange(task_resource_, {});  // the largest programs are bound by memory: free what is used up
+
+  program.successors.resize(edges_.size());
+  program.successor_begin = counting_sort(
+      tasks, edges_.size(), [&](std::size_t edge) { return canonical[edges_[edge].before.index()].index(); },
+      [&](std::size_t edge, std::uint32_t slot) {
+        program.successors[slot] = canonical[edges_[edge].after.index()];
+      });
+  std::exchange(edges_, {});
+  for (std::size_t task = 0; task < tasks; ++task)  // canonical, whatever the order in which edges were added
+    std::sort(program.successors.begin() + program.successor_begin[task],
+              program.successors.begin() + program.successor_begin[task + 1]);
+
+  program.memory.resize(memory_.size());
+  if (!memory_.empty())
+    std::ignore = counting_sort(
+        tasks, memory_.size(),
+        [&](std::size_t item) { return canonical[memory_[item].task.index()].index(); },
+        [&](std::size_t item, std::uint32_t slot) {
+          const HandleMemory& from = memory_[item];
+          program.memory[slot] = {canonical[from.task.index()], from.at_start, from.at_end};
+        });
+
+  program.duration = in_canonical_order(std::move(task_duration_), canonical);
+  program.label = in_canonical_order(std::move(task_label_), canonical);
+  program.micro_batch = in_canonical_order(std::move(task_micro_batch_), canonical);
+  program.resources = std::move(resources_);
+  program.labels = std::move(labels_);
+  return program;
+}
+
+}  // namespace stagecraft
