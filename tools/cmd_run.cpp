@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <ostream>
+#include <string>
+
+#include "base/check.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/simulate.hpp"
+#include "tools/commands.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+double metric_of(const Report& report, const std::string& metric) {
+  const std::map<std::string, double> values = {
+      {"iteration_time", to_seconds(report.iteration_time)},
+      {"samples_per_s", report.samples_per_s()},
+      {"tokens_per_s", report.tokens_per_s()},
+      {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
+      {"mfu", report.mfu()},
+      {"hfu", report.hfu()},
+      {"peak_memory", static_cast<double>(report.memory.heaviest().peak().count())},
+      {"bubble_over_ideal", report.bubble.over_ideal},
+      {"bubble_fraction", report.bubble.fraction}};
+  const auto known = values.find(metric);
+  SC_CHECK(known != values.end(), "the loader accepts only metrics that exist");
+  return known->second;
+}
+
+bool holds(double value, const Assertion& assertion) {
+  if (assertion.relation == "<") return value < assertion.limit;
+  if (assertion.relation == "<=") return value <= assertion.limit;
+  if (assertion.relation == ">") return value > assertion.limit;
+  if (assertion.relation == ">=") return value >= assertion.limit;
+  return value == assertion.limit;
+}
+
+bool assertions_hold(const Scenario& scenario, const Report& report, Session& session) {
+  bool all = true;
+  for (const Assertion& assertion : scenario.assertions) {
+    const double value = metric_of(report, assertion.metric);
+    if (holds(value, assertion)) continue;
+    all = false;
+    session.err << fmt::format("{}:{}:{}: assert.{}: {:.6g} is not {}\n", assertion.where.file,
+                               assertion.where.line, assertion.where.column, assertion.metric, value,
+                               assertion.text);
+  }
+  return all;
+}
+
+bool fits(const MemoryLedger& memory, Session& session) {
+  if (memory.verdict() != Verdict::kOutOfMemory) return true;
+  session.err << fmt::format("verdict: out-of-memory on stage {}: {} of {}\n", memory.heaviest().stage,
+                             human(memory.heaviest().peak()), human(memory.capacity));
+  return false;
+}
+
+Report ledger_report(const Scenario& scenario) {
+  Report report;
+  report.scenario = scenario.source;
+  report.name = scenario.name;
+  report.memory = memory_of(scenario);
+  return report;
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments, Session& session) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
+    const Report report = simulate(scenario, {.unfold = arguments.has("unfold")});
+    if (arguments.has("json")) {
+      session.out << render_json(report) << '\n';
+    } else {
+      session.out << render_text(report, arguments.has("verbose"));
+    }
+    const bool yes = assertions_hold(scenario, report, session);
+    const bool fit = !arguments.has("require-fit") || fits(report.memory, session);
+    return yes && fit ? kDone : kAnswerIsNo;
+  });
+}
+
+int check_command(const Arguments& arguments, Session& session) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
+    Diagnostics diagnostics;
+    const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+    diagnostics.throw_if_errors();
+    const ParallelPlan& plan = prepared->plan;
+    if (arguments.has("json")) {
+      JsonWriter json;
+      json.begin_object()
+          .field("schema", "stagecraft.check/1")
+          .field("scenario", std::string_view(scenario.source));
+      json.field("ok", true)
+          .field("gpus", plan.gpus())
+          .field("tensor", plan.tensor)
+          .field("pipeline", plan.pipeline);
+      json.field("data", plan.data).field("micro_batches", plan.micro_batches).end_object();
+      session.out << json.str() << '\n';
+    } else {
+      session.out << fmt::format("{}: ok: {} GPUs, tensor {} x pipeline {} x data {}, {} micro-batches, {}\n",
+                                 scenario.source, plan.gpus(), plan.tensor, plan.pipeline, plan.data,
+                                 plan.micro_batches, scenario.schedule.name);
+    }
+    return kDone;
+  });
+}
+
+int memory_command(const Arguments& arguments, Session& session) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
+    const Report report = ledger_report(scenario);
+    if (arguments.has("json")) {
+      JsonWriter json;
+      json.begin_object()
+          .field("schema", "stagecraft.memory/1")
+          .field("scenario", std::string_view(scenario.source));
+      json.key("memory");
+      write_memory(json, report.memory);
+      json.end_object();
+      session.out << json.str() << '\n';
+    } else {
+      session.out << render_memory_text(report);
+    }
+    return arguments.has("require-fit") && !fits(report.memory, session) ? kAnswerIsNo : kDone;
+  });
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,86 @@
+// The command line as one table: it feeds the parser, --help and the shell completion.
+//
+//   throws UsageError when the words on the command line are wrong: exit code 2.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+enum ExitCode : int { kDone = 0, kAnswerIsNo = 1, kWrongInput = 2, kOurBug = 3 };
+
+class UsageError : public std::runtime_error {
+ public:
+  UsageError(const std::string& message, std::string hint)
+      : std::runtime_error(message), hint_(std::move(hint)) {}
+  [[nodiscard]] const std::string& hint() const { return hint_; }
+
+ private:
+  std::string hint_;
+};
+
+struct OptionSpec {
+  std::string_view name;      // without dashes
+  std::string_view argument;  // "N", "PATH=VALUE"; empty for a flag
+  std::string_view help;
+  bool repeated = false;
+  std::string_view values;  // "auto|always|never": the only ones, also for completion
+};
+
+class Arguments {
+ public:
+  [[nodiscard]] bool has(std::string_view option) const { return values_.contains(option); }
+  [[nodiscard]] std::vector<std::string> all(std::string_view option) const;
+  [[nodiscard]] std::optional<std::string> text(std::string_view option) const;
+  // throws UsageError when it is no whole number in [min, max].
+  [[nodiscard]] int integer(std::string_view option, std::optional<int> fallback, int min, int max) const;
+  [[nodiscard]] Duration duration(std::string_view option, Duration fallback) const;
+  [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  friend class CommandLineParser;
+  std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::vector<std::string> words_;  // what is no option
+};
+
+// What a command needs besides its arguments.
+struct Session {
+  std::ostream& out;
+  std::ostream& err;
+  DataDirectory data;
+  std::filesystem::path executable;
+};
+
+struct CommandSpec {
+  std::string_view name;
+  std::string_view words;  // "SCENARIO…"
+  std::string_view summary;
+  std::span<const std::string_view> examples;
+  std::span<const OptionSpec> options;
+  int (*run)(const Arguments& arguments, Session& session) = nullptr;
+  std::string_view completes;  // "scenarios" | "files" | words separated by spaces
+};
+
+[[nodiscard]] std::span<const CommandSpec> commands();
+[[nodiscard]] const CommandSpec* find_command(std::string_view name);
+// Options that every command takes.
+[[nodiscard]] std::span<const OptionSpec> common_options();
+
+[[nodiscard]] Arguments parse_arguments(const CommandSpec& command, const std::vector<std::string>& words);
+
+[[nodiscard]] std::string overview_help();
+[[nodiscard]] std::string command_help(const CommandSpec& command);
+[[nodiscard]] std::string bash_completion();
+
+}  // namespace stagecraft

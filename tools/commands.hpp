@@ -1,0 +1,15 @@
+// The commands: arguments in, an exit code out; answers to session.out, everything else to session.err.
+#pragma once
+
+#include "tools/command_line.hpp"
+
+namespace stagecraft {
+
+int run_command(const Arguments& arguments, Session& session);
+int check_command(const Arguments& arguments, Session& session);
+int memory_command(const Arguments& arguments, Session& session);
+int schedule_command(const Arguments& arguments, Session& session);
+int validate_command(const Arguments& arguments, Session& session);
+int doctor_command(const Arguments& arguments, Session& session);
+
+}  // namespace stagecraft

@@ -1,0 +1,245 @@
+#include "tools/published.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+YamlNode* child(YamlNode& map, std::string_view key) {
+  const auto found =
+      std::find_if(map.entries.begin(), map.entries.end(), [&](const YamlEntry& e) { return e.key == key; });
+  return found == map.entries.end() ? nullptr : &found->value;
+}
+
+void put(YamlNode& map, const std::string& key, YamlNode value) {
+  map.kind = YamlNode::Kind::kMap;
+  if (YamlNode* known = child(map, key)) {
+    *known = std::move(value);
+    return;
+  }
+  map.entries.push_back({.key = key, .where = value.where, .value = std::move(value)});
+}
+
+YamlNode& section(YamlNode& root, const std::string& key) {
+  if (child(root, key) == nullptr) {
+    YamlNode empty;
+    empty.kind = YamlNode::Kind::kMap;
+    empty.where = root.where;
+    put(root, key, std::move(empty));
+  }
+  return *child(root, key);
+}
+
+YamlNode scalar(std::string text, const SourceLocation& where) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = std::move(text);
+  node.where = where;
+  return node;
+}
+
+struct RowKey {
+  std::string_view row, section, key;
+};
+
+// Row keys are scenario keys without their section.
+constexpr RowKey kRowKeys[] = {
+    {"tensor", "parallelism", "tensor"},
+    {"pipeline", "parallelism", "pipeline"},
+    {"data", "parallelism", "data"},
+    {"context", "parallelism", "context"},
+    {"expert", "parallelism", "expert"},
+    {"expert_tensor", "parallelism", "expert_tensor"},
+    {"virtual_stages", "parallelism", "virtual_stages"},
+    {"stage_layers", "parallelism", "stage_layers"},
+    {"sequence_parallel", "parallelism", "sequence_parallel"},
+    {"zero_stage", "parallelism", "zero_stage"},
+    {"zero_group", "parallelism", "zero_group"},
+    {"micro_batch_size", "training", "micro_batch_size"},
+    {"global_batch_size", "training", "global_batch_size"},
+    {"sequence_length", "training", "sequence_length"},
+    {"precision", "training", "precision"},
+    {"recompute", "training", "recompute"},
+    {"attention", "training", "attention"},
+    {"gradient_dtype", "training", "gradient_dtype"},
+    {"overlap_gradients", "overlap", "gradients"},
+    {"overlap_parameters", "overlap", "parameters"},
+    {"overlap_pipeline", "overlap", "pipeline"},
+    {"overlap_tensor", "overlap", "tensor"},
+    {"schedule", "", "schedule"},
+};
+
+// What a row says that is no scenario key: measurements, other tools' figures, remarks.
+constexpr std::array<std::string_view, 13> kOtherRowKeys = {"id",
+                                                            "model",
+                                                            "layers",
+                                                            "gpus",
+                                                            "iteration_time_s",
+                                                            "iteration_time_ms",
+                                                            "tokens_per_s_per_gpu",
+                                                            "note",
+                                                            "printed",
+                                                            "memory_gib",
+                                                            "oom",
+                                                            "peers",
+                                                            "skip"};
+
+class RowReader {
+ public:
+  RowReader(const YamlNode& file, std::string fabric, Diagnostics& diagnostics)
+      : file_(file), fabric_(std::move(fabric)), diagnostics_(diagnostics) {}
+
+  PublishedRow read(const YamlNode& row) {
+    PublishedRow out;
+    out.id = text(row, "id");
+    out.skip = text(row, "skip");
+    if (const YamlNode* shared = file_.find("scenario")) out.scenario = *shared;
+    out.scenario.kind = YamlNode::Kind::kMap;
+    put(out.scenario, "stagecraft", scalar("1", row.where));
+    put(out.scenario, "name", scalar(out.id, row.where));
+    for (const YamlEntry& entry : row.entries) take(out.scenario, entry);
+    add_model(out.scenario, row);
+    add_cluster(out.scenario, row);
+    out.iteration_seconds = number(row, "iteration_time_s");
+    if (const auto ms = number(row, "iteration_time_ms")) out.iteration_seconds = *ms * 1e-3;
+    out.tokens_per_s_per_gpu = number(row, "tokens_per_s_per_gpu");
+    return out;
+  }
+
+ private:
+  static std::string text(const YamlNode& row, std::string_view key) {
+    const YamlNode* node = row.find(key);
+    return node == nullptr ? "" : node->text;
+  }
+
+  static std::optional<double> number(const YamlNode& row, std::string_view key) {
+    return parse_number(text(row, key));
+  }
+
+  void take(YamlNode& scenario, const YamlEntry& entry) {
+    for (const RowKey& known : kRowKeys) {
+      if (known.row != entry.key) continue;
+      YamlNode& target = known.section.empty() ? scenario : section(scenario, std::string(known.section));
+      put(target, std::string(known.key), entry.value);
+      return;
+    }
+    if (std::find(kOtherRowKeys.begin(), kOtherRowKeys.end(), entry.key) != kOtherRowKeys.end()) return;
+    diagnostics_.warning({.code = "unknown-row-key",
+                          .where = entry.where,
+                          .path = entry.key,
+                          .message = "is not a key of a scenario; kept as a remark",
+                          .hint = ""});
+  }
+
+  void add_model(YamlNode& scenario, const YamlNode& row) {
+    const YamlNode* models = file_.find("models");
+    const YamlNode* name = row.find("model");
+    if (name == nullptr) return;
+    const YamlNode* known = models == nullptr ? nullptr : models->find(name->text);
+    YamlNode model = known == nullptr ? *name : *known;
+    if (known != nullptr) {
+      if (const YamlNode* layers = row.find("layers")) put(model, "layers", *layers);
+      grow_positions(model, section(scenario, "training"));
+    }
+    put(scenario, "model", std::move(model));
+  }
+
+  // The model's positions reach at least as far as the row's sequences.
+  static void grow_positions(YamlNode& model, const YamlNode& training) {
+    const YamlNode* sequence = training.find("sequence_length");
+    const YamlNode* most = model.find("max_sequence_length");
+    if (sequence == nullptr || most == nullptr) return;
+    const auto wanted = parse_integer(sequence->text);
+    const auto has = parse_integer(most->text);
+    if (wanted && has && *wanted > *has) put(model, "max_sequence_length", *sequence);
+  }
+
+  void add_cluster(YamlNode& scenario, const YamlNode& row) const {
+    const YamlNode* gpus = row.find("gpus");
+    const auto count = gpus == nullptr ? std::nullopt : parse_integer(gpus->text);
+    if (!count) return;
+    YamlNode& cluster = section(scenario, "cluster");
+    constexpr std::int64_t kGpusPerNode = 8;  // the format's rule; all sets are of such nodes
+    if (*count < kGpusPerNode) {
+      put(cluster, "gpus", *gpus);
+    } else {
+      put(cluster, "nodes", scalar(std::to_string(*count / kGpusPerNode), gpus->where));
+    }
+    if (!fabric_.empty() && cluster.find("fabric") == nullptr)
+      put(cluster, "fabric", scalar(fabric_, gpus->where));
+  }
+
+  const YamlNode& file_;
+  std::string fabric_;
+  Diagnostics& diagnostics_;
+};
+
+// Rows may be lists under a shared `columns:` line.
+std::vector<YamlNode> rows_of(const YamlNode& file) {
+  const YamlNode* rows = file.find("rows");
+  const YamlNode* columns = file.find("columns");
+  if (rows == nullptr) return {};
+  std::vector<YamlNode> out;
+  for (const YamlNode& row : rows->items) {
+    if (row.kind != YamlNode::Kind::kSequence || columns == nullptr) {
+      out.push_back(row);
+      continue;
+    }
+    YamlNode named;
+    named.where = row.where;
+    for (std::size_t i = 0; i < std::min(row.items.size(), columns->items.size()); ++i) {
+      put(named, columns->items[i].text, row.items[i]);
+    }
+    out.push_back(std::move(named));
+  }
+  return out;
+}
+
+std::string text_at(const YamlNode& file, std::string_view outer, std::string_view inner) {
+  const YamlNode* node = file.find(outer);
+  node = node == nullptr ? nullptr : node->find(inner);
+  return node == nullptr ? "" : node->text;
+}
+
+}  // namespace
+
+SetFabrics load_set_fabrics(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  SetFabrics fabrics;
+  const std::optional<YamlNode> root = load_yaml_file(file, diagnostics);
+  if (!root) return fabrics;
+  for (const YamlEntry& entry : root->entries) fabrics[entry.key] = entry.value.text;
+  return fabrics;
+}
+
+std::optional<PublishedSet> load_published(const std::filesystem::path& file, const SetFabrics& fabrics,
+                                           Diagnostics& diagnostics) {
+  const std::optional<YamlNode> root = load_yaml_file(file, diagnostics);
+  if (!root) return std::nullopt;
+  const YamlNode* format = root->find("format");
+  if (format == nullptr || format->text != "stagecraft.published/1") {
+    diagnostics.error({.code = "not-published",
+                       .where = root->where,
+                       .path = "format",
+                       .message = "this is no file of published measurements",
+                       .hint = "it begins with `format: stagecraft.published/1`"});
+    return std::nullopt;
+  }
+  PublishedSet set;
+  if (const YamlNode* name = root->find("set")) set.name = name->text;
+  set.title = text_at(*root, "source", "title");
+  set.url = text_at(*root, "source", "url");
+  if (const YamlNode* assumed = root->find("assumed")) {
+    for (const YamlNode& item : assumed->items) set.assumed.push_back(item.text);
+  }
+  const auto fabric = fabrics.find(set.name);
+  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, diagnostics);
+  for (const YamlNode& row : rows_of(*root)) set.rows.push_back(reader.read(row));
+  return set;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,70 @@
+#include "tools/scenarios.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace stagecraft {
+namespace {
+
+// The line that a message is about; empty when it cannot be had.
+std::string source_line(const SourceLocation& where) {
+  if (where.line <= 0) return {};
+  std::ifstream file(where.file);
+  std::string line;
+  for (int i = 0; i < where.line; ++i) {
+    if (!std::getline(file, line)) return {};
+  }
+  constexpr std::size_t kLongest = 200;  // a caret under a longer line helps nobody
+  return line.size() <= kLongest ? line : std::string();
+}
+
+int answer_one(const std::string& file, const Arguments& arguments, Session& session,
+               const std::function<int(const Scenario&)>& answer) {
+  Diagnostics diagnostics;
+  try {
+    const std::optional<Scenario> scenario =
+        load_scenario(file, arguments.all("set"), session.data, diagnostics);
+    if (!scenario || diagnostics.has_errors()) {
+      print_diagnostics(diagnostics.sorted(), arguments, session);
+      return kWrongInput;
+    }
+    if (!arguments.has("quiet") && !arguments.has("json"))
+      print_diagnostics(diagnostics.sorted(), arguments, session);
+    return answer(*scenario);
+  } catch (const ScenarioError& error) {
+    print_diagnostics(error.diagnostics(), arguments, session);
+    return kWrongInput;
+  }
+}
+
+}  // namespace
+
+void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
+                       Session& session) {
+  if (diagnostics.empty()) return;
+  const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                    [](const Diagnostic& d) { return d.severity == Severity::kError; });
+  if (arguments.has("json") && errors > 0) {
+    session.out << render_json(diagnostics) << '\n';
+    return;
+  }
+  for (const Diagnostic& diagnostic : diagnostics)
+    session.err << render(diagnostic, source_line(diagnostic.where)) << '\n';
+  if (errors > 0) {
+    session.err << fmt::format("{} error{}, nothing was simulated\n", errors, errors == 1 ? "" : "s");
+  }
+}
+
+int for_each_scenario(const Arguments& arguments, Session& session,
+                      const std::function<int(const Scenario&)>& answer) {
+  if (arguments.words().empty())
+    throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
+  int worst = kDone;
+  for (const std::string& file : arguments.words())
+    worst = std::max(worst, answer_one(file, arguments, session, answer));
+  return worst;
+}
+
+}  // namespace stagecraft
