@@ -1,0 +1,168 @@
+// Node and fabric files: presets load, mistakes are said.
+#include "topology/cluster_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/diagnostic.hpp"
+#include "clusters.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace testing_topology;
+
+constexpr std::array kNodes = {"dgx-a100-40gb", "dgx-a100-80gb", "dgx-h100", "dgx-h200", "dgx-b200"};
+constexpr std::array kFabrics = {"hdr-fat-tree",       "hdr-rail-optimized", "ndr-fat-tree",
+                                 "ndr-rail-optimized", "single-switch",      "vtrain-hdr",
+                                 "zero-bubble-roce",   "jean-zay-omni-path"};
+
+template <class Spec>
+Spec preset(const std::string& folder, const std::string& name, Spec (*load)(YamlMap&)) {
+  Diagnostics diagnostics;
+  const auto file = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "scenarios" / folder / (name + ".yaml");
+  const auto root = load_yaml_file(file, diagnostics);
+  YamlMap map(root ? &*root : nullptr, "", {}, diagnostics);
+  Spec spec = load(map);
+  spec.name = name;
+  for (const Diagnostic& d : diagnostics.sorted()) ADD_FAILURE() << render(d);
+  return spec;
+}
+
+NodeSpec node_preset(const std::string& name) {
+  return preset("nodes", name, load_node);
+}
+FabricSpec fabric_preset(const std::string& name) {
+  return preset("fabrics", name, load_fabric);
+}
+
+// What is said about a text, from a new line on.
+template <class Spec>
+std::string complaints(const std::string& text, Spec (*load)(YamlMap&)) {
+  Diagnostics diagnostics;
+  const auto root = parse_yaml(text, "bad.yaml", diagnostics);
+  YamlMap map(root ? &*root : nullptr, "", {"bad.yaml", 1, 1}, diagnostics);
+  (void)load(map);
+  std::string all = "\n";
+  for (const Diagnostic& d : diagnostics.sorted()) all += render(d) + "\n";
+  return all;
+}
+
+TEST(NodePresets, LoadAndNameTheirSourceAndDefaults) {
+  for (const char* name : kNodes) {
+    SCOPED_TRACE(name);
+    const NodeSpec node = node_preset(name);
+    EXPECT_EQ(node.gpus, 8);
+    EXPECT_GT(node.nvlink, node.nic_bandwidth);
+    EXPECT_GE(node.pcie, node.nic_bandwidth);
+    EXPECT_GT(node.host_memory, 0_B);
+    EXPECT_FALSE(node.source.empty());
+    EXPECT_FALSE(node.default_profile.empty());
+    EXPECT_FALSE(fabric_preset(node.default_fabric).source.empty());
+  }
+}
+
+TEST(NodePresets, OfA100HasTheRatesOfItsDataSheet) {
+  const NodeSpec node = node_preset("dgx-a100-80gb");
+  EXPECT_EQ(node.device, "A100-SXM4-80GB");
+  EXPECT_EQ(node.nvlink, 300_GBps);
+  EXPECT_EQ(node.nics * node.nic_bandwidth, 200_GBps);
+  EXPECT_EQ(node.nvlink_latency, 1us);
+  EXPECT_EQ(node.host_memory, 2000_GB);
+  EXPECT_EQ(node.default_profile, "a100-sxm4-80gb");
+  EXPECT_EQ(node.default_fabric, "hdr-fat-tree");
+}
+
+TEST(FabricPresets, LoadAndNameTheirSource) {
+  for (const char* name : kFabrics) {
+    SCOPED_TRACE(name);
+    EXPECT_FALSE(fabric_preset(name).source.empty());
+    const Cluster cluster = round_cluster(4, fabric_preset(name), node_preset("dgx-a100-80gb"));
+    EXPECT_EQ(cluster.gpu_count(), 32);
+  }
+}
+
+// Node bandwidth of the clusters behind published rows: Selene 8 x 25 GB/s, vTrain 800 Gb/s, Jean Zay 4 x 100
+// Gb/s.
+TEST(FabricPresets, GiveTheNodeItsPublishedNetwork) {
+  const auto network = [](const char* fabric) {
+    return round_cluster(2, fabric_preset(fabric), node_preset("dgx-a100-80gb")).node_network(gpu(0));
+  };
+  EXPECT_EQ(network("hdr-fat-tree"), 200_GBps);
+  EXPECT_EQ(network("vtrain-hdr"), 100_GBps);
+  EXPECT_EQ(network("zero-bubble-roce"), 100_GBps);
+  EXPECT_EQ(network("jean-zay-omni-path"), 50_GBps);
+}
+
+TEST(LoadFabric, WithOnlyAKindIsAnIdealNetwork) {
+  Diagnostics diagnostics;
+  const auto root = parse_yaml("kind: single-switch\n", "ok.yaml", diagnostics);
+  YamlMap map(&*root, "", {}, diagnostics);
+  FabricSpec ideal;
+  ideal.kind = FabricKind::kSingleSwitch;
+  EXPECT_EQ(load_fabric(map), ideal);
+  EXPECT_FALSE(diagnostics.has_errors());
+}
+
+TEST(LoadNode, NeedsNoNvlink) {
+  EXPECT_EQ(complaints("{device: L4, gpus: 4, nics: 1, nic_bandwidth: 100 Gb/s, pcie: 31.5 GB/s}", load_node),
+            "");
+}
+
+constexpr const char* kRest = "device: A100\nnics: 8\npcie: 31.5 GB/s\n";
+
+TEST(LoadNode, RefusesABandwidthWithoutUnit) {
+  EXPECT_EQ(complaints(std::string(kRest) + "gpus: 8\nnic_bandwidth: 200\n", load_node), R"(
+bad.yaml:5:16: error: nic_bandwidth: '200' has no unit
+  hint: 200 Gb/s is 25 GB/s; bandwidths are per direction
+)");
+}
+
+TEST(LoadNode, RefusesZeroGpusAndZeroRates) {
+  EXPECT_EQ(complaints(std::string(kRest) + "gpus: 0\nnic_bandwidth: 0 GB/s\n", load_node), R"(
+bad.yaml:4:7: error: gpus: 0 is less than 1, the smallest allowed
+bad.yaml:5:16: error: nic_bandwidth: must be above 0
+  hint: a bandwidth per direction, for instance 25 GB/s or 200 Gb/s
+)");
+}
+
+TEST(LoadNode, RefusesUnknownKeys) {
+  EXPECT_EQ(complaints(std::string(kRest) + "gpus: 8\nnic_bandwith: 200 Gb/s\n", load_node), R"(
+bad.yaml:1:1: error: nic_bandwidth: is required, but not given
+bad.yaml:5:1: error: nic_bandwith: is not a known key
+  hint: did you mean 'nic_bandwidth'?
+)");
+}
+
+TEST(LoadNode, AsksForTheLatencyOfItsNvlink) {
+  EXPECT_EQ(
+      complaints(std::string(kRest) + "gpus: 8\nnic_bandwidth: 200 Gb/s\nnvlink: 300 GB/s\n", load_node), R"(
+bad.yaml:1:1: error: nvlink_latency: is required, but not given
+)");
+}
+
+TEST(LoadFabric, RefusesAnEfficiencyAboveOne) {
+  EXPECT_EQ(complaints("kind: fat-tree\ncollective_efficiency: 1.5\n", load_fabric), R"(
+bad.yaml:2:24: error: collective_efficiency: 1.5 is more than 1, the largest allowed
+)");
+}
+
+TEST(LoadFabric, RefusesAnUnknownKindAndNegativeTimes) {
+  EXPECT_EQ(complaints("kind: fat-three\nstep_latency: -1 us\n", load_fabric), R"(
+bad.yaml:1:7: error: kind: 'fat-three' is not known here
+  hint: did you mean 'fat-tree'?
+bad.yaml:2:15: error: step_latency: '-1 us' is negative
+)");
+}
+
+TEST(LoadFabric, RefusesMoreOversubscriptionThanNodesBelowALeaf) {
+  EXPECT_EQ(complaints("kind: fat-tree\nnodes_per_leaf: 4\noversubscription: 8\n", load_fabric), R"(
+bad.yaml:3:19: error: oversubscription: 8 is more than the 4 nodes below a leaf
+  hint: downlinks over uplinks of a leaf switch: 1 is non-blocking, 2 has half as many uplinks
+)");
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,117 @@
+// Ranks, axes and where groups lie.
+#include "topology/rank_mesh.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "clusters.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace testing_topology;
+using testing::Message;
+
+constexpr std::array<Axis, kAxisCount> kMegatronOrder = {Axis::kTensor, Axis::kContext, Axis::kExpert,
+                                                         Axis::kData, Axis::kPipeline};
+
+RankMesh mesh(int tensor, int data, int pipeline, int context = 1) {
+  return RankMesh({tensor, context, 1, data, pipeline}, kMegatronOrder);
+}
+
+// System: t=2, c=2, d=3, p=2, innermost first. Expectations: strides 1, 2, 4, 12; rank 17 = 12 + 4 + 0 + 1.
+TEST(RankMesh, CountsTheInnermostAxisFirst) {
+  const RankMesh m = mesh(2, 3, 2, 2);
+  EXPECT_EQ(m.size(), 24);
+  EXPECT_EQ(m.stride(Axis::kTensor), 1);
+  EXPECT_EQ(m.stride(Axis::kContext), 2);
+  EXPECT_EQ(m.stride(Axis::kData), 4);
+  EXPECT_EQ(m.stride(Axis::kPipeline), 12);
+  EXPECT_EQ(m.coordinate(17, Axis::kTensor), 1);
+  EXPECT_EQ(m.coordinate(17, Axis::kContext), 0);
+  EXPECT_EQ(m.coordinate(17, Axis::kData), 1);
+  EXPECT_EQ(m.coordinate(17, Axis::kPipeline), 1);
+  EXPECT_EQ(m.group(17, Axis::kData), (std::vector<int>{13, 17, 21}));
+  EXPECT_EQ(m.group(17, {Axis::kContext, Axis::kData}), (std::vector<int>{13, 15, 17, 19, 21, 23}));
+}
+
+TEST(RankMesh, IsABijectionInEveryOrder) {
+  std::array<Axis, kAxisCount> order = kMegatronOrder;
+  std::sort(order.begin(), order.end());
+  do {
+    const RankMesh m({2, 1, 2, 3, 2}, order);
+    for (int rank = 0; rank < m.size(); ++rank) {
+      std::array<int, kAxisCount> at{};
+      for (std::size_t i = 0; i < kAxisCount; ++i) at[i] = m.coordinate(rank, static_cast<Axis>(i));
+      EXPECT_EQ(m.rank_at(at), rank);
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(RankMesh, GroupsOfAnAxisPartitionTheRanks) {
+  std::array<Axis, kAxisCount> order = kMegatronOrder;
+  std::sort(order.begin(), order.end());
+  do {
+    const RankMesh m({2, 2, 1, 3, 2}, order);
+    for (std::size_t i = 0; i < kAxisCount; ++i) {
+      const auto axis = static_cast<Axis>(i);
+      std::set<std::vector<int>> groups;
+      for (int rank = 0; rank < m.size(); ++rank) {
+        const std::vector<int> group = m.group(rank, axis);
+        EXPECT_EQ(static_cast<int>(group.size()), m.degree(axis));
+        EXPECT_TRUE(std::binary_search(group.begin(), group.end(), rank));
+        groups.insert(group);
+      }
+      EXPECT_EQ(static_cast<int>(groups.size()) * m.degree(axis), m.size());
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(RankMesh, RejectsEmptyAxesAndRepeatedOnes) {
+  EXPECT_THROW(RankMesh({2, 0, 1, 1, 1}, kMegatronOrder), InternalError);
+  EXPECT_THROW(
+      RankMesh({2, 1, 1, 1, 1}, {Axis::kTensor, Axis::kTensor, Axis::kExpert, Axis::kData, Axis::kPipeline}),
+      InternalError);
+  EXPECT_THROW((void)mesh(2, 2, 2).group(8, Axis::kData), InternalError);
+  EXPECT_THROW((void)mesh(2, 2, 2).rank_at({2, 0, 0, 0, 0}), InternalError);
+}
+
+// System: GPT-3's layout, t=8 d=16 p=8 on 128 nodes of 8.
+// Expectations: a tensor group is a node; a data group has one member in each of 16 nodes beside 7 like it.
+TEST(Placement, OfTensorEightFillsNodesAndLeavesOneRailPerDataGroup) {
+  const Cluster cluster = round_cluster(128);
+  const RankMesh m = mesh(8, 16, 8);
+  EXPECT_EQ(m.placement(cluster, 0, Axis::kTensor), (GroupPlacement{8, 1, 8, 1}));
+  EXPECT_EQ(m.placement(cluster, 1000, Axis::kData), (GroupPlacement{16, 16, 1, 8}));
+  EXPECT_EQ(m.placement(cluster, 5, Axis::kPipeline), (GroupPlacement{8, 8, 1, 8}));
+  EXPECT_EQ(m.placement(cluster, 5, Axis::kExpert), (GroupPlacement{1, 1, 1, 8}));
+}
+
+TEST(Placement, OfTensorSixteenSpansTwoNodes) {
+  EXPECT_EQ(mesh(16, 2, 1).placement(round_cluster(4), 20, Axis::kTensor), (GroupPlacement{16, 2, 8, 1}));
+}
+
+// t=2: four members of a data group of 8 fit into each node, beside one other group.
+TEST(Placement, OfSmallTensorGroupsPutsSeveralDataRanksIntoANode) {
+  EXPECT_EQ(mesh(2, 8, 2).placement(round_cluster(4), 0, Axis::kData), (GroupPlacement{8, 2, 4, 2}));
+}
+
+TEST(Placement, OfJointAxesCountsThemAsOneGroup) {
+  EXPECT_EQ(mesh(2, 4, 1, 4).placement(round_cluster(4), 0, {Axis::kContext, Axis::kData}),
+            (GroupPlacement{16, 4, 4, 2}));
+}
+
+// t=6 on nodes of 8: ranks 6 to 11 lie on two nodes, 2 and 4; node 0 holds parts of two groups.
+TEST(Placement, OfIrregularGroupsCountsTheFullestNode) {
+  EXPECT_EQ(mesh(6, 4, 1).placement(round_cluster(3), 6, Axis::kTensor), (GroupPlacement{6, 2, 4, 2}));
+}
+
+TEST(Placement, LeavesGpusBeyondTheMeshIdle) {
+  EXPECT_EQ(mesh(2, 2, 1).placement(round_cluster(1), 0, Axis::kTensor), (GroupPlacement{2, 1, 2, 2}));
+  EXPECT_THROW((void)mesh(8, 2, 1).placement(round_cluster(1), 0, Axis::kTensor), InternalError);
+}
+
+}  // namespace
+}  // namespace stagecraft

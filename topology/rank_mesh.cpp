@@ -1,0 +1,77 @@
+#include "topology/rank_mesh.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+
+RankMesh::RankMesh(std::array<int, kAxisCount> degree, std::array<Axis, kAxisCount> order) : degree_(degree) {
+  int stride = 1;
+  for (const Axis axis : order) {
+    const auto i = static_cast<std::size_t>(axis);
+    SC_CHECK(degree_.at(i) >= 1, "every axis has a rank");
+    SC_CHECK(stride_[i] == 0, "the order names each axis once");
+    stride_[i] = stride;
+    stride *= degree_[i];
+  }
+}
+
+int RankMesh::size() const {
+  int product = 1;
+  for (const int degree : degree_) product *= degree;
+  return product;
+}
+
+int RankMesh::rank_at(const std::array<int, kAxisCount>& coordinates) const {
+  int rank = 0;
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    SC_CHECK(coordinates[i] >= 0 && coordinates[i] < degree_[i], "a coordinate lies on its axis");
+    rank += coordinates[i] * stride_[i];
+  }
+  return rank;
+}
+
+int RankMesh::first_of_group(int rank, std::initializer_list<Axis> axes) const {
+  int first = rank;
+  for (const Axis axis : axes) first -= coordinate(rank, axis) * stride(axis);
+  return first;
+}
+
+std::vector<int> RankMesh::group(int rank, std::initializer_list<Axis> axes) const {
+  SC_CHECK(rank >= 0 && rank < size(), "a rank of the mesh");
+  std::vector<int> ranks = {first_of_group(rank, axes)};
+  for (const Axis axis : axes) {
+    const std::size_t so_far = ranks.size();
+    for (int c = 1; c < degree(axis); ++c)
+      for (std::size_t i = 0; i < so_far; ++i) ranks.push_back(ranks[i] + c * stride(axis));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+GroupPlacement RankMesh::placement(const Cluster& cluster, int rank, std::initializer_list<Axis> axes) const {
+  SC_CHECK(size() <= cluster.gpu_count(), "every rank has a GPU");
+  const std::vector<int> members = group(rank, axes);
+  GroupPlacement result{
+      .ranks = static_cast<int>(members.size()), .nodes = 0, .ranks_per_node = 0, .groups_per_node = 0};
+  int last_node = -1;
+  int here = 0;
+  for (const int member : members) {  // ascending ranks, hence ascending nodes
+    const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+    if (node != last_node) ++result.nodes, here = 0;
+    last_node = node;
+    result.ranks_per_node = std::max(result.ranks_per_node, ++here);
+  }
+
+  const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
+  const int first = cluster.first_gpu(node);
+  const int end = std::min(first + cluster.gpus_in(node), size());
+  std::vector<int> groups;
+  for (int other = first; other < end; ++other) groups.push_back(first_of_group(other, axes));
+  std::sort(groups.begin(), groups.end());
+  result.groups_per_node = static_cast<int>(std::unique(groups.begin(), groups.end()) - groups.begin());
+  return result;
+}
+
+}  // namespace stagecraft
