@@ -21,10 +21,10 @@ namespace stagecraft {
 
 // `assert: {mfu: ">= 0.4"}`: checked after a run.
 struct Assertion {
-  std::string metric;   // a name of assertion_metrics()
-  std::string relation; // "<", "<=", ">", ">=", "=="
-  double limit = 0;     // in the metric's base unit: seconds, bytes, share, per second
-  std::string text;     // as written
+  std::string metric;    // a name of assertion_metrics()
+  std::string relation;  // "<", "<=", ">", ">=", "=="
+  double limit = 0;      // in the metric's base unit: seconds, bytes, share, per second
+  std::string text;      // as written
   SourceLocation where;
 
   friend bool operator==(const Assertion&, const Assertion&) = default;
@@ -34,8 +34,8 @@ struct Scenario {
   std::string source;  // the path as it was given
   std::string name;    // free text; the file's stem when absent
   ModelSpec model;
-  std::optional<ClusterSpec> cluster;       // absent only for abstract stages
-  std::optional<HardwareProfile> profile;   // absent only for abstract stages
+  std::optional<ClusterSpec> cluster;      // absent only for abstract stages
+  std::optional<HardwareProfile> profile;  // absent only for abstract stages
   ParallelSpec parallelism;
   ScheduleSpec schedule;
   TrainingSpec training;
@@ -43,28 +43,31 @@ struct Scenario {
   OptionsSpec options;
   std::vector<Assertion> assertions;
   Origins origins;
-  std::vector<Diagnostic> warnings;         // keys without effect, read but doubtful values
+  std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
 };
 
 // Where models, nodes, fabrics and profiles by name are found.
 struct DataDirectory {
   std::filesystem::path root;  // holds scenarios/{models,nodes,fabrics}/ and calibrate/profiles/
 
-  // STAGECRAFT_DATA if set; else beside the executable: the nearest parent with scenarios/models, or its share/stagecraft.
+  // STAGECRAFT_DATA if set; else beside the executable: the nearest parent with scenarios/models, or its
+  // share/stagecraft.
   [[nodiscard]] static std::optional<DataDirectory> find(const std::filesystem::path& executable);
   // Stems of the YAML files in `folder` ("scenarios/models"), sorted.
   [[nodiscard]] std::vector<std::string> names(const std::string& folder) const;
 };
 
 // `overrides`: "parallelism.tensor=4", as of --set, applied in order before reading.
-[[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file, std::span<const std::string> overrides,
+[[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
+                                                    std::span<const std::string> overrides,
                                                     const DataDirectory& data, Diagnostics& diagnostics);
 // The same from a parsed tree; relative paths in it are relative to `folder`.
 [[nodiscard]] std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source,
-                                                    const std::filesystem::path& folder, const DataDirectory& data,
-                                                    Diagnostics& diagnostics);
+                                                    const std::filesystem::path& folder,
+                                                    const DataDirectory& data, Diagnostics& diagnostics);
 
-// Every key with its value, defaults included; loading it gives an equal scenario (but for origins and warnings).
+// Every key with its value, defaults included; loading it gives an equal scenario (but for origins and
+// warnings).
 [[nodiscard]] std::string to_yaml(const Scenario& scenario);
 
 // Names that `assert:` knows, with the JSON keys that they mean.

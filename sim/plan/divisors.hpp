@@ -1,0 +1,24 @@
+// Whole numbers near a wrong one that would have been right: what hints are made of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+// The product of numbers >= 0, or the largest int64 where it would not fit: comparisons stay right.
+[[nodiscard]] std::int64_t saturating_product(std::initializer_list<std::int64_t> factors);
+
+// The nearest number below `from` (at least 1) and the nearest above it (at most `last`) that `legal`
+// accepts, ascending; looks at 10,000 numbers on either side at most.
+[[nodiscard]] std::vector<std::int64_t> nearest_legal(std::int64_t from, std::int64_t last,
+                                                      const std::function<bool(std::int64_t)>& legal);
+
+// "1, 2 or 4"; empty for no numbers.
+[[nodiscard]] std::string any_of(std::span<const std::int64_t> numbers);
+
+}  // namespace stagecraft

@@ -1,0 +1,202 @@
+#include "sim/scenario/load_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kMaxGpus = 1'000'000;
+
+// Calls `load(map, name)` on the mapping that `key` of `map` writes in place or names; nullopt when that went
+// wrong.
+template <class Spec, class Load>
+std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind kind,
+                                const PresetPlaces& places, Origins& origins, Load load) {
+  Diagnostics& diagnostics = map.diagnostics();
+  const std::size_t before = diagnostics.error_count();
+  const YamlNode* node = map.get(key);
+  if (node == nullptr) {
+    map.error(key, "missing-key", "is required, but not given");
+    return std::nullopt;
+  }
+  std::optional<Spec> spec;
+  if (node->kind != YamlNode::Kind::kScalar) {
+    YamlMap inner = map.map(key);
+    if (inner.present()) spec = load(inner, std::string());
+  } else if (const auto file = find_preset(map, key, node->text, kind, places)) {
+    const auto tree = load_yaml_file(*file, diagnostics);
+    if (!tree) return std::nullopt;
+    YamlMap inner(&*tree, map.path_of(key), tree->where, diagnostics, &origins);
+    spec = load(inner, file->stem().string());
+  }
+  return diagnostics.error_count() == before ? spec : std::nullopt;
+}
+
+std::optional<NodeSpec> load_node_preset(YamlMap& map, const PresetPlaces& places, Origins& origins) {
+  return load_preset<NodeSpec>(map, "node", kNodePreset, places, origins,
+                               [](YamlMap& node, std::string name) {
+                                 name = node.text("name", std::move(name));
+                                 NodeSpec spec = load_node(node);
+                                 spec.name = std::move(name);
+                                 return spec;
+                               });
+}
+
+FabricSpec read_fabric(YamlMap& fabric, std::string name) {
+  name = fabric.text("name", std::move(name));
+  FabricSpec spec = load_fabric(fabric);
+  spec.name = std::move(name);
+  return spec;
+}
+
+std::int64_t node_count(YamlMap& map) {
+  return map.integer("nodes", {.min = 1, .max = kMaxGpus, .fallback = {}});
+}
+
+// `nodes: [{node: dgx-h100, nodes: 2}, …]`
+std::vector<NodeGroup> load_groups(YamlMap& map, const YamlNode& list, const PresetPlaces& places,
+                                   Origins& origins) {
+  std::vector<NodeGroup> groups;
+  if (map.has("node"))
+    map.error("node", "contradiction", "`nodes` is a list of groups, each with its own node",
+              "remove `node`");
+  if (map.has("gpus"))
+    map.error("gpus", "contradiction", "`gpus` is a part of one node, and `nodes` is a list of groups",
+              "give either `nodes` or `gpus`");
+  if (list.items.empty()) map.error("nodes", "empty-list", "has no group");
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    YamlMap item(&list.items[i], fmt::format("{}.{}", map.path_of("nodes"), i), list.items[i].where,
+                 map.diagnostics(), &origins);
+    if (!item.present()) continue;
+    auto node = load_node_preset(item, places, origins);
+    const std::int64_t count = node_count(item);
+    item.finish();
+    if (node) groups.push_back({.node = *std::move(node), .count = static_cast<int>(count)});
+  }
+  return groups;
+}
+
+// `node`, and `nodes` or `gpus`.
+void load_one_group(YamlMap& map, const PresetPlaces& places, Origins& origins, ClusterSpec& cluster) {
+  auto node = load_node_preset(map, places, origins);
+  const std::size_t before = map.diagnostics().error_count();
+  std::int64_t nodes = 1;
+  if (!map.has("gpus")) {
+    if (!map.has("nodes"))
+      map.error("nodes", "missing-key", "is required, but not given",
+                "how many nodes? or `gpus`: part of one node");
+    else
+      nodes = node_count(map);
+  } else if (map.has("nodes")) {
+    map.error("gpus", "contradiction", "`gpus` stands in place of `nodes`, and both are given",
+              "give either `nodes` or `gpus`");
+  } else {
+    cluster.gpus_used = static_cast<int>(map.integer("gpus", {.min = 1, .max = kMaxGpus, .fallback = {}}));
+  }
+  if (!node || map.diagnostics().error_count() != before) return;
+  if (cluster.gpus_used > node->gpus)
+    map.error("gpus", "too-many-gpus",
+              fmt::format("{} are more than the {} GPUs of one node", cluster.gpus_used, node->gpus),
+              cluster.gpus_used % node->gpus == 0
+                  ? fmt::format("use nodes: {}", cluster.gpus_used / node->gpus)
+                  : "use `nodes` for more than one node");
+  cluster.groups.push_back({.node = *std::move(node), .count = static_cast<int>(nodes)});
+}
+
+void check_groups(YamlMap& map, const std::vector<NodeGroup>& groups) {
+  std::int64_t gpus = 0;  // at most a million groups of 2^40 GPUs
+  for (const NodeGroup& group : groups) gpus += static_cast<std::int64_t>(group.count) * group.node.gpus;
+  if (gpus > kMaxGpus)
+    map.error("nodes", "too-large", fmt::format("{} GPUs are more than {}", gpus, kMaxGpus));
+  for (const NodeGroup& group : groups) {
+    if (group.node.device == groups.front().node.device) continue;
+    map.error("nodes", "not-supported-yet",
+              fmt::format("a cluster of different devices ({} and {}) is not supported yet",
+                          in_quotes(groups.front().node.device), in_quotes(group.node.device)),
+              "one profile prices every GPU: use nodes of one device");
+    break;
+  }
+}
+
+FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const PresetPlaces& places,
+                           Origins& origins) {
+  if (map.has("fabric"))
+    return load_preset<FabricSpec>(map, "fabric", kFabricPreset, places, origins, read_fabric)
+        .value_or(FabricSpec{});
+  if (cluster.groups.empty()) return {};
+  const NodeGroup& first = cluster.groups.front();
+  if (first.node.default_fabric.empty()) {
+    const bool one_node = cluster.groups.size() == 1 && first.count == 1;
+    if (!one_node)
+      map.error("fabric", "missing-key", "is required, but not given",
+                "the node has no default fabric: name the network between the nodes");
+    return {};
+  }
+  const auto file = find_preset(map, "fabric", first.node.default_fabric, kFabricPreset, places);
+  if (!file) return {};
+  const auto tree = load_yaml_file(*file, map.diagnostics());
+  if (!tree) return {};
+  YamlMap fabric(&*tree, map.path_of("fabric"), tree->where, map.diagnostics());
+  return read_fabric(fabric, file->stem().string());
+}
+
+}  // namespace
+
+std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
+  const YamlNode* node = root.get("model");
+  if (node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json")) {
+    root.error("model", "not-supported-yet", "a Hugging Face config.json is not supported yet",
+               "write its numbers as a mapping: {family: llama, layers: …, hidden: …, heads: …, ffn_hidden: "
+               "…, vocab: …}");
+    return std::nullopt;
+  }
+  return load_preset<ModelSpec>(root, "model", kModelPreset, places, origins,
+                                [](YamlMap& model, const std::string& stem) {
+                                  const bool named = model.has("name");
+                                  ModelSpec spec = load_model(model);
+                                  if (!named && !stem.empty())
+                                    std::visit([&](auto& any) { any.name = stem; }, spec);
+                                  return spec;
+                                });
+}
+
+std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
+  const std::size_t before = root.diagnostics().error_count();
+  YamlMap map = root.map("cluster");
+  if (!map.present()) return std::nullopt;
+  ClusterSpec cluster;
+  const YamlNode* nodes = map.get("nodes");
+  if (nodes != nullptr && nodes->kind == YamlNode::Kind::kSequence)
+    cluster.groups = load_groups(map, *nodes, places, origins);
+  else
+    load_one_group(map, places, origins, cluster);
+  check_groups(map, cluster.groups);
+  cluster.fabric = load_fabric_key(map, cluster, places, origins);
+  map.finish();
+  return root.diagnostics().error_count() == before ? std::optional(std::move(cluster)) : std::nullopt;
+}
+
+std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSpec* cluster, bool required,
+                                                  const PresetPlaces& places) {
+  if (root.has("profile")) {
+    const std::size_t before = root.diagnostics().error_count();
+    const std::string name = root.text("profile");
+    if (root.diagnostics().error_count() != before) return std::nullopt;
+    return find_preset(root, "profile", name, kProfilePreset, places);
+  }
+  if (cluster == nullptr) return std::nullopt;
+  const std::string& name = cluster->groups.front().node.default_profile;
+  if (!name.empty()) return find_preset(root, "profile", name, kProfilePreset, places);
+  if (required)
+    root.error("profile", "missing-key", "is required, but not given",
+               fmt::format("the node has no default profile; installed: {}",
+                           join(places.data.names(std::string(kProfilePreset.folder)), ", ")));
+  return std::nullopt;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,28 @@
+// The sections of a scenario that say what is trained on what: model, cluster, profile.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/yaml.hpp"
+#include "models/model_spec.hpp"
+#include "sim/scenario/preset.hpp"
+#include "topology/cluster_spec.hpp"
+
+namespace stagecraft {
+
+// A name, a path or a mapping; required. Origins of a preset's values lie in its file.
+[[nodiscard]] std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places,
+                                                          Origins& origins);
+
+// nullopt when the section is absent (the caller knows whether it may be) or wrong (reported).
+[[nodiscard]] std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlaces& places,
+                                                              Origins& origins);
+
+// The file of `profile:`, else of the cluster's default. nullopt when there is none: reported when `required`
+// or named.
+[[nodiscard]] std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSpec* cluster,
+                                                                bool required, const PresetPlaces& places);
+
+}  // namespace stagecraft

@@ -1,0 +1,239 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/scenario/assertions.hpp"
+#include "sim/scenario/load_machine.hpp"
+#include "sim/scenario/load_training.hpp"
+#include "sim/scenario/no_effect.hpp"
+#include "sim/scenario/preset.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Errors that were reported since it was made.
+class Watch {
+ public:
+  explicit Watch(const Diagnostics& diagnostics)
+      : diagnostics_(diagnostics), before_(diagnostics.error_count()) {}
+  [[nodiscard]] bool clean() const { return diagnostics_.error_count() == before_; }
+
+ private:
+  const Diagnostics& diagnostics_;
+  std::size_t before_;
+};
+
+class Reader {
+ public:
+  Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
+      : places_(places), diagnostics_(diagnostics), watch_(diagnostics) {
+    scenario_.source = source;
+    root_.emplace(&root, "", root.where, diagnostics, &scenario_.origins);
+  }
+
+  std::optional<Scenario> read();
+
+ private:
+  void read_head();
+  void read_machine();
+  void read_jobs();
+  void check_sequence_length();
+  void check_placement();
+  void read_profile();
+
+  PresetPlaces places_;
+  Diagnostics& diagnostics_;
+  Watch watch_;
+  Scenario scenario_;
+  std::optional<YamlMap> root_;
+  bool model_ok_ = false;  // each: read, and without a mistake
+  bool jobs_ok_ = false;
+};
+
+void Reader::read_head() {
+  const std::int64_t schema = root_->integer("stagecraft");
+  if (watch_.clean() && schema != 1)
+    root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
+                 "this program reads schema 1");
+  scenario_.name = root_->text("name", fs::path(scenario_.source).stem().string());
+}
+
+void Reader::read_machine() {
+  if (auto model = load_model_section(*root_, places_, scenario_.origins)) {
+    scenario_.model = *std::move(model);
+    model_ok_ = true;
+  }
+  scenario_.cluster = load_cluster_section(*root_, places_, scenario_.origins);
+  const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
+  if (model_ok_ && !stages && !root_->has("cluster"))
+    root_->error("cluster", "missing-key", "is required, but not given",
+                 "only models of family stages run without a cluster");
+}
+
+void Reader::read_jobs() {
+  const Watch watch(diagnostics_);
+  scenario_.parallelism = load_parallelism(*root_);
+  scenario_.training = load_training(*root_);
+  if (model_ok_) check_sequence_length();
+  jobs_ok_ = watch.clean();
+  scenario_.schedule = load_schedule(*root_);
+  check_schedule(*root_, scenario_.schedule, scenario_.parallelism);
+  scenario_.overlap = load_overlap(*root_);
+  scenario_.options = load_options(*root_);
+  refuse_planned_sections(*root_);
+  scenario_.assertions = load_assertions(*root_);
+}
+
+// Fills in the default, and says when the sequence is longer than the model was made for.
+void Reader::check_sequence_length() {
+  const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
+  if (model == nullptr) return;
+  std::int64_t& length = scenario_.training.sequence_length;
+  const std::int64_t most = model->max_sequence_length;
+  YamlMap training = root_->map("training");
+  if (!training.has("sequence_length")) {
+    length = most;
+    if (most == 0)
+      training.error("sequence_length", "missing-key", "is required, but not given",
+                     "the model has no max_sequence_length to take it from");
+    return;
+  }
+  if (most == 0 || length <= most) return;
+  std::string message =
+      fmt::format("{} tokens are more than the model's max_sequence_length = {}", length, most);
+  if (model->position == Position::kLearned) {
+    training.error(
+        "sequence_length", "too-long", std::move(message),
+        fmt::format("learned positions end there: use at most {}, or raise model.max_sequence_length", most));
+    return;
+  }
+  scenario_.warnings.push_back({.severity = Severity::kWarning,
+                                .code = "too-long",
+                                .where = training.where_of("sequence_length"),
+                                .path = training.path_of("sequence_length"),
+                                .message = std::move(message),
+                                .hint = "rotary positions go on, but the model was not trained there",
+                                .notes = {}});
+}
+
+// A scenario with mistakes never meets resolve(): what resolve() would say is said here, so that all comes
+// out at once.
+void Reader::check_placement() {
+  if (watch_.clean() || !model_ok_ || !jobs_ok_) return;
+  (void)resolve({.model = scenario_.model,
+                 .cluster = scenario_.cluster ? &*scenario_.cluster : nullptr,
+                 .parallelism = scenario_.parallelism,
+                 .training = scenario_.training,
+                 .origins = scenario_.origins,
+                 .fallback = {.file = scenario_.source}},
+                diagnostics_);
+}
+
+// The largest file, so it is read last, and only for a scenario that will use it.
+void Reader::read_profile() {
+  const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
+  const bool required = model_ok_ && !stages && scenario_.cluster;
+  const auto file =
+      find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
+  root_->finish();
+  if (file && watch_.clean()) scenario_.profile = load_profile(*file, diagnostics_);
+}
+
+std::optional<Scenario> Reader::read() {
+  read_head();
+  read_machine();
+  read_jobs();
+  read_profile();
+  check_placement();
+  if (!watch_.clean()) return std::nullopt;
+  for (Diagnostic& warning : keys_without_effect(scenario_)) scenario_.warnings.push_back(std::move(warning));
+  return std::move(scenario_);
+}
+
+YamlNode* find_value(YamlNode& map, std::string_view key) {
+  for (YamlEntry& entry : map.entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+YamlNode scalar(const std::string& text, const SourceLocation& where) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = text;
+  node.where = where;
+  return node;
+}
+
+// `--set model.layers=4` goes into what `model: gpt3-175b` names: the name becomes the mapping that it stands
+// for.
+void expand_name(YamlNode& root, const std::string& assignment, const PresetPlaces& places,
+                 Diagnostics& diagnostics) {
+  struct Place {
+    std::string_view prefix, section, key;
+    std::optional<PresetKind> kind;
+  };
+  static constexpr std::array<Place, 4> kPlaces{{{"model.", "", "model", kModelPreset},
+                                                 {"cluster.node.", "cluster", "node", kNodePreset},
+                                                 {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
+                                                 {"schedule.", "", "schedule", std::nullopt}}};
+  for (const Place& place : kPlaces) {
+    if (!assignment.starts_with(place.prefix)) continue;
+    YamlNode* section = place.section.empty() ? &root : find_value(root, place.section);
+    YamlNode* value = section == nullptr ? nullptr : find_value(*section, place.key);
+    if (value == nullptr || value->kind != YamlNode::Kind::kScalar) return;
+    YamlNode mapping;
+    mapping.kind = YamlNode::Kind::kMap;
+    mapping.where = value->where;
+    std::string name = value->text;
+    if (place.kind) {
+      const auto file = preset_path(name, *place.kind, places);
+      auto tree = file ? load_yaml_file(*file, diagnostics) : std::nullopt;
+      if (!tree || tree->kind != YamlNode::Kind::kMap) return;  // reported when the name is read
+      mapping = *std::move(tree);
+      name = file->stem().string();
+    }
+    if (mapping.find("name") == nullptr)
+      mapping.entries.push_back(
+          {.key = "name", .where = mapping.where, .value = scalar(name, mapping.where)});
+    *value = std::move(mapping);
+    return;
+  }
+}
+
+}  // namespace
+
+std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
+                                      const DataDirectory& data, Diagnostics& diagnostics) {
+  if (root.find("stagecraft") == nullptr) {
+    diagnostics.error({.code = "not-a-scenario",
+                       .where = {.file = source, .line = 1, .column = 1},
+                       .path = {},
+                       .message = "this is not a scenario: the key `stagecraft: 1` is missing",
+                       .hint = {},
+                       .notes = {}});
+    return std::nullopt;
+  }
+  return Reader(root, source, {.data = data, .folder = folder}, diagnostics).read();
+}
+
+std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
+                                      const DataDirectory& data, Diagnostics& diagnostics) {
+  const Watch watch(diagnostics);
+  auto root = load_yaml_file(file, diagnostics);
+  if (!root) return std::nullopt;
+  const fs::path folder = file.parent_path();
+  for (const std::string& assignment : overrides) {
+    expand_name(*root, assignment, {.data = data, .folder = folder}, diagnostics);
+    apply_override(*root, assignment, diagnostics);
+  }
+  auto scenario = read_scenario(*root, file.string(), folder, data, diagnostics);
+  return watch.clean() ? std::move(scenario) : std::nullopt;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,225 @@
+#include "sim/scenario/load_training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Bounds that no cluster reaches: they keep a typing mistake from becoming an endless run.
+constexpr std::int64_t kMaxDegree = 1'000'000;
+constexpr std::int64_t kMaxSamples = 1'000'000'000;
+
+constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
+constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
+constexpr std::string_view kOptimizerNames[] = {"adam"};
+constexpr std::string_view kNetworkNames[] = {"closed-form", "flow"};
+
+std::vector<std::string> strings(std::span<const std::string_view> names) {
+  return {names.begin(), names.end()};
+}
+
+template <class Enum>
+Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
+  return static_cast<Enum>(map.choice(key, strings(names), static_cast<std::size_t>(fallback)));
+}
+
+int degree(YamlMap& map, std::string_view key) {
+  return static_cast<int>(map.integer(key, {.min = 1, .max = kMaxDegree, .fallback = 1}));
+}
+
+void refuse(YamlMap& map, std::string_view key, const std::string& what, std::string hint) {
+  map.error(key, "not-supported-yet", what + " is not supported yet", std::move(hint));
+}
+
+// An axis of the contract that is still to come: 1 is accepted.
+void only_one(YamlMap& map, std::string_view key) {
+  const int value = degree(map, key);
+  if (value > 1) refuse(map, key, fmt::format("{} {}", key, value), "use 1, or leave it out");
+}
+
+void load_order(YamlMap& map, ParallelSpec& spec) {
+  if (!map.has("order")) return;
+  const std::size_t before = map.diagnostics().error_count();
+  const std::vector<std::string> words = map.texts("order");
+  if (map.diagnostics().error_count() != before) return;
+  const std::vector<std::string> names = strings(kAxisNames);
+  bool valid = words.size() == kAxisCount;
+  for (std::size_t i = 0; valid && i < words.size(); ++i) {
+    const auto axis = std::find(names.begin(), names.end(), words[i]);
+    valid = axis != names.end() && std::count(words.begin(), words.end(), words[i]) == 1;
+    if (valid) spec.order[i] = static_cast<Axis>(axis - names.begin());
+  }
+  if (valid) return;
+  spec.order = ParallelSpec{}.order;
+  map.error("order", "bad-order", fmt::format("{} is not an order of the axes", in_quotes(join(words, ", "))),
+            fmt::format("name each of {} once, innermost first", join(names, ", ")));
+}
+
+std::vector<std::string> runnable_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+// `map` and `key` are where the name stands.
+std::string read_schedule_name(YamlMap& map, std::string_view key) {
+  const std::size_t before = map.diagnostics().error_count();
+  std::string name = map.text(key);
+  if (map.diagnostics().error_count() != before || find_schedule(name) != nullptr) return name;
+  std::vector<std::string> known = runnable_schedules();
+  const auto planned = planned_schedules();
+  if (std::find(planned.begin(), planned.end(), name) != planned.end()) {
+    refuse(map, key, in_quotes(name), "use one of " + join(known, ", "));
+  } else {
+    std::string hint = suggest(name, known);
+    known.insert(known.end(), planned.begin(), planned.end());
+    if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
+    map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
+              std::move(hint));
+  }
+  return ScheduleSpec{}.name;
+}
+
+// Accumulating in a type that the weights do not have is no recipe of any framework we know.
+void check_gradient(YamlMap& map, const TrainingSpec& spec) {
+  const bool half = spec.gradient == Precision::kFp16 || spec.gradient == Precision::kBf16;
+  if (!half || spec.gradient == spec.precision) return;
+  if (spec.precision == Precision::kFp8 && spec.gradient == Precision::kBf16) return;
+  const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(spec.precision)];
+  map.error("gradient_dtype", "contradiction",
+            fmt::format("{} gradients do not go with {} training",
+                        kPrecisionNames[static_cast<std::size_t>(spec.gradient)], precision),
+            spec.precision == Precision::kFp32 ? "use fp32" : fmt::format("use fp32 or {}", precision));
+}
+
+}  // namespace
+
+ParallelSpec load_parallelism(YamlMap& root) {
+  YamlMap map = root.map("parallelism");
+  ParallelSpec spec;
+  spec.tensor = degree(map, "tensor");
+  spec.pipeline = degree(map, "pipeline");
+  if (map.has("data")) spec.data = degree(map, "data");
+  only_one(map, "context");
+  only_one(map, "expert");
+  only_one(map, "expert_tensor");
+  spec.virtual_stages = degree(map, "virtual_stages");
+  spec.stage_layers = map.integers("stage_layers", {.min = 0, .max = kMaxDegree});
+  spec.sequence_parallel = map.boolean("sequence_parallel", false);
+  spec.zero_stage = static_cast<int>(map.integer("zero_stage", {.min = 0, .max = 3, .fallback = 0}));
+  if (spec.zero_stage > 1) {
+    refuse(map, "zero_stage", fmt::format("zero_stage {}", spec.zero_stage), "use 0 or 1");
+    spec.zero_stage = 1;
+  }
+  map.not_supported_yet("zero_group", "leave it out: ZeRO shards over all data ranks");
+  load_order(map, spec);
+  map.finish();
+  return spec;
+}
+
+ScheduleSpec load_schedule(YamlMap& root) {
+  ScheduleSpec spec;
+  const YamlNode* node = root.get("schedule");
+  if (node == nullptr) return spec;
+  if (node->kind == YamlNode::Kind::kScalar) {
+    spec.name = read_schedule_name(root, "schedule");
+    return spec;
+  }
+  YamlMap map = root.map("schedule");
+  if (map.has("file"))
+    map.not_supported_yet("file", "name one of " + join(runnable_schedules(), ", "));
+  else if (map.present())
+    spec.name = read_schedule_name(map, "name");
+  spec.micro_batch_group =
+      static_cast<int>(map.integer("micro_batch_group", {.min = 0, .max = kMaxDegree, .fallback = 0}));
+  if (!map.boolean("global_step", true))
+    refuse(map, "global_step", "an optimizer step without a global barrier", "use true, or leave it out");
+  map.finish();
+  return spec;
+}
+
+TrainingSpec load_training(YamlMap& root) {
+  YamlMap map = root.map("training");
+  TrainingSpec spec;
+  spec.global_batch_size = map.integer("global_batch_size", {.min = 1, .max = kMaxSamples});
+  spec.micro_batch_size = map.integer("micro_batch_size", {.min = 1, .max = kMaxSamples, .fallback = 1});
+  spec.sequence_length = map.has("sequence_length")
+                             ? map.integer("sequence_length", {.min = 1, .max = kMaxSamples, .fallback = 1})
+                             : 0;
+  spec.precision = choose(map, "precision", kPrecisionNames, Precision::kBf16);
+  const YamlNode* recompute = map.get("recompute");
+  if (recompute != nullptr && recompute->kind == YamlNode::Kind::kMap)
+    refuse(map, "recompute", "a mapping", "use none, selective or full");
+  else
+    spec.recompute = choose(map, "recompute", kRecomputeNames, Recompute::kNone);
+  spec.attention = choose(map, "attention", kAttentionNames, Attention::kFlash);
+  (void)map.choice("optimizer", strings(kOptimizerNames), 0);
+  const bool fp16 = spec.precision == Precision::kFp16;
+  spec.gradient = choose(map, "gradient_dtype", std::span(kPrecisionNames).first(3),
+                         fp16 ? Precision::kFp16 : Precision::kFp32);
+  check_gradient(map, spec);
+  map.finish();
+  return spec;
+}
+
+OverlapSpec load_overlap(YamlMap& root) {
+  YamlMap map = root.map("overlap");
+  OverlapSpec spec;
+  spec.gradients = map.boolean("gradients", true);
+  spec.parameters = map.boolean("parameters", true);
+  spec.pipeline = map.boolean("pipeline", true);
+  if (map.boolean("tensor", false))
+    refuse(map, "tensor", "overlap of tensor-parallel traffic", "use false, or leave it out");
+  (void)map.boolean("context",
+                    true);  // without context and expert ranks there is nothing to overlap: no_effect says so
+  (void)map.boolean("expert", false);
+  map.finish();
+  return spec;
+}
+
+OptionsSpec load_options(YamlMap& root) {
+  YamlMap map = root.map("options");
+  OptionsSpec spec;
+  spec.scatter_gather = map.boolean("scatter_gather", true);
+  spec.fused_kernels = map.boolean("fused_kernels", true);
+  spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
+  map.finish();
+  return spec;
+}
+
+void refuse_planned_sections(YamlMap& root) {
+  if (root.choice("network", strings(kNetworkNames), 0) == 1)
+    refuse(root, "network", "'flow'", "use closed-form, or leave it out");
+  root.not_supported_yet("failures", "leave it out: an iteration is predicted without failures");
+  YamlMap offload = root.map("offload");
+  for (const char* key : {"optimizer", "activations", "weights"}) {
+    const double share = offload.number(key, {.min = 0, .max = 1, .fallback = 0.0});
+    if (share > 0)
+      refuse(offload, key, fmt::format("a share of {:g} in host memory", share), "use 0, or leave it out");
+  }
+  offload.finish();
+}
+
+void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism) {
+  const ScheduleKind* kind = find_schedule(schedule.name);
+  if (kind == nullptr || kind->chunked || parallelism.virtual_stages == 1) return;
+  std::vector<std::string> chunked;
+  for (const ScheduleKind& candidate : schedule_kinds())
+    if (candidate.chunked) chunked.emplace_back(candidate.name);
+  root.map("parallelism")
+      .error(
+          "virtual_stages", "contradiction",
+          fmt::format("{} chunks a rank, but schedule {} runs 1", parallelism.virtual_stages, schedule.name),
+          fmt::format("leave virtual_stages out, or use {}", join(chunked, " or ")));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,17 @@
+// Keys that the user wrote and that change nothing in this scenario.
+//
+// An input that is accepted and ignored is worse than an error, so each is named with the reason. Only what
+// can be known from the scenario alone is said here.
+#pragma once
+
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// Warnings "had no effect: why" (code no-effect), in a fixed order of keys.
+[[nodiscard]] std::vector<Diagnostic> keys_without_effect(const Scenario& scenario);
+
+}  // namespace stagecraft

@@ -1,0 +1,51 @@
+#include "sim/scenario/preset.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kListUpTo = 12;
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+std::string hint_for(const std::string& name, PresetKind kind, const DataDirectory& data) {
+  const std::vector<std::string> names = data.names(std::string(kind.folder));
+  const std::string nearest = suggest(name, names, kListUpTo);
+  if (nearest.starts_with("did you mean")) return nearest + " `stagecraft doctor` lists what is installed";
+  return nearest.empty() ? "`stagecraft doctor` lists what is installed" : nearest;
+}
+
+}  // namespace
+
+std::optional<fs::path> preset_path(const std::string& name, PresetKind kind, const PresetPlaces& places) {
+  if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;
+  const fs::path file =
+      is_path(name) ? places.folder / name : places.data.root / kind.folder / (name + ".yaml");
+  std::error_code ignored;  // what cannot be looked at cannot be read either
+  return fs::is_regular_file(file, ignored) ? std::optional(file) : std::nullopt;
+}
+
+std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const std::string& name,
+                                    PresetKind kind, const PresetPlaces& places) {
+  if (auto file = preset_path(name, kind, places)) return file;
+  if (is_path(name))
+    map.error(key, "no-such-file", fmt::format("{} is not a file", in_quotes(name)),
+              "relative paths are relative to the scenario's folder");
+  else
+    map.error(key, "unknown-name",
+              fmt::format("{} is not a known {}, nor a file", in_quotes(name), kind.noun),
+              hint_for(name, kind, places.data));
+  return std::nullopt;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,42 @@
+// Values that may be written in place or named: `model: gpt3-175b`, `node: ./my-node.yaml`, `fabric: {kind:
+// fat-tree}`.
+//
+// A name is a file of the data directory; what has a slash or ends in .yaml is a path, relative to the
+// scenario's folder.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/yaml.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+struct PresetKind {
+  std::string_view noun;    // "model", for messages
+  std::string_view folder;  // of the data directory
+};
+inline constexpr PresetKind kModelPreset{"model", "scenarios/models"};
+inline constexpr PresetKind kNodePreset{"node", "scenarios/nodes"};
+inline constexpr PresetKind kFabricPreset{"fabric", "scenarios/fabrics"};
+inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
+
+// Where names and paths are looked up.
+struct PresetPlaces {
+  const DataDirectory& data;
+  const std::filesystem::path& folder;  // of the scenario
+};
+
+// The file that `name` means. Reports at `key` of `map` when there is none, with the nearest name, or the
+// list of names when it is short.
+[[nodiscard]] std::optional<std::filesystem::path> find_preset(YamlMap& map, std::string_view key,
+                                                               const std::string& name, PresetKind kind,
+                                                               const PresetPlaces& places);
+// The same without a report.
+[[nodiscard]] std::optional<std::filesystem::path> preset_path(const std::string& name, PresetKind kind,
+                                                               const PresetPlaces& places);
+
+}  // namespace stagecraft

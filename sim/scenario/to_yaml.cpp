@@ -1,0 +1,275 @@
+// Scenario -> YAML that reads back to an equal scenario: every key, every unit, in a fixed order.
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/json.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Lines `key: value`, indented by open sections.
+class Emitter {
+ public:
+  void field(std::string_view key, std::string_view value) {
+    indent();
+    text_ += fmt::format("{}: {}\n", key, value);
+  }
+  void number(std::string_view key, std::int64_t value) { field(key, std::to_string(value)); }
+  void real(std::string_view key, double value) { field(key, fmt::format("{}", value)); }
+  void flag(std::string_view key, bool value) { field(key, value ? "true" : "false"); }
+  void text(std::string_view key, std::string_view value) {
+    field(key, JsonWriter().value(value).str());  // double quotes of JSON are double quotes of YAML
+  }
+  void open(std::string_view key) {
+    indent();
+    text_ += fmt::format("{}:\n", key);
+    ++depth_;
+  }
+  void close() { --depth_; }
+  void item() {  // the next field begins an item of a list
+    dash_ = true;
+    ++depth_;
+  }
+
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  void indent() {
+    const int depth = std::exchange(dash_, false) ? depth_ - 1 : -1;
+    text_.append(static_cast<std::size_t>(2 * (depth < 0 ? depth_ : depth)), ' ');
+    if (depth >= 0) text_ += "- ";
+  }
+  std::string text_;
+  int depth_ = 0;
+  bool dash_ = false;
+};
+
+// The first form, from the readable to the exact, that reads back to the same bits.
+template <class T, class Parse>
+std::string exact(T value, double base, std::span<const std::pair<double, const char*>> units, Parse parse) {
+  for (const auto& [factor, unit] : units) {
+    const double scaled = base / factor;
+    if (scaled < 1 && base != 0) continue;
+    std::string text = fmt::format("{} {}", scaled, unit);
+    if (parse(text) == std::optional(value)) return text;
+  }
+  return {};
+}
+
+std::string quantity(Bandwidth value) {
+  static constexpr std::array<std::pair<double, const char*>, 3> kUnits{
+      {{1e9, "GB/s"}, {1e6, "MB/s"}, {1, "B/s"}}};
+  return exact(value, value.count(), kUnits, parse_bandwidth);
+}
+
+// Whole numbers of a unit that divides them.
+std::string whole(std::int64_t value, std::span<const std::pair<std::int64_t, const char*>> units) {
+  for (const auto& [factor, unit] : units)
+    if (value % factor == 0) return fmt::format("{} {}", value / factor, unit);
+  return {};
+}
+
+std::string quantity(Bytes value) {
+  static constexpr std::array<std::pair<std::int64_t, const char*>, 7> kUnits{{{1'000'000'000'000, "TB"},
+                                                                               {std::int64_t{1} << 30, "GiB"},
+                                                                               {1'000'000'000, "GB"},
+                                                                               {1 << 20, "MiB"},
+                                                                               {1 << 10, "KiB"},
+                                                                               {1'000'000, "MB"},
+                                                                               {1, "B"}}};
+  return whole(value.count(), kUnits);
+}
+
+std::string quantity(Duration value) {
+  static constexpr std::array<std::pair<std::int64_t, const char*>, 4> kUnits{
+      {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
+  return whole(value.count(), kUnits);
+}
+
+template <class List, class Print>
+std::string list_of(const List& list, Print print) {
+  std::string text = "[";
+  for (const auto& item : list) text += (text.size() > 1 ? ", " : "") + print(item);
+  return text + "]";
+}
+
+template <class T>
+std::string quantities(const std::vector<T>& list) {
+  return list_of(list, [](T item) { return quantity(item); });
+}
+
+template <class Enum>
+std::string_view word(Enum value, std::span<const std::string_view> names) {
+  return names[static_cast<std::size_t>(value)];
+}
+
+constexpr std::string_view kFamilyWords[] = {"gpt", "llama"};
+constexpr std::string_view kActivationWords[] = {"gelu", "swiglu"};
+constexpr std::string_view kNormalizationWords[] = {"layernorm", "rmsnorm"};
+constexpr std::string_view kPositionWords[] = {"learned", "rope"};
+constexpr std::string_view kRecomputeWords[] = {"none", "selective", "full"};
+constexpr std::string_view kAttentionWords[] = {"flash", "unfused"};
+
+void print(Emitter& out, const TransformerSpec& model) {
+  out.text("name", model.name);
+  out.field("family", word(model.family, kFamilyWords));
+  out.number("layers", model.layers);
+  out.number("hidden", model.hidden);
+  out.number("heads", model.heads);
+  out.number("kv_heads", model.kv_heads);
+  out.number("head_size", model.head_size);
+  out.number("ffn_hidden", model.ffn_hidden);
+  out.number("vocab", model.vocab);
+  out.number("max_sequence_length", model.max_sequence_length);
+  out.field("activation", word(model.activation, kActivationWords));
+  out.field("normalization", word(model.normalization, kNormalizationWords));
+  out.field("position", word(model.position, kPositionWords));
+  out.flag("tied_embeddings", model.tied_embeddings);
+  out.flag("biases", model.biases);
+  out.flag("dropout", model.dropout);
+}
+
+void print(Emitter& out, const StagesSpec& model) {
+  out.text("name", model.name);
+  out.field("family", "stages");
+  out.field("forward", quantities(model.forward));
+  out.field("input_gradient", quantities(model.input_gradient));
+  out.field("weight_gradient", quantities(model.weight_gradient));
+  out.field("activation", quantities(model.activation));
+  out.field("gradient", quantities(model.gradient));
+}
+
+// Keys whose 0 means "not given" are left out: 0 cannot be written.
+void print(Emitter& out, const NodeSpec& node) {
+  out.text("name", node.name);
+  out.text("device", node.device);
+  out.number("gpus", node.gpus);
+  if (node.nvlink > Bandwidth(0)) out.field("nvlink", quantity(node.nvlink));
+  out.field("nvlink_latency", quantity(node.nvlink_latency));
+  out.number("nics", node.nics);
+  out.field("nic_bandwidth", quantity(node.nic_bandwidth));
+  out.field("pcie", quantity(node.pcie));
+  out.field("host_memory", quantity(node.host_memory));
+  out.text("profile", node.default_profile);
+  out.text("fabric", node.default_fabric);
+  out.text("source", node.source);
+}
+
+void print(Emitter& out, const FabricSpec& fabric) {
+  out.text("name", fabric.name);
+  out.field("kind", word(fabric.kind, kFabricKindNames));
+  if (fabric.nics_per_node > 0) out.number("nics_per_node", fabric.nics_per_node);
+  if (fabric.nic_bandwidth > Bandwidth(0)) out.field("nic_bandwidth", quantity(fabric.nic_bandwidth));
+  out.real("oversubscription", fabric.oversubscription);
+  out.number("nodes_per_leaf", fabric.nodes_per_leaf);
+  out.field("switch_latency", quantity(fabric.switch_latency));
+  out.real("collective_efficiency", fabric.collective_efficiency);
+  out.real("point_to_point_efficiency", fabric.point_to_point_efficiency);
+  out.field("collective_latency", quantity(fabric.collective_latency));
+  out.field("step_latency", quantity(fabric.step_latency));
+  out.field("point_to_point_latency", quantity(fabric.point_to_point_latency));
+  out.field("tensor_collective_overhead", quantity(fabric.tensor_collective_overhead));
+  out.text("source", fabric.source);
+}
+
+template <class Spec>
+void print_section(Emitter& out, std::string_view key, const Spec& spec) {
+  out.open(key);
+  print(out, spec);
+  out.close();
+}
+
+void print(Emitter& out, const ClusterSpec& cluster) {
+  if (cluster.groups.size() == 1) {
+    print_section(out, "node", cluster.groups.front().node);
+    if (cluster.gpus_used > 0)
+      out.number("gpus", cluster.gpus_used);
+    else
+      out.number("nodes", cluster.groups.front().count);
+  } else {
+    out.open("nodes");
+    for (const NodeGroup& group : cluster.groups) {
+      out.item();
+      out.number("nodes", group.count);
+      print_section(out, "node", group.node);
+      out.close();
+    }
+    out.close();
+  }
+  print_section(out, "fabric", cluster.fabric);
+}
+
+void print(Emitter& out, const ParallelSpec& spec) {
+  out.number("tensor", spec.tensor);
+  out.number("pipeline", spec.pipeline);
+  if (spec.data) out.number("data", *spec.data);
+  out.number("context", 1);
+  out.number("expert", 1);
+  out.number("expert_tensor", 1);
+  out.number("virtual_stages", spec.virtual_stages);
+  if (!spec.stage_layers.empty())
+    out.field("stage_layers", list_of(spec.stage_layers, [](std::int64_t n) { return std::to_string(n); }));
+  out.flag("sequence_parallel", spec.sequence_parallel);
+  out.number("zero_stage", spec.zero_stage);
+  out.field("order", list_of(spec.order, [](Axis axis) { return std::string(word(axis, kAxisNames)); }));
+}
+
+void print(Emitter& out, const ScheduleSpec& spec) {
+  out.field("name", spec.name);
+  out.number("micro_batch_group", spec.micro_batch_group);
+  out.flag("global_step", true);
+}
+
+void print(Emitter& out, const TrainingSpec& spec) {
+  out.number("global_batch_size", spec.global_batch_size);
+  out.number("micro_batch_size", spec.micro_batch_size);
+  if (spec.sequence_length > 0) out.number("sequence_length", spec.sequence_length);
+  out.field("precision", word(spec.precision, kPrecisionNames));
+  out.field("recompute", word(spec.recompute, kRecomputeWords));
+  out.field("attention", word(spec.attention, kAttentionWords));
+  out.field("optimizer", "adam");
+  out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
+}
+
+void print(Emitter& out, const OverlapSpec& spec) {
+  out.flag("gradients", spec.gradients);
+  out.flag("parameters", spec.parameters);
+  out.flag("pipeline", spec.pipeline);
+  out.flag("tensor", false);
+}
+
+void print(Emitter& out, const OptionsSpec& spec) {
+  out.flag("scatter_gather", spec.scatter_gather);
+  out.flag("fused_kernels", spec.fused_kernels);
+  out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
+}
+
+}  // namespace
+
+std::string to_yaml(const Scenario& scenario) {
+  Emitter out;
+  out.number("stagecraft", 1);
+  out.text("name", scenario.name);
+  std::visit([&](const auto& model) { print_section(out, "model", model); }, scenario.model);
+  if (scenario.cluster) print_section(out, "cluster", *scenario.cluster);
+  if (scenario.profile) out.text("profile", scenario.profile->name);
+  print_section(out, "parallelism", scenario.parallelism);
+  print_section(out, "schedule", scenario.schedule);
+  print_section(out, "training", scenario.training);
+  print_section(out, "overlap", scenario.overlap);
+  print_section(out, "options", scenario.options);
+  out.field("network", "closed-form");
+  out.field("offload", "{optimizer: 0, activations: 0, weights: 0}");
+  if (scenario.assertions.empty()) return out.take();
+  out.open("assert");
+  for (const Assertion& assertion : scenario.assertions) out.text(assertion.metric, assertion.text);
+  return out.take();
+}
+
+}  // namespace stagecraft
