@@ -48,7 +48,7 @@ std::string with_place(const SourceLocation& where, std::string_view rest) {
 std::string excerpt(const SourceLocation& where, std::string_view source_line) {
   std::string text = fmt::format("\n{:>5} | {}", where.line, source_line);
   if (where.column < 1) return text;
-  text += "\n        ";
+  text += "\n      | ";
   const auto before = std::min(source_line.size(), static_cast<std::size_t>(where.column - 1));
   for (const char c : source_line.substr(0, before)) {
     if (c == '\t')

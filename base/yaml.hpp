@@ -131,6 +131,7 @@ class YamlMap {
   void report(Severity severity, std::string_view key, Diagnostic diagnostic);
 
   const YamlNode* node_;
+  bool refused_ = false;  // was no mapping: that is said once, and not again for each key it lacks
   std::string path_;
   SourceLocation where_;
   Diagnostics* diagnostics_;

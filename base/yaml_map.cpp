@@ -163,6 +163,7 @@ YamlMap::YamlMap(const YamlNode* node, std::string path, SourceLocation where, D
                                           fmt::format("expected a mapping, found {}", found(*node_)),
                                           nothing ? "give it entries or remove the key" : "");
   node_ = nullptr;
+  refused_ = true;
 }
 
 bool YamlMap::has(std::string_view key) {
@@ -185,7 +186,7 @@ template <class T, class Read>
 T YamlMap::read(std::string_view key, const std::optional<T>& fallback, T harmless, Read read_value) {
   const YamlNode* node = get(key);
   if (node == nullptr) {
-    if (!fallback) error(key, "missing-key", "is required, but not given");
+    if (!fallback && !refused_) error(key, "missing-key", "is required, but not given");
     return fallback.value_or(harmless);
   }
   return read_value(Value{*node, path_of(key), *diagnostics_}).value_or(fallback.value_or(harmless));

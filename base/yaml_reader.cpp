@@ -92,6 +92,26 @@ std::optional<Diagnostic> find_binary(std::string_view text, const std::string& 
   return std::nullopt;
 }
 
+// Whether the quoted text at `at` has its closing quote; true for what is not in quotes (as after | and >).
+// Anchor and tag may stand before the quote. yaml-cpp takes the end of the file for a closing quote.
+bool quote_is_closed(std::string_view text, std::size_t at) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  while (at < text.size() && (text[at] == '&' || text[at] == '!')) {
+    at = std::min(text.find_first_of(kBlank, at), text.size());
+    at = std::min(text.find_first_not_of(kBlank, at), text.size());
+  }
+  if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) return true;
+  const char quote = text[at];
+  for (++at; at < text.size(); ++at) {
+    const bool doubled = quote == '\'' && text.substr(at, 2) == "''";
+    if (doubled || (quote == '"' && text[at] == '\\'))
+      ++at;
+    else if (text[at] == quote)
+      return true;
+  }
+  return false;
+}
+
 // How much a value holds. Anchored values are copied for each alias: this is what a bomb multiplies.
 struct Weight {
   std::size_t nodes = 0;
@@ -230,7 +250,8 @@ void TreeBuilder::require_value_place(const SourceLocation& where) {
   stop({.code = "bad-key",
         .where = where,
         .path = path(),
-        .message = "a key must be plain text, not a list, a mapping, an alias or nothing"});
+        .message = "a key must be plain text, not a list, a mapping, an alias or nothing",
+        .hint = "if this was meant as a value, a closing bracket is missing"});
 }
 
 void TreeBuilder::spend(const Weight& weight, const SourceLocation& where) {
@@ -293,6 +314,13 @@ void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) 
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   require_value_place(place(mark));
   YamlNode null = node(YamlNode::Kind::kNull, mark);
+  // Where nothing is written, yaml-cpp names the next thing in the file; the key is nearer.
+  const auto at = static_cast<std::size_t>(mark.pos);
+  const bool written = at < text_.size() && (text_[at] == '~' || text_[at] == 'n' || text_[at] == 'N');
+  if (!open_.empty() && open_.back().pending) {
+    const SourceLocation& key = open_.back().pending->where;
+    if (!written || key.line != null.where.line) null.where = key;
+  }
   const Weight weight{.nodes = 1, .bytes = 0, .depth = 1};
   spend(weight, null.where);
   remember(anchor, null, weight);
@@ -303,6 +331,13 @@ void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
                            const std::string& value) {
   const SourceLocation where = place(mark);
   check_tag(where, tag);
+  if (tag == "!" && !quote_is_closed(text_, static_cast<std::size_t>(mark.pos))) {
+    stop({.code = "yaml-syntax",
+          .where = where,
+          .path = path(),
+          .message = "this quote is never closed",
+          .hint = "close it; a quote inside a text is written \\\" or ''"});
+  }
   if (value.find('\0') != std::string::npos) {
     stop({.code = "not-text",
           .where = where,

@@ -228,7 +228,7 @@ std::optional<FlopRate> parse_flop_rate(std::string_view text) {
 
 QuantityMistake explain_bad_quantity(QuantityKind kind, std::string_view text) {
   const KindWords words = words_of(kind);
-  const std::string units = fmt::format("units: {}", words.units);
+  const std::string units = fmt::format("its units are {}", words.units);
   const std::string quoted = in_quotes(text);
   const auto parts = split(text);
   if (!parts) {

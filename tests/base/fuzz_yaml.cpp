@@ -1,5 +1,5 @@
-// libFuzzer entry: no text whatever may crash the YAML reader, leak an exception, or pass without either a tree or a
-// message. Built with clang and -fsanitize=fuzzer,address,undefined.
+// libFuzzer entry: no text whatever may crash the YAML reader, leak an exception, or pass without either a
+// tree or a message. Built with clang and -fsanitize=fuzzer,address,undefined.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
