@@ -1,7 +1,7 @@
 // Bytes that one GPU needs: states, and activations kept for the backward pass.
 //
-//   source  Korthikanti et al. (arXiv 2205.05198), Table 2 and eqs 1-6; Megatron-LM's distributed-optimizer
-//   table.
+//   source  Korthikanti et al. (arXiv 2205.05198), Table 2 and eqs 1-6; Megatron-LM's
+//           distributed-optimizer table.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,12 @@ struct LayerActivation {
   Bytes transient;  // one layer's full activations, live while it is recomputed; 0 without full recompute
 };
 [[nodiscard]] LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard);
-[[nodiscard]] Bytes embedding_activation(const TransformerSpec& model,
-                                         const Shard& shard);  // per micro-batch in flight
-[[nodiscard]] Bytes head_activation(const TransformerSpec& model,
-                                    const Shard& shard);  // kept; logits included
-[[nodiscard]] Bytes head_transient(const TransformerSpec& model, const Shard& shard);  // logits' temporaries
+// Kept per micro-batch in flight: token ids and the dropout mask.
+[[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
+// Kept: inputs of the final norm and of the head, softmax of the logits in fp32.
+[[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
+// Live during the loss alone: logits and their gradient.
+[[nodiscard]] Bytes head_transient(const TransformerSpec& model, const Shard& shard);
 // Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);
 

@@ -95,7 +95,8 @@ void load_heads(YamlMap& map, TransformerSpec& model) {
 void check_size(YamlMap& map, const TransformerSpec& model) {
   const auto h = static_cast<double>(model.hidden), q = static_cast<double>(model.head_size);
   const double attention = h * q * 2 * static_cast<double>(model.heads + model.kv_heads);
-  const double ffn = 3 * h * static_cast<double>(model.ffn_hidden);
+  const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
+  const double ffn = matrices * h * static_cast<double>(model.ffn_hidden);
   const double ends =
       h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.max_sequence_length));
   const double parameters = static_cast<double>(model.layers) * (attention + ffn) + ends;

@@ -42,13 +42,13 @@ struct TransformerSpec {
   friend bool operator==(const TransformerSpec&, const TransformerSpec&) = default;
 };
 
-// An abstract pipeline: costs per global stage given directly. Each list has one entry per stage, or one for
+// An abstract pipeline: costs per global stage given directly. A list has one entry per stage, or one for
 // all.
 struct StagesSpec {
   std::string name;
   std::vector<Duration> forward, input_gradient, weight_gradient;
-  std::vector<Bytes>
-      activation;  // of one micro-batch through one stage, kept for backward; also the message to the next
+  // Of one micro-batch through one stage, kept for backward; also the message to the next stage.
+  std::vector<Bytes> activation;
   std::vector<Bytes> gradient;  // to reduce over data-parallel replicas at the end
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;

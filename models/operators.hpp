@@ -1,13 +1,12 @@
 // What one GPU executes for one micro-batch: the operators of a layer, of the embedding, of the head, and of
-// the step.
+// the optimizer step.
 //
 // An operator has a shape, FLOPs and bytes; it has no time (models/compute_cost.hpp prices compute, topology/
 // prices collectives). Symbols as in docs/notation.md: s b h a k q f V t, T = s*b tokens, T' = T/t under
 // sequence parallelism.
 //
 //   source  Narayanan et al. (arXiv 2104.04473), Korthikanti et al. (arXiv 2205.05198), Megatron-LM's
-//   operator list; bytes per
-//           element are operand counts at 16 bit (docs/op-inventory.md).
+//           operator list; bytes per element are operand counts at 16 bit (docs/op-inventory.md).
 #pragma once
 
 #include <cstdint>
@@ -43,8 +42,8 @@ struct Op {
   Flops flops{};          // of the math kinds; flash counts the full square
   Bytes bytes{};          // HBM traffic; payload of a collective in nccl-tests' convention
   CollectiveKind collective = CollectiveKind::kAllReduce;
-  bool hidden_by_weight_gradient =
-      false;        // a backward collective issued before the weight-gradient GEMM of its layer
+  // A backward collective that is issued before the weight-gradient GEMM of its layer.
+  bool hidden_by_weight_gradient = false;
   int kernels = 1;  // launches that this stands for
 };
 
@@ -59,10 +58,11 @@ struct LayerOps {
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
-[[nodiscard]] LayerOps head_operators(const TransformerSpec& model,
-                                      const Shard& shard);  // final norm, head, loss
+// Last stage: final norm, head and loss. The loss is counted unfused, under the names "loss" and "loss
+// gradient": a profile's loss_traffic scales these two.
+[[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);
 
-// The optimizer step over `parameters` held and `sharded` of them stepped here (parameters/N under ZeRO >=
+// The optimizer step over `parameters` held, of which `sharded` are stepped here (parameters/N under ZeRO >=
 // 1): zeroing, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
@@ -71,16 +71,17 @@ struct LayerOps {
 
 // Parameters that one GPU holds, t ways: key/value heads replicated where k < t.
 [[nodiscard]] std::int64_t layer_parameters(const TransformerSpec& model, std::int64_t tensor);
-[[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model,
-                                                std::int64_t tensor);  // with positions
-[[nodiscard]] std::int64_t head_parameters(const TransformerSpec& model,
-                                           std::int64_t tensor);  // with final norm; matrix also if tied
+// Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
+[[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);
+// Final norm and the matrix, also if tied: with p > 1 each end keeps its own copy.
+[[nodiscard]] std::int64_t head_parameters(const TransformerSpec& model, std::int64_t tensor);
 
 // Model FLOPs of one iteration of B samples: three times the forward, attention counted dense.
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
 // Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
-// V/12lh) for `selective`.
+// V/12lh) for `selective`: the paper's convention, three times the FLOPs of the core that layer_operators
+// repeats.
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
                                    Recompute recompute);
 

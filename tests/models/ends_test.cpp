@@ -1,37 +1,14 @@
 // The ends of the pipeline and the optimizer step, each operator by hand.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "models/operators.hpp"
+#include "tests/models/op_lists.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
-Names names(const Ops& ops) {
-  Names list;
-  for (const Op& op : ops) list.push_back(op.name);
-  return list;
-}
-
-const Op& find(const Ops& ops, std::string_view name) {
-  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
-  if (at == ops.end()) throw std::out_of_range(std::string(name));
-  return *at;
-}
-
-Bytes sum(const Ops& ops) {
-  Bytes bytes;
-  for (const Op& op : ops) bytes += op.bytes;
-  return bytes;
-}
+using namespace op_lists;
 
 constexpr Shard kEight{.sequence = 2048, .tensor = 8};
 constexpr Shard kEightWithSp{.sequence = 2048, .tensor = 8, .sequence_parallel = true};
@@ -131,24 +108,24 @@ TEST(HeadOperators, NormWithoutAResidual) {
 TEST(OptimizerOperators, MoveFourBytesAndThirtyEightShardedPerParameter) {
   const Ops ops = optimizer_operators(1600, 100, {.sequence = 1});
   EXPECT_EQ(names(ops), (Names{"zero gradients", "gradient norm", "adam", "weight copy"}));
-  EXPECT_EQ(sum(ops), Bytes(4 * 1600 + 38 * 100));
+  EXPECT_EQ(total_bytes(ops), Bytes(4 * 1600 + 38 * 100));
 }
 
 // fp16 gradients: zero 2, check 4, unscale 8: 14 + 38/N.
 TEST(OptimizerOperators, CheckAndUnscaleFp16) {
   const Shard shard{.sequence = 1, .precision = Precision::kFp16, .gradient = Precision::kFp16};
-  EXPECT_EQ(sum(optimizer_operators(1600, 100, shard)), Bytes(14 * 1600 + 38 * 100));
+  EXPECT_EQ(total_bytes(optimizer_operators(1600, 100, shard)), Bytes(14 * 1600 + 38 * 100));
 }
 
 TEST(OptimizerOperators, CopyNoWeightsInFp32) {
   const Shard shard{.sequence = 1, .precision = Precision::kFp32};
-  EXPECT_EQ(sum(optimizer_operators(1000, 1000, shard)), Bytes((4 + 4 + 28) * 1000));
+  EXPECT_EQ(total_bytes(optimizer_operators(1000, 1000, shard)), Bytes((4 + 4 + 28) * 1000));
 }
 
 // Adam works in fp32: a shard of 16-bit gradients is copied first, 2 read and 4 written.
 TEST(OptimizerOperators, CopySixteenBitGradientsToFp32) {
   const Shard shard{.sequence = 1, .precision = Precision::kBf16, .gradient = Precision::kBf16};
-  EXPECT_EQ(sum(optimizer_operators(1600, 100, shard)), Bytes(2 * 1600 + (38 + 6) * 100));
+  EXPECT_EQ(total_bytes(optimizer_operators(1600, 100, shard)), Bytes(2 * 1600 + (38 + 6) * 100));
 }
 
 }  // namespace

@@ -4,42 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/models/op_lists.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
 namespace {
 
-const Op& find(const Ops& ops, std::string_view name) {
-  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
-  if (at == ops.end()) throw std::out_of_range(std::string(name));
-  return *at;
-}
-
-std::vector<std::string_view> names(const Ops& ops) {
-  std::vector<std::string_view> list;
-  for (const Op& op : ops) list.push_back(op.name);
-  return list;
-}
-
-Bytes payload(const Ops& ops) {
-  Bytes sum;
-  for (const Op& op : ops) sum += op.kind == OpKind::kCollective ? op.bytes : Bytes(0);
-  return sum;
-}
-
-std::vector<std::string_view> hidden(const Ops& ops) {
-  std::vector<std::string_view> list;
-  for (const Op& op : ops)
-    if (op.hidden_by_weight_gradient) list.push_back(op.name);
-  return list;
-}
-
-using Names = std::vector<std::string_view>;
+using namespace op_lists;
 
 // GPT-3 175B on 8 ranks, one sample of 2048 tokens, as trained by Megatron-LM in 2021.
 Shard gpt3_shard() {
