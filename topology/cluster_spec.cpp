@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace stagecraft {
 namespace {
 
@@ -38,7 +40,7 @@ NodeSpec load_node(YamlMap& map) {
   node.gpus = count(map, "gpus");
   node.nvlink = positive_bandwidth(map, "nvlink", Bandwidth(0));
   node.nvlink_latency = map.duration(
-      map, "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
+      "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
   node.nics = count(map, "nics");
   node.nic_bandwidth = positive_bandwidth(map, "nic_bandwidth");
   node.pcie = positive_bandwidth(map, "pcie");
@@ -51,7 +53,7 @@ NodeSpec load_node(YamlMap& map) {
 }
 
 FabricSpec load_fabric(YamlMap& map) {
-  static const std::vector<std::string> kinds(kFabricKindNames.begin(), kFabricKindNames.end());
+  const std::vector<std::string> kinds(kFabricKindNames.begin(), kFabricKindNames.end());
   const FabricSpec ideal;
   FabricSpec fabric;
   fabric.kind = static_cast<FabricKind>(map.choice("kind", kinds));

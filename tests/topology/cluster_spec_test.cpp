@@ -108,7 +108,7 @@ TEST(LoadFabric, WithOnlyAKindIsAnIdealNetwork) {
 
 TEST(LoadNode, NeedsNoNvlink) {
   EXPECT_EQ(complaints("{device: L4, gpus: 4, nics: 1, nic_bandwidth: 100 Gb/s, pcie: 31.5 GB/s}", load_node),
-            "");
+            "\n");
 }
 
 constexpr const char* kRest = "device: A100\nnics: 8\npcie: 31.5 GB/s\n";
