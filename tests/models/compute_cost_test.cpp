@@ -1,0 +1,253 @@
+#include "models/compute_cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "base/check.hpp"
+#include "calibrate/profile/tile_model.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace stagecraft::literals;
+
+// A device to reckon with: 4 SMs, 100 TFLOP/s at 16 bit, 1 TB/s of which half is reached, one tile of 128 x
+// 128 without prologue, layout efficiencies 0.5, no gaps. A GEMM of 256 x 256 fills it: 50 TFLOP/s.
+HardwareProfile toy() {
+  HardwareProfile profile;
+  profile.device = {.name = "toy",
+                    .sms = 4,
+                    .memory_bandwidth = 1000_GBps,
+                    .peak_fp32 = 10_TFLOPps,
+                    .peak_bf16 = 100_TFLOPps};
+  profile.memory_efficiency = {.value = 0.5, .provenance = Provenance::kMeasured};
+  profile.gemm.scale.value = 1;
+  for (Sourced<double>* e :
+       {&profile.gemm.efficiency_tn, &profile.gemm.efficiency_nn, &profile.gemm.efficiency_nt}) {
+    e->value = 0.5;
+  }
+  profile.gemm.batched_efficiency = {.value = 0.25, .provenance = Provenance::kAnalytic};
+  profile.gemm.misaligned_factor.value = 0.1;
+  profile.gemm.tiles = {{.m = 128, .n = 128, .rate = 1}};
+  profile.gemm.prologue_k = 0;
+  profile.gemm.split_k_max = 1;
+  profile.gemm.correction_radius = 0.5;
+  profile.gemm.table_precisions = {Precision::kBf16};
+  profile.attention.flash_forward = {.value = 50_TFLOPps, .provenance = Provenance::kPublished};
+  profile.attention.flash_backward = {.value = 25_TFLOPps, .provenance = Provenance::kPublished};
+  profile.relative_spread = {0.01, 0.02, 0.03, 0.04, 0.05};
+  return profile;
+}
+
+HardwareProfile a100() {
+  Diagnostics diagnostics;
+  auto profile = load_profile(
+      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "calibrate/profiles/a100-sxm4-80gb.yaml", diagnostics);
+  diagnostics.throw_if_errors();
+  return *profile;
+}
+
+Op gemm(GemmShape shape, Bytes bytes = {}) {
+  const double flops =
+      2.0 * static_cast<double>(shape.m * shape.n) * static_cast<double>(shape.k * shape.batch);
+  return {.kind = OpKind::kGemm, .name = "op", .gemm = shape, .flops = Flops(flops), .bytes = bytes};
+}
+
+Op batched(GemmShape shape) {
+  Op op = gemm(shape);
+  op.kind = OpKind::kBatchedGemm;
+  return op;
+}
+
+GemmShape shape_of(const GemmRow& row) {
+  return {.m = row.m, .n = row.n, .k = row.k, .layout = row.layout};
+}
+
+Duration time_of(const HardwareProfile& profile, const Op& op) {
+  return compute_cost(profile, Precision::kBf16, op).time;
+}
+
+// 2 * 256 * 256 * 50000 FLOPs = 6.5536e9 at 100e12 * 0.5.
+TEST(ComputeCost, OfAGemmIsItsFlopsAtTheEfficiencyOfItsLayout) {
+  HardwareProfile profile = toy();
+  EXPECT_EQ(time_of(profile, gemm({.m = 256, .n = 256, .k = 50'000})), 131'072ns);
+  profile.gemm.efficiency_nt.value = 0.25;
+  EXPECT_EQ(time_of(profile, gemm({.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kNT})), 262'144ns);
+  profile.gemm.scale.value = 2;
+  EXPECT_EQ(time_of(profile, gemm({.m = 256, .n = 256, .k = 50'000})), 65'536ns);
+}
+
+// 3 x 2 tiles on 4 SMs take two waves, as 4 x 2 would.
+TEST(ComputeCost, OfAGemmCountsWholeWaves) {
+  EXPECT_EQ(time_of(toy(), gemm({.m = 384, .n = 256, .k = 50'000})),
+            time_of(toy(), gemm({.m = 512, .n = 256, .k = 50'000})));
+}
+
+// 1 GB at 1000 GB/s * 0.5.
+TEST(ComputeCost, OfAGemmIsNeverBelowItsBytes) {
+  EXPECT_EQ(time_of(toy(), gemm({.m = 256, .n = 256, .k = 50'000}, 1_GB)), 2ms);
+}
+
+TEST(ComputeCost, AddsAGapForEachKernel) {
+  HardwareProfile profile = toy();
+  profile.host.kernel_gap.value = 3us;
+  Op op{.kind = OpKind::kMemory, .name = "op", .bytes = 1_GB};
+  op.kernels = 4;
+  EXPECT_EQ(time_of(profile, op), 2ms + 12us);
+  EXPECT_EQ(time_of(profile, gemm({.m = 256, .n = 256, .k = 50'000})), 131'072ns + 3us);
+}
+
+TEST(ComputeCost, OfMemoryBoundWorkIsItsBytesAndTellsWhereTheRateIsFrom) {
+  const Cost cost =
+      compute_cost(toy(), Precision::kBf16, {.kind = OpKind::kMemory, .name = "op", .bytes = 5_GB});
+  EXPECT_EQ(cost.time, 10ms);
+  EXPECT_EQ(cost.provenance, Provenance::kMeasured);
+  EXPECT_EQ(cost.relative_spread, 0.01);
+}
+
+TEST(ComputeCost, OfFlashAttentionHasARateForEachDirection) {
+  const Op forward{.kind = OpKind::kFlashForward, .name = "op", .flops = Flops(1e12)};
+  const Op backward{.kind = OpKind::kFlashBackward, .name = "op", .flops = Flops(1e12)};
+  EXPECT_EQ(time_of(toy(), forward), 20ms);
+  EXPECT_EQ(time_of(toy(), backward), 40ms);
+  EXPECT_EQ(compute_cost(toy(), Precision::kBf16, forward).provenance, Provenance::kPublished);
+}
+
+// fp32 has a tenth of the peak.
+TEST(ComputeCost, OfFlashAttentionInFp32IsAssumedToScaleWithThePeak) {
+  const Cost cost = compute_cost(toy(), Precision::kFp32,
+                                 {.kind = OpKind::kFlashForward, .name = "op", .flops = Flops(1e12)});
+  EXPECT_EQ(cost.time, 200ms);
+  EXPECT_EQ(cost.provenance, Provenance::kAssumed);
+}
+
+// 4 tiles of one batch entry each: 2 * 128 * 128 * 4096 * 4 FLOPs at 100e12 * 0.25 = 21.47 us; a head size of
+// 60 pads nothing in k, but breaks alignment.
+TEST(ComputeCost, OfABatchedGemmFallsByTheMisalignedFactor) {
+  EXPECT_EQ(time_of(toy(), batched({.m = 128, .n = 128, .k = 4096, .batch = 4})), 21'475ns);
+  EXPECT_EQ(time_of(toy(), batched({.m = 128, .n = 128, .k = 64, .batch = 4})), 336ns);
+  EXPECT_EQ(time_of(toy(), batched({.m = 128, .n = 128, .k = 60, .batch = 4})), 3'146ns);
+  EXPECT_EQ(
+      compute_cost(toy(), Precision::kBf16, batched({.m = 128, .n = 128, .k = 64, .batch = 4})).provenance,
+      Provenance::kAnalytic);
+}
+
+TEST(ComputeCost, TakesTheRowOfTheTableForItsShapeAndLayout) {
+  HardwareProfile profile = toy();
+  profile.gemm.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
+  compare_with_formula(profile.gemm, profile.device.sms);
+  const Cost cost = compute_cost(profile, Precision::kBf16, gemm({.m = 256, .n = 256, .k = 50'000}));
+  EXPECT_EQ(cost.time, 65'536ns);
+  EXPECT_EQ(cost.provenance, Provenance::kPublished);
+  EXPECT_EQ(cost.relative_spread, 0.02);
+}
+
+// One row twice as fast as the formula. At its own place the weight would be 1, at distance ln 2 in k it is
+// exp(-(ln 2 / 0.5)^2); the prior of 1 stands against it.
+TEST(ComputeCost, CarriesTheRatioOfANearRowOver) {
+  HardwareProfile profile = toy();
+  profile.gemm.rows = {{.m = 256, .n = 256, .k = 4096, .layout = GemmLayout::kTN, .efficiency = 1}};
+  compare_with_formula(profile.gemm, profile.device.sms);
+  const double weight = std::exp(-std::pow(std::log(2.0) / 0.5, 2));
+  const GemmEfficiency near = gemm_efficiency(profile, Precision::kBf16, {.m = 256, .n = 256, .k = 8192});
+  EXPECT_DOUBLE_EQ(near.value, 0.5 * std::pow(2.0, weight / (weight + 1)));
+  EXPECT_EQ(near.provenance, Provenance::kAnalytic);
+  profile.gemm.correction_prior = weight / 2;
+  EXPECT_EQ(gemm_efficiency(profile, Precision::kBf16, {.m = 256, .n = 256, .k = 8192}).provenance,
+            Provenance::kInterpolated);
+  const GemmShape other_layout{.m = 256, .n = 256, .k = 8192, .layout = GemmLayout::kNN};
+  EXPECT_EQ(gemm_efficiency(profile, Precision::kBf16, other_layout).value, 0.5);
+}
+
+TEST(ComputeCost, UsesTheTableForItsOwnPrecisionsOnly) {
+  HardwareProfile profile = toy();
+  profile.gemm.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
+  compare_with_formula(profile.gemm, profile.device.sms);
+  const Cost cost = compute_cost(profile, Precision::kFp32, gemm({.m = 256, .n = 256, .k = 50'000}));
+  EXPECT_EQ(cost.time, 1'310'720ns);
+  EXPECT_EQ(cost.provenance, Provenance::kAssumed);
+}
+
+TEST(ComputeCost, RefusesWhatItCannotPrice) {
+  EXPECT_THROW(
+      static_cast<void>(compute_cost(toy(), Precision::kBf16, {.kind = OpKind::kCollective, .name = "op"})),
+      InternalError);
+  EXPECT_THROW(static_cast<void>(compute_cost(toy(), Precision::kBf16, gemm({.m = 0, .n = 1, .k = 1}))),
+               InternalError);
+  EXPECT_THROW(static_cast<void>(compute_cost(toy(), Precision::kFp8, gemm({.m = 8, .n = 8, .k = 8}))),
+               InternalError);
+}
+
+TEST(A100ComputeCost, ReproducesEveryRowOfTheTable) {
+  const HardwareProfile profile = a100();
+  for (const GemmRow& row : profile.gemm.rows) {
+    SCOPED_TRACE(testing::Message() << row.m << " " << row.n << " " << row.k);
+    const Cost cost = compute_cost(profile, Precision::kBf16, gemm(shape_of(row)));
+    const double flops = 2.0 * static_cast<double>(row.m * row.n) * static_cast<double>(row.k);
+    EXPECT_EQ(cost.time,
+              from_seconds(flops / (312e12 * 1.02 * row.efficiency)) + profile.host.kernel_gap.value);
+    EXPECT_EQ(cost.provenance, Provenance::kPublished);
+  }
+}
+
+// Each row priced as if the table did not have it, from the formula and all other rows.
+TEST(A100ComputeCost, MeetsARowThatTheTableDoesNotHave) {
+  const HardwareProfile full = a100();
+  std::vector<double> errors;
+  double sum = 0;
+  for (std::size_t i = 0; i < full.gemm.rows.size(); ++i) {
+    HardwareProfile rest = full;
+    rest.gemm.rows.erase(rest.gemm.rows.begin() + static_cast<std::ptrdiff_t>(i));
+    const GemmRow& row = full.gemm.rows[i];
+    const GemmEfficiency predicted = gemm_efficiency(rest, Precision::kBf16, shape_of(row));
+    EXPECT_NE(predicted.provenance, Provenance::kPublished);
+    errors.push_back(std::abs(row.efficiency / predicted.value - 1));
+    sum += errors.back();
+  }
+  std::ranges::sort(errors);
+  EXPECT_LT(sum / static_cast<double>(errors.size()), 0.035);
+  EXPECT_LT(errors[errors.size() / 2], 0.02);
+}
+
+// Property: a GEMM of twice the size in one dimension is never cheaper, by table, near it or far from it.
+TEST(A100ComputeCost, TwiceADimensionIsNeverCheaper) {
+  const HardwareProfile profile = a100();
+  std::vector<GemmShape> shapes;
+  for (const GemmRow& row : profile.gemm.rows) {
+    shapes.push_back(shape_of(row));
+    shapes.push_back(
+        {.m = row.m, .n = row.n, .k = std::max<std::int64_t>(row.k / 2, 1), .layout = row.layout});
+    shapes.push_back(
+        {.m = std::max<std::int64_t>(row.m / 2, 1), .n = row.n, .k = row.k, .layout = row.layout});
+    shapes.push_back(
+        {.m = row.m, .n = std::max<std::int64_t>(row.n / 2, 1), .k = row.k, .layout = row.layout});
+  }
+  for (std::int64_t m = 16; m <= 65536; m *= 4) {
+    for (std::int64_t n = 24; n <= 65536; n *= 3) {
+      for (std::int64_t k = 8; k <= 65536; k *= 2) {
+        for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
+          shapes.push_back({.m = m, .n = n, .k = k, .layout = layout});
+        }
+      }
+    }
+  }
+  for (const GemmShape& shape : shapes) {
+    SCOPED_TRACE(testing::Message() << shape.m << " " << shape.n << " " << shape.k << " "
+                                    << kGemmLayoutNames[static_cast<std::size_t>(shape.layout)]);
+    const Duration once = time_of(profile, gemm(shape));
+    for (std::int64_t GemmShape::*dimension : {&GemmShape::m, &GemmShape::n, &GemmShape::k}) {
+      GemmShape twice = shape;
+      twice.*dimension *= 2;
+      EXPECT_GE(time_of(profile, gemm(twice)), once);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft
