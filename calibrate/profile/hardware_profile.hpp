@@ -45,19 +45,19 @@ template <class T>
 struct Sourced {
   T value{};
   Provenance provenance = Provenance::kAssumed;
-  std::string source;  // a citation, or how it was fitted and on what
+  std::string source{};  // a citation, or how it was fitted and on what
 };
 
 struct DeviceFacts {
-  std::string name;  // "NVIDIA A100-SXM4-80GB"
+  std::string name{};  // "NVIDIA A100-SXM4-80GB"
   int sms = 0;
-  Bytes memory;                // usable by a program, before the CUDA context
-  Bandwidth memory_bandwidth;  // data sheet
+  Bytes memory{};                // usable by a program, before the CUDA context
+  Bandwidth memory_bandwidth{};  // data sheet
   // Dense tensor-core peaks; 0 = the device has no such mode. peak_fp32 is what fp32 GEMMs of a training run
   // get (TF32 where the profile's source says so).
-  FlopRate peak_fp32, peak_fp16, peak_bf16, peak_fp8;
+  FlopRate peak_fp32{}, peak_fp16{}, peak_bf16{}, peak_fp8{};
   Provenance provenance = Provenance::kPublished;
-  std::string source;
+  std::string source{};
 };
 
 // What a table says of one shape. The shape is C[m, n] = A[m, k] B[k, n].
@@ -104,10 +104,10 @@ struct CollectiveFit {
   int nodes = 1;
   std::string algorithm = "any";  // of kCollectiveAlgorithms; "any" = whatever NCCL chose for the curve
   Duration latency{};
-  Bandwidth bus_bandwidth;
+  Bandwidth bus_bandwidth{};
   double sqrt_seconds = 0;  // seconds per square root of a byte
   Provenance provenance = Provenance::kPublished;
-  std::string source;
+  std::string source{};
 };
 
 struct AttentionModel {

@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "calibrate/profile/profile_reader.hpp"
@@ -89,30 +90,35 @@ void read_correction(YamlMap& gemm, GemmModel& model) {
   section.map.finish();
 }
 
-// Two rows for one shape would leave the cost to the order of the file.
-void refuse_twice(
-    TableRow& row, const GemmRow& entry,
-    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>, std::size_t>& seen) {
-  const auto [first, is_new] = seen.try_emplace({entry.m, entry.n, entry.k, entry.layout}, seen.size());
-  if (!is_new)
-    row.error("duplicate-row", fmt::format("the shape and layout of rows[{}] again", first->second));
+// What a table may say only once: two rows for one shape would leave the cost to the order of the file.
+using GemmKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>;
+
+std::vector<Precision> read_precisions(YamlMap& table) {
+  if (!table.has("precisions")) {
+    table.error("precisions", "missing-key", "is required, but not given",
+                "the precisions that the table speaks for");
+  }
+  const std::vector<std::string> names = to_strings(kPrecisionNames);
+  std::vector<Precision> precisions;
+  for (const std::string& word : table.texts("precisions")) {
+    const auto found = std::ranges::find(names, word);
+    if (found == names.end()) {
+      table.error("precisions", "unknown-name", fmt::format("unknown precision '{}'", word),
+                  suggest(word, names));
+    } else {
+      precisions.push_back(static_cast<Precision>(found - names.begin()));
+    }
+  }
+  return precisions;
 }
 
 void read_gemm_table(YamlMap& gemm, GemmModel& model) {
   Section section = required_section(gemm, "table", kTableIs);
   if (!section.ok) return;
   Story story = read_story(section.map);
-  const std::vector<std::string> precisions = to_strings(kPrecisionNames);
-  for (const std::string& name : section.map.texts("precisions")) {
-    const auto found = std::ranges::find(precisions, name);
-    if (found != precisions.end()) {
-      model.table_precisions.push_back(static_cast<Precision>(found - precisions.begin()));
-    } else {
-      section.map.error("precisions", "unknown-name", fmt::format("unknown precision '{}'", name));
-    }
-  }
+  model.table_precisions = read_precisions(section.map);
   const std::vector<std::string> columns = {"m", "n", "k", "layout", "efficiency"};
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>, std::size_t> seen;
+  std::set<GemmKey> seen;
   for (TableRow& row : read_rows(section.map, columns)) {
     const GemmRow entry{.m = row.integer(0),
                         .n = row.integer(1),
@@ -120,7 +126,9 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
                         .layout = static_cast<GemmLayout>(row.choice(3, kGemmLayoutNames)),
                         .efficiency = row.number(4, kEfficiency),
                         .provenance = story.provenance};
-    refuse_twice(row, entry, seen);
+    if (!seen.emplace(entry.m, entry.n, entry.k, entry.layout).second) {
+      row.error("duplicate-row", "the shape and layout of an earlier row again");
+    }
     model.rows.push_back(entry);
   }
   model.table_source = std::move(story.source);
@@ -214,7 +222,8 @@ std::vector<CollectiveFit> read_collectives(YamlMap& root) {
         return std::tie(fit.kind, fit.ranks, fit.nodes, fit.algorithm) ==
                std::tie(other.kind, other.ranks, other.nodes, other.algorithm);
       };
-      if (std::ranges::any_of(fits, same)) row.error("duplicate-row", "the same group and algorithm again");
+      if (std::ranges::any_of(fits, same))
+        row.error("duplicate-row", "the group and algorithm of an earlier row again");
       fits.push_back(std::move(fit));
     }
     table.finish();

@@ -50,9 +50,9 @@ std::vector<std::string> to_strings(std::span<const std::string_view> names) {
 Section required_section(YamlMap& in, std::string_view key, std::string_view what_it_is) {
   const YamlNode* node = in.get(key);
   if (node == nullptr) {
-    in.error(key, "missing-key", "required", std::string(what_it_is));
+    in.error(key, "missing-key", "is required, but not given", std::string(what_it_is));
   } else if (node->kind != YamlNode::Kind::kMap) {
-    in.error(key, "wrong-kind", "no mapping", std::string(what_it_is));
+    in.error(key, "not-a-mapping", "expected a mapping", std::string(what_it_is));
   } else {
     return {.map = in.map(key), .ok = true};
   }
@@ -121,7 +121,7 @@ void TableRow::error(std::string code, std::string message, std::string hint) {
 std::int64_t TableRow::integer(std::size_t column, std::int64_t at_least) {
   const std::optional<std::int64_t> value = parse_integer(text(column));
   if (!value) {
-    error(column, "wrong-kind", fmt::format("'{}' is no integer", text(column)));
+    error(column, "bad-number", fmt::format("'{}' is not a whole number", text(column)));
     return at_least;
   }
   if (*value < at_least || *value > kLargestInteger) {
@@ -135,7 +135,7 @@ std::int64_t TableRow::integer(std::size_t column, std::int64_t at_least) {
 double TableRow::number(std::size_t column, Range range) {
   const std::optional<double> value = parse_number(text(column));
   if (!value) {
-    error(column, "wrong-kind", fmt::format("'{}' is no number", text(column)));
+    error(column, "bad-number", fmt::format("'{}' is not a number", text(column)));
   } else if (!range.holds(*value)) {
     error(column, "out-of-range", fmt::format("{:g} does not lie in {}", *value, range.text()));
   } else {
@@ -171,7 +171,10 @@ std::size_t TableRow::choice(std::size_t column, std::span<const std::string_vie
 
 std::vector<TableRow> read_rows(YamlMap& table, std::span<const std::string> columns) {
   const std::vector<std::string> named = table.texts("columns");
-  if (table.has("columns") && !std::ranges::equal(named, columns)) {
+  if (!table.has("columns")) {
+    table.error("columns", "missing-key", "is required, but not given",
+                fmt::format("[{}]", join(columns, ", ")));
+  } else if (!std::ranges::equal(named, columns)) {
     table.error("columns", "wrong-columns",
                 fmt::format("[{}] are not the columns of this table", join(named, ", ")),
                 fmt::format("[{}]", join(columns, ", ")));

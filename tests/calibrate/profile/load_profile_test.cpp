@@ -1,0 +1,403 @@
+// The format of a profile, and what is said about a bad one. kGood has every key; a test changes one thing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace stagecraft::literals;
+
+constexpr std::string_view kGood = R"(stagecraft_profile: 1
+name: toy
+date: '2024-02-29'
+made_by: by hand
+device:
+  name: Toy 1
+  sms: 4
+  memory: 1 GiB
+  memory_bandwidth: 100 GB/s
+  peak_fp16: 10 TFLOP/s
+  provenance: published
+  source: data sheet
+gemm:
+  scale: {value: 1, provenance: assumed, source: same device}
+  efficiency_tn: {value: 0.8, provenance: analytic, source: fit}
+  efficiency_nn: {value: 0.7, provenance: analytic, source: fit}
+  efficiency_nt: {value: 0.6, provenance: analytic, source: fit}
+  batched_efficiency: {value: 0.4, provenance: analytic, source: fit}
+  misaligned_factor: {value: 0.1, provenance: assumed, source: guess}
+  tiles:
+    provenance: published
+    source: library
+    columns: [m, n, rate]
+    rows: [[128, 128, 1]]
+  split_k: {max: 1, min_depth: 1024, prologue: 0, provenance: assumed, source: guess}
+  correction: {radius: 0.5, prior: 1, provenance: analytic, source: leave one out}
+  table:
+    provenance: measured
+    source: our suite
+    precisions: [fp16]
+    columns: [m, n, k, layout, efficiency]
+    rows:
+    - [128, 256, 512, TN, 0.75]
+    - [256, 256, 512, NT, 0.5]
+memory_efficiency: {value: 0.9, provenance: measured, source: our suite}
+loss_traffic: {value: 1, provenance: assumed, source: unfused}
+attention:
+  flash_forward: {value: 5 TFLOP/s, provenance: measured, source: our suite}
+  flash_backward: {value: 4 TFLOP/s, provenance: measured, source: our suite}
+host:
+  kernel_gap: {value: 2 us, provenance: assumed, source: guess}
+  launch: {value: 5 us, provenance: assumed, source: guess}
+  per_iteration: {value: 1 ms, provenance: assumed, source: guess}
+tensor_overlap: {value: 0.5, provenance: assumed, source: guess}
+gradient_overlap_slowdown: {value: 1.02, provenance: assumed, source: guess}
+collectives:
+- provenance: published
+  source: a curve
+  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]
+  rows:
+  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]
+memory:
+  context: {value: 1 GiB, provenance: assumed, source: guess}
+  communicators: {value: 512 MiB, provenance: assumed, source: guess}
+  workspace: {value: 8 MiB, provenance: assumed, source: guess}
+  fragmentation: {value: 0, provenance: assumed, source: guess}
+relative_spread: {measured: 0.01, published: 0.02, interpolated: 0.03, analytic: 0.04, assumed: 0.5, provenance: assumed, source: guess}
+)";
+
+std::string with(std::string_view old_text, std::string_view new_text) {
+  std::string text(kGood);
+  const std::size_t at = text.find(old_text);
+  EXPECT_NE(at, std::string::npos) << old_text;
+  EXPECT_EQ(text.find(old_text, at + 1), std::string::npos) << "not unique: " << old_text;
+  return text.replace(at, old_text.size(), new_text);
+}
+
+// What load_profile says, with the file called "toy.yaml"; "" when it has nothing to say.
+struct Loaded {
+  std::optional<HardwareProfile> profile;
+  std::string said;
+};
+
+Loaded load(const std::string& text) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) /
+                                       testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path file = folder / "toy.yaml";
+  std::ofstream(file) << text;
+  Diagnostics diagnostics;
+  Loaded loaded{.profile = load_profile(file, diagnostics), .said = {}};
+  for (Diagnostic diagnostic : diagnostics.sorted()) {
+    diagnostic.where.file = "toy.yaml";
+    loaded.said += render(diagnostic) + '\n';
+  }
+  std::filesystem::remove_all(folder);
+  return loaded;
+}
+
+std::string complaint(std::string_view old_text, std::string_view new_text) {
+  const Loaded loaded = load(with(old_text, new_text));
+  EXPECT_FALSE(loaded.profile.has_value());
+  return loaded.said;
+}
+
+TEST(LoadProfile, ReadsEveryKey) {
+  const auto [profile, said] = load(std::string(kGood));
+  ASSERT_EQ(said, "");
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->name, "toy");
+  EXPECT_EQ(profile->date, "2024-02-29");
+  EXPECT_EQ(profile->made_by, "by hand");
+  EXPECT_EQ(profile->device.memory, 1_GiB);
+  EXPECT_EQ(profile->device.provenance, Provenance::kPublished);
+  EXPECT_EQ(profile->gemm.efficiency_nt.value, 0.6);
+  EXPECT_EQ(profile->gemm.misaligned_factor.source, "guess");
+  EXPECT_EQ(profile->gemm.tiles.size(), 1u);
+  EXPECT_EQ(profile->gemm.correction_prior, 1);
+  EXPECT_THAT(profile->gemm.table_precisions, testing::ElementsAre(Precision::kFp16));
+  EXPECT_EQ(profile->host.kernel_gap.value, std::chrono::microseconds(2));
+  EXPECT_EQ(profile->host.per_iteration.provenance, Provenance::kAssumed);
+  EXPECT_EQ(profile->attention.flash_backward.value, 4_TFLOPps);
+  EXPECT_EQ(profile->memory.communicators.value, 512_MiB);
+  EXPECT_EQ(profile->spread(Provenance::kAssumed), 0.5);
+  EXPECT_EQ(profile->spread_source, "guess");
+}
+
+TEST(LoadProfile, GivesARowTheStoryOfItsTable) {
+  const auto [profile, said] = load(std::string(kGood));
+  ASSERT_TRUE(profile) << said;
+  EXPECT_EQ(profile->gemm.rows[1].layout, GemmLayout::kNT);
+  EXPECT_EQ(profile->gemm.rows[1].provenance, Provenance::kMeasured);
+  EXPECT_EQ(profile->gemm.table_source, "our suite");
+  const CollectiveFit& fit = profile->collectives.at(0);
+  EXPECT_EQ(fit.kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(fit.nodes, 2);
+  EXPECT_EQ(fit.algorithm, "ring");
+  EXPECT_EQ(fit.latency, std::chrono::microseconds(20));
+  EXPECT_EQ(fit.bus_bandwidth, 50_GBps);
+  EXPECT_EQ(fit.sqrt_seconds, 1e-9);
+  EXPECT_EQ(fit.provenance, Provenance::kPublished);
+  EXPECT_EQ(fit.source, "a curve");
+}
+
+// (128, 256) is 2 tiles on 4 SMs: the formula says 0.8 * 0.5. (256, 256) is 4 tiles: 0.6.
+TEST(LoadProfile, ComparesTheTableWithTheFormula) {
+  const auto [profile, said] = load(std::string(kGood));
+  ASSERT_TRUE(profile) << said;
+  EXPECT_DOUBLE_EQ(profile->gemm.rows[0].log_ratio, std::log(0.75 / 0.4));
+  EXPECT_DOUBLE_EQ(profile->gemm.rows[1].log_ratio, std::log(0.5 / 0.6));
+}
+
+TEST(LoadProfile, APeakThatIsAbsentIsAModeThatTheDeviceHasNot) {
+  const auto [profile, said] = load(std::string(kGood));
+  ASSERT_TRUE(profile) << said;
+  EXPECT_TRUE(profile->supports(Precision::kFp16));
+  EXPECT_FALSE(profile->supports(Precision::kFp8));
+}
+
+TEST(LoadProfile, AConstantNeedsAProvenance) {
+  EXPECT_EQ(complaint(R"(loss_traffic: {value: 1, provenance: assumed, source: unfused})",
+                      R"(loss_traffic: {value: 1, source: unfused})"),
+            R"(toy.yaml:36:15: error: loss_traffic.provenance: is required, but not given
+)");
+}
+
+TEST(LoadProfile, AConstantNeedsASource) {
+  EXPECT_EQ(complaint(R"(loss_traffic: {value: 1, provenance: assumed, source: unfused})",
+                      R"(loss_traffic: {value: 1, provenance: assumed})"),
+            R"(toy.yaml:36:15: error: loss_traffic.source: is required, but not given
+)");
+}
+
+TEST(LoadProfile, ASourceSaysSomething) {
+  EXPECT_EQ(complaint(R"(source: unfused)", R"(source: ' ')"),
+            R"(toy.yaml:36:55: error: loss_traffic.source: says nothing
+  hint: a citation, or how it was fitted and on what
+)");
+}
+
+TEST(LoadProfile, ABareNumberIsNoConstant) {
+  EXPECT_EQ(
+      complaint(R"(loss_traffic: {value: 1, provenance: assumed, source: unfused})", R"(loss_traffic: 1)"),
+      R"(toy.yaml:36:15: error: loss_traffic: expected a mapping
+  hint: a constant is a mapping {value, provenance, source}
+)");
+}
+
+TEST(LoadProfile, AConstantMayNotBeAbsent) {
+  EXPECT_EQ(complaint(R"(loss_traffic: {value: 1, provenance: assumed, source: unfused}
+)",
+                      R"()"),
+            R"(toy.yaml:1:1: error: loss_traffic: is required, but not given
+  hint: a constant is a mapping {value, provenance, source}
+)");
+}
+
+TEST(LoadProfile, AProvenanceIsOneOfFive) {
+  EXPECT_EQ(complaint(R"({value: 0.5, provenance: assumed,)", R"({value: 0.5, provenance: asumed,)"),
+            R"(toy.yaml:44:42: error: tensor_overlap.provenance: 'asumed' is not known here
+  hint: did you mean 'assumed'?
+)");
+}
+
+TEST(LoadProfile, AnEfficiencyIsAboveZero) {
+  EXPECT_EQ(complaint(R"(efficiency_nn: {value: 0.7,)", R"(efficiency_nn: {value: 0,)"),
+            R"(toy.yaml:16:26: error: gemm.efficiency_nn.value: 0 does not lie in (0, 1.2]
+)");
+}
+
+TEST(LoadProfile, AnEfficiencyIsAtMostOnePointTwo) {
+  EXPECT_EQ(complaint(R"(memory_efficiency: {value: 0.9,)", R"(memory_efficiency: {value: 1.21,)"),
+            R"(toy.yaml:35:28: error: memory_efficiency.value: 1.21 does not lie in (0, 1.2]
+)");
+}
+
+TEST(LoadProfile, NotANumberIsNoNumber) {
+  EXPECT_EQ(complaint(R"(efficiency_tn: {value: 0.8,)", R"(efficiency_tn: {value: .nan,)"),
+            R"(toy.yaml:15:26: error: gemm.efficiency_tn.value: '.nan' is not a number
+)");
+}
+
+TEST(LoadProfile, AnEfficiencyOfARowLiesInTheSameRange) {
+  EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 256, 512, TN, 75])"),
+            R"(toy.yaml:33:27: error: gemm.table.rows[0].efficiency: 75 does not lie in (0, 1.2]
+)");
+}
+
+TEST(LoadProfile, ARowOfNotANumberIsRefused) {
+  EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 256, 512, TN, nan])"),
+            R"(toy.yaml:33:27: error: gemm.table.rows[0].efficiency: 'nan' is not a number
+)");
+}
+
+TEST(LoadProfile, ARowHasAValueForEachColumn) {
+  EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 256, 512, 0.75])"),
+            R"(toy.yaml:33:7: error: gemm.table.rows[0]: 4 values for 5 columns
+)");
+}
+
+TEST(LoadProfile, ADimensionIsPositive) {
+  EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 0, 512, TN, 0.75])"),
+            R"(toy.yaml:33:13: error: gemm.table.rows[0].n: 0 does not lie in [1, 2147483647]
+)");
+}
+
+TEST(LoadProfile, ALayoutIsOneOfThree) {
+  EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 256, 512, TT, 0.75])"),
+            R"(toy.yaml:33:23: error: gemm.table.rows[0].layout: unknown layout 'TT'
+  hint: did you mean 'TN'?
+)");
+}
+
+TEST(LoadProfile, AShapeStandsInTheTableOnce) {
+  EXPECT_EQ(complaint(R"([256, 256, 512, NT, 0.5])", R"([128, 256, 512, TN, 0.5])"),
+            R"(toy.yaml:34:7: error: gemm.table.rows[1]: the shape and layout of an earlier row again
+)");
+}
+
+TEST(LoadProfile, ATableNeedsRows) {
+  EXPECT_EQ(complaint(R"(rows: [[128, 128, 1]])", R"(rows: [])"),
+            R"(toy.yaml:24:11: error: gemm.tiles.rows: a table needs rows
+)");
+}
+
+TEST(LoadProfile, ATableNeedsASource) {
+  EXPECT_EQ(complaint(R"(    source: our suite
+    precisions)",
+                      R"(    precisions)"),
+            R"(toy.yaml:28:5: error: gemm.table.source: is required, but not given
+)");
+}
+
+TEST(LoadProfile, ColumnsStandInTheirOrder) {
+  EXPECT_EQ(
+      complaint(R"([m, n, k, layout, efficiency])", R"([m, k, n, layout, efficiency])"),
+      R"(toy.yaml:31:14: error: gemm.table.columns: [m, k, n, layout, efficiency] are not the columns of this table
+  hint: [m, n, k, layout, efficiency]
+)");
+}
+
+TEST(LoadProfile, AnUnknownKeyIsRefused) {
+  EXPECT_EQ(complaint(R"(memory_efficiency:)",
+                      R"(memory_eficiency: 1
+memory_efficiency:)"),
+            R"(toy.yaml:35:1: error: memory_eficiency: is not a known key
+  hint: did you mean 'memory_efficiency'?
+)");
+}
+
+TEST(LoadProfile, AnUnknownKeyOfAConstantIsRefused) {
+  EXPECT_EQ(complaint(R"({value: 0.4, provenance)", R"({value: 0.4, unit: none, provenance)"),
+            R"(toy.yaml:18:36: error: gemm.batched_efficiency.unit: is not a known key
+  hint: one of value, provenance, source
+)");
+}
+
+TEST(LoadProfile, AQuantityNeedsItsUnit) {
+  EXPECT_EQ(complaint(R"({value: 2 us,)", R"({value: 2,)"),
+            R"(toy.yaml:41:23: error: host.kernel_gap.value: '2' has no unit
+  hint: 2 ms is 0.002 s
+)");
+}
+
+TEST(LoadProfile, ALatencyInATableNeedsItsUnit) {
+  EXPECT_EQ(complaint(R"(ring, 20 us, 50 GB/s)", R"(ring, 20, 50)"),
+            R"(toy.yaml:51:30: error: collectives[0].rows[0].latency: '20' is no duration
+  hint: for instance 23.2 us
+toy.yaml:51:34: error: collectives[0].rows[0].bus_bandwidth: '50' is no bandwidth
+  hint: for instance 230 GB/s
+)");
+}
+
+TEST(LoadProfile, ACollectiveIsKnown) {
+  EXPECT_EQ(complaint(R"(- [all-reduce, 8)", R"(- [allreduce, 8)"),
+            R"(toy.yaml:51:6: error: collectives[0].rows[0].kind: unknown kind 'allreduce'
+  hint: did you mean 'all-reduce'?
+)");
+}
+
+TEST(LoadProfile, NodesDivideRanks) {
+  EXPECT_EQ(complaint(R"(all-reduce, 8, 2)", R"(all-reduce, 8, 3)"),
+            R"(toy.yaml:51:5: error: collectives[0].rows[0]: 3 nodes do not divide 8 ranks
+)");
+}
+
+TEST(LoadProfile, AProfileNeedsCollectives) {
+  EXPECT_EQ(complaint(R"(collectives:
+- provenance: published
+  source: a curve
+  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]
+  rows:
+  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]
+)",
+                      R"(collectives: []
+)"),
+            R"(toy.yaml:46:14: error: collectives: a list of at least one table is required
+  hint: a table has provenance, source, columns and rows
+)");
+}
+
+TEST(LoadProfile, AnotherSchemaIsRefused) {
+  EXPECT_EQ(complaint(R"(stagecraft_profile: 1)", R"(stagecraft_profile: 2)"),
+            R"(toy.yaml:1:21: error: stagecraft_profile: 2 is not a schema that this version reads
+  hint: it reads 1
+)");
+}
+
+TEST(LoadProfile, TheSchemaIsRequired) {
+  EXPECT_EQ(complaint(R"(stagecraft_profile: 1
+)",
+                      R"()"),
+            R"(toy.yaml:1:1: error: stagecraft_profile: is required, but not given
+)");
+}
+
+TEST(LoadProfile, ASpreadIsAShare) {
+  EXPECT_EQ(complaint(R"(measured: 0.01)", R"(measured: -0.01)"),
+            R"(toy.yaml:57:29: error: relative_spread.measured: -0.01 does not lie in [0, 1]
+)");
+}
+
+TEST(LoadProfile, ATableNeedsColumns) {
+  EXPECT_EQ(complaint("    columns: [m, n, rate]\n", ""),
+            "toy.yaml:21:5: error: gemm.tiles.columns: is required, but not given\n  hint: [m, n, rate]\n");
+}
+
+TEST(LoadProfile, ATableNamesThePrecisionsThatItSpeaksFor) {
+  EXPECT_EQ(complaint("    precisions: [fp16]\n", ""),
+            "toy.yaml:28:5: error: gemm.table.precisions: is required, but not given\n"
+            "  hint: the precisions that the table speaks for\n");
+  EXPECT_EQ(complaint("precisions: [fp16]", "precisions: [fp61]"),
+            "toy.yaml:30:17: error: gemm.table.precisions: unknown precision 'fp61'\n"
+            "  hint: did you mean 'fp16'?\n");
+}
+
+TEST(LoadProfile, SaysAllMistakesAtOnce) {
+  std::string text = with("{value: 0.4,", "{value: 4,");
+  const std::size_t at = text.find("[128, 128, 1]");
+  text.replace(at, 13, "[128, 128, 2]");
+  EXPECT_EQ(load(text).said,
+            R"(toy.yaml:18:31: error: gemm.batched_efficiency.value: 4 does not lie in (0, 1.2]
+toy.yaml:24:23: error: gemm.tiles.rows[0].rate: 2 does not lie in (0, 1]
+)");
+}
+
+TEST(LoadProfile, AFileThatIsNotThereIsReported) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(load_profile("no/such/profile.yaml", diagnostics));
+  EXPECT_EQ(diagnostics.error_count(), 1u);
+}
+
+}  // namespace
+}  // namespace stagecraft
