@@ -1,12 +1,17 @@
 // check(): is this order whole, in its place, and free of deadlock?
 //
-// An order may come from a file, so nothing is assumed about it. The passes are sorted once with the place
-// where they stand; all questions are look-ups in that list, which stays proportional to what was written,
-// whatever the shape claims.
+// An order may come from a file, so nothing is assumed about it. Its passes are sorted once with the place
+// where they stand, which takes memory for what was written, whatever the shape claims. Only an order found
+// whole is played.
 #include "base/check.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
 
 #include "sim/schedule/schedule.hpp"
 #include "sim/schedule/shape.hpp"
@@ -14,18 +19,17 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::size_t kPasses = 5;         // enumerators of Pass
 constexpr std::size_t kMostProblems = 20;  // a page of text; the rest would say the same
 
 struct Place {
   std::size_t rank = 0;
   std::size_t position = 0;  // from 0 in the rank's order
-  friend auto operator<=>(const Place&, const Place&) = default;
 };
 
 struct PlacedAction {
   Action action;
   Place place;
-  friend auto operator<=>(const PlacedAction&, const PlacedAction&) = default;
 };
 
 std::string number(std::size_t n) {
@@ -40,32 +44,22 @@ std::string name_of(const Place& place) {
   return "op " + number(place.position + 1) + " of rank " + number(place.rank);
 }
 
-// All passes of a schedule, findable.
-class PassIndex {
- public:
-  explicit PassIndex(const Schedule& schedule) {
-    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-      const std::vector<Action>& order = schedule.ranks[rank];
-      for (std::size_t position = 0; position < order.size(); ++position) {
-        sorted_.push_back({.action = order[position], .place = {.rank = rank, .position = position}});
-      }
+// By stage, then micro-batch, then pass, then place: what belongs to one pair of stage and micro-batch is
+// adjacent, and so is what stands twice.
+std::vector<PlacedAction> sorted_by_pair(const Schedule& schedule) {
+  std::vector<PlacedAction> sorted;
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const std::vector<Action>& order = schedule.ranks[rank];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      sorted.push_back({.action = order[i], .place = {.rank = rank, .position = i}});
     }
-    std::ranges::sort(sorted_);
   }
-
-  [[nodiscard]] const std::vector<PlacedAction>& sorted() const { return sorted_; }
-
-  [[nodiscard]] std::optional<Place> find(const Action& action) const {
-    const auto found = std::ranges::lower_bound(sorted_, action, {}, &PlacedAction::action);
-    if (found == sorted_.end() || found->action != action) return std::nullopt;
-    return found->place;
-  }
-
-  [[nodiscard]] bool has(const Action& action) const { return find(action).has_value(); }
-
- private:
-  std::vector<PlacedAction> sorted_;
-};
+  std::sort(sorted.begin(), sorted.end(), [](const PlacedAction& a, const PlacedAction& b) {
+    return std::tie(a.action.stage, a.action.micro_batch, a.action.pass, a.place.rank, a.place.position) <
+           std::tie(b.action.stage, b.action.micro_batch, b.action.pass, b.place.rank, b.place.position);
+  });
+  return sorted;
+}
 
 Action with(const Action& action, Pass pass) {
   return {.pass = pass, .stage = action.stage, .micro_batch = action.micro_batch};
@@ -90,76 +84,109 @@ class ProblemList {
   std::vector<ScheduleProblem> problems_;
 };
 
-// A pass that lies outside the shape, stands on the wrong rank, or stands twice.
-void check_written_passes(const Schedule& schedule, const PassIndex& index, ProblemList& problems) {
+// What is wrong with where a pass stands: nullopt when its stage and micro-batch exist and live there.
+std::optional<ScheduleProblem> misplaced(const Schedule& schedule, const PlacedAction& pass) {
+  const auto& [action, place] = pass;
+  const int p = schedule.shape.ranks;
+  const bool stage_exists = action.stage >= 0 && action.stage < schedule.stages();
+  const bool micro_batch_exists =
+      action.micro_batch >= 0 && action.micro_batch < schedule.shape.micro_batches;
+  if (stage_exists && micro_batch_exists && place.rank == static_cast<std::size_t>(action.stage % p)) {
+    return std::nullopt;
+  }
+  const std::string subject = to_string(action) + ", " + name_of(place) + ": ";
+  if (!stage_exists) {
+    return ScheduleProblem{
+        .message = subject + "no stage " + number(action.stage) + " among " + number(schedule.stages()),
+        .hint = "stages count from 0; there are ranks times chunks of them"};
+  }
+  if (!micro_batch_exists) {
+    return ScheduleProblem{.message = subject + "no micro-batch " + number(action.micro_batch) + " among " +
+                                      number(schedule.shape.micro_batches),
+                           .hint = "micro-batches count from 0"};
+  }
+  return ScheduleProblem{.message = subject + "stage " + number(action.stage) + " lives on rank " +
+                                    number(action.stage % p) + ", not on rank " + number(place.rank),
+                         .hint = "stage s lives on rank s mod " + number(p)};
+}
+
+void check_written_passes(const Schedule& schedule, std::span<const PlacedAction> sorted,
+                          ProblemList& problems) {
   const PlacedAction* before = nullptr;
-  for (const PlacedAction& pass : index.sorted()) {
-    const auto& [action, place] = pass;
-    const std::string subject = to_string(action) + ", " + name_of(place) + ": ";
-    const int p = schedule.shape.ranks;
-    if (action.stage < 0 || action.stage >= schedule.stages()) {
-      problems.add(
-          {.message = subject + "no stage " + number(action.stage) + " among " + number(schedule.stages()),
-           .hint = "stages count from 0; there are ranks times chunks of them"});
-    } else if (action.micro_batch < 0 || action.micro_batch >= schedule.shape.micro_batches) {
-      problems.add({.message = subject + "no micro-batch " + number(action.micro_batch) + " among " +
-                               number(schedule.shape.micro_batches),
-                    .hint = "micro-batches count from 0"});
-    } else if (place.rank != static_cast<std::size_t>(action.stage % p)) {
-      problems.add({.message = subject + "stage " + number(action.stage) + " lives on rank " +
-                               number(action.stage % p) + ", not on rank " + number(place.rank),
-                    .hint = "stage s lives on rank s mod " + number(p)});
-    }
-    if (before != nullptr && before->action == action) {
-      problems.add(
-          {.message = to_string(action) + " runs twice: " + name_of(before->place) + " and " + name_of(place),
-           .hint = "drop one of them"});
+  for (const PlacedAction& pass : sorted) {
+    if (auto problem = misplaced(schedule, pass)) problems.add(*std::move(problem));
+    if (before != nullptr && before->action == pass.action) {
+      problems.add({.message = to_string(pass.action) + " runs twice: " + name_of(before->place) + " and " +
+                               name_of(pass.place),
+                    .hint = "drop one of them"});
     }
     before = &pass;
   }
 }
 
 // What one micro-batch lacks on one stage: a forward, and a backward that is either whole or in two halves.
-void check_one_pair(const PassIndex& index, const Action& forward, ProblemList& problems) {
+// `passes` are those of that pair.
+void check_one_pair(const Action& forward, std::span<const PlacedAction> passes, ProblemList& problems) {
+  std::array<bool, kPasses> has{};
+  for (const PlacedAction& pass : passes) has[static_cast<std::size_t>(pass.action.pass)] = true;
+  const bool has_forward = has[static_cast<std::size_t>(Pass::kForward)];
+  const bool has_whole = has[static_cast<std::size_t>(Pass::kBackward)];
+  const bool has_input = has[static_cast<std::size_t>(Pass::kInputGradient)];
+  const bool has_weight = has[static_cast<std::size_t>(Pass::kWeightGradient)];
+  const bool one_backward = has_input == has_weight && has_whole != has_input;
+  if (has_forward && one_backward) return;
+
   const Action whole = with(forward, Pass::kBackward);
   const Action input = with(forward, Pass::kInputGradient);
   const Action weight = with(forward, Pass::kWeightGradient);
-  const bool has_whole = index.has(whole);
-  const bool has_input = index.has(input);
-  const bool has_weight = index.has(weight);
   const std::string pair =
       "micro-batch " + number(forward.micro_batch) + " on stage " + number(forward.stage);
   const std::string halves = to_string(input) + " and " + to_string(weight);
-  if (!index.has(forward)) {
-    problems.add({.message = pair + " has no forward", .hint = "add " + to_string(forward)});
-  }
-  if (has_whole && (has_input || has_weight)) {
+  if (!has_forward) problems.add({.message = pair + " has no forward", .hint = "add " + to_string(forward)});
+  if (one_backward) return;
+  if (has_whole) {
     problems.add({.message = pair + " has a whole backward and " + to_string(has_input ? input : weight),
                   .hint = "keep " + to_string(whole) + ", or " + halves});
-  } else if (!has_whole && !has_input && !has_weight) {
+  } else if (!has_input && !has_weight) {
     problems.add(
         {.message = pair + " has no backward", .hint = "add " + to_string(whole) + ", or " + halves});
-  } else if (!has_whole && has_input != has_weight) {
-    problems.add({.message = pair + " has " + to_string(has_input ? input : weight) + " without " +
-                             to_string(has_input ? weight : input),
-                  .hint = "add " + to_string(has_input ? weight : input)});
+  } else {
+    const std::string present = to_string(has_input ? input : weight);
+    const std::string absent = to_string(has_input ? weight : input);
+    problems.add({.message = pair + " has " + present + " without " + absent, .hint = "add " + absent});
   }
 }
 
-void check_completeness(const Schedule& schedule, const PassIndex& index, ProblemList& problems) {
+void check_completeness(const Schedule& schedule, std::span<const PlacedAction> sorted,
+                        ProblemList& problems) {
+  const auto pair_of = [](const PlacedAction& pass) {
+    return std::pair(pass.action.stage, pass.action.micro_batch);
+  };
+  auto begin = sorted.begin();
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     for (int j = 0; j < schedule.shape.micro_batches; ++j) {
       if (problems.full()) return;  // so that a huge shape with an empty order ends at once
-      check_one_pair(index, {.pass = Pass::kForward, .stage = stage, .micro_batch = j}, problems);
+      const std::pair pair(stage, j);
+      while (begin != sorted.end() && pair_of(*begin) < pair) ++begin;  // outside the shape, reported before
+      auto end = begin;
+      while (end != sorted.end() && pair_of(*end) == pair) ++end;
+      check_one_pair({.pass = Pass::kForward, .stage = stage, .micro_batch = j}, {begin, end}, problems);
+      begin = end;
     }
   }
 }
 
 // Plays a whole order without time: every rank runs as far as it can, again and again.
+//
+// A whole order has each pass at most once and on the rank of its stage, so one number a pass finds it.
 class Player {
  public:
-  Player(const Schedule& schedule, const PassIndex& index)
-      : schedule_(&schedule), index_(&index), next_(schedule.ranks.size(), 0) {
+  explicit Player(const Schedule& schedule)
+      : schedule_(&schedule), next_(schedule.ranks.size(), 0), position_(slots(schedule), kAbsent) {
+    for (const std::vector<Action>& order : schedule.ranks) {
+      for (std::size_t i = 0; i < order.size(); ++i)
+        position_[slot(order[i])] = static_cast<std::uint32_t>(i);
+    }
     bool moved = true;
     while (moved) {
       moved = false;
@@ -167,98 +194,99 @@ class Player {
     }
   }
 
-  // Who waits for whom in a ring, beginning with the least action of it; empty when every rank got to its
-  // end.
-  [[nodiscard]] std::vector<Action> cycle() const {
+  // The passes at which ranks wait for each other in a ring, beginning with the least; empty when every rank
+  // got to its end.
+  [[nodiscard]] std::vector<Action> ring() const {
     std::size_t rank = 0;
     while (rank < next_.size() && finished(rank)) ++rank;
     if (rank == next_.size()) return {};
     std::vector<std::size_t> path;  // ranks that wait; the first to come up again closes the ring
     while (std::ranges::find(path, rank) == path.end()) {
       path.push_back(rank);
-      rank = index_->find(missing(rank))->rank;
+      rank = rank_of(missing(head(rank)));
     }
     std::vector<Action> heads;
     for (auto it = std::ranges::find(path, rank); it != path.end(); ++it) heads.push_back(head(*it));
-    std::ranges::rotate(heads, std::ranges::min_element(heads));
+    std::rotate(heads.begin(), std::ranges::min_element(heads), heads.end());
     return heads;
   }
 
-  // The first need of the blocked pass at the head of this rank. requires that the rank is blocked.
-  [[nodiscard]] Action missing(std::size_t rank) const {
-    for (const Action& need : needs(head(rank))) {
-      if (!done(need)) return need;
-    }
-    SC_CHECK(false, "a rank stopped although its next pass needs nothing");
-    return {};
+  // What a pass waits for. requires that it is one of ring().
+  [[nodiscard]] Action missing(const Action& action) const {
+    const std::optional<Action> need = first_unmet(action);
+    SC_CHECK(need.has_value(), "a rank stopped although its next pass needs nothing");
+    return *need;
+  }
+
+  [[nodiscard]] std::size_t rank_of(const Action& action) const {
+    return static_cast<std::size_t>(action.stage % schedule_->shape.ranks);
   }
 
  private:
+  static constexpr std::uint32_t kAbsent = UINT32_MAX;
+
+  static std::size_t slots(const Schedule& schedule) {
+    return kPasses * static_cast<std::size_t>(schedule.stages()) *
+           static_cast<std::size_t>(schedule.shape.micro_batches);
+  }
+  [[nodiscard]] std::size_t slot(const Action& action) const {
+    const auto m = static_cast<std::size_t>(schedule_->shape.micro_batches);
+    const std::size_t pair =
+        static_cast<std::size_t>(action.stage) * m + static_cast<std::size_t>(action.micro_batch);
+    return pair * kPasses + static_cast<std::size_t>(action.pass);
+  }
+
   [[nodiscard]] bool finished(std::size_t rank) const { return next_[rank] == schedule_->ranks[rank].size(); }
   [[nodiscard]] const Action& head(std::size_t rank) const { return schedule_->ranks[rank][next_[rank]]; }
-
-  [[nodiscard]] bool done(const Action& action) const {
-    const auto place = index_->find(action);
-    SC_CHECK(place.has_value(), "only a whole order is played");
-    return place->position < next_[place->rank];
+  [[nodiscard]] bool exists(const Action& action) const { return position_[slot(action)] != kAbsent; }
+  [[nodiscard]] bool waits_for(const Action& need) const {
+    return position_[slot(need)] >= next_[rank_of(need)];
   }
 
   bool advance(std::size_t rank) {
     const std::size_t before = next_[rank];
-    while (!finished(rank) &&
-           std::ranges::all_of(needs(head(rank)), [this](const Action& a) { return done(a); })) {
-      ++next_[rank];
-    }
+    while (!finished(rank) && !first_unmet(head(rank))) ++next_[rank];
     return next_[rank] > before;
   }
 
-  // The gradient of the stage after `action` leaves with its I, or with B where the backward is whole.
-  [[nodiscard]] Action next_gradient(const Action& action) const {
-    Action gradient = action;
-    ++gradient.stage;
-    gradient.pass = Pass::kBackward;
-    if (!index_->has(gradient)) gradient.pass = Pass::kInputGradient;
-    return gradient;
-  }
-
-  [[nodiscard]] std::vector<Action> needs(const Action& action) const {
-    switch (action.pass) {
-      case Pass::kForward: {
-        Action before = action;
-        --before.stage;
-        return action.stage > 0 ? std::vector{before} : std::vector<Action>{};
-      }
-      case Pass::kRecompute:
-        return {with(action, Pass::kForward)};
-      case Pass::kWeightGradient:
-        return {with(action, Pass::kInputGradient)};
-      case Pass::kBackward:
-      case Pass::kInputGradient:
-        break;
+  // A backward needs its forward, its recompute if there is one, and the gradient of the stage after it,
+  // which leaves with I where the backward is split. Everything else needs one pass of the same micro-batch.
+  [[nodiscard]] std::optional<Action> first_unmet(const Action& action) const {
+    Action need = with(action, Pass::kForward);
+    if (action.pass == Pass::kForward) {
+      if (action.stage == 0) return std::nullopt;
+      --need.stage;
     }
-    std::vector<Action> found{with(action, Pass::kForward)};
-    if (index_->has(with(action, Pass::kRecompute))) found.push_back(with(action, Pass::kRecompute));
-    if (action.stage + 1 < schedule_->stages()) found.push_back(next_gradient(action));
-    return found;
+    if (action.pass == Pass::kWeightGradient) need.pass = Pass::kInputGradient;
+    if (waits_for(need)) return need;
+    if (action.pass != Pass::kBackward && action.pass != Pass::kInputGradient) return std::nullopt;
+
+    need.pass = Pass::kRecompute;
+    if (exists(need) && waits_for(need)) return need;
+    if (action.stage + 1 == schedule_->stages()) return std::nullopt;
+    ++need.stage;
+    need.pass = Pass::kBackward;
+    if (!exists(need)) need.pass = Pass::kInputGradient;
+    return waits_for(need) ? std::optional(need) : std::nullopt;
   }
 
   const Schedule* schedule_;
-  const PassIndex* index_;
-  std::vector<std::size_t> next_;  // [rank] -> position of the first pass not run
+  std::vector<std::size_t> next_;        // [rank] -> position of the first pass not run
+  std::vector<std::uint32_t> position_;  // [slot] -> position in its rank's order
 };
 
-void check_progress(const Schedule& schedule, const PassIndex& index, ProblemList& problems) {
-  const Player player(schedule, index);
-  const std::vector<Action> cycle = player.cycle();
-  if (cycle.empty()) return;
-  std::string message = "deadlock: " + to_string(cycle.front());
+void check_progress(const Schedule& schedule, ProblemList& problems) {
+  const Player player(schedule);
+  const std::vector<Action> ring = player.ring();
+  if (ring.empty()) return;
+  std::string message = "deadlock: " + to_string(ring.front());
   std::string way_out;
-  for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const Action& next = cycle[(i + 1) % cycle.size()];
-    const Action need = player.missing(index.find(cycle[i])->rank);
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Action& next = ring[(i + 1) % ring.size()];
+    const Action need = player.missing(ring[i]);
     message += (i == 0 ? " waits for " : ", which waits for ") + to_string(need);
     if (need == next) continue;  // the other rank waits at this very pass
-    const std::string rank = number(index.find(next)->rank);
+    const std::string rank = number(player.rank_of(next));
     message += ", which comes after " + to_string(next) + " on rank " + rank;
     if (!way_out.empty()) continue;
     way_out =
@@ -276,12 +304,11 @@ std::vector<ScheduleProblem> check(const Schedule& schedule) {
     return {{.message = number(schedule.ranks.size()) + " orders for " + number(p) + " ranks",
              .hint = "give one order a rank"}};
   }
-  const PassIndex index(schedule);
+  const std::vector<PlacedAction> sorted = sorted_by_pair(schedule);
   ProblemList problems;
-  check_written_passes(schedule, index, problems);
-  check_completeness(schedule, index, problems);
-  if (problems.empty())
-    check_progress(schedule, index, problems);  // a pass that is missing blocks, but is no ring
+  check_written_passes(schedule, sorted, problems);
+  check_completeness(schedule, sorted, problems);
+  if (problems.empty()) check_progress(schedule, problems);  // a pass that is missing blocks, but is no ring
   return std::move(problems).take();
 }
 

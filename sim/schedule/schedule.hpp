@@ -86,8 +86,10 @@ struct ScheduleKind {
 // All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.
 [[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape);
 
-// Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I then W) on the rank
-// where its stage lives, and no deadlock. A deadlock names the cycle of who waits for whom.
+// Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I and W) on the rank
+// where its stage lives, and no deadlock. Nothing is assumed about the order. A deadlock is looked for once
+// all else is well, and names the ring of who waits for whom. At most 20 problems, then one that says there
+// are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
 // The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W.

@@ -1,4 +1,4 @@
-// Properties of every schedule over every legal shape of up to 8 ranks, 40 micro-batches and 4 chunks.
+// Properties of every schedule over every legal shape of up to 8 ranks, 40 micro-batches and 3 chunks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostRanks = 8;
 constexpr int kMostMicroBatches = 40;
-constexpr int kMostChunks = 4;
+constexpr int kMostChunks = 3;
 
 testing::Message name_of(const PipelineShape& shape) {
   return testing::Message() << "p=" << shape.ranks << " m=" << shape.micro_batches << " v=" << shape.chunks
