@@ -8,6 +8,7 @@
 
 #include "base/diagnostic.hpp"
 #include "clusters.hpp"
+#include "topology/collective.hpp"
 
 namespace stagecraft {
 namespace {
@@ -94,6 +95,33 @@ TEST(FabricPresets, GiveTheNodeItsPublishedNetwork) {
   EXPECT_EQ(network("vtrain-hdr"), 100_GBps);
   EXPECT_EQ(network("zero-bubble-roce"), 100_GBps);
   EXPECT_EQ(network("jean-zay-omni-path"), 50_GBps);
+}
+
+// Published all-reduces of whole nodes over a fabric, alone on it. The presets describe training, and links
+// stand in for a profile. Sources: coreweave/nccl-tests README of 2022 (A100, HDR: 143.927 ms for 8 GiB);
+// NVIDIA GTC24 s62129 slide 35 by way of stas00/ml-engineering (H100, NDR: bus bandwidth 365, 372 and 368
+// GB/s on 4, 16 and 128 nodes).
+TEST(FabricPresets, AreWithin17PercentOfPublishedAllReduces) {
+  struct Row {
+    const char* node;
+    const char* fabric;
+    int nodes;
+    Bytes size;
+    double seconds;
+  };
+  const double eight_gib = 8.0 * (1 << 30);
+  for (const Row& row : {Row{"dgx-a100-80gb", "hdr-fat-tree", 4, 8_GiB, 0.143927},
+                         Row{"dgx-h100", "ndr-fat-tree", 4, 4_GiB, eight_gib / 2 * 62 / 32 / 365e9},
+                         Row{"dgx-h100", "ndr-fat-tree", 16, 8_GiB, eight_gib * 254 / 128 / 372e9},
+                         Row{"dgx-h100", "ndr-fat-tree", 128, 8_GiB, eight_gib * 2046 / 1024 / 368e9}}) {
+    SCOPED_TRACE(testing::Message() << row.node << " x " << row.nodes);
+    const Cluster cluster = round_cluster(row.nodes, fabric_preset(row.fabric), node_preset(row.node));
+    const GroupPlacement all{
+        .ranks = 8 * row.nodes, .nodes = row.nodes, .ranks_per_node = 8, .groups_per_node = 1};
+    const CollectiveCost cost =
+        collective_cost(cluster, HardwareProfile{}, gpu(0), all, CollectiveKind::kAllReduce, row.size);
+    EXPECT_NEAR(to_seconds(cost.time) / row.seconds, 1, 0.17);
+  }
 }
 
 TEST(LoadFabric, WithOnlyAKindIsAnIdealNetwork) {
