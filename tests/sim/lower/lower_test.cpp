@@ -1,0 +1,171 @@
+// How an iteration is put together: overlap, tail, folding.
+#include "sim/lower/lower.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/engine/engine.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "tests/sim/lower/uniform_prices.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace std::chrono_literals;
+
+Schedule schedule_of(const char* name, const PipelineShape& shape) {
+  return generate(*find_schedule(name), shape);
+}
+
+Duration time_of(const PipelineShape& shape, const IterationPrices& prices,
+                 const LowerOptions& options = {}) {
+  return run(lower(schedule_of("1f1b", shape), prices, options)).makespan;
+}
+
+// System: one rank, two micro-batches, F 4 B 8; four gradient buckets of 3 s each.
+// Expectations: without overlap 24 + 12. With it the last backward (16..24) hands out a bucket at 18, 20, 22,
+// 24; the reductions run 18-21, 21-24, 24-27, 27-30.
+TEST(Lower, BucketsAreReducedBesideTheLastBackward) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(4, seconds(Category::kDataComm, 3))};
+  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = false}), 36s);
+  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true}), 30s);
+}
+
+// System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.
+// Expectations: overlapped, the first forward half waits 1 s, the second not at all: 1 + 12. Else the gathers
+// follow the step.
+TEST(Lower, ParametersAreGatheredBesideTheFirstForward) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 1};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.ranks[0].parameter_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 1))};
+  EXPECT_EQ(time_of(shape, prices, {.overlap_parameters = true}), 13s);
+  EXPECT_EQ(time_of(shape, prices, {.overlap_parameters = false}), 14s);
+}
+
+// System: two ranks, one micro-batch, F 1 B 2: rank 1 is done at 4, rank 0 at 6. Rank 1 reduces for 5 s, rank
+// 0 not at all; the norm takes 1 s on each, the optimizer 2 s. Expectations: the norm waits for the slower
+// rank: 4 + 5 = 9, + 1 + 2 = 12.
+TEST(Lower, TheGradientNormWaitsForEveryRank) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 1};
+  IterationPrices prices = uniform_prices(shape, {});
+  prices.ranks[1].gradient_buckets = {{seconds(Category::kDataComm, 5)}};
+  for (RankPrice& rank : prices.ranks) {
+    rank.gradient_norm = seconds(Category::kDataComm, 1);
+    rank.optimizer = seconds(Category::kOptimizer, 2);
+  }
+  EXPECT_EQ(time_of(shape, prices), 12s);
+}
+
+// System: as above without reductions; tied embeddings take 4 s between first and last rank.
+// Expectations: they start when both are done, at 6: 6 + 4 + 1.
+TEST(Lower, TiedEmbeddingsAreSummedByFirstAndLastRankTogether) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 1};
+  IterationPrices prices = uniform_prices(shape, {});
+  for (RankPrice& rank : prices.ranks) {
+    rank.tied_embedding = seconds(Category::kDataComm, 4);
+    rank.gradient_norm = seconds(Category::kDataComm, 1);
+  }
+  EXPECT_EQ(time_of(shape, prices), 11s);
+}
+
+IterationPrices busy_prices(const PipelineShape& shape) {
+  IterationPrices prices =
+      uniform_prices(shape, {.forward = 3, .input_gradient = 4, .weight_gradient = 2, .message = 1});
+  for (std::size_t rank = 0; rank < prices.ranks.size(); ++rank) {
+    RankPrice& price = prices.ranks[rank];
+    const auto buckets = std::vector<PassPrice>(2 + rank, seconds(Category::kDataComm, 2));
+    price.gradient_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets);
+    price.parameter_buckets.assign(static_cast<std::size_t>(shape.chunks), buckets);
+    price.tied_embedding = seconds(Category::kDataComm, 1);
+    price.gradient_norm = seconds(Category::kDataComm, 1);
+    price.optimizer = seconds(Category::kOptimizer, 3);
+  }
+  prices.host = seconds(Category::kOther, 1);
+  return prices;
+}
+
+// Every copy of a rank does what the folded one does, to the nanosecond.
+TEST(Lower, UnfoldedEqualsFoldedBitForBit) {
+  for (const auto& [name, chunks] :
+       {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}, {"interleaved-group", 2}}) {
+    for (int flags = 0; flags < 8; ++flags) {
+      SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
+      const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = chunks};
+      const Schedule schedule = schedule_of(name, shape);
+      const IterationPrices prices = busy_prices(shape);
+      LowerOptions options{.blocking_messages = (flags & 1) != 0,
+                           .overlap_gradients = (flags & 2) != 0,
+                           .overlap_parameters = (flags & 4) != 0};
+      const Program folded = lower(schedule, prices, options);
+      options.replicas = 3;
+      const Program unfolded = lower(schedule, prices, options);
+      const Timeline one = run(folded), all = run(unfolded);
+      ASSERT_EQ(one.makespan, all.makespan);
+      // The resources of copy k follow those of copy 0 in the same order: three per rank.
+      for (std::size_t r = 0; r < 12; ++r) {
+        for (std::size_t copy = 0; copy < 3; ++copy) {
+          const std::uint32_t a = folded.resource_begin[r], b = unfolded.resource_begin[r + 12 * copy];
+          const std::uint32_t count = folded.resource_begin[r + 1] - a;
+          ASSERT_EQ(unfolded.resource_begin[r + 12 * copy + 1] - b, count);
+          for (std::uint32_t i = 0; i < count; ++i) {
+            ASSERT_EQ(one.start[TaskId(a + i)], all.start[TaskId(b + i)]);
+            ASSERT_EQ(one.end[TaskId(a + i)], all.end[TaskId(b + i)]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Lower, EveryProgramRunsAsItsLongestPath) {
+  for (int flags = 0; flags < 8; ++flags) {
+    const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = 2};
+    const Program program = lower(schedule_of("interleaved-1f1b", shape), busy_prices(shape),
+                                  {.blocking_messages = (flags & 1) != 0,
+                                   .overlap_gradients = (flags & 2) != 0,
+                                   .overlap_parameters = (flags & 4) != 0,
+                                   .replicas = 2});
+    EXPECT_EQ(run(program), longest_path(program));
+  }
+}
+
+TEST(Lower, TheBreakdownAddsUpToTheIteration) {
+  for (int flags = 0; flags < 8; ++flags) {
+    SCOPED_TRACE(flags);
+    const PipelineShape shape{.ranks = 4, .micro_batches = 8};
+    const Program program = lower(schedule_of("1f1b", shape), busy_prices(shape),
+                                  {.blocking_messages = (flags & 1) != 0,
+                                   .overlap_gradients = (flags & 2) != 0,
+                                   .overlap_parameters = (flags & 4) != 0});
+    const Timeline timeline = run(program);
+    Duration sum{};
+    for (const Duration part : measure_breakdown(program, timeline)) {
+      EXPECT_GE(part, Duration::zero());
+      sum += part;
+    }
+    EXPECT_EQ(sum, timeline.makespan);
+  }
+}
+
+// System: 1F1B, p 4, m 8, F 1, B 2, nothing else. Expectations: forward 8, backward 16, bubble 9 of 33
+// (SC'21, figure 4).
+TEST(Lower, TheBreakdownOfAPlainPipelineIsItsTextbookBubble) {
+  const PipelineShape shape{.ranks = 4, .micro_batches = 8};
+  const Program program = lower(schedule_of("1f1b", shape), uniform_prices(shape, {}), {});
+  const auto parts = measure_breakdown(program, run(program));
+  EXPECT_EQ(parts[static_cast<std::size_t>(Category::kForward)], 8s);
+  EXPECT_EQ(parts[static_cast<std::size_t>(Category::kBackward)], 16s);
+  EXPECT_EQ(parts[static_cast<std::size_t>(Category::kBubble)], 9s);
+}
+
+TEST(PassPrice, HidingTakesNoMoreThanThereIs) {
+  PassPrice price = seconds(Category::kTensorComm, 3);
+  EXPECT_EQ(price.hide(Category::kTensorComm, 2s), 2s);
+  EXPECT_EQ(price.hide(Category::kTensorComm, 2s), 1s);
+  EXPECT_EQ(price.total(), 0s);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,39 @@
+// Prices of a made-up pipeline in whole seconds, so that every expectation can be checked with a pencil.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/lower/lower.hpp"
+
+namespace stagecraft {
+
+struct UniformCosts {
+  std::int64_t forward = 1, input_gradient = 1, weight_gradient = 1, message = 0;  // in `unit`
+  Duration unit = std::chrono::seconds(1);
+};
+
+inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformCosts& costs) {
+  StagePrice stage;
+  stage.forward.add(Category::kForward, costs.forward * costs.unit, Provenance::kAssumed);
+  stage.input_gradient.add(Category::kBackward, costs.input_gradient * costs.unit, Provenance::kAssumed);
+  stage.weight_gradient.add(Category::kBackward, costs.weight_gradient * costs.unit, Provenance::kAssumed);
+  EdgePrice edge;
+  if (shape.ranks > 1) {
+    edge.forward.add(Category::kPipelineComm, costs.message * costs.unit, Provenance::kAssumed);
+    edge.backward.add(Category::kPipelineComm, costs.message * costs.unit, Provenance::kAssumed);
+  }
+  const auto stages = static_cast<std::size_t>(shape.ranks * shape.chunks);
+  IterationPrices prices;
+  prices.stages.assign(stages, stage);
+  prices.edges.assign(stages - 1, edge);
+  prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
+  return prices;
+}
+
+inline PassPrice seconds(Category category, std::int64_t count) {
+  PassPrice price;
+  price.add(category, std::chrono::seconds(count), Provenance::kAssumed);
+  return price;
+}
+
+}  // namespace stagecraft
