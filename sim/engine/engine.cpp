@@ -13,9 +13,27 @@
 namespace stagecraft {
 namespace {
 
-std::optional<Duration> earlier(std::optional<Duration> a, std::optional<Duration> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
+std::optional<Duration> earlier(const std::optional<Duration>& a, const std::optional<Duration>& b) {
+  if (a && b) return std::min(*a, *b);
+  if (a) return *a;
+  if (b) return *b;
+  return std::nullopt;
+}
+
+// All tasks have run.
+Timeline timeline_of(const RunState& state) {
+  Timeline timeline;
+  const std::size_t tasks = state.program.task_count();
+  timeline.start.resize(tasks);
+  timeline.end.resize(tasks);
+  for (std::uint32_t i = 0; i < tasks; ++i) {
+    const TaskId task(i);
+    timeline.start[task] = state.tasks[task].start;
+    timeline.end[task] = timeline.start[task] + state.program.duration[task];
+    timeline.makespan = std::max(timeline.makespan, timeline.end[task]);
+  }
+  timeline.memory_high_water = memory_high_water(state.program, timeline);
+  return timeline;
 }
 
 class Run {
@@ -33,11 +51,9 @@ class Run {
       links_.advance(*now, instant_);
       end_tasks();
       start_ready(*now);
-      state_.timeline.makespan = *now;
     }
     SC_CHECK(ended_ == state_.program.task_count(), describe_deadlock(state_.program, has_started()));
-    state_.timeline.memory_high_water = memory_high_water(state_.program, state_.timeline);
-    return std::move(state_.timeline);
+    return timeline_of(state_);
   }
 
  private:
@@ -48,23 +64,28 @@ class Run {
       const bool exclusive = kind_[ResourceId(static_cast<std::uint32_t>(r))] == ResourceKind::kStream;
       const std::uint32_t last = exclusive ? std::min(begin[r] + 1, begin[r + 1]) : begin[r + 1];
       for (std::uint32_t i = begin[r]; i < last; ++i)
-        if (state_.waiting[TaskId(i)] == 0) instant_.ready.push_back(TaskId(i));
+        if (state_.tasks[TaskId(i)].waiting == 0) instant_.ready.push_back(TaskId(i));
     }
   }
 
   void end_tasks() {
     std::sort(instant_.ended.begin(), instant_.ended.end());
     for (const TaskId task : instant_.ended)
-      for (const TaskId after : state_.program.successors_of(task))
-        if (--state_.waiting[after] == 0) instant_.ready.push_back(after);
+      for (const TaskId after : state_.program.successors_of(task)) {
+        state_.prefetch(after);
+        released_.push_back(after);
+      }
+    for (const TaskId after : released_)
+      if (--state_.tasks[after].waiting == 0) instant_.ready.push_back(after);
     ended_ += instant_.ended.size();
+    released_.clear();
     instant_.ended.clear();
   }
 
   void start_ready(Duration now) {
     std::sort(instant_.ready.begin(), instant_.ready.end());
     for (const TaskId task : instant_.ready) {
-      if (kind_[state_.resource[task]] == ResourceKind::kStream)
+      if (kind_[state_.tasks[task].resource] == ResourceKind::kStream)
         streams_.admit(task, now);
       else
         links_.admit(task, now);
@@ -76,9 +97,9 @@ class Run {
   [[nodiscard]] IdVector<TaskId, bool> has_started() const {
     IdVector<TaskId, bool> started(state_.program.task_count());
     for (std::uint32_t i = 0; i < started.size(); ++i) {
-      const ResourceId resource = state_.resource[TaskId(i)];
+      const ResourceId resource = state_.tasks[TaskId(i)].resource;
       started[TaskId(i)] = kind_[resource] == ResourceKind::kStream ? TaskId(i) < streams_.head(resource)
-                                                                    : state_.waiting[TaskId(i)] == 0;
+                                                                    : state_.tasks[TaskId(i)].waiting == 0;
     }
     return started;
   }
@@ -88,18 +109,17 @@ class Run {
   Links links_;
   IdVector<ResourceId, ResourceKind> kind_;
   Instant instant_;
+  std::vector<TaskId> released_;  // successors of what ended at this instant, once per edge
   std::size_t ended_ = 0;
 };
 
 }  // namespace
 
-RunState::RunState(const Program& p) : program(p), waiting(p.task_count()), resource(p.task_count()) {
-  timeline.start.resize(p.task_count());
-  timeline.end.resize(p.task_count());
-  for (const TaskId after : p.successors) ++waiting[after];
+RunState::RunState(const Program& p) : program(p), tasks(p.task_count()) {
   for (std::size_t r = 0; r < p.resources.size(); ++r)
-    std::fill(resource.begin() + p.resource_begin[r], resource.begin() + p.resource_begin[r + 1],
-              ResourceId(static_cast<std::uint32_t>(r)));
+    for (std::uint32_t i = p.resource_begin[r]; i < p.resource_begin[r + 1]; ++i)
+      tasks[TaskId(i)].resource = ResourceId(static_cast<std::uint32_t>(r));
+  for (const TaskId after : p.successors) ++tasks[after].waiting;
 }
 
 Timeline run(const Program& program) {

@@ -9,21 +9,17 @@ Streams::Streams(RunState& state) : state_(&state) {
     streams_.push_back({.head = TaskId(begin[r]), .end = TaskId(begin[r + 1])});
 }
 
-void Streams::admit(TaskId task, Duration now) {
-  Stream& stream = streams_[state_->resource[task]];
-  if (stream.busy || stream.head != task) return;  // advance() will find it when its turn comes
-  stream.busy = true;
-  stream.head = TaskId(task.value() + 1);
-  ends_.push(state_->begin(task, now), task);
-}
-
 void Streams::advance(Duration now, Instant& instant) {
   const std::size_t first = instant.ended.size();
   ends_.pop_at(now, instant.ended);
+  for (std::size_t i = first; i < instant.ended.size(); ++i) state_->prefetch(instant.ended[i]);
   for (std::size_t i = first; i < instant.ended.size(); ++i) {
-    Stream& stream = streams_[state_->resource[instant.ended[i]]];
+    const TaskId task = instant.ended[i];
+    Stream& stream = streams_[state_->tasks[task].resource];
+    state_->prefetch_successors(task);
     stream.busy = false;
-    if (stream.head != stream.end && state_->waiting[stream.head] == 0) instant.ready.push_back(stream.head);
+    if (stream.head != stream.end && state_->tasks[stream.head].waiting == 0)
+      instant.ready.push_back(stream.head);
   }
 }
 

@@ -17,7 +17,13 @@ class Streams {
 
   // A task of a stream has no unfinished predecessors. It starts now if it is its turn and the stream is
   // idle.
-  void admit(TaskId task, Duration now);
+  void admit(TaskId task, Duration now) {
+    Stream& stream = streams_[state_->tasks[task].resource];
+    if (stream.busy || stream.head != task) return;  // advance() will find it when its turn comes
+    stream.busy = true;
+    stream.head = TaskId(task.value() + 1);
+    ends_.push(state_->begin(task, now), task);
+  }
   [[nodiscard]] std::optional<Duration> next_event() const { return ends_.next(); }
   // Ends the tasks that end at `now`, which is not after next_event(); heads that only waited for their
   // stream become ready.

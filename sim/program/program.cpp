@@ -12,11 +12,6 @@ ResourceId Program::resource_of(TaskId task) const {
   return ResourceId(static_cast<std::uint32_t>(after - resource_begin.begin() - 1));
 }
 
-std::span<const TaskId> Program::successors_of(TaskId task) const {
-  const std::size_t begin = successor_begin[task.index()];
-  return {successors.data() + begin, successor_begin[task.index() + 1] - begin};
-}
-
 std::string Program::describe(TaskId task) const {
   const Resource& resource = resources[resource_of(task)];
   std::string text =

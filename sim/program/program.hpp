@@ -66,7 +66,10 @@ struct Program {
 
   [[nodiscard]] std::size_t task_count() const { return duration.size(); }
   [[nodiscard]] ResourceId resource_of(TaskId task) const;  // binary search
-  [[nodiscard]] std::span<const TaskId> successors_of(TaskId task) const;
+  [[nodiscard]] std::span<const TaskId> successors_of(TaskId task) const {
+    const std::size_t begin = successor_begin[task.index()];
+    return {successors.data() + begin, successor_begin[task.index() + 1] - begin};
+  }
   // "rank 5 compute B7": for messages.
   [[nodiscard]] std::string describe(TaskId task) const;
 };
