@@ -9,23 +9,20 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY STAGECRAFT_LIBRARIES)
+list(REMOVE_ITEM libraries stagecraft_cli)  # of the command line only: nothing includes tools, out there neither
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft)
-if(libraries)
-  install(TARGETS ${libraries} EXPORT stagecraftTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft)
-  install(EXPORT stagecraftTargets NAMESPACE stagecraft:: DESTINATION ${package_dir})
-endif()
+install(TARGETS ${libraries} EXPORT stagecraftTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft)
+install(EXPORT stagecraftTargets NAMESPACE stagecraft:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stagecraftConfig.cmake.in
   ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake ${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake
   DESTINATION ${package_dir})
 
-if(TARGET stagecraft)
-  install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft OPTIONAL)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate OPTIONAL)
+install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/stagecraft.bash-completion
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME stagecraft)
