@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "sim/plan/parallel_plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A small model whose numbers fit in the head: 12 layers, 8 heads, 4 key/value heads, width 24.
+TransformerSpec small_model() {
+  return {.name = "small",
+          .layers = 12,
+          .hidden = 64,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_size = 8,
+          .ffn_hidden = 24,
+          .vocab = 101,
+          .max_sequence_length = 16};
+}
+
+ClusterSpec cluster_of(int nodes, int gpus) {
+  ClusterSpec cluster;
+  cluster.groups.push_back({.node = {.gpus = gpus}, .count = nodes});
+  return cluster;
+}
+
+struct Case {
+  ModelSpec model = small_model();
+  std::optional<ClusterSpec> cluster = cluster_of(1, 8);
+  ParallelSpec parallelism;
+  TrainingSpec training{.global_batch_size = 8, .sequence_length = 16};
+};
+
+struct Outcome {
+  std::optional<ParallelPlan> plan;
+  std::vector<Diagnostic> errors;
+};
+
+Outcome outcome_of(const Case& c) {
+  Diagnostics diagnostics;
+  const Origins origins;
+  auto plan = resolve({.model = c.model,
+                       .cluster = c.cluster ? &*c.cluster : nullptr,
+                       .parallelism = c.parallelism,
+                       .training = c.training,
+                       .origins = origins,
+                       .fallback = {.file = "case.yaml"}},
+                      diagnostics);
+  return {std::move(plan), diagnostics.items()};
+}
+
+// The one message of a case with one mistake, with its hint.
+std::string message_of(const Case& c) {
+  const Outcome outcome = outcome_of(c);
+  EXPECT_FALSE(outcome.plan);
+  EXPECT_EQ(outcome.errors.size(), 1u);
+  return outcome.errors.empty() ? "" : render(outcome.errors.front());
+}
+
+TEST(Resolve, LeavesTheRestOfTheGpusToDataParallelism) {
+  Case c;
+  c.cluster = cluster_of(4, 8);
+  c.parallelism = {.tensor = 4, .pipeline = 2};
+  const auto plan = outcome_of(c).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->data, 4);
+  EXPECT_EQ(plan->gpus(), 32);
+  EXPECT_EQ(plan->micro_batches, 2);  // 8 samples / 4 replicas
+  EXPECT_EQ(plan->mesh.size(), 32);
+  EXPECT_EQ(plan->mesh.stride(Axis::kPipeline), 16);
+}
+
+TEST(Resolve, SplitsLayersEvenlyAndPutsTheEndsAtTheEnds) {
+  Case c;
+  c.parallelism = {.tensor = 2, .pipeline = 2, .virtual_stages = 2};
+  const auto plan = outcome_of(c).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->stages, (std::vector<StageContent>{
+                              {3, true, false}, {3, false, false}, {3, false, false}, {3, false, true}}));
+  EXPECT_EQ(plan->rank_of_stage(2), 0);
+  EXPECT_EQ(plan->rank_of_stage(3), 1);
+}
+
+TEST(Resolve, TakesUnevenSplitsWithEmptyEnds) {
+  Case c;
+  c.parallelism = {.pipeline = 4, .stage_layers = {0, 7, 5, 0}};
+  const auto plan = outcome_of(c).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->stages, (std::vector<StageContent>{
+                              {0, true, false}, {7, false, false}, {5, false, false}, {0, false, true}}));
+}
+
+TEST(Resolve, GivesAbstractStagesGpusOfTheirOwn) {
+  Case c;
+  c.cluster.reset();
+  c.model = StagesSpec{.name = "s",
+                       .forward = {Duration(1)},
+                       .input_gradient = {Duration(1)},
+                       .weight_gradient = {Duration(1)},
+                       .activation = {},
+                       .gradient = {}};
+  c.parallelism = {.pipeline = 4};
+  const auto plan = outcome_of(c).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->gpus(), 4);
+  EXPECT_EQ(plan->stage_count(), 4);
+  EXPECT_EQ(plan->micro_batches, 8);
+}
+
+TEST(Resolve, ListsTheTensorSizesThatWouldDo) {
+  Case c;
+  c.cluster = cluster_of(3, 1);
+  c.parallelism = {.tensor = 3};
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.tensor: 3 does not divide model.heads = 8\n"
+            "  hint: use 1, 2, 4 or 8");
+}
+
+TEST(Resolve, CopiesKeyValueHeadsOnlyEvenly) {
+  Case c;
+  TransformerSpec model = small_model();
+  model.heads = 12;
+  model.kv_heads = 4;
+  c.model = model;
+  c.cluster = cluster_of(1, 6);
+  c.training.global_batch_size = 6;
+  c.parallelism = {.tensor = 6};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: parallelism.tensor: 6 neither divides model.kv_heads = 4 nor is a multiple of it\n"
+      "  hint: use 1, 2, 4 or 12");
+}
+
+TEST(Resolve, AcceptsAVocabularyThatDoesNotDivide) {
+  Case c;
+  c.parallelism = {.tensor = 8};  // 101 = 12 * 8 + 5: frameworks pad it
+  EXPECT_TRUE(outcome_of(c).plan);
+}
+
+TEST(Resolve, SaysBothNumbersWhenGpusDoNotAddUp) {
+  Case c;
+  c.parallelism = {.tensor = 2, .pipeline = 2, .data = 4};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: parallelism.data: tensor 2 × pipeline 2 × data 4 = 16 is not the cluster's 8 GPUs\n"
+      "  hint: leave `data` out to use what is left");
+  c.parallelism = {.tensor = 4, .pipeline = 4};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: parallelism.tensor: tensor 4 × pipeline 4 = 16 is more than the cluster's 8 GPUs\n"
+      "  hint: pipeline 2 would do; or change the cluster");
+}
+
+TEST(Resolve, RefusesChunksWithoutAPipeline) {
+  Case c;
+  c.parallelism = {.virtual_stages = 2};
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.virtual_stages: 2 model chunks a rank need a pipeline, and "
+            "parallelism.pipeline = 1\n"
+            "  hint: leave virtual_stages out, or use a pipeline of 2 or more");
+}
+
+TEST(Resolve, ReportsEveryIndependentMistakeAtOnce) {
+  Case c;
+  c.parallelism = {.tensor = 3, .pipeline = 5, .data = 7};
+  c.training = {.global_batch_size = 10, .micro_batch_size = 1, .sequence_length = 16};
+  std::vector<std::string> paths;
+  for (const Diagnostic& error : outcome_of(c).errors) paths.push_back(error.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"parallelism.tensor", "parallelism.virtual_stages",
+                                             "parallelism.data", "training.global_batch_size"}));
+}
+
+TEST(Resolve, DoesNotOverflowOnAbsurdNumbers) {
+  Case c;
+  constexpr int kMost = 2'147'483'647;
+  c.cluster.reset();
+  c.parallelism = {.tensor = kMost, .pipeline = kMost, .data = kMost, .virtual_stages = kMost};
+  c.training = {.global_batch_size = INT64_MAX, .micro_batch_size = INT64_MAX, .sequence_length = 16};
+  EXPECT_FALSE(outcome_of(c).plan);
+  c.parallelism = {.stage_layers = {INT64_MAX, INT64_MAX, 3}};
+  EXPECT_FALSE(outcome_of(c).plan);
+}
+
+TEST(Resolve, CountsMicroBatchesInThirtyTwoBits) {
+  Case c;
+  c.cluster.reset();
+  c.training = {.global_batch_size = 4'000'000'000, .micro_batch_size = 1, .sequence_length = 16};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: training.global_batch_size: 4000000000 micro-batches are more than 2147483647");
+}
+
+// Property: on a small grid a placement is accepted exactly when counting says that it is one.
+TEST(Resolve, AcceptsExactlyWhatArithmeticAccepts) {
+  int accepted = 0;
+  for (int t = 1; t <= 9; ++t)
+    for (int p = 1; p <= 7; ++p)
+      for (int d = 1; d <= 4; ++d)
+        for (int v = 1; v <= 3; ++v)
+          for (const int batch : {4, 6})
+            for (const int gpus : {8, 12}) {
+              SCOPED_TRACE(testing::Message() << "t=" << t << " p=" << p << " d=" << d << " v=" << v
+                                              << " batch=" << batch << " gpus=" << gpus);
+              Case c;
+              c.cluster = cluster_of(1, gpus);
+              c.parallelism = {.tensor = t, .pipeline = p, .data = d, .virtual_stages = v};
+              c.training.global_batch_size = batch;
+              const bool heads =
+                  t == 1 || t == 2 || t == 4 || t == 8;  // of 8 heads, 4 key/value heads, width 24
+              int stages_with_layers = 0;
+              for (int layers = 1; layers <= 12; ++layers) stages_with_layers += layers * p * v == 12;
+              bool batch_splits = false;
+              for (int m = 1; m <= batch; ++m) batch_splits = batch_splits || m * d == batch;
+              const bool chunks = v == 1 || p > 1;
+              const bool legal =
+                  heads && stages_with_layers == 1 && batch_splits && chunks && t * p * d == gpus;
+              EXPECT_EQ(outcome_of(c).plan.has_value(), legal);
+              accepted += legal;
+            }
+  EXPECT_GT(accepted, 20);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,89 @@
+// Every message that a wrong scenario gives, word for word: bad/NAME.yaml and bad/NAME.expected beside it.
+//
+// STAGECRAFT_BLESS=1 writes the .expected files anew; the difference is then read before it is committed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const fs::path kFolder = kRoot / "tests/sim/scenario/bad";
+
+std::string content_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// What a user would read: all diagnostics in the order of their places.
+std::string messages_of(const std::string& name) {
+  Diagnostics diagnostics;
+  const std::string file = name + ".yaml";
+  if (const auto root = parse_yaml(content_of(kFolder / file), file, diagnostics)) {
+    const auto scenario = read_scenario(*root, file, kFolder, {.root = kRoot}, diagnostics);
+    if (scenario) {
+      (void)resolve({.model = scenario->model,
+                     .cluster = scenario->cluster ? &*scenario->cluster : nullptr,
+                     .parallelism = scenario->parallelism,
+                     .training = scenario->training,
+                     .origins = scenario->origins,
+                     .fallback = {.file = file}},
+                    diagnostics);
+    }
+  }
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) text += render(diagnostic) + "\n";
+  return text;
+}
+
+class BadScenario : public testing::TestWithParam<const char*> {};
+
+TEST_P(BadScenario, GivesExactlyTheExpectedMessages) {
+  const std::string messages = messages_of(GetParam());
+  const fs::path expected = kFolder / (std::string(GetParam()) + ".expected");
+  if (std::getenv("STAGECRAFT_BLESS") != nullptr) std::ofstream(expected) << messages;
+  EXPECT_FALSE(messages.empty());
+  EXPECT_EQ(messages, content_of(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, BadScenario,
+                         testing::Values("alias-bomb", "batch-does-not-divide", "chunks-do-not-divide",
+                                         "contradictions", "duplicate-key", "fewer-gpus-than-the-cluster",
+                                         "hugging-face", "misspelt-names", "missing-keys",
+                                         "more-gpus-than-a-node", "more-gpus-than-the-cluster", "no-cluster",
+                                         "no-model", "no-unit", "not-a-scenario", "not-supported-yet",
+                                         "out-of-range", "pipeline-does-not-divide", "sequence-too-long",
+                                         "several", "stage-layers", "stages-lists", "tensor-does-not-divide",
+                                         "unknown-keys", "unknown-schema", "wrong-kinds"),
+                         [](const testing::TestParamInfo<const char*>& tested) {
+                           std::string name = tested.param;
+                           for (char& c : name)
+                             if (c == '-') c = '_';
+                           return name;
+                         });
+
+TEST(BadScenario, IsListedForEveryFileOfTheFolder) {
+  int yaml = 0;
+  int expected = 0;
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    yaml += entry.path().extension() == ".yaml";
+    expected += entry.path().extension() == ".expected";
+  }
+  EXPECT_EQ(yaml, 26);
+  EXPECT_EQ(expected, 26);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,260 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const DataDirectory kData{.root = kRoot};
+
+struct Result {
+  std::optional<Scenario> scenario;
+  std::string messages;
+};
+
+std::string text_of(const std::vector<Diagnostic>& diagnostics) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) text += render(diagnostic) + "\n";
+  return text;
+}
+
+Result read(const std::string& text) {
+  Diagnostics diagnostics;
+  const auto root = parse_yaml(text, "s.yaml", diagnostics);
+  Result result;
+  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", kData, diagnostics);
+  result.messages = text_of(diagnostics.sorted());
+  return result;
+}
+
+Result load(const std::string& name, std::vector<std::string> overrides) {
+  Diagnostics diagnostics;
+  auto scenario = load_scenario(kRoot / "scenarios" / name, overrides, kData, diagnostics);
+  return {std::move(scenario), text_of(diagnostics.sorted())};
+}
+
+const std::string kSmallest =
+    "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: "
+    "8}\n";
+
+TEST(Scenario, FillsInEveryDefault) {
+  const Result result = read(kSmallest);
+  ASSERT_TRUE(result.scenario) << result.messages;
+  const Scenario& s = *result.scenario;
+  EXPECT_EQ(s.source, "some/s.yaml");
+  EXPECT_EQ(s.name, "s");
+  EXPECT_EQ(std::get<TransformerSpec>(s.model).name, "gpt-22b");
+  EXPECT_EQ(std::get<TransformerSpec>(s.model).layers, 48);
+  EXPECT_EQ(s.cluster->gpu_count(), 8);
+  EXPECT_EQ(s.cluster->groups.front().node.name, "dgx-a100-80gb");
+  EXPECT_EQ(s.cluster->fabric.name, "hdr-fat-tree");  // the node's
+  EXPECT_EQ(s.profile->name, "a100-sxm4-80gb");       // the node's
+  EXPECT_EQ(s.parallelism, ParallelSpec{});
+  EXPECT_EQ(s.schedule, ScheduleSpec{});
+  EXPECT_EQ(s.overlap, OverlapSpec{});
+  EXPECT_EQ(s.options, OptionsSpec{});
+  EXPECT_EQ(s.training.micro_batch_size, 1);
+  EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
+  EXPECT_EQ(s.training.precision, Precision::kBf16);
+  EXPECT_EQ(s.training.gradient, Precision::kFp32);
+  EXPECT_EQ(text_of(s.warnings), "");
+}
+
+TEST(Scenario, RemembersWhereEachValueStands) {
+  const Result result = read(kSmallest);
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->origins.at("training.global_batch_size"), (SourceLocation{"s.yaml", 4, 32}));
+  EXPECT_FALSE(result.scenario->origins.contains("training.micro_batch_size"));
+}
+
+TEST(Scenario, ReducesGradientsInFp16WhenTrainingIsFp16) {
+  const Result result = load("gpt3-175b-1024xA100.yaml", {"training.precision=fp16"});
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->training.gradient, Precision::kFp16);
+}
+
+TEST(Scenario, OverridesReachIntoWhatANameStandsFor) {
+  const Result result = load("gpt3-175b-1024xA100.yaml",
+                             {"model.layers=16", "cluster.node.nics=4", "cluster.fabric.oversubscription=2",
+                              "schedule.micro_batch_group=16", "parallelism.tensor=4"});
+  ASSERT_TRUE(result.scenario) << result.messages;
+  const Scenario& s = *result.scenario;
+  EXPECT_EQ(std::get<TransformerSpec>(s.model).layers, 16);
+  EXPECT_EQ(std::get<TransformerSpec>(s.model).name, "gpt3-175b");
+  EXPECT_EQ(s.cluster->groups.front().node.nics, 4);
+  EXPECT_EQ(s.schedule, (ScheduleSpec{.name = "interleaved-1f1b", .micro_batch_group = 16}));
+  EXPECT_EQ(s.parallelism.tensor, 4);
+}
+
+TEST(Scenario, NamesTheOverrideThatIsWrong) {
+  const Result result = load("gpt3-175b-1024xA100.yaml", {"parallelism.tensr=4"});
+  EXPECT_FALSE(result.scenario);
+  EXPECT_THAT(result.messages,
+              HasSubstr("--set parallelism.tensr=4: error: parallelism.tensr: is not a known key\n"
+                        "  hint: did you mean 'tensor'?"));
+}
+
+TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, gpus: 1}\n"
+      "parallelism: {sequence_parallel: true, zero_stage: 1}\n"
+      "training: {global_batch_size: 8, recompute: selective}\n"
+      "overlap: {gradients: true, parameters: true, pipeline: true, tensor: false, context: true, expert: "
+      "false}\n"
+      "options: {scatter_gather: true, fused_kernels: true}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  std::vector<std::string> paths;
+  for (const Diagnostic& warning : result.scenario->warnings) {
+    paths.push_back(warning.path);
+    EXPECT_THAT(warning.message, testing::StartsWith("had no effect: "));
+    EXPECT_EQ(warning.severity, Severity::kWarning);
+  }
+  EXPECT_THAT(paths,
+              ElementsAre("parallelism.sequence_parallel", "parallelism.zero_stage", "training.recompute",
+                          "overlap.gradients", "overlap.parameters", "overlap.pipeline", "overlap.context",
+                          "overlap.expert", "options.scatter_gather"));
+}
+
+TEST(Scenario, WarnsBeyondTheTrainedLengthOfRotaryPositions) {
+  const Result result = load("llama3-8b-64xA100.yaml", {"training.sequence_length=16384"});
+  ASSERT_TRUE(result.scenario) << result.messages;
+  ASSERT_EQ(result.scenario->warnings.size(), 1u);
+  EXPECT_EQ(result.scenario->warnings.front().message,
+            "16384 tokens are more than the model's max_sequence_length = 8192");
+}
+
+TEST(Scenario, ReadsAssertionsInBaseUnits) {
+  const Result result = read(
+      kSmallest + "assert: {peak_memory: \"<= 72 GiB\", mfu: \">= 0.4\", iteration_time: \"<250 ms\"}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  const auto& assertions = result.scenario->assertions;
+  ASSERT_EQ(assertions.size(), 3u);
+  EXPECT_EQ(assertions[0].metric, "iteration_time");
+  EXPECT_EQ(assertions[0].relation, "<");
+  EXPECT_EQ(assertions[0].limit, 0.25);
+  EXPECT_EQ(assertions[1].metric, "mfu");
+  EXPECT_EQ(assertions[1].relation, ">=");
+  EXPECT_EQ(assertions[1].limit, 0.4);
+  EXPECT_EQ(assertions[2].limit, 72.0 * (1 << 30));
+  EXPECT_EQ(assertions[2].text, "<= 72 GiB");
+}
+
+TEST(Scenario, ReadsGroupsOfNodes) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: gpt-22b\ntraining: {global_batch_size: 8}\n"
+      "cluster: {nodes: [{node: dgx-a100-80gb, nodes: 2}, {node: dgx-a100-80gb, nodes: 3}], fabric: "
+      "single-switch}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->cluster->gpu_count(), 40);
+  EXPECT_EQ(result.scenario->cluster->fabric.name, "single-switch");
+}
+
+TEST(Scenario, FindsPathsRelativeToItsFolder) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: models/gpt-22b.yaml\ncluster: {node: ./nodes/dgx-a100-80gb.yaml, nodes: 1}\n"
+      "profile: ../calibrate/profiles/a100-sxm4-80gb.yaml\ntraining: {global_batch_size: 8}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(std::get<TransformerSpec>(result.scenario->model).layers, 48);
+}
+
+// A scenario in which no value is a default comes back as it was, text with quotes included.
+TEST(Scenario, ReadsBackEqualFromItsYaml) {
+  const std::string text =
+      "stagecraft: 1\nname: \"say \\\"hi\\\": a, b\"\n"
+      "model: {family: stages, name: odd, forward: [1 ms, 1500 ns, 1 s, 7 us], input_gradient: 3 ns,\n"
+      "  weight_gradient: 2 min, activation: [16 MiB, 1 B, 3 GB, 0], gradient: 512 MiB}\n"
+      "cluster:\n  nodes:\n    - {node: dgx-a100-80gb, nodes: 1}\n"
+      "    - nodes: 1\n      node: {name: mine, device: A100-SXM4-80GB, gpus: 8, nics: 2, nic_bandwidth: 0.3 "
+      "Gb/s, pcie: 31.5 GB/s}\n"
+      "  fabric: {kind: single-switch, collective_efficiency: 0.3, switch_latency: 1 ns, nic_bandwidth: 7 "
+      "MB/s}\n"
+      "profile: a100-sxm4-80gb\n"
+      "parallelism: {tensor: 2, pipeline: 2, data: 4, virtual_stages: 2,\n"
+      "  order: [pipeline, data, expert, context, tensor]}\n"
+      "schedule: {name: interleaved-1f1b, micro_batch_group: 2}\n"
+      "training: {global_batch_size: 16, micro_batch_size: 2}\n"
+      "overlap: {gradients: false, pipeline: false}\noptions: {scatter_gather: false, fused_kernels: false}\n"
+      "assert: {bubble_fraction: \"<= 0.5\", peak_memory: \"< 1 GiB\"}\n";
+  const Result first = read(text);
+  ASSERT_TRUE(first.scenario) << first.messages;
+  const Result second = read(to_yaml(*first.scenario));
+  ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+  const Scenario& a = *first.scenario;
+  const Scenario& b = *second.scenario;
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.model, b.model);
+  EXPECT_EQ(a.cluster, b.cluster);
+  EXPECT_EQ(a.profile->name, b.profile->name);
+  EXPECT_EQ(a.parallelism, b.parallelism);
+  EXPECT_EQ(a.schedule, b.schedule);
+  EXPECT_EQ(a.training, b.training);
+  EXPECT_EQ(a.overlap, b.overlap);
+  EXPECT_EQ(a.options, b.options);
+  ASSERT_EQ(a.assertions.size(), b.assertions.size());
+  for (std::size_t i = 0; i < a.assertions.size(); ++i) {
+    EXPECT_EQ(a.assertions[i].metric, b.assertions[i].metric);
+    EXPECT_EQ(a.assertions[i].relation, b.assertions[i].relation);
+    EXPECT_EQ(a.assertions[i].limit, b.assertions[i].limit);
+  }
+}
+
+class DataDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    unsetenv("STAGECRAFT_DATA");
+    root_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(root_);
+  }
+  void TearDown() override {
+    unsetenv("STAGECRAFT_DATA");
+    fs::remove_all(root_);
+  }
+  fs::path root_;
+};
+
+TEST_F(DataDirectoryTest, IsTheNearestParentWithModels) {
+  fs::create_directories(root_ / "tree/scenarios/models");
+  fs::create_directories(root_ / "tree/build/release/bin");
+  const auto found = DataDirectory::find(root_ / "tree/build/release/bin/stagecraft");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(fs::canonical(found->root), fs::canonical(root_ / "tree"));
+}
+
+TEST_F(DataDirectoryTest, IsTheShareFolderOfAnInstallation) {
+  fs::create_directories(root_ / "usr/share/stagecraft/scenarios/models");
+  fs::create_directories(root_ / "usr/bin");
+  const auto found = DataDirectory::find(root_ / "usr/bin/stagecraft");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(fs::canonical(found->root), fs::canonical(root_ / "usr/share/stagecraft"));
+}
+
+TEST_F(DataDirectoryTest, IsWhatTheEnvironmentSaysOrNothing) {
+  fs::create_directories(root_ / "mine/scenarios/models");
+  setenv("STAGECRAFT_DATA", (root_ / "mine").c_str(), 1);
+  EXPECT_EQ(DataDirectory::find("/usr/bin/stagecraft")->root, root_ / "mine");
+  setenv("STAGECRAFT_DATA", (root_ / "misspelt").c_str(), 1);
+  EXPECT_FALSE(DataDirectory::find(kRoot / "build/bin/stagecraft"));
+}
+
+TEST_F(DataDirectoryTest, ListsTheStemsOfYamlFilesInOrder) {
+  fs::create_directories(root_ / "scenarios/models");
+  for (const char* file : {"b.yaml", "a.yaml", "README.md"})
+    std::ofstream(root_ / "scenarios/models" / file) << "x";
+  EXPECT_THAT(DataDirectory{.root = root_}.names("scenarios/models"), ElementsAre("a", "b"));
+  EXPECT_THAT(DataDirectory{.root = root_}.names("no/such/folder"), ElementsAre());
+}
+
+}  // namespace
+}  // namespace stagecraft
