@@ -48,6 +48,7 @@ struct PlanRequest {
 
 // nullopt with diagnostics when tensor does not divide heads, stages do not divide layers, GPUs do not add up, and so on:
 // every independent mistake at once, each with both numbers and a way out.
+//   requires  degrees, batch sizes and counts of at least 1: the loader refuses less (throws InternalError here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

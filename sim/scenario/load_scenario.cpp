@@ -170,6 +170,23 @@ YamlNode scalar(const std::string& text, const SourceLocation& where) {
   return node;
 }
 
+// Without `fabric:` the node's default counts, so an override of a part of the fabric begins there.
+void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostics& diagnostics) {
+  YamlNode* cluster = find_value(root, "cluster");
+  const YamlNode* node = cluster == nullptr ? nullptr : cluster->find("node");
+  if (node == nullptr || cluster->find("fabric") != nullptr) return;
+  std::optional<YamlNode> tree;
+  if (node->kind == YamlNode::Kind::kScalar) {
+    const auto file = preset_path(node->text, kNodePreset, places);
+    if (file) tree = load_yaml_file(*file, diagnostics);
+    if (!tree) return;  // reported when the name is read
+    node = &*tree;
+  }
+  const YamlNode* fabric = node->find("fabric");
+  if (fabric == nullptr || fabric->kind != YamlNode::Kind::kScalar) return;
+  cluster->entries.push_back({.key = "fabric", .where = fabric->where, .value = *fabric});
+}
+
 // `--set model.layers=4` goes into what `model: gpt3-175b` names: the name becomes the mapping that it stands
 // for.
 void expand_name(YamlNode& root, const std::string& assignment, const PresetPlaces& places,
@@ -182,6 +199,7 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
                                                  {"cluster.node.", "cluster", "node", kNodePreset},
                                                  {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
                                                  {"schedule.", "", "schedule", std::nullopt}}};
+  if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
   for (const Place& place : kPlaces) {
     if (!assignment.starts_with(place.prefix)) continue;
     YamlNode* section = place.section.empty() ? &root : find_value(root, place.section);

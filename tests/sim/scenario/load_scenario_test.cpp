@@ -75,7 +75,7 @@ TEST(Scenario, FillsInEveryDefault) {
 TEST(Scenario, RemembersWhereEachValueStands) {
   const Result result = read(kSmallest);
   ASSERT_TRUE(result.scenario) << result.messages;
-  EXPECT_EQ(result.scenario->origins.at("training.global_batch_size"), (SourceLocation{"s.yaml", 4, 32}));
+  EXPECT_EQ(result.scenario->origins.at("training.global_batch_size"), (SourceLocation{"s.yaml", 4, 31}));
   EXPECT_FALSE(result.scenario->origins.contains("training.micro_batch_size"));
 }
 
@@ -94,6 +94,8 @@ TEST(Scenario, OverridesReachIntoWhatANameStandsFor) {
   EXPECT_EQ(std::get<TransformerSpec>(s.model).layers, 16);
   EXPECT_EQ(std::get<TransformerSpec>(s.model).name, "gpt3-175b");
   EXPECT_EQ(s.cluster->groups.front().node.nics, 4);
+  EXPECT_EQ(s.cluster->fabric.name, "hdr-fat-tree");
+  EXPECT_EQ(s.cluster->fabric.oversubscription, 2);
   EXPECT_EQ(s.schedule, (ScheduleSpec{.name = "interleaved-1f1b", .micro_batch_group = 16}));
   EXPECT_EQ(s.parallelism.tensor, 4);
 }

@@ -73,8 +73,8 @@ TEST_P(ShippedScenario, ReadsBackEqualFromItsYaml) {
   EXPECT_EQ(first->name, second->name);
   EXPECT_EQ(first->model, second->model);
   EXPECT_EQ(first->cluster, second->cluster);
-  EXPECT_EQ(first->profile.has_value(), second->profile.has_value());
-  if (first->profile && second->profile) EXPECT_EQ(first->profile->name, second->profile->name);
+  const auto profile_of = [](const Scenario& s) { return s.profile ? s.profile->name : "none"; };
+  EXPECT_EQ(profile_of(*first), profile_of(*second));
   EXPECT_EQ(first->parallelism, second->parallelism);
   EXPECT_EQ(first->schedule, second->schedule);
   EXPECT_EQ(first->training, second->training);
