@@ -42,13 +42,14 @@ struct PlanRequest {
   const ClusterSpec* cluster;  // nullptr: abstract stages on GPUs of their own
   const ParallelSpec& parallelism;
   const TrainingSpec& training;
-  const Origins& origins;      // where the user wrote each value
-  SourceLocation fallback;     // the scenario file, for values that were not written
+  const Origins& origins;   // where the user wrote each value
+  SourceLocation fallback;  // the scenario file, for values that were not written
 };
 
-// nullopt with diagnostics when tensor does not divide heads, stages do not divide layers, GPUs do not add up, and so on:
-// every independent mistake at once, each with both numbers and a way out.
-//   requires  degrees, batch sizes and counts of at least 1: the loader refuses less (throws InternalError here).
+// nullopt with diagnostics when tensor does not divide heads, stages do not divide layers, GPUs do not add
+// up, and so on: every independent mistake at once, each with both numbers and a way out.
+//   requires  degrees, batch sizes and counts of at least 1: the loader refuses less (throws InternalError
+//   here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

@@ -15,12 +15,13 @@ namespace stagecraft {
 struct ParallelSpec {
   int tensor = 1;
   int pipeline = 1;
-  std::optional<int> data = {};       // absent: what the GPUs leave
-  int virtual_stages = 1;        // model chunks per pipeline rank
+  std::optional<int> data = {};                 // absent: what the GPUs leave
+  int virtual_stages = 1;                       // model chunks per pipeline rank
   std::vector<std::int64_t> stage_layers = {};  // layers of each global stage; empty: even split
   bool sequence_parallel = false;
-  int zero_stage = 0;            // 0 | 1
-  std::array<Axis, kAxisCount> order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData, Axis::kPipeline};
+  int zero_stage = 0;  // 0 | 1
+  std::array<Axis, kAxisCount> order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData,
+                                        Axis::kPipeline};
 
   friend bool operator==(const ParallelSpec&, const ParallelSpec&) = default;
 };
