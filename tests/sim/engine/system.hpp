@@ -1,0 +1,41 @@
+// A small system for tests, written the way one would draw it: resources by letter, tasks by name.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "sim/engine/engine.hpp"
+
+namespace stagecraft {
+
+class System {
+ public:
+  using Handle = ProgramBuilder::Handle;
+
+  ResourceId stream(const std::string& name) { return add(ResourceKind::kStream, name); }
+  ResourceId link(const std::string& name) { return add(ResourceKind::kLink, name); }
+
+  // Tasks are to be added resource by resource, so that a handle's number is the TaskId.
+  TaskId task(ResourceId resource, Duration duration, const std::string& name) {
+    const Handle handle =
+        builder_.add_task(resource, duration, builder_.add_label({.name = name, .parts = {}}));
+    return TaskId(handle.value());
+  }
+  void edge(TaskId before, TaskId after) {
+    builder_.add_dependency(Handle(before.value()), Handle(after.value()));
+  }
+  void memory(TaskId task, Bytes at_start, Bytes at_end) {
+    builder_.add_memory(Handle(task.value()), at_start, at_end);
+  }
+
+  Program build() { return std::move(builder_).build(); }
+
+ private:
+  ResourceId add(ResourceKind kind, const std::string& name) {
+    return builder_.add_resource({.kind = kind, .rank = 0, .name = name});
+  }
+
+  ProgramBuilder builder_;
+};
+
+}  // namespace stagecraft
