@@ -94,6 +94,11 @@ Work memory_work(const HardwareProfile& profile, const Op& op) {
   return {.seconds = memory_seconds(profile, op.bytes), .provenance = profile.memory_efficiency.provenance};
 }
 
+Work loss_work(const HardwareProfile& profile, const Op& op) {
+  const double unfused = memory_seconds(profile, op.bytes);
+  return {.seconds = unfused * profile.loss_traffic.value, .provenance = profile.loss_traffic.provenance};
+}
+
 Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
@@ -105,6 +110,8 @@ Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) 
       return flash_work(profile, precision, op);
     case OpKind::kMemory:
       return memory_work(profile, op);
+    case OpKind::kLoss:
+      return loss_work(profile, op);
     case OpKind::kCollective:
       break;
   }

@@ -19,7 +19,10 @@ Linear head(const TransformerSpec& model, const Shard& shard) {
 Op loss(std::string_view name, Pass pass, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
   const std::int64_t logits = shard.tokens() * vocabulary_share(model, shard.tensor);
-  return {.name = name, .bytes = Bytes(per_logit * logits), .kernels = pass.kernels};
+  return {.kind = shard.fused_kernels ? OpKind::kLoss : OpKind::kMemory,
+          .name = name,
+          .bytes = Bytes(per_logit * logits),
+          .kernels = pass.kernels};
 }
 
 // Maximum, target logit and sum of exponentials: one fp32 per token each.

@@ -25,7 +25,8 @@ enum class OpKind : std::uint8_t {
   kBatchedGemm,  // unfused attention's
   kFlashForward,
   kFlashBackward,
-  kMemory,      // memory-bound: norms, activations, dropout, softmax, loss, optimizer
+  kMemory,      // memory-bound: norms, activations, dropout, softmax, optimizer
+  kLoss,        // memory-bound too; bytes of the unfused loss, of which a fused kernel moves a part
   kCollective,  // over the tensor-parallel group
 };
 
@@ -58,8 +59,8 @@ struct LayerOps {
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
-// Last stage: final norm, head and loss. The loss is counted unfused, under the names "loss" and "loss
-// gradient": a profile's loss_traffic scales these two.
+// Last stage: final norm, head and loss. The loss is counted unfused; as kLoss a profile's loss_traffic
+// scales it.
 [[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);
 
 // The optimizer step over `parameters` held, of which `sharded` are stepped here (parameters/N under ZeRO >=

@@ -42,8 +42,11 @@ std::vector<std::string> option_names(const CommandSpec& command) {
   return names;
 }
 
+constexpr const char* kWords = "words that are no options";
+
 po::options_description describe(const CommandSpec& command) {
   po::options_description description;
+  description.add_options()(kWords, po::value<std::vector<std::string>>(), "");
   for (const auto& list : {command.options, common_options()}) {
     for (const OptionSpec& option : list) {
       if (option.argument.empty()) {
@@ -108,6 +111,7 @@ class CommandLineParser {
     // Names must be written out: a guessed option could mean another one tomorrow.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     po::positional_options_description positional;  // without one, words that are no options would vanish
+    positional.add(kWords, -1);
     const po::options_description description = describe(command);
     Arguments arguments;
     const po::parsed_options parsed = po::command_line_parser(words)
@@ -118,7 +122,7 @@ class CommandLineParser {
                                           .run();
     for (const auto& option : parsed.options) {
       if (option.unregistered) throw unknown_option(command, option.original_tokens.front());
-      if (option.string_key.empty()) {
+      if (option.string_key == kWords) {
         arguments.words_.insert(arguments.words_.end(), option.value.begin(), option.value.end());
         continue;
       }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/check.hpp"
@@ -89,49 +90,83 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   return bubble;
 }
 
-std::vector<TaskId> critical_path(const Program& program, const Timeline& timeline) {
-  std::vector<TaskId> path;
-  if (program.task_count() == 0) return path;
-  const std::vector<std::uint32_t> tight = tight_predecessors(program, timeline);
-  std::uint32_t at = 0;
-  while (timeline.end[TaskId(at)] != timeline.makespan) ++at;
-  while (true) {
-    path.push_back(TaskId(at));
-    if (timeline.start[TaskId(at)] == Duration::zero()) break;
-    SC_CHECK(tight[at] < program.task_count(), "a task starts at 0 or when another ends");
-    SC_CHECK(path.size() <= program.task_count(), "the critical path has no cycle");
-    at = tight[at];
+namespace {
+
+// The chain of tasks that ends with `last`, each starting when the one before it ends.
+std::vector<TaskId> chain_to(TaskId last, const Timeline& timeline, const std::vector<std::uint32_t>& tight) {
+  std::vector<TaskId> path = {last};
+  while (timeline.start[path.back()] > Duration::zero()) {
+    const std::uint32_t before = tight[path.back().index()];
+    SC_CHECK(before < tight.size(), "a task starts at 0 or when another ends");
+    path.push_back(TaskId(before));
   }
   std::reverse(path.begin(), path.end());
   return path;
 }
 
-std::array<Duration, kCategoryCount> measure_breakdown(const Program& program, const Timeline& timeline) {
-  std::array<Duration, kCategoryCount> breakdown{};
-  if (program.task_count() == 0) return breakdown;
-  Duration on_path{};
-  for (const TaskId task : critical_path(program, timeline)) {
+template <class Wanted>
+TaskId last_to_end(const Program& program, const Timeline& timeline, const Wanted& wanted) {
+  std::optional<TaskId> last;
+  for (std::uint32_t t = 0; t < program.task_count(); ++t) {
+    if (wanted(TaskId(t)) && (!last || timeline.end[TaskId(t)] > timeline.end[*last])) last = TaskId(t);
+  }
+  SC_CHECK(last.has_value(), "an iteration has a pass");
+  return *last;
+}
+
+using Breakdown = std::array<Duration, kCategoryCount>;
+
+// What of a task's time lies after `from`, by category: all of each part that does.
+void add_after(const Program& program, const Timeline& timeline, TaskId task, Duration from, Breakdown& sum) {
+  Duration rest = timeline.end[task] - std::max(timeline.start[task], from);
+  const std::vector<TaskPart>& parts = program.labels[program.label[task]].parts;
+  for (auto part = parts.rbegin(); part != parts.rend() && rest > Duration::zero(); ++part) {
+    const Duration time = std::min(part->time, rest);
+    sum[static_cast<std::size_t>(part->category)] += time;
+    rest -= time;
+  }
+}
+
+// Exposed before the last pass ends: what the chain to that pass waited for, as far as the busiest rank idled
+// at all.
+void add_exposed(const Program& program, const std::vector<TaskId>& chain, Duration idle, Breakdown& sum) {
+  Breakdown waited{};
+  for (const TaskId task : chain) {
     if (is_pass(program, task)) continue;
     for (const TaskPart& part : program.labels[program.label[task]].parts) {
-      breakdown[static_cast<std::size_t>(part.category)] += part.time;
-      on_path += part.time;
+      waited[static_cast<std::size_t>(part.category)] += part.time;
     }
   }
-  const RankPasses passes = busiest(passes_by_rank(program, timeline));
-  // Passes as the busiest rank has them. Where the path waits for other ranks' passes, that rank idles: the
-  // bubble. If messages on the path ran beside the busiest rank's own work, they were not exposed by so much.
-  Duration rest = timeline.makespan - passes.work - on_path;
-  for (const Category hidden :
-       {Category::kPipelineComm, Category::kDataComm, Category::kOptimizer, Category::kOther}) {
-    if (rest >= Duration::zero()) break;
-    Duration& time = breakdown[static_cast<std::size_t>(hidden)];
-    const Duration taken = std::min(time, -rest);
-    time -= taken;
-    rest += taken;
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const Duration time = std::min(waited[c], idle);
+    sum[c] += time;
+    idle -= time;
   }
-  SC_CHECK(rest >= Duration::zero(), "the busiest rank works no longer than the iteration lasts");
-  for (std::size_t c = 0; c < kCategoryCount; ++c) breakdown[c] += passes.by_category[c];
-  breakdown[static_cast<std::size_t>(Category::kBubble)] += rest;
+  sum[static_cast<std::size_t>(Category::kBubble)] += idle;
+}
+
+}  // namespace
+
+std::vector<TaskId> critical_path(const Program& program, const Timeline& timeline) {
+  if (program.task_count() == 0) return {};
+  const TaskId last = last_to_end(program, timeline, [](TaskId) { return true; });
+  return chain_to(last, timeline, tight_predecessors(program, timeline));
+}
+
+Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
+  Breakdown breakdown{};
+  if (program.task_count() == 0) return breakdown;
+  const std::vector<std::uint32_t> tight = tight_predecessors(program, timeline);
+  const RankPasses passes = busiest(passes_by_rank(program, timeline));
+  breakdown = passes.by_category;
+  const TaskId last_pass =
+      last_to_end(program, timeline, [&](TaskId task) { return is_pass(program, task); });
+  const Duration end = timeline.end[last_pass];
+  add_exposed(program, chain_to(last_pass, timeline, tight), end - passes.work, breakdown);
+  const TaskId last = last_to_end(program, timeline, [](TaskId) { return true; });
+  for (const TaskId task : chain_to(last, timeline, tight)) {
+    if (timeline.end[task] > end) add_after(program, timeline, task, end, breakdown);
+  }
   return breakdown;
 }
 
