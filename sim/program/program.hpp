@@ -76,6 +76,7 @@ struct Program {
 
 // Builds a Program. Tasks may be added in any order; those of one resource run in the order in which they were added.
 // Handles are valid for this builder only; build() renumbers into canonical ids.
+// throws InternalError at once on a negative duration and on a resource, label or handle that it did not give out.
 class ProgramBuilder {
  public:
   using Handle = Id<struct HandleTag>;
@@ -85,10 +86,9 @@ class ProgramBuilder {
   Handle add_task(ResourceId resource, Duration duration, LabelId label, std::int32_t micro_batch = -1);
   void add_dependency(Handle before, Handle after);
   void add_memory(Handle task, Bytes at_start, Bytes at_end);
-  void reserve(std::size_t tasks, std::size_t dependencies);
+  void reserve(std::size_t tasks, std::size_t dependencies);  // spares a large program the copies of growing
 
-  // The frozen program. The builder is spent. throws InternalError on a negative duration or a bad handle.
-  // Cycles are found by whoever runs it.
+  // The frozen program. The builder is spent. Cycles are found by whoever runs it.
   [[nodiscard]] Program build() &&;
 
  private:
