@@ -24,5 +24,10 @@ install(FILES ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake ${PROJECT_BINARY_DIR}
 install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate)
-install(FILES ${PROJECT_SOURCE_DIR}/cmake/stagecraft.bash-completion
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME stagecraft)
+
+# The program knows its commands and options; nobody else need.
+set(completion ${PROJECT_BINARY_DIR}/completion/stagecraft)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/completion)
+add_custom_command(OUTPUT ${completion} COMMAND stagecraft --print-completion bash > ${completion} DEPENDS stagecraft)
+add_custom_target(completion ALL DEPENDS ${completion})
+install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
