@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/diagnostic.hpp"
-#include "clusters.hpp"
+#include "tests/topology/clusters.hpp"
 #include "topology/collective.hpp"
 
 namespace stagecraft {

@@ -7,7 +7,7 @@
 #include <array>
 #include <set>
 
-#include "clusters.hpp"
+#include "tests/topology/clusters.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "clusters.hpp"
+#include "tests/topology/clusters.hpp"
 
 namespace stagecraft {
 namespace {

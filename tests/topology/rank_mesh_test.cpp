@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "clusters.hpp"
+#include "tests/topology/clusters.hpp"
 
 namespace stagecraft {
 namespace {
