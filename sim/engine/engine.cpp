@@ -29,7 +29,7 @@ Timeline timeline_of(const RunState& state) {
   for (std::uint32_t i = 0; i < tasks; ++i) {
     const TaskId task(i);
     timeline.start[task] = state.tasks[task].start;
-    timeline.end[task] = timeline.start[task] + state.program.duration[task];
+    timeline.end[task] = timeline.start[task] + state.tasks[task].duration;
     timeline.makespan = std::max(timeline.makespan, timeline.end[task]);
   }
   timeline.memory_high_water = memory_high_water(state.program, timeline);
@@ -71,7 +71,7 @@ class Run {
   void end_tasks() {
     std::sort(instant_.ended.begin(), instant_.ended.end());
     for (const TaskId task : instant_.ended)
-      for (const TaskId after : state_.program.successors_of(task)) {
+      for (const TaskId after : state_.successors_of(task)) {
         state_.prefetch(after);
         released_.push_back(after);
       }
@@ -117,8 +117,13 @@ class Run {
 
 RunState::RunState(const Program& p) : program(p), tasks(p.task_count()) {
   for (std::size_t r = 0; r < p.resources.size(); ++r)
-    for (std::uint32_t i = p.resource_begin[r]; i < p.resource_begin[r + 1]; ++i)
-      tasks[TaskId(i)].resource = ResourceId(static_cast<std::uint32_t>(r));
+    for (std::uint32_t i = p.resource_begin[r]; i < p.resource_begin[r + 1]; ++i) {
+      TaskState& task = tasks[TaskId(i)];
+      task.duration = p.duration[TaskId(i)];
+      task.resource = ResourceId(static_cast<std::uint32_t>(r));
+      task.successor_begin = p.successor_begin[i];
+      task.successor_count = p.successor_begin[i + 1] - p.successor_begin[i];
+    }
   for (const TaskId after : p.successors) ++tasks[after].waiting;
 }
 

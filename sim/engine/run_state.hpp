@@ -2,17 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
 
 namespace stagecraft {
 
-// Side by side, because a large program meets its tasks in no order that a cache could guess.
+// All that the loop reads and writes of a task, in half a cache line: a large program meets its tasks in no
+// order that a cache could guess, and waiting for memory is most of its time. So duration and successors are
+// copied here from the program's columns.
 struct TaskState {
   Duration start{};
+  Duration duration{};
   std::uint32_t waiting = 0;  // explicit predecessors that have not ended
-  ResourceId resource;        // Program::resource_of, looked up once
+  ResourceId resource;
+  std::uint32_t successor_begin = 0;
+  std::uint32_t successor_count = 0;
 };
 
 struct RunState {
@@ -21,17 +27,16 @@ struct RunState {
   // The task starts at `now` and, its duration being fixed, will end at the returned time.
   Duration begin(TaskId task, Duration now) {
     tasks[task].start = now;
-    return now + program.duration[task];
+    return now + tasks[task].duration;
   }
 
-  // Ask for what the loop will soon read of a task. On a large program most of its time is waiting for memory.
-  void prefetch(TaskId task) const {
-    __builtin_prefetch(&tasks[task]);
-    __builtin_prefetch(&program.duration[task]);
+  [[nodiscard]] std::span<const TaskId> successors_of(TaskId task) const {
+    return {program.successors.data() + tasks[task].successor_begin, tasks[task].successor_count};
   }
-  void prefetch_successors(TaskId task) const {
-    __builtin_prefetch(&program.successor_begin[task.index()]);
-  }
+
+  // The loop will soon read what these name.
+  void prefetch(TaskId task) const { __builtin_prefetch(&tasks[task]); }
+  void prefetch_successors(TaskId task) const { __builtin_prefetch(successors_of(task).data()); }
 
   const Program& program;
   IdVector<TaskId, TaskState> tasks;
