@@ -1,0 +1,137 @@
+// Predictions against measurements that others published. The tolerances are promises to our users: a change
+// that passes one of them is a change that makes the simulator worse.
+#include "tools/published.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Row {
+  std::string id;
+  double error = 0;  // predicted / measured - 1
+};
+
+PublishedSet published(const std::string& name) {
+  Diagnostics diagnostics;
+  const std::filesystem::path folder = repository().root / "calibrate/validation";
+  const SetFabrics fabrics = load_set_fabrics(folder / "clusters.yaml", diagnostics);
+  auto set = load_published(folder / (name + ".yaml"), fabrics, diagnostics);
+  diagnostics.throw_if_errors();
+  return *std::move(set);
+}
+
+// Every row whose id begins with `prefix`; one that the simulator refuses throws.
+std::vector<Row> scored(const std::string& name, const std::string& prefix) {
+  std::vector<Row> rows;
+  for (const PublishedRow& row : published(name).rows) {
+    if (!row.id.starts_with(prefix)) continue;
+    Diagnostics diagnostics;
+    const auto scenario = read_scenario(row.scenario, row.id, {}, repository(), diagnostics);
+    diagnostics.throw_if_errors();
+    const double predicted = to_seconds(simulate(*scenario).iteration_time);
+    rows.push_back({row.id, predicted / row.iteration_seconds.value() - 1});
+  }
+  return rows;
+}
+
+double mean_absolute(const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) sum += std::abs(row.error);
+  return sum / static_cast<double>(rows.size());
+}
+
+void expect_each_within(const std::vector<Row>& rows, double tolerance) {
+  for (const Row& row : rows) EXPECT_LE(std::abs(row.error), tolerance) << row.id << ' ' << row.error;
+}
+
+// Source: Narayanan et al., SC'21 (arXiv 2104.04473), Table 1: weak scaling from 32 to 2,520 GPUs. The row of
+// Table 2 is ZeRO 3, which is not simulated.
+TEST(Sc21Table1, IsPredictedWithinEightPercentAndFourOnAverage) {
+  const std::vector<Row> rows = scored("megatron_sc21", "sc21_t1_");
+  ASSERT_EQ(rows.size(), 5u);
+  expect_each_within(rows, 0.08);
+  EXPECT_LE(mean_absolute(rows), 0.04);
+}
+
+// Source: Korthikanti et al. (arXiv 2205.05198), Table 5.
+TEST(SequenceParallelTable5, IsPredictedWithinEightPercentAndFourOnAverage) {
+  const std::vector<Row> rows = scored("sequence_parallel_selective_recompute", "seqsel_t5_");
+  ASSERT_EQ(rows.size(), 4u);
+  expect_each_within(rows, 0.08);
+  EXPECT_LE(mean_absolute(rows), 0.04);
+}
+
+// Source: Bang et al., vTrain (MICRO 2024), 64 to 512 GPUs. Its own authors reach 14.7 %.
+TEST(VTrainMultiNode, IsPredictedWithinNinePercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("vtrain_multi_node", "vtm_");
+  ASSERT_EQ(rows.size(), 73u);
+  EXPECT_LE(mean_absolute(rows), 0.09);
+}
+
+struct LayerTimes {
+  double forward_ms = 0, backward_ms = 0;
+};
+
+StagePrice one_stage(const std::string& layers, const std::string& parallelism,
+                     const std::string& recompute) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: " +
+      layers +
+      ", hidden: 6144, heads: 64, vocab: 51200,"
+      " max_sequence_length: 2048}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 1}\n"
+      "parallelism: {tensor: 8, " +
+      parallelism +
+      "}\n"
+      "training: {global_batch_size: 4, micro_batch_size: 4, precision: fp16, attention: unfused, "
+      "recompute: " +
+      recompute + "}\n");
+  return simulate_in_full(scenario).prices.stages.front();
+}
+
+// A model of two layers and one of a single layer differ by one layer, without embedding, head and loss.
+LayerTimes layer_times(const std::string& parallelism, const std::string& recompute) {
+  const StagePrice one = one_stage("1", parallelism, recompute);
+  const StagePrice two = one_stage("2", parallelism, recompute);
+  const auto ms = [](const PassPrice& more, const PassPrice& less) {
+    return to_seconds(more.total() - less.total()) * 1e3;
+  };
+  return {.forward_ms = ms(two.forward, one.forward),
+          .backward_ms = ms(two.recompute, one.recompute) + ms(two.input_gradient, one.input_gradient) +
+                         ms(two.weight_gradient, one.weight_gradient)};
+}
+
+// Source: Korthikanti et al. (arXiv 2205.05198), Table 4: one layer of the 22B model, tensor 8,
+// micro-batch 4.
+TEST(SequenceParallelTable4, LayerTimesAreWithinTenPercent) {
+  Diagnostics diagnostics;
+  const auto file = load_yaml_file(
+      repository().root / "calibrate/validation/sequence_parallel_selective_recompute.yaml", diagnostics);
+  ASSERT_TRUE(file.has_value());
+  const YamlNode* rows = file->find("layer_times_22B_tensor8_micro_batch4");
+  ASSERT_NE(rows, nullptr);
+  int compared = 0;
+  for (const YamlNode& row : rows->items) {
+    const std::string& id = row.find("id")->text;
+    SCOPED_TRACE(id);
+    const LayerTimes predicted =
+        layer_times(id == "seqsel_t4_sp" ? "sequence_parallel: true" : "sequence_parallel: false",
+                    id == "seqsel_t4_full" ? "full" : "none");
+    const auto measured = [&](const char* key) { return parse_number(row.find(key)->text).value(); };
+    EXPECT_NEAR(predicted.forward_ms / measured("fwd_ms"), 1, 0.10);
+    EXPECT_NEAR(predicted.backward_ms / measured("bwd_ms"), 1, 0.10);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+}  // namespace
+}  // namespace stagecraft
