@@ -72,6 +72,8 @@ FabricSpec load_fabric(YamlMap& map) {
   fabric.collective_latency = map.duration("collective_latency", Duration::zero());
   fabric.step_latency = map.duration("step_latency", Duration::zero());
   fabric.point_to_point_latency = map.duration("point_to_point_latency", Duration::zero());
+  fabric.tensor_collective_factor =
+      map.number("tensor_collective_factor", {.min = 1, .max = 10, .fallback = 1});
   fabric.tensor_collective_overhead = map.duration("tensor_collective_overhead", Duration::zero());
   fabric.source = map.text("source", "");
   map.finish();

@@ -52,6 +52,7 @@ struct FabricSpec {
   Duration collective_latency{};          // added once per collective that leaves the node
   Duration step_latency{};                // per step between nodes, 2(N-1) of them in a ring all-reduce
   Duration point_to_point_latency{};      // added to each message between nodes
+  double tensor_collective_factor = 1;    // site term: tensor-parallel collectives last so much longer
   Duration tensor_collective_overhead{};  // site term: the caller adds it to every tensor-parallel collective
   std::string source{};
 

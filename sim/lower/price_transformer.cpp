@@ -60,7 +60,12 @@ CollectiveCost TransformerPricing::tensor_collective(const Op& op, int member,
   CollectiveCost cost =
       collective_cost(network_.cluster, network_.profile, DeviceId(static_cast<std::uint32_t>(member)), group,
                       op.collective, op.bytes);
-  if (group.ranks > 1) cost.time += network_.cluster.spec().fabric.tensor_collective_overhead;
+  const FabricSpec& fabric = network_.cluster.spec().fabric;
+  if (group.ranks == 1) return cost;
+  if (fabric.tensor_collective_factor != 1) {
+    cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
+  }
+  cost.time += fabric.tensor_collective_overhead;
   return cost;
 }
 

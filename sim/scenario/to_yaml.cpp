@@ -174,6 +174,7 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.field("collective_latency", quantity(fabric.collective_latency));
   out.field("step_latency", quantity(fabric.step_latency));
   out.field("point_to_point_latency", quantity(fabric.point_to_point_latency));
+  out.real("tensor_collective_factor", fabric.tensor_collective_factor);
   out.field("tensor_collective_overhead", quantity(fabric.tensor_collective_overhead));
   out.text("source", fabric.source);
 }
