@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -47,6 +48,14 @@ const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
                            [](const RankPasses& a, const RankPasses& b) { return a.work < b.work; });
 }
 
+// 1 - work / (makespan * ranks), in lowest terms: so many replicas, so many times the work, and the same
+// bits.
+double idle_share(Duration work, Duration makespan, std::int64_t ranks) {
+  const std::int64_t common = std::gcd(work.count(), ranks);
+  const double busy = static_cast<double>(work.count() / common);
+  return 1 - busy / (static_cast<double>(makespan.count()) * static_cast<double>(ranks / common));
+}
+
 // For each task the first predecessor (lowest id; the one before it on its stream counts) that ended when it
 // started.
 std::vector<std::uint32_t> tight_predecessors(const Program& program, const Timeline& timeline) {
@@ -84,8 +93,7 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   bubble.ideal = busiest(ranks).work;
   if (bubble.ideal > Duration::zero()) {
     bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
-    bubble.fraction =
-        1 - to_seconds(work) / (to_seconds(bubble.makespan) * static_cast<double>(ranks.size()));
+    bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
   }
   return bubble;
 }
