@@ -45,21 +45,30 @@ Diagnostic no_such_file(const fs::path& file) {
   return {.code = "no-such-file", .where = {.file = file.string()}, .message = "no such file", .hint = hint};
 }
 
-// What is wrong with a file before it is opened: missing, a folder, too large.
+Diagnostic unreadable(const std::string& name, const std::string& reason) {
+  const std::string message = fmt::format("cannot be read: {}", reason);
+  return {.code = "unreadable-file", .where = {.file = name}, .message = message};
+}
+
+// What is wrong with a file before it is opened: missing, a folder, something that may never answer, too
+// large.
 std::optional<Diagnostic> find_obstacle(const fs::path& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) return no_such_file(file);
-  if (error) {
-    return Diagnostic{.code = "unreadable-file",
-                      .where = {.file = file.string()},
-                      .message = fmt::format("cannot be read: {}", error.message())};
-  }
+  if (error) return unreadable(file.string(), error.message());
   if (status.type() == fs::file_type::directory) {
     return Diagnostic{.code = "is-a-directory",
                       .where = {.file = file.string()},
                       .message = "is a directory, not a file",
                       .hint = "name a file in it"};
+  }
+  if (status.type() == fs::file_type::fifo || status.type() == fs::file_type::socket ||
+      status.type() == fs::file_type::block) {
+    return Diagnostic{.code = "not-a-file",
+                      .where = {.file = file.string()},
+                      .message = "is a pipe or a device, not a file",
+                      .hint = "write - to read standard input"};
   }
   if (status.type() == fs::file_type::regular && fs::file_size(file, error) > kMaxYamlFileBytes && !error) {
     return detail::yaml_too_large(file.string());
@@ -97,9 +106,7 @@ std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagno
   std::FILE* const stream = standard_input ? stdin : opened.get();
   const auto text = stream != nullptr ? read_limited(stream) : std::nullopt;
   if (!text) {
-    diagnostics.error({.code = "unreadable-file",
-                       .where = {.file = name},
-                       .message = fmt::format("cannot be read: {}", std::generic_category().message(errno))});
+    diagnostics.error(unreadable(name, std::generic_category().message(errno)));
     return std::nullopt;
   }
   return parse_yaml(*text, name, diagnostics);

@@ -8,9 +8,16 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tools/commands.hpp"
+#include "tools/scenarios.hpp"
 
 namespace stagecraft {
 namespace {
+
+#ifdef __clang__
+constexpr std::string_view kCompiler = __VERSION__;  // "Clang 14.0.6"
+#else
+constexpr std::string_view kCompiler = "g++ " __VERSION__;
+#endif
 
 struct Found {
   std::string_view what;
@@ -36,15 +43,14 @@ std::string wrapped(const std::vector<std::string>& names) {
       out += (out.empty() ? "" : "             ") + row + "\n";
       row.clear();
     }
-    row += name + "  ";
+    row += (row.empty() ? "" : "  ") + name;
   }
   return out + (out.empty() ? "" : "             ") + row + "\n";
 }
 
 void print_text(Session& session, const std::vector<Found>& found,
                 const std::vector<HardwareProfile>& profiles) {
-  session.out << "stagecraft   " STAGECRAFT_VERSION ", " << STAGECRAFT_BUILD << ", g++ " << __VERSION__
-              << '\n';
+  session.out << "stagecraft   " STAGECRAFT_VERSION ", " << STAGECRAFT_BUILD << ", " << kCompiler << '\n';
   session.out << "data         " << session.data.root.lexically_normal().string() << '\n';
   std::vector<std::string> schedules;
   for (const ScheduleKind& kind : schedule_kinds()) schedules.emplace_back(kind.name);
@@ -91,7 +97,7 @@ int doctor_command(const Arguments& arguments, Session& session) {
       profiles.push_back(*std::move(profile));
   }
   arguments.has("json") ? print_json(session, found, profiles) : print_text(session, found, profiles);
-  for (const Diagnostic& diagnostic : diagnostics.sorted()) session.err << render(diagnostic) << '\n';
+  print_diagnostics(diagnostics.sorted(), arguments, session);
   return diagnostics.has_errors() ? kWrongInput : kDone;
 }
 

@@ -14,20 +14,27 @@
 namespace stagecraft {
 namespace {
 
-double metric_of(const Report& report, const std::string& metric) {
-  const std::map<std::string, double> values = {
-      {"iteration_time", to_seconds(report.iteration_time)},
-      {"samples_per_s", report.samples_per_s()},
-      {"tokens_per_s", report.tokens_per_s()},
-      {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
-      {"mfu", report.mfu()},
-      {"hfu", report.hfu()},
-      {"peak_memory", static_cast<double>(report.memory.heaviest().peak().count())},
-      {"bubble_over_ideal", report.bubble.over_ideal},
-      {"bubble_fraction", report.bubble.fraction}};
+// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading.
+struct Metric {
+  double value = 0;
+  std::string text;
+};
+
+Metric metric_of(const Report& report, const std::string& metric) {
+  const auto plain = [](double value) { return Metric{value, fmt::format("{:.4g}", value)}; };
+  const Bytes peak = report.memory.heaviest().peak();
+  if (metric == "iteration_time") return {to_seconds(report.iteration_time), human(report.iteration_time)};
+  if (metric == "peak_memory") return {static_cast<double>(peak.count()), human(peak)};
+  const std::map<std::string, double> values = {{"samples_per_s", report.samples_per_s()},
+                                                {"tokens_per_s", report.tokens_per_s()},
+                                                {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
+                                                {"mfu", report.mfu()},
+                                                {"hfu", report.hfu()},
+                                                {"bubble_over_ideal", report.bubble.over_ideal},
+                                                {"bubble_fraction", report.bubble.fraction}};
   const auto known = values.find(metric);
   SC_CHECK(known != values.end(), "the loader accepts only metrics that exist");
-  return known->second;
+  return plain(known->second);
 }
 
 bool holds(double value, const Assertion& assertion) {
@@ -41,12 +48,14 @@ bool holds(double value, const Assertion& assertion) {
 bool assertions_hold(const Scenario& scenario, const Report& report, Session& session) {
   bool all = true;
   for (const Assertion& assertion : scenario.assertions) {
-    const double value = metric_of(report, assertion.metric);
-    if (holds(value, assertion)) continue;
+    const Metric metric = metric_of(report, assertion.metric);
+    if (holds(metric.value, assertion)) continue;
     all = false;
-    session.err << fmt::format("{}:{}:{}: assert.{}: {:.6g} is not {}\n", assertion.where.file,
-                               assertion.where.line, assertion.where.column, assertion.metric, value,
-                               assertion.text);
+    session.err << render({.code = "assertion-missed",
+                           .where = assertion.where,
+                           .path = "assert." + assertion.metric,
+                           .message = fmt::format("{} is not {}", metric.text, assertion.text)})
+                << '\n';
   }
   return all;
 }
@@ -70,10 +79,11 @@ Report ledger_report(const Scenario& scenario) {
 
 int run_command(const Arguments& arguments, Session& session) {
   return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
-    const Report report = simulate(scenario, {.unfold = arguments.has("unfold")});
+    Report report = simulate(scenario, {.unfold = arguments.has("unfold")});
     if (arguments.has("json")) {
       session.out << render_json(report) << '\n';
     } else {
+      if (arguments.has("quiet")) report.warnings.clear();
       session.out << render_text(report, arguments.has("verbose"));
     }
     const bool yes = assertions_hold(scenario, report, session);

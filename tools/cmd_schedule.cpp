@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -60,6 +61,38 @@ IterationPrices prices_of(const Arguments& arguments, const PipelineShape& shape
   return prices;
 }
 
+// The word after `schedule`.
+void check_part(const std::vector<std::string>& words) {
+  const std::string example = "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8";
+  if (words.empty()) throw UsageError("`schedule` takes `show`", example);
+  for (const std::string_view planned : {"check", "export", "import"}) {
+    if (words[0] == planned)
+      throw UsageError(fmt::format("`schedule {}` is not supported yet", words[0]), example);
+  }
+  if (words[0] != "show")
+    throw UsageError(fmt::format("`schedule` takes `show`, not '{}'", words[0]), example);
+  if (words.size() > 1)
+    throw UsageError(fmt::format("`schedule show` takes options, not '{}'", words[1]), example);
+}
+
+bool blocking_messages(const Arguments& arguments) {
+  const std::string way = arguments.text("p2p").value_or("overlapped");
+  const std::vector<std::string> ways = {"overlapped", "blocking"};
+  if (way == "batched")
+    throw UsageError("--p2p: 'batched' is not supported yet", "one of " + join(ways, ", "));
+  if (std::find(ways.begin(), ways.end(), way) == ways.end())
+    throw UsageError(fmt::format("--p2p: '{}' is no way to send", way), suggest(way, ways));
+  return way == "blocking";
+}
+
+// Of the schedules there are, none runs two passes as one.
+void note_fused(const Arguments& arguments, const ScheduleKind& kind, Session& session) {
+  (void)arguments.duration("fused", 0s);
+  if (!arguments.has("fused") || arguments.has("quiet")) return;
+  session.err << fmt::format("stagecraft: warning: --fused had no effect: {} has no fused pairs\n",
+                             kind.name);
+}
+
 // A picture of a million passes helps nobody and costs gigabytes.
 void check_size(const PipelineShape& shape) {
   constexpr std::int64_t kMost = 20'000'000;
@@ -73,26 +106,24 @@ void check_size(const PipelineShape& shape) {
 }  // namespace
 
 int schedule_command(const Arguments& arguments, Session& session) {
-  if (arguments.words().size() != 1 || arguments.words()[0] != "show") {
-    throw UsageError("`schedule` takes `show`",
-                     "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8");
-  }
+  check_part(arguments.words());
   const ScheduleKind& kind = kind_of(arguments);
   const PipelineShape shape = shape_of(arguments);
   check_size(shape);
   if (const std::optional<ScheduleProblem> problem = kind.constraint(shape)) {
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);
   }
+  const bool blocking = blocking_messages(arguments);
   const Schedule schedule = generate(kind, shape);
-  const Program program =
-      lower(schedule, prices_of(arguments, shape),
-            {.blocking_messages = arguments.text("p2p").value_or("overlapped") == "blocking"});
+  const Program program = lower(schedule, prices_of(arguments, shape), {.blocking_messages = blocking});
+  note_fused(arguments, kind, session);
   const Timeline timeline = run(program);
   const ScheduleView view{.schedule = schedule, .program = program, .timeline = timeline};
   if (arguments.has("json")) {
     session.out << render_schedule_json(view) << '\n';
   } else {
-    session.out << render_schedule_text(view, arguments.integer("width", 120, 20, 100'000));
+    session.out << render_schedule_text(view, {.width = arguments.integer("width", 120, 20, 100'000),
+                                               .color = wants_color(arguments, session)});
   }
   return kDone;
 }

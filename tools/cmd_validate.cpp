@@ -108,6 +108,8 @@ void print_text(const Scores& scores, Session& session, bool quiet) {
     session.out << fmt::format("  {} rows: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n",
                                scores.rows.size(), percent(scores.mean_absolute()), scores.bias() * 100,
                                percent(scores.median_absolute()), worst->id, worst->error() * 100);
+  } else {
+    session.out << "  no row could be scored\n";
   }
   if (!quiet && !scores.set->assumed.empty()) {
     session.out << "  the source does not print: " << join(scores.set->assumed, ", ") << '\n';
@@ -160,6 +162,29 @@ double max_error(const Arguments& arguments) {
   return *share;
 }
 
+struct Call {
+  const Arguments& arguments;
+  Session& session;
+};
+
+// A set of which nothing could be scored passes no limit.
+int score_file(const std::filesystem::path& file, const SetFabrics& fabrics, double limit, Call call) {
+  Diagnostics diagnostics;
+  const std::optional<PublishedSet> set = load_published(file, fabrics, diagnostics);
+  const bool silent = set && (call.arguments.has("quiet") || call.arguments.has("json"));
+  if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, call.session);
+  if (!set) return kWrongInput;
+  Scores scores{.set = &*set, .rows = {}, .skipped = {}};
+  for (const PublishedRow& row : set->rows) score_row(row, call.session, scores);
+  if (call.arguments.has("json")) {
+    print_json(scores, call.session);
+  } else {
+    print_text(scores, call.session, call.arguments.has("quiet"));
+  }
+  const bool within = limit == HUGE_VAL || (!scores.rows.empty() && scores.mean_absolute() <= limit);
+  return within ? kDone : kAnswerIsNo;
+}
+
 }  // namespace
 
 int validate_command(const Arguments& arguments, Session& session) {
@@ -167,17 +192,14 @@ int validate_command(const Arguments& arguments, Session& session) {
   Diagnostics diagnostics;
   const SetFabrics fabrics =
       load_set_fabrics(session.data.root / "calibrate/validation/clusters.yaml", diagnostics);
-  int code = kDone;
-  for (const std::filesystem::path& file : files_to_score(arguments, session)) {
-    const std::optional<PublishedSet> set = load_published(file, fabrics, diagnostics);
-    if (!set) continue;
-    Scores scores{.set = &*set, .rows = {}, .skipped = {}};
-    for (const PublishedRow& row : set->rows) score_row(row, session, scores);
-    arguments.has("json") ? print_json(scores, session) : print_text(scores, session, arguments.has("quiet"));
-    if (scores.mean_absolute() > limit) code = kAnswerIsNo;
+  if (diagnostics.has_errors()) {
+    print_diagnostics(diagnostics.sorted(), arguments, session);
+    return kWrongInput;
   }
-  diagnostics.throw_if_errors();
-  return code;
+  int worst = kDone;
+  for (const std::filesystem::path& file : files_to_score(arguments, session))
+    worst = std::max<int>(worst, score_file(file, fabrics, limit, {arguments, session}));
+  return worst;
 }
 
 }  // namespace stagecraft

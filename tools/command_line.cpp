@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cstdlib>
+#include <functional>
+#include <limits>
 
 #include "base/text.hpp"
 
@@ -13,25 +16,16 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr OptionSpec kCommonOptions[] = {
-    {.name = "json",
-     .argument = "",
-     .help = "one JSON document per scenario and line on standard output",
-     .values = ""},
-    {.name = "quiet", .argument = "", .help = "only the answer", .values = ""},
-    {.name = "verbose",
-     .argument = "",
-     .help = "formulas, assumptions and source lines as well",
-     .values = ""},
+    {.name = "json", .help = "standard output is JSON, one document per scenario and line"},
+    {.name = "quiet", .help = "only the answer"},
+    {.name = "verbose", .help = "formulas, assumptions and source lines as well"},
     {.name = "color",
      .argument = "WHEN",
-     .help = "colour on a terminal (NO_COLOR is honoured)",
+     .help = "colour on a terminal; NO_COLOR is honoured",
      .values = "auto|always|never"},
-    {.name = "seed",
-     .argument = "N",
-     .help = "seed of what is random; a run has nothing random",
-     .values = ""},
-    {.name = "jobs", .argument = "N", .help = "threads for many scenarios", .values = ""},
-    {.name = "help", .argument = "", .help = "this text", .values = ""},
+    {.name = "seed", .argument = "N", .help = "seed of what is random; a run has nothing random"},
+    {.name = "jobs", .argument = "N", .help = "threads for many scenarios"},
+    {.name = "help", .help = "this text"},
 };
 
 std::vector<std::string> option_names(const CommandSpec& command) {
@@ -60,19 +54,56 @@ po::options_description describe(const CommandSpec& command) {
   return description;
 }
 
-UsageError unknown_option(const CommandSpec& command, std::string name) {
-  name.erase(0, name.find_first_not_of('-'));
-  name = name.substr(0, name.find('='));
-  const std::optional<std::string> near = nearest_name(name, option_names(command));
-  std::string hint = near ? fmt::format("did you mean --{}?", *near) : "";
+// How a command is called: "run", but "schedule show".
+std::string spoken(const CommandSpec& command) {
+  const bool fixed = !command.words.empty() && command.words.find("…") == std::string_view::npos;
+  return fixed ? fmt::format("{} {}", command.name, command.words) : std::string(command.name);
+}
+
+// The option of another command that was meant, and what to write here in its place.
+std::optional<std::string> meant_elsewhere(const CommandSpec& command,
+                                           const std::function<bool(std::string_view)>& is_meant) {
+  const std::vector<std::string> own = option_names(command);
   for (const CommandSpec& other : commands()) {
     for (const OptionSpec& option : other.options) {
-      const bool meant = option.name == name || (name.size() >= 3 && option.name.starts_with(name));
-      if (hint.empty() && meant) hint = fmt::format("--{} belongs to `{}`", option.name, other.name);
+      if (&other == &command || !is_meant(option.name)) continue;
+      std::string hint = fmt::format("did you mean --{} (of `{}`)", option.name, spoken(other));
+      if (!option.key.empty() && std::find(own.begin(), own.end(), "set") != own.end())
+        hint += fmt::format(" or --set {}=…", option.key);
+      return hint + "?";
     }
   }
-  if (hint.empty()) hint = fmt::format("see stagecraft {} --help", command.name);
-  return UsageError(fmt::format("--{} is not an option of `{}`", name, command.name), hint);
+  return std::nullopt;
+}
+
+// First what the word begins, here and elsewhere, then what it is nearly.
+std::string option_hint(const CommandSpec& command, const std::string& name) {
+  const auto begins = [&](std::string_view known) { return name.size() >= 3 && known.starts_with(name); };
+  const auto resembles = [&](std::string_view known) {
+    const std::vector<std::string> one = {std::string(known)};
+    return nearest_name(name, one).has_value();
+  };
+  const std::vector<std::string> own = option_names(command);
+  const auto begun = std::find_if(own.begin(), own.end(), begins);
+  if (begun != own.end()) return fmt::format("did you mean --{}?", *begun);
+  if (const auto elsewhere = meant_elsewhere(command, begins)) return *elsewhere;
+  if (const auto near = nearest_name(name, own)) return fmt::format("did you mean --{}?", *near);
+  if (const auto elsewhere = meant_elsewhere(command, resembles)) return *elsewhere;
+  return fmt::format("see stagecraft {} --help", command.name);
+}
+
+UsageError unknown_option(const CommandSpec& command, const std::string& given) {
+  const std::string written = given.substr(0, given.find('='));
+  const std::string name = written.substr(std::min(written.find_first_not_of('-'), written.size()));
+  return UsageError(fmt::format("{} is not an option of `{}`", written, command.name),
+                    option_hint(command, name));
+}
+
+// What the common options take, whether or not the command has a use for them.
+void check_common(const Arguments& arguments) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  (void)arguments.integer("seed", 0, 0, kMost);
+  (void)arguments.integer("jobs", 1, 1, 1'024);
 }
 
 void check_values(const CommandSpec& command, const Arguments& arguments) {
@@ -97,10 +128,25 @@ std::string options_help(std::span<const OptionSpec> options) {
   TextTable table({Align::kLeft, Align::kLeft});
   for (const OptionSpec& option : options) {
     const std::string argument = option.argument.empty() ? "" : fmt::format(" {}", option.argument);
-    const std::string values = option.values.empty() ? "" : fmt::format(" ({})", option.values);
-    table.row({fmt::format("--{}{}", option.name, argument), fmt::format("{}{}", option.help, values)});
+    std::string choice(option.values);
+    if (option.suggestions != nullptr) choice = join(option.suggestions(), ", ");
+    if (!choice.empty()) choice += ": ";
+    table.row({fmt::format("--{}{}", option.name, argument), choice + std::string(option.help)});
   }
   return table.str(2);
+}
+
+// Lines of a shell `case` over "COMMAND OPTION": what may follow an option that takes a value.
+std::string completed_values(const std::string& command, std::span<const OptionSpec> options) {
+  std::string out;
+  for (const OptionSpec& option : options) {
+    if (option.argument.empty()) continue;
+    std::string values(option.values);
+    std::replace(values.begin(), values.end(), '|', ' ');
+    if (option.suggestions != nullptr) values = join(option.suggestions(), " ");
+    out += fmt::format("      {}\\ --{}) words=\"{}\" files=;;\n", command, option.name, values);
+  }
+  return out;
 }
 
 }  // namespace
@@ -121,6 +167,10 @@ class CommandLineParser {
                                           .allow_unregistered()
                                           .run();
     for (const auto& option : parsed.options) {
+      if (option.unregistered && option.original_tokens.front() == "-h") {
+        arguments.values_["help"];
+        continue;
+      }
       if (option.unregistered) throw unknown_option(command, option.original_tokens.front());
       if (option.string_key == kWords) {
         arguments.words_.insert(arguments.words_.end(), option.value.begin(), option.value.end());
@@ -167,6 +217,13 @@ Duration Arguments::duration(std::string_view option, Duration fallback) const {
   return *time;
 }
 
+bool wants_color(const Arguments& arguments, const Session& session) {
+  const std::string when = arguments.text("color").value_or("auto");
+  if (when != "auto") return when == "always";
+  const char* const no_color = std::getenv("NO_COLOR");
+  return session.out_is_terminal && (no_color == nullptr || *no_color == '\0');
+}
+
 std::span<const OptionSpec> common_options() {
   return kCommonOptions;
 }
@@ -181,6 +238,7 @@ Arguments parse_arguments(const CommandSpec& command, const std::vector<std::str
   try {
     const Arguments arguments = CommandLineParser::parse(command, words);
     check_values(command, arguments);
+    check_common(arguments);
     return arguments;
   } catch (const po::error& error) {
     throw UsageError(error.what(), fmt::format("see stagecraft {} --help", command.name));
@@ -213,32 +271,23 @@ std::string bash_completion() {
   std::string out =
       "# bash completion for stagecraft; made by: stagecraft --print-completion bash\n_stagecraft() {\n";
   out += "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n";
-  out += "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    COMPREPLY=($(compgen -W \"";
+  out += "  local words= files=\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"";
   for (const CommandSpec& command : commands()) out += fmt::format("{} ", command.name);
-  out += "--help --version --print-completion\" -- \"$cur\")); return\n  fi\n  case \"$prev\" in\n";
-  std::vector<std::string> done;
-  const auto complete_values = [&](std::span<const OptionSpec> options) {
-    for (const OptionSpec& option : options) {
-      if (option.values.empty() || std::find(done.begin(), done.end(), option.name) != done.end()) continue;
-      done.emplace_back(option.name);
-      std::string values(option.values);
-      std::replace(values.begin(), values.end(), '|', ' ');
-      out += fmt::format("    --{}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); return;;\n", option.name,
-                         values);
-    }
-  };
-  for (const CommandSpec& command : commands()) complete_values(command.options);
-  complete_values(common_options());
-  out += "  esac\n  case \"$command\" in\n";
+  out += "--help --version --print-completion\"\n  else\n    case \"$command\" in\n";
   for (const CommandSpec& command : commands()) {
-    std::string words;
-    for (const std::string& name : option_names(command)) words += fmt::format("--{} ", name);
-    const bool files = command.completes == "scenarios" || command.completes == "files";
-    if (!files) words += command.completes;
-    out += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"){});;\n", command.name, words,
-                       files ? " $(compgen -f -- \"$cur\")" : "");
+    const bool files = command.completes == "files";
+    out += fmt::format("      {}) words=\"--{}{}{}\"{};;\n", command.name, join(option_names(command), " --"),
+                       files || command.completes.empty() ? "" : " ", files ? "" : command.completes,
+                       files ? " files=yes" : "");
   }
-  return out + "  esac\n}\ncomplete -o filenames -F _stagecraft stagecraft\n";
+  out += "    esac\n    case \"$command $prev\" in\n";
+  for (const CommandSpec& command : commands()) {
+    out += completed_values(std::string(command.name), command.options);
+  }
+  out += completed_values("*", common_options());
+  out += "    esac\n  fi\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; ";
+  return out +
+         "[ -z \"$files\" ] || compgen -f -- \"$cur\")\n}\ncomplete -o filenames -F _stagecraft stagecraft\n";
 }
 
 }  // namespace stagecraft

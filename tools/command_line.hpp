@@ -31,11 +31,13 @@ class UsageError : public std::runtime_error {
 };
 
 struct OptionSpec {
-  std::string_view name;      // without dashes
-  std::string_view argument;  // "N", "PATH=VALUE"; empty for a flag
-  std::string_view help;
+  std::string_view name;           // without dashes
+  std::string_view argument = {};  // "N", "PATH=VALUE"; empty for a flag
+  std::string_view help = {};
   bool repeated = false;
-  std::string_view values;  // "auto|always|never": the only ones, also for completion
+  std::string_view values = {};                         // "auto|always|never": the only ones
+  std::vector<std::string> (*suggestions)() = nullptr;  // names to list and complete; the command checks them
+  std::string_view key = {};                            // the scenario key that says the same
 };
 
 class Arguments {
@@ -60,7 +62,11 @@ struct Session {
   std::ostream& err;
   DataDirectory data;
   std::filesystem::path executable;
+  bool out_is_terminal = false, err_is_terminal = false;
 };
+
+// `--color always`, or `auto` on a terminal where NO_COLOR is not set (no-color.org: set and not empty).
+[[nodiscard]] bool wants_color(const Arguments& arguments, const Session& session);
 
 struct CommandSpec {
   std::string_view name;
@@ -69,10 +75,12 @@ struct CommandSpec {
   std::span<const std::string_view> examples;
   std::span<const OptionSpec> options;
   int (*run)(const Arguments& arguments, Session& session) = nullptr;
-  std::string_view completes;  // "scenarios" | "files" | words separated by spaces
+  std::string_view completes;  // "files" | words separated by spaces
 };
 
 [[nodiscard]] std::span<const CommandSpec> commands();
+// Names of the contract that come later: refused by name.
+[[nodiscard]] std::span<const std::string_view> planned_commands();
 [[nodiscard]] const CommandSpec* find_command(std::string_view name);
 // Options that every command takes.
 [[nodiscard]] std::span<const OptionSpec> common_options();

@@ -1,58 +1,74 @@
 // The table of commands. Adding one means a row here and a file cmd_NAME.cpp.
 #include "tools/commands.hpp"
 
+#include "sim/schedule/schedule.hpp"
+
 namespace stagecraft {
 namespace {
 
 constexpr OptionSpec kSet = {.name = "set",
                              .argument = "PATH=VALUE",
                              .help = "override a key of the scenario; may be repeated",
-                             .repeated = true,
-                             .values = ""};
+                             .repeated = true};
 
 constexpr OptionSpec kRunOptions[] = {
     kSet,
-    {.name = "require-fit",
-     .argument = "",
-     .help = "exit 1 when the job does not fit into memory",
-     .values = ""},
-    {.name = "unfold", .argument = "", .help = "simulate every replica, not one of each kind", .values = ""}};
+    {.name = "require-fit", .help = "exit 1 when the job does not fit into memory"},
+    {.name = "unfold", .help = "simulate every replica, not one of each kind"}};
 constexpr std::string_view kRunExamples[] = {
     "stagecraft run scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft run scenarios/gpt3-175b-1024xA100.yaml --set parallelism.pipeline=16 --json"};
 
 constexpr OptionSpec kSetOnly[] = {kSet};
-constexpr std::string_view kCheckExamples[] = {"stagecraft check scenarios/gpt3-175b-1024xA100.yaml",
-                                               "stagecraft check my.yaml --set parallelism.tensor=16"};
+constexpr std::string_view kCheckExamples[] = {
+    "stagecraft check scenarios/gpt3-175b-1024xA100.yaml",
+    "stagecraft check scenarios/llama3-8b-64xA100.yaml --set parallelism.tensor=4"};
 
-constexpr OptionSpec kMemoryOptions[] = {
-    kSet, {.name = "require-fit", .argument = "", .help = "exit 1 when the job does not fit", .values = ""}};
+constexpr OptionSpec kMemoryOptions[] = {kSet,
+                                         {.name = "require-fit", .help = "exit 1 when the job does not fit"}};
 constexpr std::string_view kMemoryExamples[] = {
     "stagecraft memory scenarios/gpt3-175b-1024xA100.yaml",
-    "stagecraft memory my.yaml --set training.recompute=full --require-fit"};
+    "stagecraft memory scenarios/llama3-8b-64xA100.yaml --set training.recompute=full --require-fit"};
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+std::vector<std::string> message_ways() {
+  return {"overlapped", "blocking"};
+}
 
 constexpr OptionSpec kScheduleOptions[] = {
     {.name = "schedule",
      .argument = "NAME",
-     .help = "gpipe, 1f1b, interleaved-1f1b, interleaved-group",
-     .values = ""},
-    {.name = "stages", .argument = "P", .help = "pipeline ranks", .values = ""},
-    {.name = "micro-batches", .argument = "M", .help = "per iteration", .values = ""},
-    {.name = "chunks", .argument = "V", .help = "model chunks per rank (default 1)", .values = ""},
-    {.name = "micro-batch-group",
-     .argument = "N",
-     .help = "of interleaving (default: the schedule's own)",
-     .values = ""},
-    {.name = "forward", .argument = "TIME", .help = "of one chunk (default 1s)", .values = ""},
-    {.name = "input-gradient", .argument = "TIME", .help = "of one chunk (default 1s)", .values = ""},
-    {.name = "weight-gradient", .argument = "TIME", .help = "of one chunk (default 1s)", .values = ""},
-    {.name = "recompute", .argument = "TIME", .help = "before each backward (default 0s)", .values = ""},
-    {.name = "message", .argument = "TIME", .help = "of a message between ranks (default 0s)", .values = ""},
+     .help = "the order of passes",
+     .suggestions = schedule_names,
+     .key = "schedule"},
+    {.name = "stages", .argument = "P", .help = "pipeline ranks", .key = "parallelism.pipeline"},
+    {.name = "micro-batches", .argument = "M", .help = "per iteration"},
+    {.name = "chunks",
+     .argument = "V",
+     .help = "model chunks per rank (default 1)",
+     .key = "parallelism.virtual_stages"},
+    {.name = "micro-batch-group", .argument = "N", .help = "of interleaving (default: the schedule's own)"},
+    {.name = "forward", .argument = "TIME", .help = "of one chunk (default 1s)"},
+    {.name = "input-gradient", .argument = "TIME", .help = "of one chunk (default 1s)"},
+    {.name = "weight-gradient", .argument = "TIME", .help = "of one chunk (default 1s)"},
+    {.name = "recompute",
+     .argument = "TIME",
+     .help = "before each backward (default 0s)",
+     .key = "training.recompute"},
+    {.name = "fused",
+     .argument = "TIME",
+     .help = "of a fused pair of passes (default: the sum of its parts)"},
+    {.name = "message", .argument = "TIME", .help = "of a message between ranks (default 0s)"},
     {.name = "p2p",
      .argument = "HOW",
-     .help = "overlapped: beside compute; blocking: the sender waits (default overlapped)",
-     .values = "overlapped|blocking"},
-    {.name = "width", .argument = "N", .help = "columns of the picture (default 120)", .values = ""}};
+     .help = "messages beside compute (the default), or the sender waits",
+     .suggestions = message_ways},
+    {.name = "width", .argument = "N", .help = "columns of the picture (default 120)"}};
 constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8",
     "stagecraft schedule show --schedule interleaved-1f1b --stages 4 --micro-batches 8 --chunks 2 --json"};
@@ -61,10 +77,12 @@ constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft
 
 constexpr OptionSpec kValidateOptions[] = {{.name = "max-error",
                                             .argument = "SHARE",
-                                            .help = "exit 1 when the mean error of a set passes it (0.05)",
-                                            .values = ""}};
-constexpr std::string_view kValidateExamples[] = {"stagecraft validate",
-                                                  "stagecraft validate my-measurements.yaml --max-error 0.1"};
+                                            .help = "exit 1 when the mean error of a set passes it (0.05)"}};
+constexpr std::string_view kValidateExamples[] = {
+    "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1"};
+
+constexpr std::string_view kPlannedCommands[] = {"compare", "sweep",  "search",    "goodput",
+                                                 "explain", "import", "calibrate", "merge"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -73,21 +91,21 @@ constexpr CommandSpec kCommands[] = {
      .examples = kRunExamples,
      .options = kRunOptions,
      .run = run_command,
-     .completes = "scenarios"},
+     .completes = "files"},
     {.name = "check",
      .words = "SCENARIO…",
      .summary = "parse and feasibility, no simulation",
      .examples = kCheckExamples,
      .options = kSetOnly,
      .run = check_command,
-     .completes = "scenarios"},
+     .completes = "files"},
     {.name = "memory",
      .words = "SCENARIO…",
      .summary = "the memory ledger of every stage and the verdict",
      .examples = kMemoryExamples,
      .options = kMemoryOptions,
      .run = memory_command,
-     .completes = "scenarios"},
+     .completes = "files"},
     {.name = "schedule",
      .words = "show",
      .summary = "the timeline of a pipeline schedule at given costs",
@@ -115,6 +133,10 @@ constexpr CommandSpec kCommands[] = {
 
 std::span<const CommandSpec> commands() {
   return kCommands;
+}
+
+std::span<const std::string_view> planned_commands() {
+  return kPlannedCommands;
 }
 
 }  // namespace stagecraft

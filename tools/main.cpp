@@ -1,6 +1,7 @@
 // The `stagecraft` command line: finds the command, runs it, and turns what went wrong into words and an exit
 // code.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -26,7 +27,21 @@ std::filesystem::path own_path(const char* invoked) {
 UsageError unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const CommandSpec& command : commands()) names.emplace_back(command.name);
+  if (word.starts_with('-')) {
+    return UsageError(fmt::format("{} is not an option of `stagecraft`", word),
+                      "--help, --version and --print-completion are; others follow the command");
+  }
+  const auto planned = planned_commands();
+  if (std::find(planned.begin(), planned.end(), word) != planned.end())
+    return UsageError(fmt::format("`{}` is not supported yet", word), "one of " + join(names, ", "));
   return UsageError(fmt::format("'{}' is not a command", word), suggest(word, names));
+}
+
+int print_help(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1].starts_with('-')) return std::cout << overview_help(), kDone;
+  const CommandSpec* command = find_command(words[1]);
+  if (command == nullptr) throw unknown_command(words[1]);
+  return std::cout << command_help(*command), kDone;
 }
 
 int print_completion(const std::vector<std::string>& words) {
@@ -38,10 +53,8 @@ int print_completion(const std::vector<std::string>& words) {
 }
 
 int dispatch(const std::vector<std::string>& words, const char* invoked) {
-  if (words.empty() || words[0] == "--help" || words[0] == "help") {
-    (words.empty() ? std::cerr : std::cout) << overview_help();
-    return words.empty() ? kWrongInput : kDone;
-  }
+  if (words.empty()) return std::cerr << overview_help(), kWrongInput;
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(words);
   if (words[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
   if (words[0] == "--print-completion") return print_completion(words);
   const CommandSpec* command = find_command(words[0]);
@@ -54,48 +67,65 @@ int dispatch(const std::vector<std::string>& words, const char* invoked) {
     throw UsageError("the models, nodes and profiles that belong to the program are not beside it",
                      "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/");
   }
-  Session session{.out = std::cout, .err = std::cerr, .data = *data, .executable = self};
+  Session session{.out = std::cout,
+                  .err = std::cerr,
+                  .data = *data,
+                  .executable = self,
+                  .out_is_terminal = isatty(STDOUT_FILENO) == 1,
+                  .err_is_terminal = isatty(STDERR_FILENO) == 1};
   return command->run(arguments, session);
 }
 
-int report_usage(const UsageError& error, const std::vector<std::string>& words) {
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
-  if (json) {
-    std::cout << render_json({Diagnostic{.code = "usage",
-                                         .where = {},
-                                         .path = "",
-                                         .message = error.what(),
-                                         .hint = error.hint(),
-                                         .notes = {}}})
-              << '\n';
-    return kWrongInput;
-  }
-  std::cerr << "stagecraft: error: " << error.what() << '\n';
-  if (!error.hint().empty()) std::cerr << "  hint: " << error.hint() << '\n';
-  return kWrongInput;
+bool wants_json(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "--json") != words.end();
 }
 
-int guarded(const std::vector<std::string>& words, const char* invoked) {
+Diagnostic without_place(const char* code, const char* message, const std::string& hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = code;
+  diagnostic.message = message;
+  diagnostic.hint = hint;
+  return diagnostic;
+}
+
+void report(const Diagnostic& diagnostic, const std::vector<std::string>& words) {
+  if (wants_json(words)) {
+    std::cout << render_json({diagnostic}) << '\n';
+    return;
+  }
+  std::cerr << "stagecraft: " << render(diagnostic) << '\n';
+}
+
+// A mistake of ours is told as one, whatever was asked for.
+int report_bug(const std::exception& error, const std::vector<std::string>& words) {
+  std::string line = "stagecraft";
+  for (const std::string& word : words) line += " " + word;
+  std::cerr << "stagecraft: internal error: " << error.what() << '\n'
+            << "  this is a bug of ours. Please report it with:  " << line
+            << "    version " STAGECRAFT_VERSION "\n";
+  if (wants_json(words)) {
+    std::cout << render_json({without_place("internal", error.what(), "this is a bug of ours")}) << '\n';
+  }
+  return kOurBug;
+}
+
+int answer(const std::vector<std::string>& words, const char* invoked) {
   try {
-    const int code = dispatch(words, invoked);
-    if (!std::cout.flush()) {
-      std::cerr << "stagecraft: error: standard output could not be written\n";
-      return kWrongInput;
-    }
-    return code;
+    return dispatch(words, invoked);
   } catch (const UsageError& error) {
-    return report_usage(error, words);
-  } catch (const ScenarioError& error) {
-    std::cerr << error.what() << '\n';
+    report(without_place("usage", error.what(), error.hint()), words);
     return kWrongInput;
   } catch (const std::exception& error) {
-    std::string line = "stagecraft";
-    for (const std::string& word : words) line += " " + word;
-    std::cerr << "stagecraft: internal error: " << error.what() << '\n'
-              << "  this is a bug of ours. Please report it with:  " << line
-              << "    version " STAGECRAFT_VERSION "\n";
-    return kOurBug;
+    return report_bug(error, words);
   }
+}
+
+// A result that nobody got is none: a full disk is an error.
+int guarded(const std::vector<std::string>& words, const char* invoked) {
+  const int code = answer(words, invoked);
+  if (std::cout.flush()) return code;
+  std::cerr << "stagecraft: error: standard output could not be written\n";
+  return std::max<int>(code, kWrongInput);
 }
 
 }  // namespace

@@ -50,8 +50,10 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
     session.out << render_json(diagnostics) << '\n';
     return;
   }
-  for (const Diagnostic& diagnostic : diagnostics)
-    session.err << render(diagnostic, source_line(diagnostic.where)) << '\n';
+  const bool excerpts = session.err_is_terminal || arguments.has("verbose");
+  for (const Diagnostic& diagnostic : diagnostics) {
+    session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
+  }
   if (errors > 0) {
     session.err << fmt::format("{} error{}, nothing was simulated\n", errors, errors == 1 ? "" : "s");
   }
@@ -59,11 +61,15 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
 
 int for_each_scenario(const Arguments& arguments, Session& session,
                       const std::function<int(const Scenario&)>& answer) {
-  if (arguments.words().empty())
+  const std::vector<std::string>& files = arguments.words();
+  if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
+  if (std::find(files.begin(), files.end(), "") != files.end())
+    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
+  if (std::count(files.begin(), files.end(), "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
   int worst = kDone;
-  for (const std::string& file : arguments.words())
-    worst = std::max(worst, answer_one(file, arguments, session, answer));
+  for (const std::string& file : files) worst = std::max(worst, answer_one(file, arguments, session, answer));
   return worst;
 }
 

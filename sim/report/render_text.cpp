@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
@@ -19,6 +20,20 @@ std::string line(std::string_view head, std::string_view text) {
   return fmt::format("{:<16} {}\n", head, text);
 }
 
+constexpr std::size_t kWidth = 80 - 17;  // of what follows the head of a line
+
+// A sentence, broken between words where it passes the width.
+std::string wrapped_lines(std::string_view head, std::string_view text) {
+  std::string out;
+  while (utf8_count(text) > kWidth) {
+    const std::size_t blank = text.substr(0, kWidth + 1).rfind(' ');
+    if (blank == std::string_view::npos || blank == 0) break;
+    out += line(out.empty() ? head : "", text.substr(0, blank));
+    text.remove_prefix(blank + 1);
+  }
+  return out + line(out.empty() ? head : "", text);
+}
+
 // "forward 31.0 %   backward 52.1 %  ...": what is nonzero, largest first, wrapped to the width of a
 // terminal.
 std::string shares_line(std::string_view head,
@@ -29,7 +44,6 @@ std::string shares_line(std::string_view head,
   }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  constexpr std::size_t kWidth = 80 - 17;
   std::string out, row;
   for (const auto& [name, value] : sorted) {
     const std::string item = fmt::format("{} {}", name, percent(value));
@@ -69,10 +83,11 @@ std::string throughput_lines(const Report& report) {
     out += line("throughput", fmt::format("{:.4g} samples/s", report.samples_per_s()));
   }
   if (report.peak.count() > 0) {
-    out +=
-        line("FLOP/s per GPU", fmt::format("model {:.4g} TFLOP/s, MFU {}     hardware {:.4g} TFLOP/s, HFU {}",
-                                           report.model_flops_per_gpu_s() * 1e-12, percent(report.mfu()),
-                                           report.hardware_flops_per_gpu_s() * 1e-12, percent(report.hfu())));
+    out += line("model FLOP/s", fmt::format("{:.4g} TFLOP/s per GPU   MFU {}",
+                                            report.model_flops_per_gpu_s() * 1e-12, percent(report.mfu())));
+    out += line("hardware FLOP/s",
+                fmt::format("{:.4g} TFLOP/s per GPU   HFU {}", report.hardware_flops_per_gpu_s() * 1e-12,
+                            percent(report.hfu())));
   }
   return out;
 }
@@ -102,7 +117,7 @@ std::string verbose_lines(const Report& report) {
   out += line("", "bubble over ideal = (makespan - ideal) / ideal of the passes");
   out += line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
                                        report.simulated_ranks, report.timeline_hash));
-  for (const std::string& assumption : report.assumptions) out += line("assumed", assumption);
+  for (const std::string& assumption : report.assumptions) out += wrapped_lines("assumed", assumption);
   return out;
 }
 
@@ -143,11 +158,8 @@ std::string render_text(const Report& report, bool verbose) {
                                     human(report.bubble.makespan), human(report.bubble.span)));
   out += provenance_line(report);
   if (!report.profile.empty()) out += line("profile", report.profile);
-  bool first = true;
-  for (const std::string& warning : report.warnings) {
-    out += line(first ? "notes" : "", warning);
-    first = false;
-  }
+  for (const std::string& warning : report.warnings)
+    out += wrapped_lines(&warning == &report.warnings.front() ? "notes" : "", warning);
   if (verbose) out += verbose_lines(report);
   return out;
 }

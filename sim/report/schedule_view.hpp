@@ -20,8 +20,14 @@ struct ScheduleView {
 
 [[nodiscard]] std::string render_schedule_json(const ScheduleView& view);
 
+struct PictureOptions {
+  int width = 120;     // columns of timeline at most
+  bool color = false;  // ANSI colours beside the shapes
+};
+
 // One row per rank: a pass is its micro-batch's last digit, then a bar as long as it lasts; the bars of F, B,
-// I and W differ by shape, so that colour is never needed. At most `width` columns of timeline.
-[[nodiscard]] std::string render_schedule_text(const ScheduleView& view, int width);
+// I and W differ by shape, and those of forwards by height from chunk to chunk, so that colour is never
+// needed.
+[[nodiscard]] std::string render_schedule_text(const ScheduleView& view, const PictureOptions& options = {});
 
 }  // namespace stagecraft
