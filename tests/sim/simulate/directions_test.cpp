@@ -1,0 +1,228 @@
+// Every input moves the result the way it would move the machine.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/sim/simulate/grid.hpp"
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace stagecraft::literals;
+
+// GPT 3.6B on two nodes: tensor 2, pipeline 2, data 4. Data groups lie in a node each, the pipeline crosses.
+Scenario pipelined() {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: gpt-3.6b\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 2}\n"
+      "parallelism: {tensor: 2, pipeline: 2, data: 4}\n"
+      "training: {global_batch_size: 64, micro_batch_size: 2, attention: unfused}\n");
+}
+
+// The same on four nodes without a pipeline: 16 replicas, whose gradients cross nodes.
+Scenario replicated() {
+  Scenario scenario = pipelined();
+  scenario.cluster->groups.front().count = 4;
+  scenario.parallelism.pipeline = 1;
+  scenario.parallelism.data = 16;
+  return scenario;
+}
+
+Duration time_of(const Scenario& scenario) {
+  return simulate(scenario).iteration_time;
+}
+
+template <class Change>
+Scenario with(Scenario scenario, const Change& change) {
+  change(scenario);
+  return scenario;
+}
+
+// Each of the changes makes an iteration strictly longer than the one before.
+template <class T, class Change>
+void expect_slower_and_slower(const Scenario& scenario, const std::vector<T>& values, const Change& change) {
+  Duration before{};
+  for (const T& value : values) {
+    const Duration time = time_of(with(scenario, [&](Scenario& s) { change(s, value); }));
+    EXPECT_GT(time, before);
+    before = time;
+  }
+}
+
+TEST(SlowerNetwork, MakesReductionsAndMessagesLonger) {
+  const auto set = [](Scenario& s, Bandwidth rate) { s.cluster->fabric.nic_bandwidth = rate; };
+  const std::vector<Bandwidth> rates = {25_GBps, 10_GBps, 5_GBps, 1_GBps};
+  for (Scenario scenario : {pipelined(), replicated()}) {
+    for (const bool overlapped : {true, false}) {
+      scenario.overlap = {.gradients = overlapped, .parameters = overlapped, .pipeline = overlapped};
+      expect_slower_and_slower(scenario, rates, set);
+    }
+  }
+}
+
+TEST(SlowerNetwork, IsWhatTheOverrideOnTheCommandLineGives) {
+  const auto time = [](const char* rate) {
+    return time_of(shipped("gpt3-175b-1024xA100", {std::string("cluster.fabric.nic_bandwidth=") + rate}));
+  };
+  EXPECT_EQ(time("200 Gb/s"), time_of(shipped("gpt3-175b-1024xA100")));  // what the node has
+  EXPECT_GT(time("100 Gb/s"), time("200 Gb/s"));
+  EXPECT_GT(time("50 Gb/s"), time("100 Gb/s"));
+}
+
+TEST(SlowerNetwork, IsOneWithMoreLatency) {
+  const auto set = [](Scenario& s, Duration latency) {
+    s.cluster->fabric.point_to_point_latency = latency;
+    s.cluster->fabric.step_latency = latency;
+  };
+  for (const Scenario& scenario : {pipelined(), replicated()}) {
+    expect_slower_and_slower<Duration>(
+        scenario, {Duration(0), std::chrono::microseconds(50), std::chrono::milliseconds(1)}, set);
+  }
+}
+
+// Messages in a node go at the NVLink rate. Collectives in a node do not: the profile has them as measured.
+TEST(SlowerNvlink, MakesMessagesInANodeLonger) {
+  Scenario scenario = pipelined();
+  scenario.cluster->groups.front().count = 1;
+  scenario.parallelism.data = 2;
+  for (const bool overlapped : {true, false}) {
+    scenario.overlap.pipeline = overlapped;
+    expect_slower_and_slower<Bandwidth>(
+        scenario, {300_GBps, 100_GBps, 10_GBps, 1_GBps},
+        [](Scenario& s, Bandwidth rate) { s.cluster->groups.front().node.nvlink = rate; });
+  }
+}
+
+TEST(MoreWork, TakesLonger) {
+  for (const Scenario& scenario : {pipelined(), replicated()}) {
+    expect_slower_and_slower<std::int64_t>(
+        scenario, {256, 512, 1024, 2048},
+        [](Scenario& s, std::int64_t length) { s.training.sequence_length = length; });
+    expect_slower_and_slower<std::int64_t>(scenario, {2, 4, 8, 16, 32}, [](Scenario& s, std::int64_t layers) {
+      std::get<TransformerSpec>(s.model).layers = layers;
+    });
+    expect_slower_and_slower<std::int64_t>(
+        scenario, {32, 64, 96, 128, 256},
+        [](Scenario& s, std::int64_t samples) { s.training.global_batch_size = samples; });
+    expect_slower_and_slower<std::int64_t>(scenario, {1024, 2048, 4096, 8192},
+                                           [](Scenario& s, std::int64_t hidden) {
+                                             auto& model = std::get<TransformerSpec>(s.model);
+                                             model.hidden = hidden;
+                                             model.head_size = hidden / model.heads;
+                                             model.ffn_hidden = 4 * hidden;
+                                           });
+  }
+}
+
+TEST(LessOverlap, TakesLonger) {
+  const Scenario replicas = replicated(), pipeline = pipelined();
+  EXPECT_GT(time_of(with(replicas, [](Scenario& s) { s.overlap.gradients = false; })), time_of(replicas));
+  EXPECT_GT(time_of(with(pipeline, [](Scenario& s) { s.overlap.pipeline = false; })), time_of(pipeline));
+  const Scenario zero = with(replicas, [](Scenario& s) { s.parallelism.zero_stage = 1; });
+  EXPECT_GT(time_of(with(zero, [](Scenario& s) { s.overlap.parameters = false; })), time_of(zero));
+}
+
+TEST(PoorerKernels, TakeLonger) {
+  for (const Scenario& scenario : {pipelined(), replicated()}) {
+    const Duration time = time_of(scenario);
+    EXPECT_GT(time_of(with(scenario, [](Scenario& s) { s.options.fused_kernels = false; })), time);
+    EXPECT_GT(time_of(with(scenario, [](Scenario& s) { s.options.gradient_accumulation_fusion = false; })),
+              time);
+    EXPECT_LT(time_of(with(scenario, [](Scenario& s) { s.training.attention = Attention::kFlash; })), time);
+    EXPECT_GT(time_of(with(scenario, [](Scenario& s) { s.training.precision = Precision::kFp32; })), time);
+  }
+}
+
+// Without scatter/gather every tensor rank sends the whole activation (SC'21, section 4.1).
+TEST(PoorerKernels, AreMessagesThatEveryTensorRankSendsWhole) {
+  const Scenario scenario = with(pipelined(), [](Scenario& s) { s.overlap.pipeline = false; });
+  EXPECT_GT(time_of(with(scenario, [](Scenario& s) { s.options.scatter_gather = false; })),
+            time_of(scenario));
+}
+
+// Unfused attention, so that selective recompute has scores to forget.
+TEST(Recompute, BuysMemoryWithTime) {
+  for (const Scenario& scenario : {pipelined(), replicated()}) {
+    Report none, selective, full;
+    for (const auto& [recompute, report] :
+         {std::pair{Recompute::kNone, &none}, {Recompute::kSelective, &selective}, {Recompute::kFull, &full}})
+      *report = simulate(with(scenario, [&](Scenario& s) { s.training.recompute = recompute; }));
+    EXPECT_LT(none.iteration_time, selective.iteration_time);
+    EXPECT_LT(selective.iteration_time, full.iteration_time);
+    EXPECT_EQ(part_of(none, Category::kRecompute), Duration::zero());
+    EXPECT_GT(part_of(full, Category::kRecompute), part_of(selective, Category::kRecompute));
+    EXPECT_GT(none.memory.heaviest().peak(), selective.memory.heaviest().peak());
+    EXPECT_GT(selective.memory.heaviest().peak(), full.memory.heaviest().peak());
+    EXPECT_EQ(none.mfu(), none.hfu());
+    EXPECT_GT(full.hfu(), full.mfu());
+  }
+}
+
+TEST(Sharding, DividesTheOptimizerAndNothingElse) {
+  const Report whole = simulate(replicated());
+  const Report shared = simulate(with(replicated(), [](Scenario& s) { s.parallelism.zero_stage = 1; }));
+  EXPECT_EQ(shared.memory.stages[0].optimizer.count() * 16, whole.memory.stages[0].optimizer.count());
+  EXPECT_EQ(shared.memory.stages[0].weights, whole.memory.stages[0].weights);
+  EXPECT_LT(part_of(shared, Category::kOptimizer), part_of(whole, Category::kOptimizer));
+}
+
+// d replicas of one pipeline share a fixed global batch: at best d times as fast.
+TEST(DataParallelism, NeverScalesBetterThanIdeally) {
+  for (const int zero_stage : {0, 1}) {
+    Scenario scenario = with(pipelined(), [&](Scenario& s) { s.parallelism.zero_stage = zero_stage; });
+    scenario.parallelism.tensor = 8;  // two nodes a replica, from a single replica on
+    scenario.parallelism.data = 1;
+    const Duration alone = time_of(scenario);
+    Duration before = alone;
+    for (const int data : {2, 4, 8, 16, 32}) {
+      SCOPED_TRACE(data);
+      scenario.cluster->groups.front().count = 2 * data;
+      scenario.parallelism.data = data;
+      const Duration time = time_of(scenario);
+      EXPECT_GE(time * data, alone);
+      EXPECT_LT(time, before);
+      before = time;
+    }
+  }
+}
+
+TEST(Interleaving, CutsTheBubble) {
+  Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
+  double before = simulate(scenario).bubble.over_ideal;
+  scenario.schedule.name = "interleaved-1f1b";
+  for (const int chunks : {2, 3, 4, 6}) {
+    scenario.parallelism.virtual_stages = chunks;
+    const double bubble = simulate(scenario).bubble.over_ideal;
+    EXPECT_LT(bubble, before) << chunks;
+    before = bubble;
+  }
+}
+
+// The bubble of 1F1B is (p-1)/m of the work (SC'21, section 2.2), and messages only add to it.
+TEST(MicroBatches, CutTheBubble) {
+  Scenario scenario = pipelined();
+  for (const std::int64_t m : {2, 4, 8, 16, 32}) {
+    SCOPED_TRACE(m);
+    scenario.training.global_batch_size = 4 * 2 * m;
+    const double bubble = simulate(scenario).bubble.over_ideal;
+    EXPECT_GE(bubble,
+              0.5 / static_cast<double>(m));  // stages are not equal: the head makes the last one heavier
+    EXPECT_LE(bubble, 1.2 / static_cast<double>(m));
+  }
+}
+
+// Nowhere in the grid does overlap cost time.
+TEST(Overlap, NeverHurts) {
+  for_each_in_grid([](const std::string& name, Scenario scenario) {
+    SCOPED_TRACE(name);
+    scenario.overlap = {.gradients = true, .parameters = true, .pipeline = true};
+    const Duration with_all = time_of(scenario);
+    scenario.overlap = {.gradients = false, .parameters = false, .pipeline = false};
+    EXPECT_LE(with_all, time_of(scenario));
+  });
+}
+
+}  // namespace
+}  // namespace stagecraft
