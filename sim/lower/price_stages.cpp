@@ -24,17 +24,20 @@ StagePrice price_stage(const StagesSpec& model, std::size_t stage) {
 IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,
                              const PricingRequest& request) {
   const ParallelPlan& plan = request.plan;
+  // Without measured collectives the defaults of collective_cost() hold.
+  const HardwareProfile unmeasured;
+  const HardwareProfile& known = profile != nullptr ? *profile : unmeasured;
   IterationPrices prices;
   prices.ranks.resize(static_cast<std::size_t>(plan.pipeline));
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     prices.stages.push_back(price_stage(model, stage));
     RankPrice& rank = prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)];
     rank.gradient_buckets.emplace_back();
-    if (cluster != nullptr && profile != nullptr && plan.data > 1) {
+    if (cluster != nullptr && plan.data > 1) {
       const Bytes gradient = entry(model.gradient, stage);
       const int member = pipeline_member(plan, plan.rank_of_stage(static_cast<int>(stage)));
       rank.gradient_buckets.back().push_back(
-          group_price({.cluster = *cluster, .profile = *profile, .plan = plan}, member, Axis::kData,
+          group_price({.cluster = *cluster, .profile = known, .plan = plan}, member, Axis::kData,
                       {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
     }
     if (stage + 1 == plan.stages.size()) continue;

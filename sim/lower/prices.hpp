@@ -79,7 +79,8 @@ struct PricingRequest {
 [[nodiscard]] IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                                 const Cluster& cluster, const PricingRequest& request);
 
-// `cluster` may be null: messages and reductions are then free.
+// `cluster` may be null: messages and reductions are then free. `profile` may be null: collectives in a node
+// then take the defaults of collective_cost().
 [[nodiscard]] IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile,
                                            const Cluster* cluster, const PricingRequest& request);
 
