@@ -1,0 +1,86 @@
+// A scenario that cannot run is refused before it runs, with every reason at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Each line is well-formed; together they ask for what the model and the device do not have.
+const char* const kInfeasible =
+    "stagecraft: 1\n"
+    "model: {family: gpt, layers: 10, hidden: 1024, heads: 4, vocab: 32000, max_sequence_length: 1024}\n"
+    "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+    "parallelism: {tensor: 8, pipeline: 4, data: 1}\n"
+    "training: {global_batch_size: 8, precision: fp8}\n";
+
+std::vector<std::string> paths_of(const ScenarioError& error) {
+  std::vector<std::string> paths;
+  for (const Diagnostic& diagnostic : error.diagnostics()) paths.push_back(diagnostic.path);
+  return paths;
+}
+
+template <class Action>
+std::vector<std::string> refused(const Action& action) {
+  try {
+    action();
+  } catch (const ScenarioError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) {
+      EXPECT_FALSE(diagnostic.hint.empty()) << diagnostic.path;
+      EXPECT_EQ(diagnostic.where.file, "s.yaml") << diagnostic.path;
+      EXPECT_GT(diagnostic.where.line, 0) << diagnostic.path;
+    }
+    return paths_of(error);
+  }
+  ADD_FAILURE() << "was not refused";
+  return {};
+}
+
+TEST(Infeasible, IsRefusedWithEveryReasonAtOnce) {
+  const Scenario scenario = scenario_of(kInfeasible);
+  const auto expected =
+      testing::UnorderedElementsAre("training.precision", "parallelism.tensor", "parallelism.pipeline");
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }), expected);
+  EXPECT_THAT(refused([&] { (void)simulate_in_full(scenario); }), expected);
+  EXPECT_THAT(refused([&] { (void)memory_of(scenario); }), expected);
+}
+
+TEST(Infeasible, IsRefusedByTheCheckAloneWithTheSameReasons) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(prepare(scenario_of(kInfeasible), diagnostics).has_value());
+  EXPECT_EQ(diagnostics.error_count(), 3u);
+}
+
+TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}\n"
+      "parallelism: {pipeline: 4, virtual_stages: 2}\n"
+      "schedule: interleaved-1f1b\n"
+      "training: {global_batch_size: 2}\n");
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("schedule"));
+}
+
+TEST(Feasible, IsPreparedWithoutAWord) {
+  Diagnostics diagnostics;
+  const auto prepared = prepare(shipped("gpt3-175b-1024xA100"), diagnostics);
+  ASSERT_TRUE(prepared.has_value());
+  EXPECT_TRUE(diagnostics.items().empty());
+  EXPECT_EQ(prepared->plan.gpus(), 1024);
+  EXPECT_EQ(prepared->schedule.ranks.size(), 8u);
+}
+
+// Memory is a verdict and no refusal: the time of what does not fit is still predicted.
+TEST(OutOfMemory, IsAnAnswer) {
+  const Report report = simulate(
+      shipped("gpt3-175b-1024xA100", {"parallelism.zero_stage=0", "parallelism.sequence_parallel=false"}));
+  EXPECT_EQ(report.memory.verdict(), Verdict::kOutOfMemory);
+  EXPECT_GT(report.iteration_time, Duration::zero());
+}
+
+}  // namespace
+}  // namespace stagecraft
