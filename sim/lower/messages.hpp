@@ -1,6 +1,8 @@
 // Prices of what crosses a wire: messages between stages and collectives along an axis of the mesh.
 #pragma once
 
+#include <vector>
+
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "sim/lower/prices.hpp"
@@ -22,16 +24,36 @@ struct CollectiveJob {
   Category category;
 };
 
-// The first GPU of a pipeline rank: tensor and data coordinate 0. It stands for all, which lie alike.
+// The first GPU of a pipeline rank: tensor and data coordinate 0.
 [[nodiscard]] int pipeline_member(const ParallelPlan& plan, int pipeline_rank);
+
+// All GPUs of a pipeline rank, ascending.
+[[nodiscard]] std::vector<int> pipeline_members(const ParallelPlan& plan, int pipeline_rank);
 
 // GPUs of the node of `member` that belong to the same pipeline rank: they send, and reduce, at the same
 // time.
 [[nodiscard]] int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member);
 
-[[nodiscard]] PassPrice group_price(const Network& network, int member, Axis axis, const CollectiveJob& job);
+// A group of one axis of the mesh, as one of its GPUs sees it.
+struct PlacedGroup {
+  int member = 0;
+  GroupPlacement placement;
+};
 
-// Message of `size` bytes per GPU over the boundary from global stage `stage` to the next, both ways.
+// The groups of an axis that a pipeline rank takes part in, one of each way to lie on the nodes. One in
+// regular layouts; tensor 3 on nodes of 8 GPUs has groups within a node and groups over two.
+[[nodiscard]] std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Axis axis);
+
+// Do the two groups take the same time for every job?
+[[nodiscard]] bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b);
+
+// What the job takes in the slowest of the groups: the others meet it at the next barrier.
+//   requires  one group at least.
+[[nodiscard]] PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,
+                                    const CollectiveJob& job);
+
+// Message of `size` bytes per GPU over the boundary from global stage `stage` to the next, both ways; of the
+// slowest pair of GPUs.
 [[nodiscard]] EdgePrice edge_price(const Cluster& cluster, const ParallelPlan& plan, int stage, Bytes size);
 
 }  // namespace stagecraft

@@ -35,10 +35,10 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
     rank.gradient_buckets.emplace_back();
     if (cluster != nullptr && plan.data > 1) {
       const Bytes gradient = entry(model.gradient, stage);
-      const int member = pipeline_member(plan, plan.rank_of_stage(static_cast<int>(stage)));
+      const Network network{.cluster = *cluster, .profile = known, .plan = plan};
+      const auto groups = groups_of(network, plan.rank_of_stage(static_cast<int>(stage)), Axis::kData);
       rank.gradient_buckets.back().push_back(
-          group_price({.cluster = *cluster, .profile = known, .plan = plan}, member, Axis::kData,
-                      {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
+          group_price(network, groups, {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
     }
     if (stage + 1 == plan.stages.size()) continue;
     prices.edges.emplace_back();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,12 +29,13 @@ class TransformerPricing {
 
  private:
   struct LayerKinds {
-    GroupPlacement placement;
+    PlacedGroup group;
     StagePrice layer, embedding, head;
   };
 
   StagePrice price_stage(int stage);
-  const LayerKinds& kinds_on(int member);
+  const LayerKinds& kinds_of(int pipeline_rank);
+  const LayerKinds& kinds_on(const PlacedGroup& group);
   StagePrice price_ops(const LayerOps& ops, int member, const GroupPlacement& group) const;
   PassPrice price_pass(const Ops& ops, Category category, int member, const GroupPlacement& group) const;
   void add_host_floor(PassPrice& price, const Ops& ops) const;
@@ -52,7 +54,7 @@ class TransformerPricing {
   const Network& network_;
   const PricingRequest& request_;
   const Shard shard_;
-  std::vector<LayerKinds> kinds_;  // one per distinct placement of the tensor group
+  std::deque<LayerKinds> kinds_;  // one per distinct placement of a tensor group; references last
 };
 
 CollectiveCost TransformerPricing::tensor_collective(const Op& op, int member,
@@ -126,16 +128,33 @@ StagePrice TransformerPricing::price_ops(const LayerOps& ops, int member, const 
   return price;
 }
 
-const TransformerPricing::LayerKinds& TransformerPricing::kinds_on(int member) {
-  const GroupPlacement group = network_.plan.mesh.placement(network_.cluster, member, Axis::kTensor);
-  const auto known = std::find_if(kinds_.begin(), kinds_.end(),
-                                  [&](const LayerKinds& kinds) { return kinds.placement == group; });
+const TransformerPricing::LayerKinds& TransformerPricing::kinds_on(const PlacedGroup& group) {
+  const auto known = std::find_if(kinds_.begin(), kinds_.end(), [&](const LayerKinds& kinds) {
+    return alike(network_.cluster, kinds.group, group);
+  });
   if (known != kinds_.end()) return *known;
-  kinds_.push_back({.placement = group,
-                    .layer = price_ops(layer_operators(model_, shard_), member, group),
-                    .embedding = price_ops(embedding_operators(model_, shard_), member, group),
-                    .head = price_ops(head_operators(model_, shard_), member, group)});
+  kinds_.push_back(
+      {.group = group,
+       .layer = price_ops(layer_operators(model_, shard_), group.member, group.placement),
+       .embedding = price_ops(embedding_operators(model_, shard_), group.member, group.placement),
+       .head = price_ops(head_operators(model_, shard_), group.member, group.placement)});
   return kinds_.back();
+}
+
+Duration total(const StagePrice& price) {
+  return price.forward.total() + price.recompute.total() + price.input_gradient.total() +
+         price.weight_gradient.total();
+}
+
+// Of the tensor group with the slowest layer: the replicas of the others wait for it at the end.
+const TransformerPricing::LayerKinds& TransformerPricing::kinds_of(int pipeline_rank) {
+  const LayerKinds* slowest = nullptr;
+  for (const PlacedGroup& group : groups_of(network_, pipeline_rank, Axis::kTensor)) {
+    const LayerKinds& kinds = kinds_on(group);
+    if (slowest == nullptr || total(kinds.layer) > total(slowest->layer)) slowest = &kinds;
+  }
+  SC_CHECK(slowest != nullptr, "a pipeline rank has a tensor group");
+  return *slowest;
 }
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
@@ -147,7 +166,7 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
 
 StagePrice TransformerPricing::price_stage(int stage) {
   const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
-  const LayerKinds& kinds = kinds_on(pipeline_member(network_.plan, network_.plan.rank_of_stage(stage)));
+  const LayerKinds& kinds = kinds_of(network_.plan.rank_of_stage(stage));
   StagePrice price;
   add(price, kinds.layer, content.layers);
   if (content.embedding) add(price, kinds.embedding, 1);
@@ -164,9 +183,11 @@ EdgePrice TransformerPricing::price_edge(int stage) const {
       edge_price(network_.cluster, network_.plan, stage, scatter ? whole / shard_.tensor : whole);
   if (scatter && price.forward.total() > Duration::zero()) {
     const CollectiveJob gather{CollectiveKind::kAllGather, whole, Category::kPipelineComm};
-    const auto member = [&](int s) { return pipeline_member(network_.plan, network_.plan.rank_of_stage(s)); };
-    price.forward.add(group_price(network_, member(stage + 1), Axis::kTensor, gather));
-    price.backward.add(group_price(network_, member(stage), Axis::kTensor, gather));
+    const auto groups = [&](int s) {
+      return groups_of(network_, network_.plan.rank_of_stage(s), Axis::kTensor);
+    };
+    price.forward.add(group_price(network_, groups(stage + 1), gather));
+    price.backward.add(group_price(network_, groups(stage), gather));
   }
   return price;
 }
@@ -190,6 +211,7 @@ std::vector<PassPrice> TransformerPricing::price_buckets(int rank, std::int64_t 
   const bool overlapped = gather ? request_.overlap.parameters : request_.overlap.gradients;
   const std::int64_t size = overlapped ? bucket_parameters(plan.data) : parameters;
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const std::vector<PlacedGroup> groups = groups_of(network_, rank, Axis::kData);
   std::vector<PassPrice> buckets;
   for (std::int64_t done = 0; done < parameters; done += size) {
     const std::int64_t here = std::min(size, parameters - done);
@@ -198,7 +220,7 @@ std::vector<PassPrice> TransformerPricing::price_buckets(int rank, std::int64_t 
     const CollectiveJob job =
         gather ? CollectiveJob{CollectiveKind::kAllGather, Bytes(here * state.weight), Category::kDataComm}
                : CollectiveJob{reduce, Bytes(here * state.gradient), Category::kDataComm};
-    buckets.push_back(group_price(network_, pipeline_member(plan, rank), Axis::kData, job));
+    buckets.push_back(group_price(network_, groups, job));
   }
   return buckets;
 }
@@ -235,10 +257,9 @@ PassPrice TransformerPricing::price_optimizer(std::int64_t parameters) const {
 
 // The norm is one number: an all-reduce of 4 bytes along the pipeline, and along the tensor group.
 PassPrice TransformerPricing::price_norm(int rank) const {
-  const int member = pipeline_member(network_.plan, rank);
   const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
-  PassPrice price = group_price(network_, member, Axis::kPipeline, job);
-  price.add(group_price(network_, member, Axis::kTensor, job));
+  PassPrice price = group_price(network_, groups_of(network_, rank, Axis::kPipeline), job);
+  price.add(group_price(network_, groups_of(network_, rank, Axis::kTensor), job));
   return price;
 }
 
