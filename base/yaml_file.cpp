@@ -41,6 +41,8 @@ Diagnostic no_such_file(const fs::path& file) {
     hint = fmt::format("the folder '{}' does not exist", folder.string());
   } else if (const auto nearest = nearest_name(file.filename().string(), names_in(folder))) {
     hint = fmt::format("did you mean '{}'?", (file.parent_path() / *nearest).string());
+  } else {
+    hint = fmt::format("the folder '{}' exists, but has no file of such a name", folder.string());
   }
   return {.code = "no-such-file", .where = {.file = file.string()}, .message = "no such file", .hint = hint};
 }

@@ -117,7 +117,8 @@ void check_values(const CommandSpec& command, const Arguments& arguments) {
       for (const std::string& value : given) {
         const std::string known = fmt::format("|{}|", option.values);
         if (known.find("|" + value + "|") == std::string::npos) {
-          throw UsageError(fmt::format("--{}: '{}' is none of {}", option.name, value, option.values), "");
+          throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
+                           "one of " + std::string(option.values));
         }
       }
     }
@@ -134,6 +135,15 @@ std::string options_help(std::span<const OptionSpec> options) {
     table.row({fmt::format("--{}{}", option.name, argument), choice + std::string(option.help)});
   }
   return table.str(2);
+}
+
+std::string in_our_words(const po::error& error) {
+  const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error);
+  if (syntax == nullptr) return error.what();
+  using Syntax = po::invalid_syntax;
+  if (syntax->kind() == Syntax::extra_parameter) return syntax->get_option_name() + " takes no value";
+  if (syntax->kind() == Syntax::missing_parameter) return syntax->get_option_name() + " needs a value";
+  return error.what();
 }
 
 // Lines of a shell `case` over "COMMAND OPTION": what may follow an option that takes a value.
@@ -176,6 +186,7 @@ class CommandLineParser {
         arguments.words_.insert(arguments.words_.end(), option.value.begin(), option.value.end());
         continue;
       }
+      if (option.string_key.empty()) throw unknown_option(command, "--");  // of "--=3"
       auto& values = arguments.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
     }
@@ -241,7 +252,7 @@ Arguments parse_arguments(const CommandSpec& command, const std::vector<std::str
     check_common(arguments);
     return arguments;
   } catch (const po::error& error) {
-    throw UsageError(error.what(), fmt::format("see stagecraft {} --help", command.name));
+    throw UsageError(in_our_words(error), fmt::format("see stagecraft {} --help", command.name));
   }
 }
 

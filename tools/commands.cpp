@@ -17,12 +17,12 @@ constexpr OptionSpec kRunOptions[] = {
     {.name = "unfold", .help = "simulate every replica, not one of each kind"}};
 constexpr std::string_view kRunExamples[] = {
     "stagecraft run scenarios/gpt3-175b-1024xA100.yaml",
-    "stagecraft run scenarios/gpt3-175b-1024xA100.yaml --set parallelism.pipeline=16 --json"};
+    "stagecraft run scenarios/gpt3-175b-1024xA100.yaml --set parallelism.virtual_stages=4 --json"};
 
 constexpr OptionSpec kSetOnly[] = {kSet};
 constexpr std::string_view kCheckExamples[] = {
     "stagecraft check scenarios/gpt3-175b-1024xA100.yaml",
-    "stagecraft check scenarios/llama3-8b-64xA100.yaml --set parallelism.tensor=4"};
+    "stagecraft check scenarios/llama3-8b-64xA100.yaml --set training.micro_batch_size=2"};
 
 constexpr OptionSpec kMemoryOptions[] = {kSet,
                                          {.name = "require-fit", .help = "exit 1 when the job does not fit"}};
@@ -66,12 +66,12 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "message", .argument = "TIME", .help = "of a message between ranks (default 0s)"},
     {.name = "p2p",
      .argument = "HOW",
-     .help = "messages beside compute (the default), or the sender waits",
+     .help = "beside compute (default), or the sender waits",
      .suggestions = message_ways},
     {.name = "width", .argument = "N", .help = "columns of the picture (default 120)"}};
 constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8",
-    "stagecraft schedule show --schedule interleaved-1f1b --stages 4 --micro-batches 8 --chunks 2 --json"};
+    "stagecraft schedule show --schedule interleaved-1f1b --stages 4 --micro-batches 8 --chunks 2"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 

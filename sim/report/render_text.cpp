@@ -112,9 +112,10 @@ std::string provenance_line(const Report& report) {
 
 std::string verbose_lines(const Report& report) {
   std::string out;
-  out += line("formulas", "MFU = model FLOPs / (time x GPUs x peak), attention counted dense;");
-  out += line("", "model FLOPs = 3 x forward; HFU adds what is recomputed;");
-  out += line("", "bubble over ideal = (makespan - ideal) / ideal of the passes");
+  out += wrapped_lines("formulas",
+                       "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x "
+                       "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "
+                       "of the passes");
   out += line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
                                        report.simulated_ranks, report.timeline_hash));
   for (const std::string& assumption : report.assumptions) out += wrapped_lines("assumed", assumption);
@@ -153,9 +154,10 @@ std::string render_text(const Report& report, bool verbose) {
   out += throughput_lines(report);
   out += memory_line(report.memory);
   out += breakdown_line(report);
-  out += line("bubble", fmt::format("{} over ideal, {} of rank time; makespan {}, span {}",
-                                    percent(report.bubble.over_ideal), percent(report.bubble.fraction),
-                                    human(report.bubble.makespan), human(report.bubble.span)));
+  out += line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),
+                                    percent(report.bubble.fraction)));
+  out +=
+      line("", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
   out += provenance_line(report);
   if (!report.profile.empty()) out += line("profile", report.profile);
   for (const std::string& warning : report.warnings)

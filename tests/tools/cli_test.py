@@ -1,0 +1,604 @@
+#!/usr/bin/env python3
+"""The command line as a user meets it: what is printed where, and with which exit code.
+
+usage: cli_test.py STAGECRAFT SOURCE_DIR [CLASS[.TEST]]
+
+What whole commands print is kept in golden/*.txt; STAGECRAFT_BLESS=1 writes those files anew. Predicted numbers are in
+golden/flagship.txt alone: everything else here is about given numbers, or about no numbers at all.
+"""
+import json
+import os
+import pty
+import random
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = Path(sys.argv[1]).resolve()
+SOURCE = Path(sys.argv[2]).resolve()
+GOLDEN = SOURCE / "tests/tools/golden"
+FLAGSHIP = "scenarios/gpt3-175b-1024xA100.yaml"
+PIPELINE = "scenarios/pipeline-4x8.yaml"
+LIMIT_S = 120  # of one command, sanitizers included: something hangs
+
+DONE, NO, WRONG_INPUT = 0, 1, 2
+
+# Every mistake below is made in this scenario.
+GOOD = """\
+stagecraft: 1
+name: small
+model: gpt3-175b
+cluster: {node: dgx-a100-80gb, nodes: 128}
+parallelism:
+  tensor: 8
+  pipeline: 8
+  data: 16
+schedule: 1f1b
+training:
+  global_batch_size: 1536
+  micro_batch_size: 1
+  sequence_length: 2048
+  precision: bf16
+"""
+
+STAGES = """\
+stagecraft: 1
+model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}
+parallelism: {pipeline: 4}
+schedule: 1f1b
+training: {global_batch_size: 8, micro_batch_size: 1}
+"""
+
+ALIAS_BOMB = "stagecraft: 1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+
+
+def changed(old: str, new: str, text: str = GOOD) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+BAD_SCENARIOS = {
+    "unknown-key.yaml": changed("  tensor: 8", "  tensro: 8"),
+    "duplicate-key.yaml": changed("  pipeline: 8", "  tensor: 4\n  pipeline: 8"),
+    "misspelt-model.yaml": changed("gpt3-175b", "gpt3-175"),
+    "misspelt-schedule.yaml": changed("1f1b", "1fb1"),
+    "no-unit.yaml": changed("forward: 1 ms", "forward: 1", STAGES),
+    "out-of-range.yaml": changed("tensor: 8", "tensor: 0"),
+    "contradictory.yaml": changed("data: 16", "data: 3"),
+    "missing-keys.yaml": changed("  global_batch_size: 1536\n", ""),
+    "does-not-divide.yaml": changed("tensor: 8", "tensor: 7"),
+    "too-many-gpus.yaml": changed("nodes: 128", "nodes: 64"),
+    "several.yaml": GOOD.replace("nodes:", "nodez:").replace("pipeline: 8", "pipeline: -1").replace("bf16", "bf61"),
+    "alias-bomb.yaml": ALIAS_BOMB,
+    "not-yaml.yaml": "stagecraft: 1\nmodel: [1, 2\n",
+    "not-a-scenario.yaml": "prices: {tea: 3}\n",
+    "empty.yaml": "",
+}
+
+
+def stagecraft(*words, cwd=SOURCE, text_in=None, env=None, **more):
+    """Runs the program; standard output and error as text."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "STAGECRAFT_DATA")}
+    variables.update({"STAGECRAFT_DATA": str(SOURCE)} | (env or {}))
+    feed = {"stdin": subprocess.DEVNULL} if text_in is None else {"input": text_in}
+    more.setdefault("stdout", subprocess.PIPE)
+    more.setdefault("stderr", subprocess.PIPE)
+    return subprocess.run([PROGRAM, *words], cwd=cwd, env=variables, encoding="utf-8", timeout=LIMIT_S, **feed, **more)
+
+
+def transcript(lines, cwd=SOURCE, **more):
+    """What a terminal would show of these command lines, with what went to standard error and the exit code."""
+    shown = []
+    for line in lines:
+        ran = stagecraft(*shlex.split(line)[1:], cwd=cwd, **more)
+        error = "".join(f"! {text}\n" for text in ran.stderr.splitlines())
+        shown.append(f"$ {line}\n{ran.stdout}{error}[exit {ran.returncode}]\n")
+    return "\n".join(shown)
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="stagecraft-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def assert_golden(self, name, text):
+        file = GOLDEN / f"{name}.txt"
+        if os.environ.get("STAGECRAFT_BLESS"):
+            file.write_text(text, encoding="utf-8")
+        self.assertEqual(file.read_text(encoding="utf-8"), text)
+
+    def assert_refused(self, ran, *, code=WRONG_INPUT):
+        """No answer, a message in our own words, and the exit code."""
+        self.assertEqual("", ran.stdout)
+        self.assertIn("error: ", ran.stderr)
+        self.assertNotIn("internal error", ran.stderr)
+        self.assertEqual(code, ran.returncode, ran.stderr)
+
+
+class Goldens(Case):
+    def test_the_report_of_the_flagship(self):
+        self.assert_golden("flagship", transcript([f"stagecraft run {FLAGSHIP}"]))
+
+    def test_a_pipeline_of_given_costs(self):
+        self.assert_golden("pipeline", transcript([
+            f"stagecraft run {PIPELINE}",
+            f"stagecraft check {PIPELINE}",
+            f"stagecraft check {PIPELINE} --json",
+            f"stagecraft memory {PIPELINE}",
+            f"stagecraft memory {PIPELINE} --json",
+        ]))
+
+    def test_pictures_of_schedules(self):
+        cost = "--forward 1ms --input-gradient 1ms --weight-gradient 1ms"
+        shape = "--stages 4 --micro-batches 8"
+        self.assert_golden("schedules", transcript([
+            f"stagecraft schedule show --schedule 1f1b {shape} {cost}",
+            f"stagecraft schedule show --schedule gpipe {shape} {cost}",
+            f"stagecraft schedule show --schedule interleaved-1f1b {shape} --chunks 2 {cost}",
+            f"stagecraft schedule show --schedule interleaved-group {shape} --chunks 2 {cost}",
+            "stagecraft schedule show --schedule interleaved-group --stages 2 --micro-batches 4 --chunks 3 --width 40",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --recompute 1s",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --message 250ms",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --message 500ms --p2p blocking",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 12 --width 20",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --forward 0s",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --fused 3s",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --color always",
+            "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --json",
+        ]))
+
+    def test_words_that_are_wrong(self):
+        shape = "--stages 4 --micro-batches 8"
+        self.assert_golden("usage", transcript([
+            "stagecraft run --sched 1f1b",
+            f"stagecraft run {FLAGSHIP} --jsn",
+            f"stagecraft run {FLAGSHIP} --recompute full",
+            f"stagecraft run {FLAGSHIP} --max-eror 3",
+            f"stagecraft run {FLAGSHIP} -x",
+            f"stagecraft run {FLAGSHIP} --wibble",
+            f"stagecraft run {FLAGSHIP} --json=3",
+            f"stagecraft run {FLAGSHIP} --color red",
+            f"stagecraft run {FLAGSHIP} --color auto --color never",
+            f"stagecraft run {FLAGSHIP} --seed many",
+            f"stagecraft run {FLAGSHIP} --jobs 0",
+            f"stagecraft run {FLAGSHIP} --jobs",
+            f"stagecraft run {FLAGSHIP} --set",
+            f"stagecraft run {FLAGSHIP} ---",
+            f"stagecraft run {FLAGSHIP} --=3",
+            f"stagecraft run {FLAGSHIP} -=",
+            "stagecraft run",
+            "stagecraft run --json",
+            "stagecraft run ''",
+            "stagecraft run - -",
+            "stagecraft rnu",
+            "stagecraft rnu --json",
+            "stagecraft wibble",
+            "stagecraft sweep x.yaml",
+            "stagecraft --jobs 3 run",
+            "stagecraft help wibble",
+            "stagecraft --print-completion csh",
+            "stagecraft doctor now",
+            "stagecraft schedule",
+            "stagecraft schedule sho",
+            "stagecraft schedule check x.csv",
+            "stagecraft schedule show x.csv",
+            f"stagecraft schedule show {shape}",
+            f"stagecraft schedule show --schedule 1fb1 {shape}",
+            f"stagecraft schedule show --schedule zb-h1 {shape}",
+            "stagecraft schedule show --schedule 1f1b --stages 4",
+            "stagecraft schedule show --schedule 1f1b --stages 0 --micro-batches 8",
+            "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 1.5",
+            "stagecraft schedule show --schedule 1f1b --stages 60000 --micro-batches 1000000",
+            f"stagecraft schedule show --schedule 1f1b {shape} --chunks 2",
+            "stagecraft schedule show --schedule interleaved-1f1b --stages 4 --micro-batches 7 --chunks 2",
+            f"stagecraft schedule show --schedule 1f1b {shape} --forward 1",
+            f"stagecraft schedule show --schedule 1f1b {shape} --forward=-1s",
+            f"stagecraft schedule show --schedule 1f1b {shape} --fused soon",
+            f"stagecraft schedule show --schedule 1f1b {shape} --p2p batched",
+            f"stagecraft schedule show --schedule 1f1b {shape} --p2p block",
+            f"stagecraft schedule show --schedule 1f1b {shape} --width 3",
+            "stagecraft validate --max-error lots",
+        ]))
+
+    def test_scenarios_that_are_wrong(self):
+        for name, text in BAD_SCENARIOS.items():
+            self.write(name, text)
+        before = sorted(self.folder.iterdir())
+        text = transcript([f"stagecraft run {name}" for name in BAD_SCENARIOS] +
+                          ["stagecraft check several.yaml --json",
+                           "stagecraft memory several.yaml --verbose",
+                           "stagecraft run severl.yaml",
+                           "stagecraft validate several.yaml"], cwd=self.folder)
+        self.assert_golden("bad-scenarios", text)
+        self.assertEqual(len(BAD_SCENARIOS) + 4, text.count(f"[exit {WRONG_INPUT}]"))
+        self.assertEqual(before, sorted(self.folder.iterdir()), "nothing is written")
+
+    def test_overrides_that_are_wrong(self):
+        self.write("good.yaml", GOOD)
+        self.assert_golden("bad-overrides", transcript([
+            "stagecraft check good.yaml --set parallelism.tensor=4 --set parallelism.data=32",
+            "stagecraft check good.yaml --set training.precison=fp16 --set parallelism.tensor=many --set wibble",
+            "stagecraft check good.yaml --set training.precison=fp16 --set wibble --json",
+            "stagecraft check good.yaml --set =3",
+            "stagecraft check good.yaml --set parallelism..tensor=3",
+            "stagecraft check good.yaml --set parallelism.tensor=",
+            "stagecraft check good.yaml --set training.precision.bits=16",
+            "stagecraft check good.yaml --set 'assert={mfu: 3, mfo: \"> 1\"}'",
+        ], cwd=self.folder))
+
+
+class Answers(Case):
+    def results(self, ran):
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    def test_each_scenario_is_one_line_of_json(self):
+        ran = stagecraft("run", PIPELINE, FLAGSHIP, "--json")
+        self.assertEqual([PIPELINE, FLAGSHIP], [result["scenario"] for result in self.results(ran)])
+        self.assertEqual(["stagecraft.result/1"] * 2, [result["schema"] for result in self.results(ran)])
+        self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+
+    def test_the_worst_exit_code_wins_and_the_good_ones_still_print(self):
+        bad = self.write("bad.yaml", GOOD.replace("nodes:", "nodez:"))
+        missed = self.write("missed.yaml", STAGES + 'assert: {iteration_time: "< 1 ms"}\n')
+        good = self.write("good.yaml", STAGES)
+        for files, code in (((good, good), DONE), ((missed, good), NO), ((missed, bad, good), WRONG_INPUT),
+                            ((bad, missed, good), WRONG_INPUT)):
+            with self.subTest(files):
+                ran = stagecraft("run", *files, "--json", cwd=self.folder)
+                self.assertEqual(code, ran.returncode)
+                schemas = {good: "stagecraft.result/1", missed: "stagecraft.result/1", bad: "stagecraft.error/1"}
+                self.assertEqual([schemas[file] for file in files], [r["schema"] for r in self.results(ran)])
+
+    def test_a_missed_assertion_is_exit_1_and_says_both_figures(self):
+        text = STAGES + 'assert: {iteration_time: "< 1 ms", bubble_fraction: "<= 0.9"}\n'
+        ran = stagecraft("run", self.write("a.yaml", text), cwd=self.folder)
+        self.assertEqual(NO, ran.returncode)
+        self.assertEqual("a.yaml:6:26: error: assert.iteration_time: 33.0 ms is not < 1 ms\n", ran.stderr)
+
+    def test_an_assertion_that_holds_is_silent(self):
+        ran = stagecraft("run", PIPELINE, "--set", 'assert={iteration_time: "== 33 ms", bubble_over_ideal: "< 0.376"}')
+        self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+
+    def test_what_does_not_fit_is_exit_1_only_where_fitting_is_required(self):
+        for command in ("run", "memory"):
+            too_much = [command, FLAGSHIP, "--set", "training.micro_batch_size=16", "--set", "schedule=gpipe",
+                        "--set", "parallelism.virtual_stages=1", "--set", "training.attention=unfused"]
+            with self.subTest(command):
+                self.assertEqual(DONE, stagecraft(*too_much).returncode)
+                ran = stagecraft(*too_much, "--require-fit")
+                self.assertEqual(NO, ran.returncode)
+                self.assertRegex(ran.stderr, r"^verdict: out-of-memory on stage \d: [\d.]+ [GT]iB of 79.1 GiB\n$")
+                self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
+
+    def test_standard_input_is_a_scenario(self):
+        ran = stagecraft("check", "-", text_in=GOOD)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        self.assertTrue(ran.stdout.startswith("-: ok: 1024 GPUs"), ran.stdout)
+        wrong = stagecraft("check", "-", text_in=GOOD.replace("tensor:", "tensro:"))
+        self.assert_refused(wrong)
+        self.assertIn("<stdin>:6:3: error: parallelism.tensro: ", wrong.stderr)
+
+    def test_quiet_leaves_only_the_answer(self):
+        keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
+        self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)
+        ran = stagecraft("run", FLAGSHIP, *keys, "--quiet")
+        self.assertNotIn("overlap.expert", ran.stdout + ran.stderr)
+        self.assertIn("iteration", ran.stdout)
+
+    def test_verbose_adds_to_the_answer(self):
+        short, long = stagecraft("run", PIPELINE).stdout, stagecraft("run", PIPELINE, "--verbose").stdout
+        self.assertTrue(long.startswith(short))
+        self.assertIn("formulas", long[len(short):])
+
+    def test_unfolding_changes_no_figure(self):
+        smaller = ("--set", "cluster.nodes=16", "--set", "parallelism.data=2", "--set", "training.global_batch_size=64")
+        folded = json.loads(stagecraft("run", FLAGSHIP, "--json", *smaller).stdout)
+        unfolded = json.loads(stagecraft("run", FLAGSHIP, "--json", *smaller, "--unfold").stdout)
+        self.assertLess(folded["simulated_ranks"], unfolded["simulated_ranks"])
+        for key in ("iteration_time_s", "breakdown_s", "memory", "mfu", "interval_90_s"):
+            self.assertEqual(folded[key], unfolded[key], key)
+
+    def test_the_same_words_give_the_same_bytes(self):
+        words = ("run", FLAGSHIP, "--json", "--seed", "7", "--jobs", "2")
+        self.assertEqual(stagecraft(*words).stdout, stagecraft(*words).stdout)
+
+    def test_reports_fit_80_columns(self):
+        for file in sorted((SOURCE / "scenarios").glob("*.yaml")):
+            name = str(file.relative_to(SOURCE))
+            for line in stagecraft("run", name, "--verbose").stdout.splitlines():
+                self.assertLessEqual(len(line), 80, f"{name}: {line}")
+
+    def test_doctor_lists_what_is_installed(self):
+        installed = json.loads(stagecraft("doctor", "--json").stdout)
+        for kind in ("models", "nodes", "fabrics"):
+            self.assertEqual(sorted(file.stem for file in (SOURCE / "scenarios" / kind).glob("*.yaml")), installed[kind])
+        text = stagecraft("doctor").stdout
+        for name in installed["models"] + installed["nodes"] + [profile["name"] for profile in installed["profiles"]]:
+            self.assertIn(name, text)
+
+    def test_a_program_without_its_data_says_so(self):
+        ran = stagecraft("doctor", env={"STAGECRAFT_DATA": str(self.folder)})
+        self.assert_refused(ran)
+        self.assertIn("STAGECRAFT_DATA", ran.stderr)
+
+    def test_validate_scores_each_set_and_holds_a_limit(self):
+        file = "calibrate/validation/megatron_sc21.yaml"
+        ran = stagecraft("validate", file, "--json")
+        scored = json.loads(ran.stdout)
+        errors = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in scored["rows"]]
+        self.assertAlmostEqual(sum(errors) / len(errors), scored["mape"], places=12)
+        self.assertAlmostEqual(max(errors), scored["worst"], places=12)
+        self.assertEqual(DONE, stagecraft("validate", file, "--max-error", "1").returncode)
+        self.assertEqual(NO, stagecraft("validate", file, "--max-error", "0").returncode)
+
+    def test_a_set_that_cannot_be_scored_passes_no_limit(self):
+        rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
+        self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)
+        self.assertEqual(NO, stagecraft("validate", rows, "--max-error", "0.5", cwd=self.folder).returncode)
+
+    def test_validate_goes_on_after_a_file_that_is_wrong(self):
+        ran = stagecraft("validate", "nosuch.yaml", "calibrate/validation/megatron_sc21.yaml", "--json")
+        self.assertEqual(["stagecraft.error/1", "stagecraft.validation/1"], [r["schema"] for r in self.results(ran)])
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
+
+
+class BadFiles(Case):
+    """What is no text at all is refused with a message that names it, and never crashes, hangs or eats the memory."""
+
+    def assert_file_refused(self, name, reason):
+        for command in ("run", "check", "memory", "validate"):
+            with self.subTest(command, name=name):
+                ran = stagecraft(command, name, cwd=self.folder)
+                self.assert_refused(ran)
+                self.assertRegex(ran.stderr, rf"^{re.escape(name)}(:\d+:\d+)?: error: ")
+                self.assertIn(reason, ran.stderr)
+                self.assertIn("  hint: ", ran.stderr)
+
+    def test_a_file_that_is_not_there(self):
+        self.assert_file_refused("nosuch.yaml", "no such file")
+
+    def test_a_link_to_nowhere(self):
+        (self.folder / "link.yaml").symlink_to("nowhere.yaml")
+        self.assert_file_refused("link.yaml", "no such file")
+
+    def test_a_file_in_what_is_no_folder(self):
+        self.write("file", GOOD)
+        self.assert_file_refused("file/scenario.yaml", "no such file")
+
+    def test_a_file_that_may_not_be_read(self):
+        name = self.write("secret.yaml", GOOD)
+        (self.folder / name).chmod(0)
+        readable = os.access(self.folder / name, os.R_OK)  # by root
+        if readable:
+            self.assertEqual(DONE, stagecraft("check", name, cwd=self.folder).returncode)
+        else:
+            self.assert_file_refused(name, "cannot be read: Permission denied")
+
+    def test_a_directory(self):
+        (self.folder / "folder").mkdir()
+        self.assert_file_refused("folder", "is a directory")
+
+    def test_a_pipe(self):
+        os.mkfifo(self.folder / "pipe.yaml")
+        self.assert_file_refused("pipe.yaml", "is a pipe or a device")
+
+    def test_a_socket(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.folder / "socket.yaml"))
+            self.assert_file_refused("socket.yaml", "is a pipe or a device")
+
+    def test_devices(self):
+        self.assert_file_refused("/dev/zero", "larger than 64 MiB")
+        ran = stagecraft("run", "/dev/null")
+        self.assert_refused(ran)
+        self.assertIn("/dev/null:1:1: error: the file is empty", ran.stderr)
+
+    def test_a_line_of_a_gigabyte_is_refused_unread(self):
+        with open(self.folder / "huge.yaml", "w", encoding="utf-8") as file:
+            file.write("stagecraft: 1 # " + "x" * 5000)
+            file.truncate(1 << 30)  # a hole: no disk is used
+        self.assert_file_refused("huge.yaml", "larger than 64 MiB")
+
+    def test_binary_rubbish(self):
+        (self.folder / "rubbish.yaml").write_bytes(random.Random(7).randbytes(1 << 20))
+        self.assert_file_refused("rubbish.yaml", "")
+        (self.folder / "nul.yaml").write_bytes(b"stagecraft: 1\nname: a\0b\n")
+        self.assert_file_refused("nul.yaml", "")
+
+    def test_scenarios_cut_off_anywhere_never_crash(self):
+        for length in range(0, len(GOOD), 7):
+            ran = stagecraft("check", "-", text_in=GOOD[:length])
+            self.assertIn(ran.returncode, (DONE, WRONG_INPUT), f"{GOOD[:length]}\n{ran.stderr}")
+
+    def test_bytes_changed_anywhere_never_crash(self):
+        dice = random.Random(11)
+        for _ in range(150):
+            text = list(GOOD if dice.random() < 0.5 else STAGES)
+            for _ in range(dice.randint(1, 3)):
+                text[dice.randrange(len(text))] = dice.choice("0189-.:[]{},&*!#%@\"'\n\t eE\x7fé")
+            scenario = "".join(text)
+            ran = stagecraft("run", "-", "--json", text_in=scenario)
+            self.assertIn(ran.returncode, (DONE, WRONG_INPUT), f"{scenario}\n{ran.stderr}")
+            json.loads(ran.stdout)
+
+
+class Output(Case):
+    def test_a_full_disk_is_an_error(self):
+        for words in (["run", PIPELINE], ["run", PIPELINE, "--json"], ["run", "nosuch.yaml", "--json"], ["--help"],
+                      ["run", "--json"], ["doctor"], ["--version"]):
+            with self.subTest(words), open("/dev/full", "w", encoding="utf-8") as full:
+                ran = stagecraft(*words, stdout=full)
+                self.assertEqual(WRONG_INPUT, ran.returncode)
+                self.assertEqual("stagecraft: error: standard output could not be written\n", ran.stderr)
+
+    def test_a_closed_output_is_an_error(self):
+        line = f"{shlex.quote(str(PROGRAM))} run {PIPELINE} >&-"
+        ran = subprocess.run(["sh", "-c", line], cwd=SOURCE, capture_output=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(WRONG_INPUT, ran.returncode)
+
+    def test_a_reader_that_leaves_is_no_error_of_ours(self):
+        show = f"{shlex.quote(str(PROGRAM))} schedule show --schedule gpipe --stages 500 --micro-batches 2000"
+        line = f"{show} --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+        for ignored in (False, True):  # the signal ends the program, or the write fails
+            with self.subTest(ignored=ignored):
+                before = signal.getsignal(signal.SIGPIPE)
+                signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL)
+                try:
+                    ran = subprocess.run(["bash", "-c", line], cwd=SOURCE, capture_output=True, encoding="utf-8",
+                                         timeout=LIMIT_S, check=False, restore_signals=False)
+                finally:
+                    signal.signal(signal.SIGPIPE, before)
+                self.assertEqual("{", ran.stdout)
+                self.assertNotIn("internal error", ran.stderr)
+                self.assertEqual(WRONG_INPUT if ignored else 128 + signal.SIGPIPE, ran.returncode, ran.stderr)
+
+    def on_terminal(self, *words, env=None):
+        """What a terminal shows: both streams."""
+        ours, theirs = pty.openpty()
+        ran = stagecraft(*words, env=env, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while block := os.read(ours, 1 << 16):
+                shown += block
+        except OSError:  # the terminal is closed and empty
+            pass
+        os.close(ours)
+        return ran.returncode, shown.decode("utf-8").replace("\r\n", "\n")
+
+    def test_colour_is_for_terminals_and_can_be_had_or_not(self):
+        show = ("schedule", "show", "--schedule", "1f1b", "--stages", "2", "--micro-batches", "2")
+        self.assertIn("\x1b[", self.on_terminal(*show)[1])
+        self.assertNotIn("\x1b", self.on_terminal(*show, env={"NO_COLOR": "1"})[1])
+        self.assertIn("\x1b[", self.on_terminal(*show, env={"NO_COLOR": ""})[1])
+        self.assertNotIn("\x1b", self.on_terminal(*show, "--color", "never")[1])
+        self.assertNotIn("\x1b", stagecraft(*show).stdout)
+        self.assertIn("\x1b[", stagecraft(*show, "--color", "always", env={"NO_COLOR": "1"}).stdout)
+
+    def test_colour_changes_nothing_but_the_colour(self):
+        show = ("schedule", "show", "--schedule", "interleaved-group", "--stages", "2", "--micro-batches", "4",
+                "--chunks", "2")
+        painted = stagecraft(*show, "--color", "always").stdout
+        self.assertEqual(stagecraft(*show).stdout, re.sub("\x1b\\[[0-9]*m", "", painted))
+
+    def test_a_terminal_shows_the_line_that_is_wrong(self):
+        file = self.folder / self.write("bad.yaml", changed("tensor: 8", "tensor: 0"))
+        code, shown = self.on_terminal("check", str(file))
+        self.assertEqual(WRONG_INPUT, code)
+        self.assertIn("    6 |   tensor: 0\n      |           ^\n", shown)
+        self.assertNotIn("^", stagecraft("check", str(file)).stderr)
+
+    def test_the_picture_is_the_published_one(self):
+        """The ten-second demonstration, character for character."""
+        ran = stagecraft("schedule", "show", "--schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--forward",
+                         "1ms", "--input-gradient", "1ms", "--weight-gradient", "1ms")
+        self.assertEqual("""\
+1f1b   4 stages, 8 micro-batches   F 1 ms, B 2 ms                 one column = 0.5 ms
+rank 0  0▁1▁2▁3▁············0▓▓▓4▁1▓▓▓5▁2▓▓▓6▁3▓▓▓7▁4▓▓▓··5▓▓▓··6▓▓▓··7▓▓▓   live 4
+rank 1  ··0▁1▁2▁········0▓▓▓3▁1▓▓▓4▁2▓▓▓5▁3▓▓▓6▁4▓▓▓7▁5▓▓▓··6▓▓▓··7▓▓▓····   live 3
+rank 2  ····0▁1▁····0▓▓▓2▁1▓▓▓3▁2▓▓▓4▁3▓▓▓5▁4▓▓▓6▁5▓▓▓7▁6▓▓▓··7▓▓▓········   live 2
+rank 3  ······0▁0▓▓▓1▁1▓▓▓2▁2▓▓▓3▁3▓▓▓4▁4▓▓▓5▁5▓▓▓6▁6▓▓▓7▁7▓▓▓············   live 1
+        ▁ forward  ▓ backward  · idle                 digit: micro-batch (mod 10)
+makespan 33 ms   ideal 24 ms   bubble 9 ms = 37.5 % over ideal, 27.3 % of rank time
+""", ran.stdout)
+
+
+class Help(Case):
+    def commands(self):
+        overview = stagecraft("--help").stdout
+        return re.findall(r"^  ([a-z]+) ", overview.split("commands\n")[1].split("\n\n")[0], re.MULTILINE)
+
+    def test_what_it_says(self):
+        lines = ["stagecraft --help"] + [f"stagecraft {command} --help" for command in self.commands()]
+        self.assert_golden("help", transcript(lines))
+
+    def test_each_fits_a_screen_and_begins_with_examples(self):
+        for words in [()] + [(command,) for command in self.commands()]:
+            with self.subTest(words):
+                ran = stagecraft(*words, "--help")
+                self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+                lines = ran.stdout.splitlines()
+                self.assertLessEqual(len(lines), 40)
+                self.assertLessEqual(max(map(len, lines)), 100)
+                self.assertTrue(any(line.startswith("  stagecraft ") for line in lines[:3]), lines[:3])
+
+    def test_every_example_works(self):
+        for words in [()] + [(command,) for command in self.commands()]:
+            head = re.split(r"\n(?:usage|commands)", stagecraft(*words, "--help").stdout)[0]
+            examples = re.findall(r"^  (stagecraft .*)$", head, re.MULTILINE)
+            self.assertGreaterEqual(len(examples), 2, words)
+            for example in examples:
+                with self.subTest(example):
+                    ran = stagecraft(*shlex.split(example)[1:])
+                    self.assertEqual(DONE, ran.returncode, ran.stderr)
+                    self.assertNotEqual("", ran.stdout)
+
+    def test_there_are_several_ways_to_ask(self):
+        wanted = stagecraft("run", "--help").stdout
+        for words in (("run", "-h"), ("help", "run"), ("run", FLAGSHIP, "--help")):
+            self.assertEqual(wanted, stagecraft(*words).stdout, words)
+        self.assertEqual(stagecraft("--help").stdout, stagecraft("help").stdout)
+        self.assertEqual(stagecraft("--help").stdout, stagecraft("-h").stdout)
+
+    def test_no_words_at_all_give_help_and_are_wrong(self):
+        ran = stagecraft()
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout))
+        self.assertEqual(stagecraft("--help").stdout, ran.stderr)
+
+    def test_version(self):
+        self.assertRegex(stagecraft("--version").stdout, r"^stagecraft \d+\.\d+\.\d+\n$")
+
+
+class Completion(Case):
+    def completed(self, line):
+        """What bash offers after this line and a tab."""
+        words = line.split(" ")
+        script = self.folder / "completion.bash"
+        if not script.exists():
+            self.write("completion.bash", stagecraft("--print-completion", "bash").stdout)
+        ask = (f"set -u; source {shlex.quote(str(script))}; COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
+               f"COMP_CWORD={len(words) - 1}; _stagecraft; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        ran = subprocess.run(["bash", "--norc", "-c", ask], cwd=SOURCE, capture_output=True, encoding="utf-8",
+                             timeout=LIMIT_S, check=False)
+        self.assertEqual((0, ""), (ran.returncode, ran.stderr))
+        return ran.stdout.split()
+
+    def test_commands(self):
+        self.assertEqual(["schedule"], self.completed("stagecraft sch"))
+
+    def test_options(self):
+        self.assertEqual(["--set", "--seed"], self.completed("stagecraft run --se"))
+        self.assertEqual(["--require-fit"], self.completed("stagecraft memory --req"))
+
+    def test_values_of_options(self):
+        self.assertEqual(["auto", "always", "never"], self.completed("stagecraft run --color "))
+        self.assertEqual(["overlapped", "blocking"], self.completed("stagecraft schedule show --p2p "))
+        self.assertEqual(["interleaved-1f1b", "interleaved-group"],
+                         self.completed("stagecraft schedule show --schedule inter"))
+
+    def test_names_of_schedules_are_those_that_the_program_knows(self):
+        listed = re.search(r"^schedules +(.*)$", stagecraft("doctor").stdout, re.MULTILINE)[1].split()
+        self.assertEqual(listed, self.completed("stagecraft schedule show --schedule "))
+
+    def test_words_and_files(self):
+        self.assertEqual(["show"], self.completed("stagecraft schedule sh"))
+        self.assertEqual([PIPELINE], self.completed("stagecraft run scenarios/pipel"))
+        self.assertEqual([], self.completed("stagecraft run --seed "))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
