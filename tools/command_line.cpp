@@ -183,10 +183,10 @@ class CommandLineParser {
       }
       if (option.unregistered) throw unknown_option(command, option.original_tokens.front());
       if (option.string_key == kWords) {
+        if (option.original_tokens.front().starts_with("--=")) throw unknown_option(command, "--");
         arguments.words_.insert(arguments.words_.end(), option.value.begin(), option.value.end());
         continue;
       }
-      if (option.string_key.empty()) throw unknown_option(command, "--");  // of "--=3"
       auto& values = arguments.values_[option.string_key];
       values.insert(values.end(), option.value.begin(), option.value.end());
     }
