@@ -4,25 +4,10 @@
 
 #include "base/check.hpp"
 #include "models/memory.hpp"
-#include "models/operators.hpp"
+#include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::int64_t rank_parameters(const TransformerSpec& model, std::int64_t tensor, const ParallelPlan& plan,
-                             int rank) {
-  std::int64_t parameters = 0;
-  for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline) {
-    const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
-    parameters += content.layers * layer_parameters(model, tensor);
-    if (content.embedding) parameters += embedding_parameters(model, tensor);
-    if (content.head) parameters += head_parameters(model, tensor);
-    // A tied matrix is held once where both ends are one rank.
-    if (content.head && model.tied_embeddings && plan.pipeline == 1)
-      parameters -= model.vocab / tensor * model.hidden;
-  }
-  return parameters;
-}
 
 // The most bytes of kept activations on a rank at once: taken at a forward, freed at B or W.
 Bytes replay(const Schedule& schedule, int rank, const std::vector<Bytes>& kept_by_stage) {
@@ -78,7 +63,7 @@ MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard
   const LayerActivation layer = layer_activation(model, shard);
   MemoryLedger ledger{.capacity = profile.device.memory, .stages = {}};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    const std::int64_t parameters = rank_parameters(model, shard.tensor, plan, rank);
+    const std::int64_t parameters = rank_parameters(model, plan, rank);
     const bool has_head = plan.stages.back().head && plan.rank_of_stage(plan.stage_count() - 1) == rank;
     StageMemory memory{.stage = rank,
                        .weights = Bytes(parameters * state.weight),

@@ -8,8 +8,10 @@
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
 #include "models/operators.hpp"
+#include "models/partition.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/prices.hpp"
+#include "sim/lower/stage_parameters.hpp"
 #include "topology/collective.hpp"
 
 namespace stagecraft {
@@ -44,7 +46,6 @@ class TransformerPricing {
 
   EdgePrice price_edge(int stage) const;
   RankPrice price_rank(int rank) const;
-  std::int64_t stage_parameters(int stage) const;
   std::vector<PassPrice> price_buckets(int rank, std::int64_t parameters, bool gather) const;
   PassPrice price_tied_embedding() const;
   PassPrice price_optimizer(std::int64_t parameters) const;
@@ -192,19 +193,6 @@ EdgePrice TransformerPricing::price_edge(int stage) const {
   return price;
 }
 
-std::int64_t TransformerPricing::stage_parameters(int stage) const {
-  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
-  std::int64_t parameters = content.layers * layer_parameters(model_, shard_.tensor);
-  if (content.embedding) parameters += embedding_parameters(model_, shard_.tensor);
-  // One copy of a tied matrix when both ends are one rank; each end keeps its own otherwise.
-  const bool shared = model_.tied_embeddings && content.head && network_.plan.pipeline == 1;
-  if (content.head) {
-    parameters +=
-        head_parameters(model_, shard_.tensor) - (shared ? model_.vocab / shard_.tensor * model_.hidden : 0);
-  }
-  return parameters;
-}
-
 std::vector<PassPrice> TransformerPricing::price_buckets(int rank, std::int64_t parameters,
                                                          bool gather) const {
   const ParallelPlan& plan = network_.plan;
@@ -237,7 +225,7 @@ PassPrice TransformerPricing::price_tied_embedding() const {
                             .nodes = one_node ? 1 : 2,
                             .ranks_per_node = one_node ? 2 : 1,
                             .groups_per_node = same_stage_on_node(network_.cluster, plan, first)};
-  const std::int64_t words = (model_.vocab + shard_.tensor - 1) / shard_.tensor;
+  const std::int64_t words = vocabulary_share(model_, shard_.tensor);
   const Bytes size(words * model_.hidden * state_bytes(shard_.precision, shard_.gradient).gradient);
   const CollectiveCost cost = collective_cost(network_.cluster, network_.profile, device(first), pair,
                                               CollectiveKind::kAllReduce, size);
@@ -265,18 +253,16 @@ PassPrice TransformerPricing::price_norm(int rank) const {
 
 RankPrice TransformerPricing::price_rank(int rank) const {
   RankPrice price;
-  std::int64_t parameters = 0;
   for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline) {
-    const std::int64_t here = stage_parameters(stage);
-    parameters += here;
-    if (network_.plan.data == 1) continue;
+    if (network_.plan.data == 1) break;
+    const std::int64_t here = stage_parameters(model_, network_.plan, stage);
     price.gradient_buckets.push_back(price_buckets(rank, here, false));
     if (request_.parallelism.zero_stage >= 1)
       price.parameter_buckets.push_back(price_buckets(rank, here, true));
   }
   price.tied_embedding = price_tied_embedding();
   price.gradient_norm = price_norm(rank);
-  price.optimizer = price_optimizer(parameters);
+  price.optimizer = price_optimizer(rank_parameters(model_, network_.plan, rank));
   return price;
 }
 
