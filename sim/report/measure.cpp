@@ -178,17 +178,26 @@ Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
   return breakdown;
 }
 
+namespace {
+
+// An abstract pipeline may cost nothing; then nothing is done in no time, and JSON knows no infinity.
+double per_second(double amount, Duration time) {
+  return time > Duration::zero() ? amount / to_seconds(time) : 0;
+}
+
+}  // namespace
+
 double Report::samples_per_s() const {
-  return static_cast<double>(samples) / to_seconds(iteration_time);
+  return per_second(static_cast<double>(samples), iteration_time);
 }
 double Report::tokens_per_s() const {
-  return static_cast<double>(tokens) / to_seconds(iteration_time);
+  return per_second(static_cast<double>(tokens), iteration_time);
 }
 double Report::model_flops_per_gpu_s() const {
-  return model_flops.count() / to_seconds(iteration_time) / gpus;
+  return per_second(model_flops.count(), iteration_time) / gpus;
 }
 double Report::hardware_flops_per_gpu_s() const {
-  return hardware_flops.count() / to_seconds(iteration_time) / gpus;
+  return per_second(hardware_flops.count(), iteration_time) / gpus;
 }
 double Report::mfu() const {
   return peak.count() > 0 ? model_flops_per_gpu_s() / peak.count() : 0;

@@ -54,6 +54,7 @@ struct Report {
   std::string profile;                   // name and date of the profile
   std::string timeline_hash;
 
+  // All rates are 0 when the iteration takes no time.
   [[nodiscard]] double samples_per_s() const;
   [[nodiscard]] double tokens_per_s() const;
   [[nodiscard]] double model_flops_per_gpu_s() const;  // FLOP/s per GPU

@@ -134,5 +134,17 @@ TEST(UnevenStages, AreInModelOrderAndLoopOverTheRanks) {
   EXPECT_EQ(report.memory.stages[1].gradients, 10_MiB);
 }
 
+TEST(FreeStages, TakeNoTimeAndGiveNoInfinity) {
+  const Report report = simulate(
+      scenario_of("stagecraft: 1\n"
+                  "model: {family: stages, forward: 0 ms, input_gradient: 0 ms, weight_gradient: 0 ms}\n"
+                  "parallelism: {pipeline: 2}\n"
+                  "training: {global_batch_size: 4}\n"));
+  EXPECT_EQ(report.iteration_time, 0ms);
+  EXPECT_EQ(report.bubble.fraction, 0);
+  EXPECT_EQ(report.samples_per_s(), 0);
+  EXPECT_NE(render_json(report).find("\"samples_per_s\":0"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stagecraft
