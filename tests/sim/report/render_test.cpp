@@ -85,7 +85,7 @@ TEST(RenderJson, HasEveryKeyOfTheContract) {
     ASSERT_TRUE(got.contains(at)) << path;
     EXPECT_EQ(got.at(at).is_number(), example.is_number()) << path;
     EXPECT_EQ(got.at(at).is_string(), example.is_string()) << path;
-    if (example.is_number_integer()) EXPECT_TRUE(got.at(at).is_number_integer()) << path;
+    EXPECT_TRUE(got.at(at).is_number_integer() || !example.is_number_integer()) << path;
   }
 }
 
@@ -98,7 +98,8 @@ TEST(RenderJson, SaysWhatTheReportSays) {
   EXPECT_EQ(got["name"], "Small \"job\"");
   EXPECT_EQ(got["gpus"], 4);
   EXPECT_EQ(got["iteration_time_s"], 2.0);
-  EXPECT_EQ(got["interval_90_s"], Json({1.8, 2.2}));
+  EXPECT_DOUBLE_EQ(got["interval_90_s"][0].get<double>(), 1.8);
+  EXPECT_DOUBLE_EQ(got["interval_90_s"][1].get<double>(), 2.2);
   EXPECT_EQ(got["samples_per_s"], 20.0);
   EXPECT_EQ(got["tokens_per_s"], 2000.0);
   EXPECT_EQ(got["tokens_per_s_per_gpu"], 500.0);
@@ -106,12 +107,13 @@ TEST(RenderJson, SaysWhatTheReportSays) {
   EXPECT_DOUBLE_EQ(got["hardware_tflops_per_gpu"].get<double>(), 60);
   EXPECT_DOUBLE_EQ(got["mfu"].get<double>(), 0.5);
   EXPECT_DOUBLE_EQ(got["hfu"].get<double>(), 0.6);
-  EXPECT_EQ(
-      got["bubble"],
-      Json(
-          {{"ideal_s", 1.5}, {"makespan_s", 1.8}, {"span_s", 1.7}, {"over_ideal", 0.2}, {"fraction", 0.25}}));
-  EXPECT_EQ(got["breakdown_s"]["forward"], 1.9);
-  EXPECT_EQ(got["breakdown_s"]["other"], 0.01);
+  EXPECT_DOUBLE_EQ(got["bubble"]["ideal_s"].get<double>(), 1.5);
+  EXPECT_DOUBLE_EQ(got["bubble"]["makespan_s"].get<double>(), 1.8);
+  EXPECT_DOUBLE_EQ(got["bubble"]["span_s"].get<double>(), 1.7);
+  EXPECT_EQ(got["bubble"]["over_ideal"], 0.2);
+  EXPECT_EQ(got["bubble"]["fraction"], 0.25);
+  EXPECT_DOUBLE_EQ(got["breakdown_s"]["forward"].get<double>(), 1.9);
+  EXPECT_DOUBLE_EQ(got["breakdown_s"]["other"].get<double>(), 0.01);
   EXPECT_EQ(got["provenance"]["interpolated"], 0.25);
   EXPECT_EQ(got["tasks"], 1234);
   EXPECT_EQ(got["simulated_ranks"], 2);
@@ -177,8 +179,8 @@ TEST(RenderText, BreaksLongNotesBetweenWords) {
   Report report = made_by_hand();
   report.warnings = {"one two three four five six seven eight nine ten eleven twelve thirteen fourteen"};
   const std::string text = render_text(report, false);
-  EXPECT_NE(text.find("notes            one two three four five six seven eight nine ten eleven\n"
-                      "                 twelve thirteen fourteen\n"),
+  EXPECT_NE(text.find("notes            one two three four five six seven eight nine ten eleven twelve\n"
+                      "                 thirteen fourteen\n"),
             std::string::npos)
       << text;
 }
