@@ -10,6 +10,7 @@
 //    H200","driver":"580.159.04",…},"date":"2026-11-21"}
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -53,10 +54,13 @@ struct Sample {
 };
 
 // Identity of what was measured (family, op, shape, tags): equal keys are the same point, measured again.
+// Tags whose name begins with "seen_" are observations (seen_algo: which algorithm the library chose), not
+// choices of ours: two samples that differ in them alone are the same point, so they are no part of the key.
 [[nodiscard]] std::string sample_key(const Sample& sample);
 
 // One line without newline. Keys in the order above, doubles in their shortest form that reads back to the
-// same bits.
+// same bits. Throws std::invalid_argument on what parse_sample() would refuse to read back: NaN, infinities,
+// times that are not positive.
 [[nodiscard]] std::string to_json_line(const Sample& sample);
 
 struct SampleError {
@@ -74,5 +78,20 @@ struct SampleFile {
       errors;  // a last line without newline is an interruption, not an error: it is dropped
 };
 [[nodiscard]] SampleFile parse_samples(std::string_view text);
+
+// Bytes of `text` up to and including its last newline: where an interrupted file is cut before anything is
+// appended.
+[[nodiscard]] std::size_t complete_size(std::string_view text);
+
+// A point that somebody wants measured: the keys family, operator, shape and tags of a sample, and optionally
+// `value`, what the point is worth (the larger the earlier; 1 where absent). No other key is read.
+//
+//   {"family":"gemm","operator":"gemm","shape":{"m":4096,"n":4096,"k":4096,"batch":1},"tags":{"layout":"TN"},"value":3.5}
+struct WantedPoint {
+  Sample point;  // only family, op, shape and tags are set
+  double value = 1;
+};
+[[nodiscard]] std::variant<WantedPoint, std::string> parse_wanted(std::string_view line);
+[[nodiscard]] std::string to_json_line(const WantedPoint& wanted);
 
 }  // namespace stagecraft
