@@ -24,7 +24,7 @@ constexpr OptionSpec kCommonOptions[] = {
      .help = "colour on a terminal; NO_COLOR is honoured",
      .values = "auto|always|never"},
     {.name = "seed", .argument = "N", .help = "seed of what is random; a run has nothing random"},
-    {.name = "jobs", .argument = "N", .help = "threads for many scenarios"},
+    {.name = "jobs", .argument = "N", .help = "threads at most; scenarios run one after the other"},
     {.name = "help", .help = "this text"},
 };
 

@@ -281,7 +281,8 @@ class Answers(Case):
                 self.assertEqual(DONE, stagecraft(*too_much).returncode)
                 ran = stagecraft(*too_much, "--require-fit")
                 self.assertEqual(NO, ran.returncode)
-                self.assertRegex(ran.stderr, r"^verdict: out-of-memory on stage \d: [\d.]+ [GT]iB of 79.1 GiB\n$")
+                self.assertRegex(ran.stderr, r"^verdict: out-of-memory on stage \d: [\d.]+ [GT]iB of 79.1 GiB, of which "
+                                             r"activations [\d.]+ [GT]iB\n  hint: training.recompute: [^\n]*\n$")
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
     def test_standard_input_is_a_scenario(self):
