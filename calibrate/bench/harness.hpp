@@ -53,7 +53,8 @@ using Enqueue = std::function<void(cudaStream_t)>;
 enum class L2 { kCold, kHot };
 
 struct TimingOptions {
-  L2 l2 = L2::kCold;   // kCold: a buffer of twice the L2 is rewritten before each execution
+  L2 l2 = L2::kCold;   // kCold: a buffer of twice the L2 is read before each execution, which leaves no dirty
+                       // lines
   int executions = 1;  // between two events; more than one only where hot is meant (they follow one another)
   int launches = 1;    // kernels of one execution, about; keeps a batch within the launch queue
   bool sustained =
@@ -120,8 +121,10 @@ class Harness {
  private:
   struct Batch;
   struct Events;
+  struct Kept;
   [[nodiscard]] Batch run_batch(const Enqueue& op, const TimingOptions& timing, int repeats);
   [[nodiscard]] bool fit_to_be_believed(const Batch& batch, const TimingOptions& timing) const;
+  [[nodiscard]] int batch_size(double seconds_of_one, const TimingOptions& timing) const;
   void warm_up();
 
   HarnessOptions options_;
@@ -129,7 +132,7 @@ class Harness {
   Nvml nvml_;
   Stream stream_;
   DeviceMemory flush_;
-  DeviceMemory clock_probe_;  // two counters
+  DeviceMemory clock_probe_;  // two counters and the sink of the flush
   std::unique_ptr<Events> events_;
   double enqueue_seconds_ = 50e-6;  // host time to queue one execution, as seen so far
   int reference_mhz_ = 0;

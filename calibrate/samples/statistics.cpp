@@ -78,14 +78,14 @@ double worst_error(std::span<const double> values, std::span<const double> refer
   return worst;
 }
 
-bool throttled(const ClockReading& reading, int reference_mhz) {
-  // Software power cap, hardware slowdown, sync boost's slowest partner, software thermal, hardware thermal,
-  // power brake.
-  //   source   nvml.h, nvmlClocksEventReason*.
-  constexpr std::uint64_t kSlower = 0x4 | 0x8 | 0x10 | 0x20 | 0x40 | 0x80;
-  constexpr double kTolerance = 0.04;
+bool throttled(const ClockReading& reading, int reference_mhz, double tolerance) {
+  // source   nvml.h, nvmlClocksEventReason*: hardware slowdown, software thermal, hardware thermal, power
+  // brake.
+  constexpr std::uint64_t kSlower = 0x8 | 0x20 | 0x40 | 0x80;
+  constexpr std::uint64_t kPowerCap = 0x4;
   if ((reading.reasons & kSlower) != 0) return true;
-  return reading.sm_mhz > 0 && reading.sm_mhz < (1 - kTolerance) * reference_mhz;
+  if (reading.sm_mhz == 0) return (reading.reasons & kPowerCap) != 0;
+  return reading.sm_mhz < (1 - tolerance) * reference_mhz;
 }
 
 }  // namespace stagecraft

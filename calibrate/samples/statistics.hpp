@@ -43,9 +43,10 @@ struct ClockReading {
   std::uint64_t reasons = 0;  // bits as in nvmlClocksEventReasons
 };
 
-// True if the batch ran slower than the device would when left alone: the driver names a power, thermal or
-// brake reason, or the clock was more than 4 % under the reference (a light load on the same device). Idle
-// and user-set clocks are no throttling.
-[[nodiscard]] bool throttled(const ClockReading& reading, int reference_mhz);
+// True if the batch ran slower than the device would when left alone: the clock was more than `tolerance`
+// under the reference (that of a light load on the same device), or the driver names a thermal reason or a
+// brake. The driver's power cap counts only where no clock was read: the bit stays on for a while after the
+// clock has recovered. Idle and clocks set by the user are no throttling.
+[[nodiscard]] bool throttled(const ClockReading& reading, int reference_mhz, double tolerance = 0.04);
 
 }  // namespace stagecraft

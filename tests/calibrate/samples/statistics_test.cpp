@@ -98,7 +98,10 @@ TEST(Throttled, IsAClockBelowTheReferenceOrAReasonOfTheDriver) {
   EXPECT_FALSE(throttled({.sm_mhz = 1980, .reasons = 0}, 1980));
   EXPECT_FALSE(throttled({.sm_mhz = 1905, .reasons = 0}, 1980)) << "3.8 % under";
   EXPECT_TRUE(throttled({.sm_mhz = 1890, .reasons = 0}, 1980)) << "4.5 % under";
-  EXPECT_TRUE(throttled({.sm_mhz = 1980, .reasons = 0x4}, 1980)) << "power cap";
+  EXPECT_FALSE(throttled({.sm_mhz = 1890, .reasons = 0}, 1980, 0.15)) << "within a wider tolerance";
+  EXPECT_TRUE(throttled({.sm_mhz = 1980, .reasons = 0x20}, 1980)) << "too hot";
+  EXPECT_FALSE(throttled({.sm_mhz = 1980, .reasons = 0x4}, 1980)) << "power cap, but the clock is there";
+  EXPECT_TRUE(throttled({.sm_mhz = 0, .reasons = 0x4}, 1980)) << "power cap, and no clock to judge by";
   EXPECT_FALSE(throttled({.sm_mhz = 1980, .reasons = 0x1 | 0x2}, 1980)) << "idle, and clocks set by the user";
   EXPECT_FALSE(throttled({}, 1980)) << "nothing was read";
 }
