@@ -183,7 +183,8 @@ void swiglu_backward(const Bf16* dy, const Bf16* x, Bf16* dx, Rows rows, cudaStr
   device::each_pack(SwigluGradient{dy, x, dx, packs_of(rows.hidden)}, rows.elements(), stream);
 }
 
-void bias_dropout_add_forward(const BiasDropoutAdd& io, const Dropout& dropout, Rows rows, cudaStream_t stream) {
+void bias_dropout_add_forward(const BiasDropoutAdd& io, const Dropout& dropout, Rows rows,
+                              cudaStream_t stream) {
   device::each_pack(DropoutAdd{io, dropout.seed, dropout.threshold, dropout.scale(), packs_of(rows.hidden)},
                     rows.elements(), stream);
 }

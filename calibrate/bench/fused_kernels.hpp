@@ -1,8 +1,9 @@
 // Our fused kernels, forward and backward: what a training framework launches between the GEMMs.
 //
-// Shapes: T tokens, H elements a row; rows are dense and start at multiples of 16 bytes, so H is a multiple of 8.
-// bf16 unless the type says fp32. All arithmetic is fp32, one rounding at the end. Outputs never overlap inputs
-// except where "in place" is said. Every launcher enqueues and returns: no allocation, no waiting.
+// Shapes: T tokens, H elements a row; rows are dense and start at multiples of 16 bytes, so H is a multiple
+// of 8. bf16 unless the type says fp32. All arithmetic is fp32, one rounding at the end. Outputs never
+// overlap inputs except where "in place" is said. Every launcher enqueues and returns: no allocation, no
+// waiting.
 //   throws   CudaError on a refused launch, std::invalid_argument on a width that no kernel covers.
 #pragma once
 
@@ -45,7 +46,8 @@ struct BiasDropoutAdd {
   Bf16* y;
   std::uint8_t* mask;
 };
-void bias_dropout_add_forward(const BiasDropoutAdd& io, const Dropout& dropout, Rows rows, cudaStream_t stream);
+void bias_dropout_add_forward(const BiasDropoutAdd& io, const Dropout& dropout, Rows rows,
+                              cudaStream_t stream);
 // dx = mask * dy / (1 - p); the gradient of the residual is dy itself.
 struct DropoutBackward {
   const Bf16* dy;
@@ -54,8 +56,8 @@ struct DropoutBackward {
 };
 void dropout_backward(const DropoutBackward& io, const Dropout& dropout, Rows rows, cudaStream_t stream);
 
-// Rows of scores [.., queries, keys], queries = keys = rows.hidden: y = softmax(scale * x) over keys <= query,
-// zero beyond. dx = scale * y * (dy - sum(dy * y)).
+// Rows of scores [.., queries, keys], queries = keys = rows.hidden: y = softmax(scale * x) over keys <=
+// query, zero beyond. dx = scale * y * (dy - sum(dy * y)).
 void causal_softmax_forward(const Bf16* x, Bf16* y, float scale, Rows rows, cudaStream_t stream);
 struct SoftmaxBackward {
   const Bf16 *dy, *y;
@@ -71,8 +73,8 @@ struct NormForward {
   float *mean, *rstd;
 };
 void norm_forward(const NormForward& io, Rows rows, cudaStream_t stream);
-// dx, and the gradients of weight and bias [H] in fp32, by partial sums of a fixed number of blocks that a second
-// kernel adds in a fixed order. `residual_gradient` is added to dx where it is not null.
+// dx, and the gradients of weight and bias [H] in fp32, by partial sums of a fixed number of blocks that a
+// second kernel adds in a fixed order. `residual_gradient` is added to dx where it is not null.
 struct NormBackward {
   const Bf16 *dy, *x, *weight, *residual_gradient;
   const float *mean, *rstd;
@@ -101,8 +103,9 @@ struct RopeShape {
 void rope(const Rope& io, const RopeShape& shape, cudaStream_t stream);
 
 // Cross entropy over a shard of the vocabulary. Forward, one pass: of each row its maximum, the sum of
-// exp(x - maximum) and the logit of the target (0 where the target lies outside the shard): what tensor-parallel
-// ranks reduce. Backward writes (exp(x - log_sum) - [target]) * gradient over the logits, in place.
+// exp(x - maximum) and the logit of the target (0 where the target lies outside the shard): what
+// tensor-parallel ranks reduce. Backward writes (exp(x - log_sum) - [target]) * gradient over the logits, in
+// place.
 struct CrossEntropyForward {
   const Bf16* logits;
   const std::int32_t* target;  // index within the shard, or outside [0, H)
@@ -118,8 +121,8 @@ struct CrossEntropyBackward {
 void cross_entropy_backward(const CrossEntropyBackward& io, Rows rows, cudaStream_t stream);
 
 // Adam (Kingma & Ba, with decoupled weight decay) over many tensors in one launch: fp32 gradient, weight and
-// moments, and a bf16 copy of the new weight where `copy` is not null. A chunk is a run of kAdamChunk elements or
-// the rest of a tensor, a multiple of 8.
+// moments, and a bf16 copy of the new weight where `copy` is not null. A chunk is a run of kAdamChunk
+// elements or the rest of a tensor, a multiple of 8.
 struct AdamChunk {
   const float* gradient;
   float *weight, *first, *second;
@@ -135,7 +138,8 @@ void adam(const AdamChunk* chunks_on_device, int chunks, const AdamStep& step, c
 
 // sqrt(sum g^2) of fp32, in two stages with a fixed order: the same bits every time on the same device.
 inline constexpr int kNormPartials = 1024;
-void gradient_norm(const float* gradient, std::int64_t elements, double* partials, float* norm, cudaStream_t stream);
+void gradient_norm(const float* gradient, std::int64_t elements, double* partials, float* norm,
+                   cudaStream_t stream);
 
 void cast_to_bf16(const float* from, Bf16* to, std::int64_t elements, cudaStream_t stream);
 void cast_to_float(const Bf16* from, float* to, std::int64_t elements, cudaStream_t stream);
@@ -168,12 +172,14 @@ struct Embedding {
   const std::int32_t* ids;  // [T]
   std::int64_t vocabulary = 0;
 };
-void embedding_forward(const Bf16* table, Bf16* y, const Embedding& embedding, Rows rows, cudaStream_t stream);
+void embedding_forward(const Bf16* table, Bf16* y, const Embedding& embedding, Rows rows,
+                       cudaStream_t stream);
 // table_gradient (fp32) += rows of dy, one block a distinct id, its tokens in ascending order: deterministic.
 struct EmbeddingBackward {
   const Bf16* dy;
   float* table_gradient;
-  const std::int32_t *ids, *begin, *order;  // distinct ids [n]; order[begin[i], begin[i+1]) = tokens of ids[i]
+  const std::int32_t *ids, *begin,
+      *order;  // distinct ids [n]; order[begin[i], begin[i+1]) = tokens of ids[i]
   int distinct = 0;
 };
 void embedding_backward(const EmbeddingBackward& io, Rows rows, cudaStream_t stream);

@@ -25,7 +25,7 @@ constexpr int kRowPacks = 4;
 constexpr float kEpsilon = 1e-5F;
 
 template <int Warps>
-constexpr int kBlock = Warps == 1 ? 4 * kWarp : Warps * kWarp;  // four rows a block where a warp holds a row
+constexpr int kBlock = Warps == 1 ? 4 * kWarp : Warps* kWarp;  // four rows a block where a warp holds a row
 
 // Where this thread stands: which row first, how far to the next, which packs.
 template <int Warps>
@@ -103,7 +103,8 @@ __global__ void __launch_bounds__(kBlock<Warps>)
     }
 #pragma unroll
     for (int k = 0; k < kRowPacks; ++k)
-      if (at.pack + k * at.kStep < packs) dot += sum_of(each(dy[k], y[k], [](float a, float b) { return a * b; }));
+      if (at.pack + k * at.kStep < packs)
+        dot += sum_of(each(dy[k], y[k], [](float a, float b) { return a * b; }));
     dot = reduce_row<Warps>(dot, Add{}, slots);
 #pragma unroll
     for (int k = 0; k < kRowPacks; ++k) {
@@ -182,9 +183,9 @@ __device__ __forceinline__ NormTerms norm_terms(const uint4& dy, const uint4& x,
   return {device::unpack(dy), each(device::unpack(x), [&](float v) { return (v - mean) * rstd; })};
 }
 
-// A thread meets the same columns in every row that it works on, so the gradients of weight and bias gather in
-// its registers; one row of partial sums a row group at the end. The row itself waits as bf16: unpacked it would
-// not fit beside them.
+// A thread meets the same columns in every row that it works on, so the gradients of weight and bias gather
+// in its registers; one row of partial sums a row group at the end. The row itself waits as bf16: unpacked it
+// would not fit beside them.
 template <int Warps, bool Centred>
 __global__ void __launch_bounds__(kBlock<Warps>, 16 * kWarp / kBlock<Warps>)
     norm_backward_kernel(const NormBackward io, std::int64_t rows, int packs) {
@@ -257,8 +258,8 @@ __global__ void __launch_bounds__(1024)
 }
 
 void sum_partials(const float* partials, float* sums, int rows, std::int64_t width, cudaStream_t stream) {
-  sum_partials_kernel<<<static_cast<unsigned>((width + 31) / 32), dim3(32, 32), 0, stream>>>(partials, sums, rows,
-                                                                                         width);
+  sum_partials_kernel<<<static_cast<unsigned>((width + 31) / 32), dim3(32, 32), 0, stream>>>(partials, sums,
+                                                                                             rows, width);
   device::check_launch();
 }
 
@@ -339,8 +340,9 @@ void norm_forward(const NormForward& io, Rows rows, cudaStream_t stream) {
 
 std::int64_t norm_backward_partials(Rows rows, int sms) {
   std::int64_t groups = 0;
-  with_warps(rows.hidden,
-             [&](auto warps) { groups = std::int64_t{backward_blocks<warps>(rows.tokens, sms)} * kGroups<warps>; });
+  with_warps(rows.hidden, [&](auto warps) {
+    groups = std::int64_t{backward_blocks<warps>(rows.tokens, sms)} * kGroups<warps>;
+  });
   return 2 * groups * rows.hidden;
 }
 
@@ -361,7 +363,9 @@ void norm_backward(const NormBackward& io, Rows rows, int sms, cudaStream_t stre
     sum_partials(io.partials + std::int64_t{groups} * rows.hidden, io.dbias, groups, rows.hidden, stream);
 }
 
-std::int64_t column_sum_partials(Rows rows) { return kColumnChunks * rows.hidden; }
+std::int64_t column_sum_partials(Rows rows) {
+  return kColumnChunks * rows.hidden;
+}
 
 void column_sum(const Bf16* dy, float* sums, float* partials, Rows rows, cudaStream_t stream) {
   const int packs = static_cast<int>(rows.hidden / kPack);

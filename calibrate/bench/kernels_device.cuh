@@ -1,7 +1,7 @@
 // What our memory-bound kernels are made of: 16-byte accesses, reductions, loops over a tensor.
 //
-// A pack is eight consecutive elements: 16 bytes of bf16, 32 bytes (two accesses) of fp32. Arithmetic is fp32.
-// Rows are a multiple of eight elements long; the launchers' callers see to it.
+// A pack is eight consecutive elements: 16 bytes of bf16, 32 bytes (two accesses) of fp32. Arithmetic is
+// fp32. Rows are a multiple of eight elements long; the launchers' callers see to it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -134,7 +134,9 @@ __global__ void __launch_bounds__(256) each_pack_kernel(const F f, std::uint32_t
   }
 }
 
-inline void check_launch() { CUDA_CHECK(cudaGetLastError()); }
+inline void check_launch() {
+  CUDA_CHECK(cudaGetLastError());
+}
 
 // Enough blocks that each thread has its two packs, and never more than the grid-stride loop can count in 32
 // bits.
@@ -146,13 +148,16 @@ void each_pack(const F& f, std::int64_t elements, cudaStream_t stream) {
     throw std::invalid_argument("each_pack: " + std::to_string(elements) + " elements");
   const std::int64_t wanted = (packs + 2 * kThreads - 1) / (2 * kThreads);
   const auto blocks = static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  each_pack_kernel<<<blocks, static_cast<unsigned>(kThreads), 0, stream>>>(f, static_cast<std::uint32_t>(packs));
+  each_pack_kernel<<<blocks, static_cast<unsigned>(kThreads), 0, stream>>>(f,
+                                                                           static_cast<std::uint32_t>(packs));
   check_launch();
 }
 
-// tanh form of GELU, as Megatron-LM and GPT-2 have it: x * (1 + tanh(c (x + 0.044715 x^3))) / 2, c = sqrt(2/pi),
-// which is x * sigmoid(2c (x + 0.044715 x^3)).
-__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0F, 1.0F + __expf(-x)); }
+// tanh form of GELU, as Megatron-LM and GPT-2 have it: x * (1 + tanh(c (x + 0.044715 x^3))) / 2, c =
+// sqrt(2/pi), which is x * sigmoid(2c (x + 0.044715 x^3)).
+__device__ __forceinline__ float sigmoid(float x) {
+  return __fdividef(1.0F, 1.0F + __expf(-x));
+}
 __device__ __forceinline__ float gelu(float x) {
   return x * sigmoid(1.5957691216F * x * (1.0F + 0.044715F * x * x));
 }
@@ -160,7 +165,9 @@ __device__ __forceinline__ float gelu_slope(float x) {
   const float s = sigmoid(1.5957691216F * x * (1.0F + 0.044715F * x * x));
   return s + x * s * (1.0F - s) * 1.5957691216F * (1.0F + 3.0F * 0.044715F * x * x);
 }
-__device__ __forceinline__ float silu(float x) { return x * sigmoid(x); }
+__device__ __forceinline__ float silu(float x) {
+  return x * sigmoid(x);
+}
 __device__ __forceinline__ float silu_slope(float x) {
   const float s = sigmoid(x);
   return s * (1.0F + x * (1.0F - s));

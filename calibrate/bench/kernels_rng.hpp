@@ -35,7 +35,8 @@ struct Random128 {
 }
 
 // The eight draws of the pack of elements [8 * pack, 8 * pack + 8).
-[[nodiscard]] STAGECRAFT_HOST_DEVICE constexpr Random128 dropout_draws(std::uint64_t pack, std::uint64_t seed) {
+[[nodiscard]] STAGECRAFT_HOST_DEVICE constexpr Random128 dropout_draws(std::uint64_t pack,
+                                                                       std::uint64_t seed) {
   return philox({{static_cast<std::uint32_t>(pack), static_cast<std::uint32_t>(pack >> 32), 0, 0}},
                 static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
 }
