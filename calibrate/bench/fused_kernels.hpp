@@ -88,6 +88,10 @@ void norm_backward(const NormBackward& io, Rows rows, int sms, cudaStream_t stre
 // Column sums of dy [T, H] into fp32 [H]: the gradient of a bias. `partials` as for the norms.
 [[nodiscard]] std::int64_t column_sum_partials(Rows rows);
 void column_sum(const Bf16* dy, float* sums, float* partials, Rows rows, cudaStream_t stream);
+struct ColumnDot {
+  const Bf16 *dy, *times;  // null: 1
+};
+void column_dot(const ColumnDot& io, float* sums, float* partials, Rows rows, cudaStream_t stream);
 
 // Rotary positions on [T, heads, size]: element i of the first half turns with element i of the second by the
 // angle whose cosine and sine are tables [T, size/2]. Backward turns the other way.

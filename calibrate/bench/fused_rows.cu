@@ -263,9 +263,18 @@ void sum_partials(const float* partials, float* sums, int rows, std::int64_t wid
   device::check_launch();
 }
 
+// What is summed down a column: dy, or dy * times.
+struct Columns {
+  const Bf16 *dy, *times;
+  __device__ __forceinline__ Pack get(std::int64_t pack) const {
+    const Pack a = load(dy, pack);
+    return times == nullptr ? a : each(a, load(times, pack), [](float v, float w) { return v * w; });
+  }
+};
+
 // Block (x, y): columns [256 x, 256 x + 256), rows y, y + gridDim.y * 8, ...: a warp a row, a lane a pack.
 __global__ void __launch_bounds__(256)
-    column_sum_kernel(const Bf16* dy, float* partials, std::int64_t rows, int packs) {
+    column_sum_kernel(const Columns in, float* partials, std::int64_t rows, int packs) {
   __shared__ Pack tile[8][kWarp];
   const int lane = static_cast<int>(threadIdx.x % kWarp), warp = static_cast<int>(threadIdx.x / kWarp);
   const int p = static_cast<int>(blockIdx.x) * kWarp + lane;
@@ -273,7 +282,7 @@ __global__ void __launch_bounds__(256)
   if (p < packs)
 #pragma unroll 4
     for (std::int64_t r = std::int64_t{blockIdx.y} * 8 + warp; r < rows; r += std::int64_t{gridDim.y} * 8)
-      sum = each(sum, load(dy, r * packs + p), Add{});
+      sum = each(sum, in.get(r * packs + p), Add{});
   tile[warp][lane] = sum;
   __syncthreads();
   if (warp != 0 || p >= packs) return;
@@ -368,9 +377,13 @@ std::int64_t column_sum_partials(Rows rows) {
 }
 
 void column_sum(const Bf16* dy, float* sums, float* partials, Rows rows, cudaStream_t stream) {
+  column_dot({dy, nullptr}, sums, partials, rows, stream);
+}
+
+void column_dot(const ColumnDot& io, float* sums, float* partials, Rows rows, cudaStream_t stream) {
   const int packs = static_cast<int>(rows.hidden / kPack);
   const dim3 grid(static_cast<unsigned>((packs + kWarp - 1) / kWarp), kColumnChunks);
-  column_sum_kernel<<<grid, 256, 0, stream>>>(dy, partials, rows.tokens, packs);
+  column_sum_kernel<<<grid, 256, 0, stream>>>(Columns{io.dy, io.times}, partials, rows.tokens, packs);
   device::check_launch();
   sum_partials(partials, sums, kColumnChunks, rows.hidden, stream);
 }
