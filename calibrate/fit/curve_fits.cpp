@@ -1,0 +1,139 @@
+#include "calibrate/fit/curve_fits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/check.hpp"
+#include "base/text.hpp"
+#include "calibrate/fit/least_squares.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+using Eigen::Index;
+using Eigen::VectorXd;
+
+constexpr int kRounds = 30;
+
+// The terms of a curve at a size; the constants are their factors.
+using Terms = std::function<VectorXd(double size)>;
+
+VectorXd fit_relative(const Terms& terms, const std::vector<CurvePoint>& points) {
+  const auto rows = static_cast<Index>(points.size());
+  Eigen::MatrixXd a(rows, terms(points.front().size).size());
+  for (Index i = 0; i < rows; ++i) {
+    const CurvePoint& point = points[static_cast<std::size_t>(i)];
+    SC_CHECK(point.size > 0 && point.seconds > 0, "a point of a curve has a size and a time");
+    a.row(i) = terms(point.size) / point.seconds;
+  }
+  VectorXd weights = VectorXd::Ones(rows);
+  VectorXd constants;
+  for (int round = 0; round < kRounds; ++round) {
+    constants = non_negative_least_squares(weights.asDiagonal() * a, weights);
+    const VectorXd errors = a * constants - VectorXd::Ones(rows);
+    weights = huber_weights(errors, kOutlier);
+  }
+  return constants;
+}
+
+struct Curve {
+  VectorXd constants;
+  FitErrors left_out;
+};
+
+Curve fit_curve(const Terms& terms, const std::vector<CurvePoint>& points,
+                const std::function<std::string(double size)>& name) {
+  Curve curve{.constants = fit_relative(terms, points), .left_out = {}};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    std::vector<CurvePoint> others = points;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const double predicted = fit_relative(terms, others).dot(terms(points[i].size));
+    curve.left_out.add(name(points[i].size), predicted, points[i].seconds);
+  }
+  return curve;
+}
+
+double bus_factor(CollectiveKind kind, int ranks) {
+  SC_CHECK(ranks >= 2, "a collective has at least two ranks");
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * others;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+      return others;
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kSendReceive:
+      break;
+  }
+  return 1;
+}
+
+std::string bytes_name(double bytes) {
+  return human(to_bytes(bytes));
+}
+
+}  // namespace
+
+std::string group_name(const CollectiveGroup& group) {
+  return fmt::format("{}, {} ranks, {} node{}", kCollectiveNames[static_cast<std::size_t>(group.kind)],
+                     group.ranks, group.nodes, group.nodes == 1 ? "" : "s");
+}
+
+FittedCollective fit_collective(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
+  SC_CHECK(points.size() >= kMinCollectivePoints, "too few sizes for the three constants of a collective");
+  const double factor = bus_factor(group.kind, group.ranks);
+  const Terms terms = [factor](double size) { return VectorXd{{1.0, size * factor, std::sqrt(size)}}; };
+  const std::string prefix = group_name(group) + ", ";
+  Curve curve = fit_curve(terms, points, [&](double size) { return prefix + bytes_name(size); });
+  // No size takes longer than another: a bus so fast that it does not show at the largest.
+  if (curve.constants(1) == 0) {
+    const auto largest = std::ranges::max_element(points, {}, &CurvePoint::size);
+    curve.constants(1) = 1e-3 * largest->seconds / (largest->size * factor);
+  }
+  return {.fit = {.kind = group.kind,
+                  .ranks = group.ranks,
+                  .nodes = group.nodes,
+                  .algorithm = group.algorithm,
+                  .latency = from_seconds(curve.constants(0)),
+                  .bus_bandwidth = Bandwidth(1 / curve.constants(1)),
+                  .sqrt_seconds = curve.constants(2)},
+          .left_out = std::move(curve.left_out)};
+}
+
+double predict_seconds(const CollectiveFit& fit, double bytes) {
+  return to_seconds(fit.latency) + bytes * bus_factor(fit.kind, fit.ranks) / fit.bus_bandwidth.count() +
+         fit.sqrt_seconds * std::sqrt(bytes);
+}
+
+AttentionFit fit_attention(const std::string& name, const std::vector<AttentionPoint>& points) {
+  SC_CHECK(points.size() >= 3, "too few lengths for the two constants of attention");
+  std::vector<CurvePoint> per_flop;
+  for (const AttentionPoint& point : points)
+    per_flop.push_back({.size = point.length, .seconds = 1 / point.rate.count()});
+  const Terms terms = [](double length) { return VectorXd{{1.0, 1 / length}}; };
+  Curve curve = fit_curve(terms, per_flop,
+                          [&](double length) { return fmt::format("{}, sequence {:.0f}", name, length); });
+  SC_CHECK(curve.constants(0) > 0, "attention whose rate has no limit");
+  return {.rate = FlopRate(1 / curve.constants(0)),
+          .half_length = curve.constants(1) / curve.constants(0),
+          .left_out = std::move(curve.left_out)};
+}
+
+MemoryFit fit_memory(const std::string& name, const std::vector<CurvePoint>& points) {
+  SC_CHECK(points.size() >= 3, "too few sizes for the two constants of a memory-bound kernel");
+  const Terms terms = [](double bytes) { return VectorXd{{1.0, bytes}}; };
+  Curve curve =
+      fit_curve(terms, points, [&](double bytes) { return fmt::format("{}, {}", name, bytes_name(bytes)); });
+  SC_CHECK(curve.constants(1) > 0, "memory whose rate has no limit");
+  return {.t0_seconds = curve.constants(0),
+          .bandwidth = Bandwidth(1 / curve.constants(1)),
+          .left_out = std::move(curve.left_out)};
+}
+
+}  // namespace stagecraft

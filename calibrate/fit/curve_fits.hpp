@@ -1,0 +1,73 @@
+// Times along one size -> two or three constants, and how well they foretell a size that was left out.
+//
+//   collective   t = a + S * f / B + c * sqrt(S)     a, 1/B, c >= 0; f the bus factor of nccl-tests
+//                (2(n-1)/n all-reduce, (n-1)/n gather, scatter, all-to-all, 1 otherwise). The root carries
+//                what a line cannot: changes of protocol and of the number of channels at middle sizes.
+//   attention    t = FLOPs / rate, rate = R * L / (L + L_half), L the sequence length: time per FLOP is a
+//   line in 1/L. memory       t = t0 + bytes / B                  kernels bound by memory; B the achieved
+//   rate
+//
+// All three are lines in their constants, so they are fitted by non-negative least squares on the relative
+// error: a microsecond matters at 64 KiB and does not at 1 GiB; odd points count less (kOutlier). None of
+// them ever falls as the size grows.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "calibrate/fit/fit_errors.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+// One time at one size: bytes of a buffer, bytes of traffic, or a sequence length.
+struct CurvePoint {
+  double size = 0;
+  double seconds = 0;
+};
+
+struct CollectiveGroup {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int ranks = 2;
+  int nodes = 1;
+  std::string algorithm = "any";
+};
+// "all-reduce, 8 ranks, 1 node"
+[[nodiscard]] std::string group_name(const CollectiveGroup& group);
+
+struct FittedCollective {
+  CollectiveFit fit;   // provenance and source are the caller's
+  FitErrors left_out;  // each size in turn
+};
+inline constexpr std::size_t kMinCollectivePoints = 4;
+// Where the points show no bandwidth at all (every time the same), the bus is so fast that it costs 0.1 % of
+// the time of the largest.
+//   requires  at least kMinCollectivePoints points at distinct sizes above 0.
+[[nodiscard]] FittedCollective fit_collective(const CollectiveGroup& group,
+                                              const std::vector<CurvePoint>& points);
+[[nodiscard]] double predict_seconds(const CollectiveFit& fit, double bytes);
+
+struct AttentionFit {
+  FlopRate rate{};         // R, of very long sequences
+  double half_length = 0;  // L_half
+  FitErrors left_out;      // each length in turn
+  [[nodiscard]] FlopRate at(double length) const { return rate * (length / (length + half_length)); }
+};
+struct AttentionPoint {
+  double length = 0;
+  FlopRate rate{};
+};
+//   requires  at least three points of distinct lengths.
+[[nodiscard]] AttentionFit fit_attention(const std::string& name, const std::vector<AttentionPoint>& points);
+
+struct MemoryFit {
+  double t0_seconds = 0;
+  Bandwidth bandwidth{};  // achieved
+  FitErrors left_out;
+};
+//   requires  at least three points at distinct sizes, of which the largest takes longest.
+[[nodiscard]] MemoryFit fit_memory(const std::string& name, const std::vector<CurvePoint>& points);
+
+}  // namespace stagecraft

@@ -1,0 +1,83 @@
+// GEMM times -> the constants of the tile model, and how well they and the table foretell a shape they have
+// not seen.
+//
+//   t = t0 + max( 2 m n k / (peak * e_layout * Q) * exp(-c), bytes / B )
+//   Q      tile and wave quantisation (calibrate/profile/tile_model.hpp); tiles of one size share a rate,
+//   that of
+//          128 x 256 is 1 and no other is above
+//   c      what the rows around say about the formula: sum w r / (sum w + prior), w = exp(-(d/radius)^2), as
+//   in
+//          models/compute_cost.hpp
+//   t0     launch and drain of a call that stands alone; a profile charges host.kernel_gap instead, so t0 is
+//   taken
+//          out of the rows
+//
+// Continuous constants (t0, e by layout, rates of the tiles) come by damped least squares on ln(predicted /
+// measured), which is blind to the size of a shape; whole numbers (prologue, split-k) and the pair (radius,
+// prior) by trying a small grid.
+//
+//   source  tile choice with a floor of one wave, the fall of small tiles and the prologue are what the
+//   published
+//           grids ask for: docs/calibration.md; the constants are fitted here.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "calibrate/fit/fit_errors.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "calibrate/profile/tile_model.hpp"
+
+namespace stagecraft {
+
+// One timed GEMM. Batched ones are fitted apart (fit_batched_efficiency).
+struct GemmPoint {
+  GemmSize size;
+  GemmLayout layout = GemmLayout::kTN;
+  double seconds = 0;
+  std::string note{};  // goes beside the row in the profile: samples, spread, date
+};
+
+// "4096 x 1024, k 4096, NN"
+[[nodiscard]] std::string row_name(const GemmPoint& point);
+
+struct GemmDevice {
+  int sms = 0;
+  FlopRate peak{};               // of the precision of the points
+  Bandwidth memory_bandwidth{};  // achieved
+  double element_bytes = 2;
+  bool stands_alone =
+      true;  // false: the times hold no launch, as under a table of kernel efficiencies; t0 = 0
+};
+
+inline constexpr std::size_t kMinGemmPoints = 16;
+
+struct GemmFit {
+  GemmModel model;  // tiles, split-k, layouts, correction and rows, compared with the formula
+  double t0_seconds = 0;
+  std::vector<GemmPoint> points;  // the rows' notes, in their order
+  FitErrors formula;              // in sample, without correction
+  // Each row predicted by continuous constants and a table that have not seen it; the whole numbers, radius
+  // and prior have.
+  FitErrors left_out;
+};
+
+// Rows that are mostly launch (t0 above two thirds of their time) are fitted, but say nothing to the table:
+// their efficiency is the small difference of two large numbers. A layout without points takes over TN's
+// constant.
+//
+//   requires  at least kMinGemmPoints points, positive times, a shape and layout at most once.
+[[nodiscard]] GemmFit fit_gemm(std::vector<GemmPoint> points, const GemmDevice& device,
+                               const GemmModel& base);
+
+// What a fit says of any shape; exposed for the tests of monotony and for `calibrate show`.
+[[nodiscard]] double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point);
+
+// Share of peak before quantisation of batched GEMMs: the median of the points.
+[[nodiscard]] double fit_batched_efficiency(const GemmModel& model, const GemmDevice& device,
+                                            std::span<const GemmPoint> points);
+
+}  // namespace stagecraft

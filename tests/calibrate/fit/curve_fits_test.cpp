@@ -1,0 +1,100 @@
+#include "calibrate/fit/curve_fits.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/check.hpp"
+#include "tests/calibrate/fit/published_tables.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace stagecraft::literals;
+
+// System: an all-reduce over 2 ranks (bus factor 1): 10 us + S / 100 GB/s + 10 ns * sqrt(S).
+std::vector<CurvePoint> made_curve() {
+  std::vector<CurvePoint> points;
+  for (double bytes = 1024; bytes <= 1 << 30; bytes *= 4)
+    points.push_back({.size = bytes, .seconds = 10e-6 + bytes / 100e9 + 1e-8 * std::sqrt(bytes)});
+  return points;
+}
+
+TEST(CollectiveFit, FindsTheConstantsThatMadeTheTimes) {
+  const FittedCollective fitted = fit_collective({}, made_curve());
+  EXPECT_EQ(fitted.fit.latency, std::chrono::microseconds(10));
+  EXPECT_NEAR(fitted.fit.bus_bandwidth.count() / 1e9, 100, 1e-6);
+  EXPECT_NEAR(fitted.fit.sqrt_seconds, 1e-8, 1e-13);
+  EXPECT_LT(fitted.left_out.quantile(1), 1e-6);
+}
+
+TEST(CollectiveFit, CountsTheBusAsNcclTestsDoes) {
+  // 1 s per 1.75 GB... an all-reduce over 8 ranks moves 7/4 of the buffer over the bus, an all-gather 7/8.
+  std::vector<CurvePoint> points;
+  for (const double bytes : {1e9, 2e9, 4e9, 8e9}) points.push_back({.size = bytes, .seconds = bytes / 1e9});
+  const auto bus = [&](CollectiveKind kind) {
+    return fit_collective({.kind = kind, .ranks = 8}, points).fit.bus_bandwidth.count() / 1e9;
+  };
+  EXPECT_NEAR(bus(CollectiveKind::kAllReduce), 1.75, 1e-9);
+  EXPECT_NEAR(bus(CollectiveKind::kAllGather), 0.875, 1e-9);
+  EXPECT_NEAR(bus(CollectiveKind::kReduceScatter), 0.875, 1e-9);
+  EXPECT_NEAR(bus(CollectiveKind::kAllToAll), 0.875, 1e-9);
+  EXPECT_NEAR(bus(CollectiveKind::kBroadcast), 1, 1e-9);
+  EXPECT_NEAR(bus(CollectiveKind::kSendReceive), 1, 1e-9);
+}
+
+TEST(CollectiveFit, HasABusAlsoWhereEverySizeTakesTheSameTime) {
+  std::vector<CurvePoint> points;
+  for (const double bytes : {8.0, 64.0, 512.0, 4096.0}) points.push_back({.size = bytes, .seconds = 20e-6});
+  const FittedCollective fitted = fit_collective({}, points);
+  EXPECT_EQ(fitted.fit.latency, std::chrono::microseconds(20));
+  EXPECT_NEAR(4096 / fitted.fit.bus_bandwidth.count(), 20e-9, 1e-12);
+}
+
+TEST(CollectiveFit, NeedsFourSizes) {
+  std::vector<CurvePoint> points = made_curve();
+  points.resize(3);
+  EXPECT_THROW((void)fit_collective({}, points), InternalError);
+}
+
+// Property: a larger buffer never takes less time, whatever the noise of the curve was.
+TEST(CollectiveFit, NeverFallsWithSize) {
+  for (const std::vector<NamedCurve>& set : {nccl_curves(), xla_h100_curves(), vtrain_a100_curves()})
+    for (const NamedCurve& curve : set) {
+      const CollectiveFit fit = fit_collective(curve.group, curve.points).fit;
+      for (double bytes = 1; bytes < 1e11; bytes *= 2)
+        EXPECT_LE(predict_seconds(fit, bytes), predict_seconds(fit, 2 * bytes)) << curve.id << " " << bytes;
+    }
+}
+
+TEST(AttentionFit, FindsTheRateAndTheHalfLength) {
+  // 600 TFLOP/s * L / (L + 400).
+  std::vector<AttentionPoint> points;
+  for (const double length : {400.0, 1200.0, 3600.0})
+    points.push_back({.length = length, .rate = FlopRate(600e12 * length / (length + 400))});
+  const AttentionFit fit = fit_attention("toy", points);
+  EXPECT_NEAR(fit.rate.count(), 600e12, 1e6);
+  EXPECT_NEAR(fit.half_length, 400, 1e-6);
+  EXPECT_NEAR(fit.at(400).count(), 300e12, 1e6);
+}
+
+TEST(AttentionFit, AskedForALongerSequenceItNeverSlowsDown) {
+  for (const AttentionCurve& curve : attention_curves()) {
+    const AttentionFit fit = fit_attention(curve.name, curve.points);
+    for (double length = 128; length < 1e6; length *= 2)
+      EXPECT_LE(fit.at(length), fit.at(2 * length)) << curve.name;
+  }
+}
+
+TEST(MemoryFit, FindsLaunchAndBandwidth) {
+  // 3 us + bytes / 2 TB/s.
+  std::vector<CurvePoint> points;
+  for (const double bytes : {1e6, 1e7, 1e8})
+    points.push_back({.size = bytes, .seconds = 3e-6 + bytes / 2e12});
+  const MemoryFit fit = fit_memory("copy", points);
+  EXPECT_NEAR(fit.t0_seconds, 3e-6, 1e-12);
+  EXPECT_NEAR(fit.bandwidth.count(), 2e12, 1e3);
+  EXPECT_LT(fit.left_out.quantile(1), 1e-9);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,165 @@
+// The published tables in calibrate/published/data as points for the fits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/yaml.hpp"
+#include "calibrate/fit/curve_fits.hpp"
+#include "calibrate/fit/gemm_fit.hpp"
+
+namespace stagecraft {
+
+inline YamlNode published_table(const std::string& name) {
+  Diagnostics diagnostics;
+  std::optional<YamlNode> node =
+      load_yaml_file(STAGECRAFT_SOURCE_DIR "/calibrate/published/data/" + name + ".yaml", diagnostics);
+  SC_CHECK(node.has_value(), "a published table cannot be read");
+  return *std::move(node);
+}
+
+inline double cell(const YamlNode& node) {
+  return parse_number(node.text).value();
+}
+
+inline const YamlNode& at(const YamlNode& node, std::string_view key) {
+  const YamlNode* found = node.find(key);
+  SC_CHECK(found != nullptr, "a published table lacks a key");
+  return *found;
+}
+
+inline std::int64_t extent(const YamlNode& node) {
+  return parse_integer(node.text).value();
+}
+
+// OpenXLA: m, n, k and TFLOP/s of stand-alone calls on an H100.
+inline std::vector<GemmPoint> xla_h100_gemms() {
+  std::vector<GemmPoint> points;
+  const YamlNode table = published_table("xla_gemm_h100");
+  for (const YamlNode& row : at(table, "rows").items) {
+    const GemmSize size{.m = extent(row.items[0]), .n = extent(row.items[1]), .k = extent(row.items[2])};
+    const double flops = 2.0 * static_cast<double>(size.m * size.n * size.k);
+    points.push_back({.size = size, .seconds = flops / (cell(row.items[3]) * 1e12)});
+  }
+  return points;
+}
+
+inline GemmDevice h100() {  // data sheet; 0.85 of it is what the grid of docs/calibration.md reaches
+  return {.sms = 132, .peak = FlopRate(989e12), .memory_bandwidth = Bandwidth(0.85 * 3.35e12)};
+}
+
+// SimuMax: m, k, n, layout, -, -, share of 312 TFLOP/s of kernels on an A100-PCIe.
+inline std::vector<GemmPoint> simumax_a100_gemms() {
+  std::vector<GemmPoint> points;
+  const YamlNode table = published_table("simumax_efficiency_a100_pcie");
+  for (const YamlNode& row : at(at(at(table, "ops"), "matmul"), "rows").items) {
+    const std::string& layout = row.items[3].text;
+    const GemmSize size{.m = extent(row.items[0]), .n = extent(row.items[2]), .k = extent(row.items[1])};
+    const double flops = 2.0 * static_cast<double>(size.m * size.n * size.k);
+    points.push_back({.size = size,
+                      .layout = layout == "TN"   ? GemmLayout::kTN
+                                : layout == "NN" ? GemmLayout::kNN
+                                                 : GemmLayout::kNT,
+                      .seconds = flops / (312e12 * cell(row.items[6]))});
+  }
+  return points;
+}
+
+inline GemmDevice a100_pcie() {  // the table's own 0.91 of 1.6 TB/s; kernel times without launch
+  return {.sms = 108,
+          .peak = FlopRate(312e12),
+          .memory_bandwidth = Bandwidth(0.91 * 1.6e12),
+          .stands_alone = false};
+}
+
+struct NamedCurve {
+  std::string id;
+  CollectiveGroup group;
+  std::vector<CurvePoint> points;
+};
+
+inline CollectiveKind kind_of(const std::string& name) {
+  static const std::map<std::string, CollectiveKind> kKinds = {
+      {"all_reduce", CollectiveKind::kAllReduce},         {"all_gather", CollectiveKind::kAllGather},
+      {"reduce_scatter", CollectiveKind::kReduceScatter}, {"all_to_all", CollectiveKind::kAllToAll},
+      {"sendrecv", CollectiveKind::kSendReceive},
+  };
+  const auto found = kKinds.find(name);
+  return found == kKinds.end() ? CollectiveKind::kSendReceive : found->second;  // permutations of XLA
+}
+
+inline NamedCurve read_curve(const YamlNode& row) {
+  NamedCurve curve{
+      .id = at(row, "id").text,
+      .group = {.kind = kind_of(at(row, "collective").text),
+                .ranks = static_cast<int>(extent(at(row, "ranks"))),
+                .nodes = row.find("nodes") != nullptr ? static_cast<int>(extent(at(row, "nodes"))) : 1},
+      .points = {}};
+  const YamlNode* times = row.find("time_us");
+  for (std::size_t i = 0; i < at(row, "bytes").items.size(); ++i) {
+    const double bytes = cell(at(row, "bytes").items[i]);
+    const double ranks = curve.group.ranks;  // busbw curves are of all-reduces
+    const double seconds =
+        times != nullptr ? 1e-6 * cell(times->items[i])
+                         : bytes * 2 * (ranks - 1) / ranks / (1e9 * cell(at(row, "busbw_gb_s").items[i]));
+    curve.points.push_back({.size = bytes, .seconds = seconds});
+  }
+  return curve;
+}
+
+inline std::vector<NamedCurve> nccl_curves() {
+  std::vector<NamedCurve> curves;
+  const YamlNode table = published_table("nccl_curves");
+  for (const char* section : {"curves", "busbw_curves_h100_nvlstree"})
+    for (const YamlNode& row : at(table, section).items) curves.push_back(read_curve(row));
+  return curves;
+}
+
+inline std::vector<NamedCurve> xla_h100_curves() {
+  std::vector<NamedCurve> curves;
+  const YamlNode table = published_table("xla_collectives_h100");
+  for (const YamlNode& row : at(table, "rows").items) curves.push_back(read_curve(row));
+  return curves;
+}
+
+inline std::vector<NamedCurve> vtrain_a100_curves() {
+  std::vector<NamedCurve> curves;
+  const YamlNode table = published_table("vtrain_nccl_allreduce");
+  for (int ranks = 2; ranks <= 8; ++ranks) {
+    NamedCurve curve{.id = "vtrain_" + std::to_string(ranks), .group = {.ranks = ranks}, .points = {}};
+    for (const YamlNode& row : at(at(table, "a100"), "ranks_" + std::to_string(ranks)).items)
+      curve.points.push_back({.size = cell(row.items[0]) * (1 << 20), .seconds = 1e-6 * cell(row.items[1])});
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+struct AttentionCurve {
+  std::string name;
+  std::vector<AttentionPoint> points;
+};
+
+inline std::vector<AttentionCurve> attention_curves() {
+  std::vector<AttentionCurve> curves;
+  const YamlNode table = published_table("flash_attention");
+  for (const YamlNode& row : at(table, "rows").items) {
+    AttentionCurve curve{.name = at(row, "kernel").text + " " + at(row, "gpu").text + " " +
+                                 at(row, "direction").text + " causal " + at(row, "causal").text,
+                         .points = {}};
+    for (std::size_t i = 0; i < at(row, "seqlen").items.size(); ++i) {
+      const YamlNode& rate = at(row, "tflops").items[i];
+      if (rate.kind == YamlNode::Kind::kScalar)
+        curve.points.push_back(
+            {.length = cell(at(row, "seqlen").items[i]), .rate = FlopRate(cell(rate) * 1e12)});
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+}  // namespace stagecraft
