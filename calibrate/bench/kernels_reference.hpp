@@ -6,7 +6,7 @@
 //   (roundings + 1) * u * magnitude + tiny
 //
 // with u the unit roundoff of the output's type and `roundings` the number of times that the kernel or chain
-// rounds to that type on the way; the 1 stands for fp32 arithmetic inside (2^-24 against 2^-9) and for the fast
+// rounds to that type on the way; the 1 stands for fp32 arithmetic inside (2^-24 against 2^-8) and for the fast
 // exponential.
 //   source   Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1 (first order).
 #pragma once
