@@ -111,7 +111,8 @@ double predict_seconds(const CollectiveFit& fit, double bytes) {
          fit.sqrt_seconds * std::sqrt(bytes);
 }
 
-AttentionFit fit_attention(const std::string& name, const std::vector<AttentionPoint>& points) {
+std::optional<AttentionFit> fit_attention(const std::string& name,
+                                          const std::vector<AttentionPoint>& points) {
   SC_CHECK(points.size() >= 3, "too few lengths for the two constants of attention");
   std::vector<CurvePoint> per_flop;
   for (const AttentionPoint& point : points)
@@ -119,21 +120,21 @@ AttentionFit fit_attention(const std::string& name, const std::vector<AttentionP
   const Terms terms = [](double length) { return VectorXd{{1.0, 1 / length}}; };
   Curve curve = fit_curve(terms, per_flop,
                           [&](double length) { return fmt::format("{}, sequence {:.0f}", name, length); });
-  SC_CHECK(curve.constants(0) > 0, "attention whose rate has no limit");
-  return {.rate = FlopRate(1 / curve.constants(0)),
-          .half_length = curve.constants(1) / curve.constants(0),
-          .left_out = std::move(curve.left_out)};
+  if (curve.constants(0) <= 0) return std::nullopt;
+  return AttentionFit{.rate = FlopRate(1 / curve.constants(0)),
+                      .half_length = curve.constants(1) / curve.constants(0),
+                      .left_out = std::move(curve.left_out)};
 }
 
-MemoryFit fit_memory(const std::string& name, const std::vector<CurvePoint>& points) {
+std::optional<MemoryFit> fit_memory(const std::string& name, const std::vector<CurvePoint>& points) {
   SC_CHECK(points.size() >= 3, "too few sizes for the two constants of a memory-bound kernel");
   const Terms terms = [](double bytes) { return VectorXd{{1.0, bytes}}; };
   Curve curve =
       fit_curve(terms, points, [&](double bytes) { return fmt::format("{}, {}", name, bytes_name(bytes)); });
-  SC_CHECK(curve.constants(1) > 0, "memory whose rate has no limit");
-  return {.t0_seconds = curve.constants(0),
-          .bandwidth = Bandwidth(1 / curve.constants(1)),
-          .left_out = std::move(curve.left_out)};
+  if (curve.constants(1) <= 0) return std::nullopt;
+  return MemoryFit{.t0_seconds = curve.constants(0),
+                   .bandwidth = Bandwidth(1 / curve.constants(1)),
+                   .left_out = std::move(curve.left_out)};
 }
 
 }  // namespace stagecraft

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,14 +61,18 @@ struct AttentionPoint {
   FlopRate rate{};
 };
 //   requires  at least three points of distinct lengths.
-[[nodiscard]] AttentionFit fit_attention(const std::string& name, const std::vector<AttentionPoint>& points);
+//   returns   nullopt when the rate shows no limit, as when it doubles with the length.
+[[nodiscard]] std::optional<AttentionFit> fit_attention(const std::string& name,
+                                                        const std::vector<AttentionPoint>& points);
 
 struct MemoryFit {
   double t0_seconds = 0;
   Bandwidth bandwidth{};  // achieved
   FitErrors left_out;
 };
-//   requires  at least three points at distinct sizes, of which the largest takes longest.
-[[nodiscard]] MemoryFit fit_memory(const std::string& name, const std::vector<CurvePoint>& points);
+//   requires  at least three points at distinct sizes.
+//   returns   nullopt when time does not grow with size.
+[[nodiscard]] std::optional<MemoryFit> fit_memory(const std::string& name,
+                                                  const std::vector<CurvePoint>& points);
 
 }  // namespace stagecraft

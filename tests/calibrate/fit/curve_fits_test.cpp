@@ -71,7 +71,7 @@ TEST(AttentionFit, FindsTheRateAndTheHalfLength) {
   std::vector<AttentionPoint> points;
   for (const double length : {400.0, 1200.0, 3600.0})
     points.push_back({.length = length, .rate = FlopRate(600e12 * length / (length + 400))});
-  const AttentionFit fit = fit_attention("toy", points);
+  const AttentionFit fit = fit_attention("toy", points).value();
   EXPECT_NEAR(fit.rate.count(), 600e12, 1e6);
   EXPECT_NEAR(fit.half_length, 400, 1e-6);
   EXPECT_NEAR(fit.at(400).count(), 300e12, 1e6);
@@ -79,7 +79,7 @@ TEST(AttentionFit, FindsTheRateAndTheHalfLength) {
 
 TEST(AttentionFit, AskedForALongerSequenceItNeverSlowsDown) {
   for (const AttentionCurve& curve : attention_curves()) {
-    const AttentionFit fit = fit_attention(curve.name, curve.points);
+    const AttentionFit fit = fit_attention(curve.name, curve.points).value();
     for (double length = 128; length < 1e6; length *= 2)
       EXPECT_LE(fit.at(length), fit.at(2 * length)) << curve.name;
   }
@@ -90,7 +90,7 @@ TEST(MemoryFit, FindsLaunchAndBandwidth) {
   std::vector<CurvePoint> points;
   for (const double bytes : {1e6, 1e7, 1e8})
     points.push_back({.size = bytes, .seconds = 3e-6 + bytes / 2e12});
-  const MemoryFit fit = fit_memory("copy", points);
+  const MemoryFit fit = fit_memory("copy", points).value();
   EXPECT_NEAR(fit.t0_seconds, 3e-6, 1e-12);
   EXPECT_NEAR(fit.bandwidth.count(), 2e12, 1e3);
   EXPECT_LT(fit.left_out.quantile(1), 1e-9);

@@ -1,0 +1,388 @@
+#include "calibrate/fit/fit_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/text.hpp"
+#include "calibrate/fit/curve_fits.hpp"
+#include "calibrate/fit/gemm_fit.hpp"
+#include "calibrate/samples/statistics.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+std::string tag(const Sample& sample, const std::string& key, const std::string& fallback) {
+  const auto found = sample.tags.find(key);
+  return found == sample.tags.end() ? fallback : found->second;
+}
+
+std::int64_t extent(const Sample& sample, const std::string& key, std::int64_t fallback) {
+  const auto found = sample.shape.find(key);
+  return found == sample.shape.end() ? fallback : found->second;
+}
+
+double rounded(double value, double step) {
+  return std::round(value / step) * step;
+}
+
+std::string remark(const Sample& sample) {
+  return fmt::format("{} repeats, spread {}, {}", sample.repeats, percent(sample.spread, 2), sample.date);
+}
+
+// Fits family after family into a copy of the base.
+class ProfileFitter {
+ public:
+  ProfileFitter(const SampleSet& set, const HardwareProfile& base) : set_(set) {
+    out_.profile = base;
+    out_.remarks.table = base.gemm.rows.empty() ? Provenance::kPublished : base.gemm.rows.front().provenance;
+  }
+
+  FittedProfile run() && {
+    fit_gemms();
+    fit_batched();
+    fit_sustained();
+    fit_memory_kernels();
+    fit_attention_kernels();
+    fit_collectives();
+    out_.unused = set_.samples.size() - used_;
+    return std::move(out_);
+  }
+
+ private:
+  using Samples = std::vector<const Sample*>;
+
+  template <class Wanted>
+  [[nodiscard]] Samples pick(const Wanted& wanted) const {
+    Samples found;
+    for (const Sample& sample : set_.samples)
+      if (wanted(sample)) found.push_back(&sample);
+    return found;
+  }
+
+  void fit_gemms();
+  void fit_batched();
+  void fit_sustained();
+  void fit_memory_kernels();
+  void fit_attention_kernels();
+  void fit_attention_rate(const std::string& op, Sourced<FlopRate>& rate);
+  void fit_collectives();
+  void fit_group(const CollectiveGroup& group, const Samples& samples);
+
+  [[nodiscard]] std::string origin(std::size_t samples) const {
+    return fmt::format("{} samples on {}, driver {}, newest of {}", samples, set_.setup.device,
+                       set_.setup.driver, set_.date);
+  }
+  template <class T>
+  void measured(Sourced<T>& constant, T value, std::size_t samples, const std::string& how) {
+    constant = {.value = value, .provenance = Provenance::kMeasured, .source = how + "; " + origin(samples)};
+    used_ += samples;
+  }
+  void tell(std::string family, std::string outcome, FitErrors errors = {}) {
+    out_.families.push_back(
+        {.family = std::move(family), .outcome = std::move(outcome), .left_out = std::move(errors)});
+  }
+  [[nodiscard]] GemmDevice gemm_device() const;
+  [[nodiscard]] Precision table_precision() const;
+
+  const SampleSet& set_;
+  FittedProfile out_;
+  std::size_t used_ = 0;
+};
+
+std::optional<GemmLayout> layout_of(const Sample& sample) {
+  const std::string word = tag(sample, "layout", "TN");
+  const auto found = std::ranges::find(kGemmLayoutNames, word);
+  if (found == std::end(kGemmLayoutNames)) return std::nullopt;
+  return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
+}
+
+bool plain_gemm(const Sample& sample, std::string_view dtype, std::string_view load) {
+  return sample.family == "gemm" && layout_of(sample) && tag(sample, "dtype", "bf16") == dtype &&
+         tag(sample, "load", "burst") == load && tag(sample, "cache", "cold") == "cold" &&
+         !sample.tags.contains("chunks") && !sample.tags.contains("grouped");
+}
+
+GemmPoint point_of(const Sample& sample) {
+  return {.size = {.m = extent(sample, "m", 1),
+                   .n = extent(sample, "n", 1),
+                   .k = extent(sample, "k", 1),
+                   .batch = extent(sample, "batch", 1)},
+          .layout = *layout_of(sample),
+          .seconds = sample.median_s,
+          .note = remark(sample)};
+}
+
+// A weight gradient is taken with its accumulation where both forms were measured.
+std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
+  std::map<std::tuple<GemmLayout, std::int64_t, std::int64_t, std::int64_t>, const Sample*> by_shape;
+  for (const Sample* sample : samples) {
+    const GemmPoint point = point_of(*sample);
+    const Sample*& kept = by_shape[{point.layout, point.size.m, point.size.n, point.size.k}];
+    const bool accumulates = tag(*sample, "output", "") == "fp32_accumulate";
+    if (kept == nullptr || accumulates == (point.layout == GemmLayout::kNT)) kept = sample;
+  }
+  std::vector<GemmPoint> points;
+  for (const auto& [shape, sample] : by_shape) points.push_back(point_of(*sample));
+  return points;
+}
+
+Precision ProfileFitter::table_precision() const {
+  const auto count = [&](std::string_view dtype) {
+    return pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); }).size();
+  };
+  return count("fp16") > count("bf16") ? Precision::kFp16 : Precision::kBf16;
+}
+
+GemmDevice ProfileFitter::gemm_device() const {
+  const HardwareProfile& profile = out_.profile;
+  return {.sms = profile.device.sms,
+          .peak = profile.peak(table_precision()),
+          .memory_bandwidth = profile.device.memory_bandwidth * profile.memory_efficiency.value};
+}
+
+void ProfileFitter::fit_gemms() {
+  const Precision precision = table_precision();
+  const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(precision)];
+  const Samples samples =
+      pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst") && extent(s, "batch", 1) == 1; });
+  if (samples.empty()) return;
+  const std::vector<GemmPoint> points = points_of(samples);
+  if (points.size() < kMinGemmPoints) {
+    return tell("gemm", fmt::format("{} shapes, {} are needed: the base's table stays", points.size(),
+                                    kMinGemmPoints));
+  }
+  GemmFit fit = fit_gemm(points, gemm_device(), out_.profile.gemm);
+  GemmModel& model = out_.profile.gemm = std::move(fit.model);
+  const std::string errors = "each row left out in turn: " + fit.left_out.summary();
+  for (Sourced<double>* e : {&model.efficiency_tn, &model.efficiency_nn, &model.efficiency_nt}) {
+    e->value = rounded(e->value, 1e-4);
+    e->provenance = Provenance::kAnalytic;
+    e->source = "fitted with the tile model; " + origin(points.size());
+  }
+  for (GemmTile& tile : model.tiles) tile.rate = rounded(tile.rate, 1e-4);
+  for (GemmRow& row : model.rows) {
+    row.efficiency = std::min(rounded(row.efficiency, 1e-4), 1.2);
+    row.provenance = Provenance::kMeasured;
+  }
+  model.tile_source = "fitted on the rows of the table; " + errors;
+  model.correction_source = "chosen on the rows of the table; " + errors;
+  model.table_source = origin(points.size()) + fmt::format("; launch and drain of {} taken out of each time",
+                                                           human(from_seconds(fit.t0_seconds)));
+  model.table_precisions = {precision};
+  // Without sustained samples nothing says how this table falls under load.
+  model.scale = {.value = 1,
+                 .provenance = Provenance::kAssumed,
+                 .source =
+                     "no sustained samples: training at the clocks of short bursts, which is too fast where "
+                     "power limits"};
+  compare_with_formula(model, out_.profile.device.sms);
+  out_.remarks.table = Provenance::kMeasured;
+  out_.remarks.gemm_rows.clear();
+  for (const GemmPoint& point : fit.points) out_.remarks.gemm_rows.push_back(point.note);
+  used_ += points.size();
+  tell("gemm",
+       fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
+                   model.efficiency_nn.value, model.efficiency_nt.value, model.rows.size()),
+       fit.left_out);
+}
+
+void ProfileFitter::fit_batched() {
+  const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(table_precision())];
+  std::vector<GemmPoint> points;
+  for (const Sample* sample :
+       pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst") && extent(s, "batch", 1) > 1; })) {
+    const GemmPoint point = point_of(*sample);
+    if (point.size.m % 8 == 0 && point.size.n % 8 == 0 && point.size.k % 8 == 0) points.push_back(point);
+  }
+  if (points.empty()) return;
+  GemmModel& model = out_.profile.gemm;
+  const double share = std::min(rounded(fit_batched_efficiency(model, gemm_device(), points), 1e-4), 1.2);
+  measured(model.batched_efficiency, share, points.size(), "median over the tile model");
+  tell("gemm, batched", fmt::format("{:.3f} of peak", share));
+}
+
+void ProfileFitter::fit_sustained() {
+  const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(table_precision())];
+  std::vector<double> ratios;
+  for (const Sample* loaded : pick([&](const Sample& s) { return plain_gemm(s, dtype, "sustained"); })) {
+    for (const Sample* burst : pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); })) {
+      if (burst->shape == loaded->shape && layout_of(*burst) == layout_of(*loaded))
+        ratios.push_back(burst->median_s / loaded->median_s);
+    }
+  }
+  if (ratios.empty()) return;
+  const double scale = std::min(rounded(median(ratios), 1e-4), 2.0);
+  measured(out_.profile.gemm.scale, scale, ratios.size(),
+           "sustained over burst rate of the same shape, median");
+  tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
+}
+
+void ProfileFitter::fit_memory_kernels() {
+  std::map<std::string, Samples> by_op;
+  for (const Sample* sample : pick([](const Sample& s) {
+         return s.family == "kernel" && s.bytes > 0 && tag(s, "variant", "fused") == "fused" &&
+                tag(s, "cache", "cold") == "cold";
+       }))
+    by_op[sample->op].push_back(sample);
+  std::vector<double> shares;
+  std::size_t count = 0;
+  FitErrors errors;
+  for (const auto& [op, samples] : by_op) {
+    std::vector<CurvePoint> points;
+    for (const Sample* sample : samples)
+      points.push_back({.size = sample->bytes, .seconds = sample->median_s});
+    if (points.size() < 3) continue;
+    const std::optional<MemoryFit> fit = fit_memory(op, points);
+    if (!fit) continue;
+    shares.push_back(fit->bandwidth / out_.profile.device.memory_bandwidth);
+    for (const RowError& row : fit->left_out.rows()) errors.add(row.row, 1 + row.error, 1);
+    count += points.size();
+  }
+  if (shares.empty()) return;
+  const double share = std::min(rounded(median(shares), 1e-4), 1.2);
+  measured(out_.profile.memory_efficiency, share, count,
+           fmt::format("median of {} fused kernels of t0 + bytes/B; each sample left out: {}", shares.size(),
+                       errors.summary()));
+  tell("kernel", fmt::format("{} of the memory bandwidth", percent(share)), errors);
+}
+
+// FLOPs of the full square: scores and values forward, two and a half times that backward.
+double square_flops(const Sample& sample) {
+  const auto length = static_cast<double>(extent(sample, "sequence", 0));
+  const double forward = 4 * length * length * static_cast<double>(extent(sample, "batch", 1)) *
+                         static_cast<double>(extent(sample, "heads", 1)) *
+                         static_cast<double>(extent(sample, "head_size", 0));
+  return sample.op == "flash_backward" ? 2.5 * forward : forward;
+}
+
+void ProfileFitter::fit_attention_rate(const std::string& op, Sourced<FlopRate>& rate) {
+  const auto causal = [](const Sample& s) {
+    const std::string word = tag(s, "causal", "false");
+    return word == "true" || word == "yes" || word == "1";
+  };
+  const auto of_op = [&](const Sample& s) {
+    return s.family == "attention" && s.op == op && square_flops(s) > 0;
+  };
+  Samples samples = pick([&](const Sample& s) { return of_op(s) && causal(s); });
+  if (samples.empty()) samples = pick(of_op);
+  std::map<double, std::vector<double>> rates;  // by length; of several head counts and sizes the median
+  for (const Sample* sample : samples)
+    rates[static_cast<double>(extent(*sample, "sequence", 1))].push_back(square_flops(*sample) /
+                                                                         sample->median_s);
+  std::vector<AttentionPoint> points;
+  for (const auto& [length, of_length] : rates)
+    points.push_back({.length = length, .rate = FlopRate(median(of_length))});
+  if (points.size() < 3) {
+    if (!points.empty())
+      tell(op, fmt::format("{} lengths, 3 are needed: the base's rate stays", points.size()));
+    return;
+  }
+  const std::optional<AttentionFit> fit = fit_attention(op, points);
+  if (!fit) return tell(op, "the rate shows no limit: the base's rate stays");
+  const FlopRate at(rounded(fit->at(kAttentionLength).count(), 1e9));
+  measured(rate, at, samples.size(),
+           fmt::format("R L/(L + L_half) at L = {:.0f}, R {}, L_half {:.0f}; each length left out: {}",
+                       kAttentionLength, human(fit->rate), fit->half_length, fit->left_out.summary()));
+  tell(op, fmt::format("{} on the full square at {:.0f}", human(at), kAttentionLength), fit->left_out);
+}
+
+void ProfileFitter::fit_attention_kernels() {
+  fit_attention_rate("flash_forward", out_.profile.attention.flash_forward);
+  fit_attention_rate("flash_backward", out_.profile.attention.flash_backward);
+}
+
+std::optional<CollectiveKind> collective_kind(const std::string& op) {
+  std::string word = op;
+  std::ranges::replace(word, '_', '-');
+  if (word == "sendrecv" || word == "send-recv") word = "send-receive";
+  if (word == "alltoall") word = "all-to-all";
+  const auto found = std::ranges::find(kCollectiveNames, word);
+  if (found == std::end(kCollectiveNames)) return std::nullopt;
+  return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
+}
+
+void ProfileFitter::fit_group(const CollectiveGroup& group, const Samples& samples) {
+  std::map<double, std::vector<double>> times;  // in place and not: the median
+  for (const Sample* sample : samples)
+    times[static_cast<double>(extent(*sample, "bytes", 1))].push_back(sample->median_s);
+  std::vector<CurvePoint> points;
+  for (const auto& [bytes, of_size] : times) points.push_back({.size = bytes, .seconds = median(of_size)});
+  if (points.size() < kMinCollectivePoints) {
+    return tell(group_name(group),
+                fmt::format("{} sizes, {} are needed", points.size(), kMinCollectivePoints));
+  }
+  FittedCollective fitted = fit_collective(group, points);
+  fitted.fit.bus_bandwidth = Bandwidth(rounded(fitted.fit.bus_bandwidth.count(), 1e7));
+  fitted.fit.provenance = Provenance::kMeasured;
+  fitted.fit.source =
+      fmt::format("{}; each size left out: {}", origin(samples.size()), fitted.left_out.summary());
+  std::erase_if(out_.profile.collectives, [&](const CollectiveFit& other) {
+    return other.kind == group.kind && other.ranks == group.ranks && other.nodes == group.nodes &&
+           other.algorithm == group.algorithm;
+  });
+  out_.profile.collectives.push_back(fitted.fit);
+  used_ += samples.size();
+  tell(group_name(group),
+       fmt::format("{} + S*f / {}", human(fitted.fit.latency), human(fitted.fit.bus_bandwidth)),
+       fitted.left_out);
+}
+
+void ProfileFitter::fit_collectives() {
+  std::map<std::tuple<CollectiveKind, int, int, std::string>, Samples> groups;
+  for (const Sample& sample : set_.samples) {
+    const std::optional<CollectiveKind> kind = collective_kind(sample.op);
+    const auto ranks = static_cast<int>(extent(sample, "ranks", 0));
+    const auto nodes = static_cast<int>(extent(sample, "nodes", 1));
+    if (sample.family != "nccl" || !kind || ranks < 2 || nodes < 1 || ranks % nodes != 0) continue;
+    if (extent(sample, "bytes", 0) <= 0) continue;
+    const std::string word = tag(sample, "algorithm", "any");
+    const bool known = std::ranges::find(kCollectiveAlgorithms, word) != std::end(kCollectiveAlgorithms);
+    groups[{*kind, ranks, nodes, known ? word : "any"}].push_back(&sample);
+  }
+  for (const auto& [key, samples] : groups) {
+    const auto& [kind, ranks, nodes, algorithm] = key;
+    fit_group({.kind = kind, .ranks = ranks, .nodes = nodes, .algorithm = algorithm}, samples);
+  }
+}
+
+}  // namespace
+
+std::optional<FittedProfile> fit_profile(const SampleSet& samples, const HardwareProfile& base,
+                                         const std::string& name, Diagnostics& diagnostics) {
+  if (samples.setup.device != base.device.name) {
+    diagnostics.error(
+        {.code = "other-device",
+         .message = fmt::format("the samples are of '{}', the base profile is of '{}'", samples.setup.device,
+                                base.device.name),
+         .hint = "copy the base and write the device section from the data sheet: its number of SMs, "
+                 "memory and peaks are what efficiencies are shares of"});
+    return std::nullopt;
+  }
+  FittedProfile fitted = ProfileFitter(samples, base).run();
+  if (fitted.unused == samples.samples.size()) {
+    diagnostics.error(
+        {.code = "nothing-fitted",
+         .message = fmt::format("none of {} samples serves a constant of a profile", samples.samples.size()),
+         .hint = "a profile needs burst GEMMs, fused kernels, attention or collectives"});
+    return std::nullopt;
+  }
+  fitted.profile.name = name;
+  fitted.profile.date = samples.date.substr(0, 10);
+  fitted.profile.made_by = "stagecraft calibrate fit, base " + base.name;
+  fitted.remarks.heading =
+      fmt::format("Fitted by stagecraft from {} samples on {}, driver {}.",
+                  samples.samples.size() - fitted.unused, samples.setup.device, samples.setup.driver);
+  return fitted;
+}
+
+std::string to_yaml(const FittedProfile& fitted) {
+  return write_profile(fitted.profile, fitted.remarks);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,55 @@
+// Samples of one device -> its profile.
+//
+// What the samples speak for is measured; everything else stays as the base profile has it, with the base's
+// own provenance and source. A table is of one origin: GEMM samples replace the base's table, collective
+// samples replace the base's rows of their group, and nothing is blended.
+//
+//   gemm         burst, cold, unbatched, in the precision with most samples (bf16 on a tie) -> layouts,
+//   tiles,
+//                split-k, correction, table
+//                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
+//                ratio)
+//   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
+//   attention    flash_forward, flash_backward -> rate at the length that training uses most
+//   (kAttentionLength), on
+//                the full square, causal samples first; interpolated
+//   nccl         one fit per (collective, ranks, nodes, algorithm)
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "calibrate/fit/fit_errors.hpp"
+#include "calibrate/fit/sample_set.hpp"
+#include "calibrate/fit/write_profile.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+inline constexpr double kAttentionLength = 4096;  // between the 2048 of GPT-3 and the 8192 of Llama 3
+
+// What was made of one family of samples.
+struct FamilyFit {
+  std::string family;   // "gemm", "all-reduce, 8 ranks, 1 node"
+  std::string outcome;  // one line: the constants, or why none could be fitted
+  FitErrors left_out;
+};
+
+struct FittedProfile {
+  HardwareProfile profile;
+  ProfileRemarks remarks;
+  std::vector<FamilyFit> families;
+  std::size_t unused = 0;  // samples that no constant of a profile asks for
+};
+
+// Reports and returns nullopt when the samples are of another device than the base (its facts would be
+// wrong), or when nothing of the profile can be fitted from them.
+[[nodiscard]] std::optional<FittedProfile> fit_profile(const SampleSet& samples, const HardwareProfile& base,
+                                                       const std::string& name, Diagnostics& diagnostics);
+
+// The profile as a file, with the errors of its fits in the sources.
+[[nodiscard]] std::string to_yaml(const FittedProfile& fitted);
+
+}  // namespace stagecraft

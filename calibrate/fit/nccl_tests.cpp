@@ -1,0 +1,251 @@
+#include "calibrate/fit/nccl_tests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "calibrate/fit/write_profile.hpp"
+#include "calibrate/samples/statistics.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::istringstream in{std::string(line)};
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+// `mpirun --tag-output` puts "[1,0]<stdout>:" before every line.
+std::string_view without_tag(std::string_view line) {
+  const std::size_t end = line.find(">:");
+  if (line.starts_with('[') && end != std::string_view::npos && line.find('<') < end)
+    line.remove_prefix(end + 2);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+// Where the columns of the two halves stand in a row.
+struct Columns {
+  std::size_t time = 0, wrong = 0;
+  std::optional<std::size_t> in_place_time = {}, in_place_wrong = {};
+};
+
+class TextReader {
+ public:
+  TextReader(const std::string& name, Diagnostics& diagnostics) : name_(name), diagnostics_(diagnostics) {}
+
+  void read(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = text.find('\n');
+      ++line_;
+      read_line(without_tag(text.substr(0, end)));
+      if (end == std::string_view::npos) break;
+      text.remove_prefix(end + 1);
+    }
+  }
+
+  NcclRun finish() && {
+    run_.ranks = groups_.empty() ? 0 : groups_.begin()->second;
+    for (const auto& [group, ranks] : groups_) {
+      if (ranks != run_.ranks) refuse("groups of different sizes: one fit is of one size");
+    }
+    run_.nodes = hosts_of_group();
+    if (run_.ranks < 2) refuse("fewer than two ranks are listed: there is nothing to communicate");
+    if (run_.rows.empty()) refuse("no row of a table was found");
+    if (!ended_) {
+      diagnostics_.warning({.code = "run-without-end",
+                            .where = {name_, line_, 0},
+                            .message = "the run has no end: its rows are used as far as they go"});
+    }
+    return std::move(run_);
+  }
+
+ private:
+  void read_line(std::string_view line) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.empty()) return;
+    if (words[0] == "#") {
+      read_heading(line, words);
+    } else if (words.size() >= 3 && words[0] == "NCCL" && words[1] == "version") {
+      run_.nccl_version = words[2];
+    } else {
+      read_row(words);
+    }
+  }
+
+  void read_heading(std::string_view line, const std::vector<std::string>& words) {
+    constexpr std::string_view kStarting = "Collective test starting: ";
+    if (const std::size_t at = line.find(kStarting); at != std::string_view::npos)
+      run_.kind = nccl_collective(words_of(line.substr(at + kStarting.size())).at(0));
+    if (line.find("Avg bus bandwidth") != std::string_view::npos) ended_ = true;
+    if (words.size() > 2 && words[1] == "nccl-tests") read_version(words);
+    if (words.size() > 9 && words[1] == "Rank" && words[3] == "Group") read_rank(line, words);
+    if (words.size() > 3 && words[1] == "size" && words[2] == "count") read_columns(words);
+  }
+
+  void read_version(const std::vector<std::string>& words) {
+    constexpr std::string_view kLibrary = "nccl-library=";
+    for (const std::string& word : words)
+      if (word.starts_with(kLibrary)) run_.nccl_version = word.substr(kLibrary.size());
+  }
+
+  // #  Rank  0 Group  0 Pid  28616 on nccl-gib-test-0 device  0 [0000:8f:00] NVIDIA B200
+  void read_rank(std::string_view line, const std::vector<std::string>& words) {
+    ++groups_[words[4]];
+    const auto on = std::ranges::find(words, "on");
+    if (on != words.end() && on + 1 != words.end()) hosts_[words[4]].insert(*(on + 1));
+    if (const std::size_t bus = line.find("] "); bus != std::string_view::npos)
+      run_.device = join(words_of(line.substr(bus + 2)), " ");
+  }
+
+  void read_columns(const std::vector<std::string>& words) {
+    std::vector<std::size_t> times, wrongs;
+    for (std::size_t i = 1; i < words.size(); ++i) {  // words[0] is '#'
+      if (words[i] == "cputime") {
+        return refuse("these are host times (-C 1), which are no time of a collective");
+      }
+      if (words[i] == "time") times.push_back(i - 1);
+      if (words[i] == "#wrong") wrongs.push_back(i - 1);
+    }
+    if (times.empty()) return refuse("a table without a column `time`");
+    columns_ = Columns{.time = times[0], .wrong = wrongs.empty() ? 0 : wrongs[0]};
+    if (times.size() > 1) columns_->in_place_time = times[1];
+    if (wrongs.size() > 1) columns_->in_place_wrong = wrongs[1];
+  }
+
+  void read_row(const std::vector<std::string>& words) {
+    const std::optional<std::int64_t> bytes = parse_integer(words[0]);
+    if (!bytes || words.size() < 2 || !parse_integer(words[1])) return;  // something else between the rows
+    if (!columns_) return refuse("a row before the header of its table");
+    if (words.size() < 13) return refuse("a row that is cut off");
+    const auto time = [&](std::size_t column) -> std::optional<double> {
+      if (column >= words.size()) return std::nullopt;
+      const std::optional<double> us = parse_number(words[column]);
+      return us && *us > 0 ? std::optional(*us * 1e-6) : std::nullopt;
+    };
+    for (const std::optional<std::size_t> column :
+         {std::optional(columns_->wrong), columns_->in_place_wrong}) {
+      if (!column || *column == 0 || *column >= words.size() || words[*column] == "N/A") continue;
+      if (const auto wrong = parse_number(words[*column]); !wrong || *wrong > 0)
+        return refuse(fmt::format("{} wrong results: such a time says nothing", words[*column]));
+    }
+    const std::optional<double> seconds = time(columns_->time);
+    if (!seconds) return refuse(fmt::format("'{}' is no time", words[columns_->time]));
+    if (*bytes == 0) {
+      run_.launch_seconds = std::min(run_.launch_seconds.value_or(*seconds), *seconds);
+      return;
+    }
+    run_.rows.push_back(
+        {.bytes = static_cast<double>(*bytes),
+         .seconds = *seconds,
+         .in_place_seconds = columns_->in_place_time ? time(*columns_->in_place_time).value_or(0) : 0});
+  }
+
+  [[nodiscard]] int hosts_of_group() const {
+    std::size_t most = 0;
+    for (const auto& [group, hosts] : hosts_) most = std::max(most, hosts.size());
+    return static_cast<int>(most);
+  }
+
+  void refuse(std::string message) {
+    diagnostics_.error({.code = "bad-nccl-tests", .where = {name_, line_, 0}, .message = std::move(message)});
+  }
+
+  const std::string& name_;
+  Diagnostics& diagnostics_;
+  NcclRun run_;
+  int line_ = 0;
+  bool ended_ = false;
+  std::optional<Columns> columns_;
+  std::map<std::string, int> groups_;
+  std::map<std::string, std::set<std::string>> hosts_;
+};
+
+// Median over repeats, out of place.
+std::vector<CurvePoint> points_of(const NcclRun& run) {
+  std::map<double, std::vector<double>> times;
+  for (const NcclRow& row : run.rows) times[row.bytes].push_back(row.seconds);
+  std::vector<CurvePoint> points;
+  for (const auto& [bytes, of_size] : times) points.push_back({.size = bytes, .seconds = median(of_size)});
+  return points;
+}
+
+bool ever_falls(const std::vector<CurvePoint>& points) {
+  return std::ranges::adjacent_find(points, [](const CurvePoint& a, const CurvePoint& b) {
+           return b.seconds < a.seconds;
+         }) != points.end();
+}
+
+// What a plateau of the bus says of the way that was taken. The bounds are those of common adapters: 100 Gb/s
+// Ethernet moves 12.5 GB/s a node, and no node with NVLink stays under it on its faster network.
+std::string verdict(const NcclRun& run, double bus_bytes_per_s) {
+  if (run.nodes > 1 && bus_bytes_per_s < 12.5e9)
+    return "this is what TCP over one adapter reaches: check that NCCL found the fast network";
+  if (run.nodes == 1 && bus_bytes_per_s < 50e9) return "this is what PCIe reaches, not NVLink";
+  return run.nodes > 1 ? "over the network between nodes" : "inside one node";
+}
+
+}  // namespace
+
+std::optional<CollectiveKind> nccl_collective(std::string_view name) {
+  std::string word(name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1));
+  if (word.ends_with("_perf")) word.resize(word.size() - 5);
+  std::ranges::replace(word, '_', '-');
+  if (word == "alltoall") word = "all-to-all";
+  if (word == "sendrecv") word = "send-receive";
+  const auto found = std::ranges::find(kCollectiveNames, word);
+  if (found == std::end(kCollectiveNames)) return std::nullopt;
+  return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
+}
+
+std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
+                                       Diagnostics& diagnostics) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{')
+    return detail::read_nccl_json(text, name, diagnostics);
+  const std::size_t errors = diagnostics.error_count();
+  TextReader reader(name, diagnostics);
+  reader.read(text);
+  NcclRun run = std::move(reader).finish();
+  if (errors != diagnostics.error_count()) return std::nullopt;
+  return run;
+}
+
+std::string to_fragment(const NcclRun& run, const std::string& name) {
+  SC_CHECK(run.kind.has_value(), "a fit of a collective without a name");
+  const std::vector<CurvePoint> points = points_of(run);
+  const CollectiveGroup group{.kind = *run.kind, .ranks = run.ranks, .nodes = run.nodes, .algorithm = "any"};
+  FittedCollective fitted = fit_collective(group, points);
+  CollectiveFit& fit = fitted.fit;
+  fit.bus_bandwidth = Bandwidth(std::round(fit.bus_bandwidth.count() / 1e7) * 1e7);
+  fit.provenance = Provenance::kInterpolated;
+  fit.source = fmt::format("nccl-tests {} on {}, NCCL {}, {} sizes out of place; each left out: {}", name,
+                           run.device.empty() ? "an unnamed device" : run.device,
+                           run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
+                           fitted.left_out.summary());
+  std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
+                                human(to_bytes(points.back().size)));
+  out += fmt::format("# bus_bandwidth {}: {}\n", human(fit.bus_bandwidth),
+                     verdict(run, fit.bus_bandwidth.count()));
+  out += fmt::format("# latency {}: where small messages end\n", human(fit.latency));
+  if (run.launch_seconds)
+    out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
+  out +=
+      fmt::format("# sqrt_seconds {:.3g}: what a straight line misses at middle sizes\n", fit.sqrt_seconds);
+  if (ever_falls(points))
+    out += "# a larger message was faster than a smaller one somewhere; the fit is smooth\n";
+  return out + "collectives:\n" + collective_table({fit}, {});
+}
+
+}  // namespace stagecraft

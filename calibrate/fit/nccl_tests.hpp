@@ -1,0 +1,53 @@
+// The output of NVIDIA's nccl-tests, text (`all_reduce_perf …`) and JSON (`-J FILE`).
+//
+// Columns are taken from the header of the table, since options add some (-I, -S). Times are microseconds
+// whatever the documentation says; what does not fit its column has lost decimals. Nothing of the user's
+// environment, which the JSON form records, is kept. A size is the whole buffer, as the tool counts it.
+//
+//   source  NVIDIA/nccl-tests @a0b82b2: doc/PERFORMANCE.md, src/util.cu, src/common.cu.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "calibrate/fit/curve_fits.hpp"
+
+namespace stagecraft {
+
+struct NcclRow {
+  double bytes = 0;
+  double seconds = 0;           // out of place
+  double in_place_seconds = 0;  // 0 where it was not measured
+};
+
+struct NcclRun {
+  std::optional<CollectiveKind> kind;  // older text does not say
+  int ranks = 0;                       // of one group
+  int nodes = 0;
+  std::string device;
+  std::string nccl_version;
+  std::vector<NcclRow> rows;             // size above 0; a size measured again stands again
+  std::optional<double> launch_seconds;  // of size 0, the least
+};
+
+// Refused with their line: host times (cputime), wrong results (#wrong above 0), no ranks, a table without
+// rows, a JSON file of another shape. Warned of: a run without its end. nullopt if something was refused.
+[[nodiscard]] std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
+                                                     Diagnostics& diagnostics);
+
+// "all_reduce_perf", "alltoall", "all-gather", …; nullopt for what a profile does not know (gather, scatter).
+[[nodiscard]] std::optional<CollectiveKind> nccl_collective(std::string_view name);
+
+namespace detail {
+[[nodiscard]] std::optional<NcclRun> read_nccl_json(std::string_view text, const std::string& name,
+                                                    Diagnostics& diagnostics);
+}
+
+// The entry for `collectives:` of a profile, with a comment on each value and a verdict on what was measured.
+//   requires  a kind and at least kMinCollectivePoints distinct sizes.
+[[nodiscard]] std::string to_fragment(const NcclRun& run, const std::string& name);
+
+}  // namespace stagecraft

@@ -1,0 +1,31 @@
+// Samples of one device from any number of files, checked before anything is fitted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "calibrate/samples/sample.hpp"
+
+namespace stagecraft {
+
+struct SampleText {
+  std::string name;  // of the file, for messages
+  std::string text;
+};
+
+struct SampleSet {
+  SampleSetup setup;            // of all of them
+  std::vector<Sample> samples;  // a point measured again: the last one counts
+  std::string date;             // of the newest
+};
+
+// Refused, each with its file and line: what parse_sample() refuses, a last line that is cut off, samples of
+// another device, driver, library or clock policy than the first, and files without samples. nullopt if there
+// was one.
+[[nodiscard]] std::optional<SampleSet> read_sample_set(const std::vector<SampleText>& files,
+                                                       Diagnostics& diagnostics);
+
+}  // namespace stagecraft

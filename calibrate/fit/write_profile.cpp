@@ -1,0 +1,169 @@
+#include "calibrate/fit/write_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// As a YAML scalar in single quotes.
+std::string scalar(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "'";
+}
+
+std::string written(double value) {
+  return fmt::format("{}", value);
+}
+std::string written(Duration time) {
+  return fmt::format("{} ns", time.count());
+}
+std::string written(Bytes bytes) {
+  return fmt::format("{} B", bytes.count());
+}
+std::string written(Bandwidth rate) {
+  return fmt::format("{:.10g} GB/s", rate.count() / 1e9);
+}
+std::string written(FlopRate rate) {
+  return fmt::format("{:.10g} TFLOP/s", rate.count() / 1e12);
+}
+
+std::string story(Provenance provenance, const std::string& source) {
+  return fmt::format("provenance: {}, source: {}", name(provenance), scalar(source));
+}
+
+template <class T>
+std::string constant(std::string_view key, const Sourced<T>& item) {
+  return fmt::format("{}: {{value: {}, {}}}\n", key, written(item.value),
+                     story(item.provenance, item.source));
+}
+
+std::string device_section(const DeviceFacts& device) {
+  std::string out =
+      fmt::format("device:\n  name: {}\n  sms: {}\n  memory: {}\n  memory_bandwidth: {}\n",
+                  scalar(device.name), device.sms, written(device.memory), written(device.memory_bandwidth));
+  for (const auto& [key, rate] :
+       {std::pair{"peak_fp32", device.peak_fp32}, std::pair{"peak_fp16", device.peak_fp16},
+        std::pair{"peak_bf16", device.peak_bf16}, std::pair{"peak_fp8", device.peak_fp8}}) {
+    if (rate.count() > 0) out += fmt::format("  {}: {}\n", key, written(rate));
+  }
+  return out +
+         fmt::format("  provenance: {}\n  source: {}\n", name(device.provenance), scalar(device.source));
+}
+
+std::string gemm_table(const GemmModel& model, const ProfileRemarks& remarks) {
+  std::string precisions;
+  for (const Precision precision : model.table_precisions)
+    precisions +=
+        (precisions.empty() ? "" : ", ") + std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
+  std::string out = fmt::format(
+      "  table:\n    provenance: {}\n    source: {}\n    precisions: [{}]\n"
+      "    columns: [m, n, k, layout, efficiency]\n    rows:\n",
+      name(remarks.table), scalar(model.table_source), precisions);
+  for (std::size_t i = 0; i < model.rows.size(); ++i) {
+    const GemmRow& row = model.rows[i];
+    SC_CHECK(row.provenance == remarks.table, "a table has one story for all its rows");
+    out += fmt::format("    - [{}, {}, {}, {}, {}]", row.m, row.n, row.k,
+                       kGemmLayoutNames[static_cast<std::size_t>(row.layout)], row.efficiency);
+    if (!remarks.gemm_rows.empty()) out += "  # " + remarks.gemm_rows[i];
+    out += '\n';
+  }
+  return out;
+}
+
+std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks) {
+  std::string out = "gemm:\n";
+  out += "  " + constant("scale", model.scale);
+  out += "  " + constant("efficiency_tn", model.efficiency_tn);
+  out += "  " + constant("efficiency_nn", model.efficiency_nn);
+  out += "  " + constant("efficiency_nt", model.efficiency_nt);
+  out += "  " + constant("batched_efficiency", model.batched_efficiency);
+  out += "  " + constant("misaligned_factor", model.misaligned_factor);
+  out += fmt::format(
+      "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",
+      scalar(model.tile_source));
+  for (const GemmTile& tile : model.tiles)
+    out += fmt::format("    - [{}, {}, {}]\n", tile.m, tile.n, tile.rate);
+  out +=
+      fmt::format("  split_k: {{max: {}, min_depth: {}, prologue: {}, {}}}\n", model.split_k_max,
+                  model.split_k_min_depth, model.prologue_k, story(Provenance::kAnalytic, model.tile_source));
+  out += fmt::format("  correction: {{radius: {}, prior: {}, {}}}\n", model.correction_radius,
+                     model.correction_prior, story(Provenance::kAnalytic, model.correction_source));
+  return out + gemm_table(model, remarks);
+}
+
+std::string collectives_section(const std::vector<CollectiveFit>& fits) {
+  std::string out = "collectives:\n";
+  std::vector<CollectiveFit> rest = fits;
+  while (!rest.empty()) {
+    std::vector<CollectiveFit> same, others;
+    for (const CollectiveFit& fit : rest) {
+      const bool joins = fit.provenance == rest.front().provenance && fit.source == rest.front().source;
+      (joins ? same : others).push_back(fit);
+    }
+    out += collective_table(same, {});
+    rest = std::move(others);
+  }
+  return out;
+}
+
+std::string spread_section(const HardwareProfile& profile) {
+  std::string out = "relative_spread:\n";
+  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i)
+    out += fmt::format("  {}: {}\n", kProvenanceNames[i], profile.relative_spread[i]);
+  return out + fmt::format("  provenance: analytic\n  source: {}\n", scalar(profile.spread_source));
+}
+
+}  // namespace
+
+std::string collective_table(const std::vector<CollectiveFit>& fits,
+                             const std::vector<std::string>& remarks) {
+  SC_CHECK(!fits.empty() && (remarks.empty() || remarks.size() == fits.size()), "a remark for every row");
+  std::string out = fmt::format(
+      "- provenance: {}\n  source: {}\n"
+      "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]\n  rows:\n",
+      name(fits.front().provenance), scalar(fits.front().source));
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    const CollectiveFit& fit = fits[i];
+    if (!remarks.empty()) out += "  # " + remarks[i] + "\n";
+    out += fmt::format("  - [{}, {}, {}, {}, {}, {}, {}]\n",
+                       kCollectiveNames[static_cast<std::size_t>(fit.kind)], fit.ranks, fit.nodes,
+                       fit.algorithm, written(fit.latency), written(fit.bus_bandwidth), fit.sqrt_seconds);
+  }
+  return out;
+}
+
+std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks) {
+  std::string out = fmt::format(
+      "# {}\n# Format: calibrate/profile/README.md.\nstagecraft_profile: 1\nname: {}\ndate: {}\nmade_by: "
+      "{}\n",
+      remarks.heading, scalar(profile.name), scalar(profile.date), scalar(profile.made_by));
+  out += device_section(profile.device);
+  out += gemm_section(profile.gemm, remarks);
+  out += constant("memory_efficiency", profile.memory_efficiency);
+  out += constant("loss_traffic", profile.loss_traffic);
+  out += "attention:\n  " + constant("flash_forward", profile.attention.flash_forward);
+  out += "  " + constant("flash_backward", profile.attention.flash_backward);
+  out += "host:\n  " + constant("kernel_gap", profile.host.kernel_gap);
+  out += "  " + constant("launch", profile.host.launch);
+  out += "  " + constant("per_iteration", profile.host.per_iteration);
+  out += constant("tensor_overlap", profile.tensor_overlap);
+  out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
+  out += collectives_section(profile.collectives);
+  out += "memory:\n  " + constant("context", profile.memory.context);
+  out += "  " + constant("communicators", profile.memory.communicators);
+  out += "  " + constant("workspace", profile.memory.workspace);
+  out += "  " + constant("fragmentation", profile.memory.fragmentation);
+  return out + spread_section(profile);
+}
+
+}  // namespace stagecraft

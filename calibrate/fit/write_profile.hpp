@@ -1,0 +1,27 @@
+// A profile as the file that load_profile() reads (format: calibrate/profile/README.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+// What the file says beside the values.
+struct ProfileRemarks {
+  std::string heading;  // one line on top
+  Provenance table = Provenance::kPublished;
+  std::vector<std::string> gemm_rows;  // a comment beside each row; empty: none
+};
+
+// Bare numbers read back to the same bits, rates to ten digits, durations and bytes exactly; rows of
+// collectives of one story are kept together. One story holds for all of a table, so all rows of
+// `profile.gemm` must be of `remarks.table`.
+[[nodiscard]] std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks);
+
+// The rows of one story as they stand under `collectives:`, each with a comment from `remarks` (empty: none).
+[[nodiscard]] std::string collective_table(const std::vector<CollectiveFit>& fits,
+                                           const std::vector<std::string>& remarks);
+
+}  // namespace stagecraft

@@ -1,0 +1,270 @@
+// From samples to a profile file and back. System: made samples of a made device of 108 SMs.
+#include "calibrate/fit/fit_profile.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "calibrate/profile/tile_model.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::HasSubstr;
+
+HardwareProfile a100() {
+  Diagnostics diagnostics;
+  return load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/a100-sxm4-80gb.yaml", diagnostics).value();
+}
+
+// What load_profile() makes of a text; fails the test where it refuses.
+HardwareProfile read_back(const std::string& text) {
+  const auto file =
+      std::filesystem::temp_directory_path() /
+      (std::string("stagecraft_") + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml");
+  std::ofstream(file) << text;
+  Diagnostics diagnostics;
+  std::optional<HardwareProfile> profile = load_profile(file, diagnostics);
+  std::filesystem::remove(file);
+  EXPECT_TRUE(profile.has_value()) << render_json(diagnostics.items());
+  return profile.value();
+}
+
+Sample made_sample(std::string family, std::string op) {
+  Sample sample;
+  sample.family = std::move(family);
+  sample.op = std::move(op);
+  sample.repeats = 40;
+  sample.spread = 0.004;
+  sample.setup.device = "NVIDIA A100-SXM4-80GB";
+  sample.setup.driver = "550.54";
+  sample.date = "2026-11-20";
+  return sample;
+}
+
+// 2 us of launch, then 80 % of peak through the tile model of the base.
+std::vector<Sample> gemm_samples(const HardwareProfile& base) {
+  std::vector<Sample> samples;
+  for (const char* layout : {"TN", "NN", "NT"})
+    for (const std::int64_t m : {512, 2048, 8192})
+      for (const std::int64_t n : {1024, 5120})
+        for (const std::int64_t k : {1024, 4096}) {
+          Sample sample = made_sample("gemm", "gemm");
+          sample.shape = {{"m", m}, {"n", n}, {"k", k}, {"batch", 1}};
+          sample.tags = {{"layout", layout}, {"dtype", "bf16"}, {"load", "burst"}, {"cache", "cold"}};
+          const double q = tile_quantisation(base.gemm, base.device.sms, {.m = m, .n = n, .k = k});
+          sample.median_s = 2e-6 + 2.0 * static_cast<double>(m * n * k) / (312e12 * 0.8 * q);
+          sample.min_s = sample.median_s;
+          samples.push_back(sample);
+        }
+  return samples;
+}
+
+// 15 us + S * 7/4 / 200 GB/s over 8 ranks.
+std::vector<Sample> all_reduce_samples() {
+  std::vector<Sample> samples;
+  for (std::int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 16) {
+    Sample sample = made_sample("nccl", "all_reduce");
+    sample.shape = {{"bytes", bytes}, {"ranks", 8}};
+    sample.median_s = 15e-6 + static_cast<double>(bytes) * 1.75 / 200e9;
+    sample.min_s = sample.median_s;
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+FittedProfile fitted(std::vector<Sample> samples, const HardwareProfile& base) {
+  Diagnostics diagnostics;
+  const SampleSet set{.setup = samples.front().setup, .samples = std::move(samples), .date = "2026-11-20"};
+  std::optional<FittedProfile> result = fit_profile(set, base, "made", diagnostics);
+  EXPECT_TRUE(result.has_value()) << render_json(diagnostics.items());
+  return result.value();
+}
+
+TEST(WriteProfile, WhatIsWrittenReadsBackAsTheSameProfile) {
+  const HardwareProfile base = a100();
+  const HardwareProfile again = read_back(write_profile(base, {.heading = "A copy.", .gemm_rows = {}}));
+  EXPECT_EQ(again.name, base.name);
+  EXPECT_EQ(again.device.peak_bf16, base.device.peak_bf16);
+  EXPECT_EQ(again.device.memory, base.device.memory);
+  EXPECT_EQ(again.gemm.efficiency_nt.value, base.gemm.efficiency_nt.value);
+  EXPECT_EQ(again.gemm.efficiency_nt.source, base.gemm.efficiency_nt.source);
+  EXPECT_EQ(again.gemm.tiles.size(), base.gemm.tiles.size());
+  ASSERT_EQ(again.gemm.rows.size(), base.gemm.rows.size());
+  for (std::size_t i = 0; i < base.gemm.rows.size(); ++i) {
+    EXPECT_EQ(again.gemm.rows[i].efficiency, base.gemm.rows[i].efficiency);
+    EXPECT_EQ(again.gemm.rows[i].log_ratio, base.gemm.rows[i].log_ratio);
+  }
+  ASSERT_EQ(again.collectives.size(), base.collectives.size());
+  for (std::size_t i = 0; i < base.collectives.size(); ++i) {
+    EXPECT_EQ(again.collectives[i].latency, base.collectives[i].latency);
+    EXPECT_EQ(again.collectives[i].bus_bandwidth, base.collectives[i].bus_bandwidth);
+    EXPECT_EQ(again.collectives[i].sqrt_seconds, base.collectives[i].sqrt_seconds);
+  }
+  EXPECT_EQ(again.memory.context.value, base.memory.context.value);
+  EXPECT_EQ(again.relative_spread, base.relative_spread);
+  // A second writing is the same text: nothing drifts.
+  EXPECT_EQ(write_profile(again, {}), write_profile(base, {}));
+}
+
+TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
+  const HardwareProfile base = a100();
+  const FittedProfile fit = fitted(gemm_samples(base), base);
+  const std::string yaml = to_yaml(fit);
+  const HardwareProfile profile = read_back(yaml);
+  EXPECT_EQ(profile.name, "made");
+  EXPECT_EQ(profile.date, "2026-11-20");
+  EXPECT_EQ(profile.gemm.rows.size(), 36u);
+  EXPECT_EQ(profile.gemm.rows.front().provenance, Provenance::kMeasured);
+  EXPECT_EQ(profile.gemm.table_precisions, std::vector<Precision>{Precision::kBf16});
+  EXPECT_THAT(profile.gemm.table_source, HasSubstr("36 samples on NVIDIA A100-SXM4-80GB, driver 550.54"));
+  EXPECT_THAT(yaml, HasSubstr("# 40 repeats, spread 0.40 %, 2026-11-20"));
+  EXPECT_LT(fit.families.at(0).left_out.median(), 0.03);
+  // What was not measured stays the base's word.
+  EXPECT_EQ(profile.memory_efficiency.value, base.memory_efficiency.value);
+  EXPECT_EQ(profile.attention.flash_forward.source, base.attention.flash_forward.source);
+  // No sustained samples: the clocks of bursts, and the file says so.
+  EXPECT_EQ(profile.gemm.scale.value, 1);
+  EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kAssumed);
+}
+
+TEST(FitProfile, SustainedOverBurstIsTheScale) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  Sample loaded = samples[5];
+  loaded.tags["load"] = "sustained";
+  loaded.median_s /= 0.8;
+  samples.push_back(loaded);
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_NEAR(profile.gemm.scale.value, 0.8, 1e-9);
+  EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
+}
+
+TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
+  const HardwareProfile base = a100();
+  const HardwareProfile profile = read_back(to_yaml(fitted(all_reduce_samples(), base)));
+  ASSERT_EQ(profile.collectives.size(), base.collectives.size());
+  const auto of = [](const HardwareProfile& in, int ranks) {
+    return *std::ranges::find_if(in.collectives,
+                                 [&](const CollectiveFit& fit) { return fit.ranks == ranks; });
+  };
+  EXPECT_EQ(of(profile, 8).latency, std::chrono::microseconds(15));
+  EXPECT_NEAR(of(profile, 8).bus_bandwidth.count(), 200e9, 1e7);
+  EXPECT_EQ(of(profile, 8).provenance, Provenance::kMeasured);
+  EXPECT_EQ(of(profile, 4).bus_bandwidth, of(base, 4).bus_bandwidth);
+  EXPECT_EQ(profile.gemm.rows.size(), base.gemm.rows.size());
+}
+
+TEST(FitProfile, AttentionIsTheRateOfTheFullSquareAtTheLengthOfTraining) {
+  // 500 TFLOP/s * L / (L + 1024) on the full square: at 4096 it is 400.
+  std::vector<Sample> samples;
+  for (const std::int64_t length : {1024, 2048, 8192}) {
+    Sample sample = made_sample("attention", "flash_forward");
+    sample.shape = {{"batch", 2}, {"heads", 16}, {"head_size", 128}, {"sequence", length}};
+    sample.tags = {{"causal", "true"}, {"dtype", "bf16"}};
+    const auto l = static_cast<double>(length);
+    sample.median_s = 4 * l * l * 2 * 16 * 128 / (500e12 * l / (l + 1024));
+    sample.min_s = sample.median_s;
+    samples.push_back(sample);
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, a100())));
+  EXPECT_NEAR(profile.attention.flash_forward.value.count(), 400e12, 1e9);
+  EXPECT_EQ(profile.attention.flash_forward.provenance, Provenance::kMeasured);
+}
+
+TEST(FitProfile, MemoryKernelsGiveTheirShareOfTheDataSheet) {
+  // 3 us + bytes / 1835.1 GB/s, which is 0.9 of 2039.
+  std::vector<Sample> samples;
+  for (const std::int64_t tokens : {1024, 8192, 65536}) {
+    Sample sample = made_sample("kernel", "layernorm_forward");
+    sample.shape = {{"tokens", tokens}, {"hidden", 4096}};
+    sample.bytes = 4.0 * 4096 * static_cast<double>(tokens);
+    sample.median_s = 3e-6 + sample.bytes / (0.9 * 2039e9);
+    sample.min_s = sample.median_s;
+    samples.push_back(sample);
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, a100())));
+  EXPECT_NEAR(profile.memory_efficiency.value, 0.9, 1e-4);
+}
+
+TEST(FitProfile, SamplesOfAnotherDeviceAreRefused) {
+  Sample sample = all_reduce_samples().front();
+  sample.setup.device = "NVIDIA H200";
+  const SampleSet set{.setup = sample.setup, .samples = {sample}, .date = sample.date};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(fit_profile(set, a100(), "made", diagnostics).has_value());
+  EXPECT_THAT(render(diagnostics.items().at(0)),
+              HasSubstr("of 'NVIDIA H200', the base profile is of 'NVIDIA A100"));
+}
+
+TEST(FitProfile, TooFewSamplesGiveNoProfile) {
+  std::vector<Sample> samples = all_reduce_samples();
+  samples.resize(3);
+  const SampleSet set{.setup = samples[0].setup, .samples = samples, .date = "2026-11-20"};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(fit_profile(set, a100(), "made", diagnostics).has_value());
+  EXPECT_THAT(render(diagnostics.items().at(0)), HasSubstr("none of 3 samples"));
+}
+
+// --- reading samples
+// --------------------------------------------------------------------------------------------------
+
+std::string lines(const std::vector<Sample>& samples) {
+  std::string text;
+  for (const Sample& sample : samples) text += to_json_line(sample) + "\n";
+  return text;
+}
+
+std::string refusal(const std::string& text) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_sample_set({{.name = "a.jsonl", .text = text}}, diagnostics).has_value());
+  return diagnostics.items().empty() ? "" : render(diagnostics.items().front());
+}
+
+TEST(SampleSet, APointMeasuredAgainCountsOnce) {
+  std::vector<Sample> samples = all_reduce_samples();
+  samples.push_back(samples[1]);
+  samples.back().median_s *= 2;
+  samples.back().date = "2026-11-21";
+  Diagnostics diagnostics;
+  const std::optional<SampleSet> set = read_sample_set({{.name = "a", .text = lines(samples)}}, diagnostics);
+  ASSERT_TRUE(set.has_value());
+  EXPECT_EQ(set->samples.size(), samples.size() - 1);
+  EXPECT_EQ(set->samples[1].median_s, samples.back().median_s);
+  EXPECT_EQ(set->date, "2026-11-21");
+}
+
+TEST(SampleSet, ALineThatIsCutOffIsRefusedWithItsPlace) {
+  std::string text = lines(all_reduce_samples());
+  text.resize(text.size() - 20);
+  EXPECT_THAT(refusal(text), HasSubstr("a.jsonl:4: error: the last line is cut off"));
+}
+
+TEST(SampleSet, AnotherDeviceAmongThemIsRefusedWithBothPlaces) {
+  std::vector<Sample> samples = all_reduce_samples();
+  samples[2].setup.device = "NVIDIA H200";
+  const std::string message = refusal(lines(samples));
+  EXPECT_THAT(message, HasSubstr("a.jsonl:3: error: measured on NVIDIA H200"));
+  EXPECT_THAT(message, HasSubstr("a.jsonl:1 on NVIDIA A100"));
+}
+
+TEST(SampleSet, ForeignSchemaNegativeTimesAndNoNumbersAreRefusedWithTheirLine) {
+  const std::string good = lines(all_reduce_samples());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from, text.find('\n'));  // in the second line
+    return text.replace(at, from.size(), to);
+  };
+  EXPECT_THAT(refusal(changed("stagecraft.sample/1", "stagecraft.sample/9")),
+              HasSubstr("a.jsonl:2: error: schema"));
+  EXPECT_THAT(refusal(changed("\"median_s\":", "\"median_s\":-")), HasSubstr("a.jsonl:2: error: "));
+  EXPECT_THAT(refusal(changed("\"spread\":0.004", "\"spread\":NaN")), HasSubstr("a.jsonl:2: error: "));
+  EXPECT_THAT(refusal(""), HasSubstr("holds no samples"));
+}
+
+}  // namespace
+}  // namespace stagecraft
