@@ -1,9 +1,9 @@
 // Quantities with their unit in the type.
 //
-// A number that carries a unit is one of these, so that bytes never meet FLOPs in a sum and no comment has to say
-// what a variable holds. Time is integer nanoseconds: ties are exact, tests compare with ==, and int64 spans 292
-// years, which serves both an iteration and a month of failures. Bytes are int64; FLOPs and rates are double,
-// because a training step of a trillion parameters overflows int64.
+// A number that carries a unit is one of these, so that bytes never meet FLOPs in a sum and no comment has to
+// say what a variable holds. Time is integer nanoseconds: ties are exact, tests compare with ==, and int64
+// spans 292 years, which serves both an iteration and a month of failures. Bytes are int64; FLOPs and rates
+// are double, because a training step of a trillion parameters overflows int64.
 //
 //   GB = 10^9 bytes, GiB = 2^30 bytes, Gb = 10^9 bits. Bandwidths are per direction.
 #pragma once
@@ -20,9 +20,13 @@ using Duration = std::chrono::duration<std::int64_t, std::nano>;
 // throws InternalError when `seconds` is negative, NaN, or beyond 292 years.
 [[nodiscard]] Duration from_seconds(double seconds);
 
-[[nodiscard]] constexpr double to_seconds(Duration time) { return static_cast<double>(time.count()) * 1e-9; }
+// Nearest double: a division rounds once, a product with 1e-9 twice.
+[[nodiscard]] constexpr double to_seconds(Duration time) {
+  return static_cast<double>(time.count()) / 1e9;
+}
 
-// A strong number: adds to its own kind, scales by a bare number, and divides by its own kind to a bare ratio.
+// A strong number: adds to its own kind, scales by a bare number, and divides by its own kind to a bare
+// ratio.
 template <class Tag, class Rep>
 class Quantity {
  public:
@@ -53,9 +57,9 @@ class Quantity {
 };
 
 using Bytes = Quantity<struct BytesTag, std::int64_t>;
-using Flops = Quantity<struct FlopsTag, double>;            // floating-point operations, multiply and add apart
-using Bandwidth = Quantity<struct BandwidthTag, double>;    // bytes per second, one direction
-using FlopRate = Quantity<struct FlopRateTag, double>;      // FLOP per second
+using Flops = Quantity<struct FlopsTag, double>;          // floating-point operations, multiply and add apart
+using Bandwidth = Quantity<struct BandwidthTag, double>;  // bytes per second, one direction
+using FlopRate = Quantity<struct FlopRateTag, double>;    // FLOP per second
 
 // Time to move `bytes` at `rate`, rounded to the nanosecond. throws InternalError when rate <= 0.
 [[nodiscard]] Duration operator/(Bytes bytes, Bandwidth rate);
@@ -67,15 +71,33 @@ using FlopRate = Quantity<struct FlopRateTag, double>;      // FLOP per second
 
 // Inside a function or a test: `using namespace stagecraft::literals;`
 namespace literals {
-constexpr Bytes operator""_B(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n)); }
-constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n) << 10); }
-constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n) << 20); }
-constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n) << 30); }
-constexpr Bytes operator""_GB(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n) * 1'000'000'000); }
-constexpr Bandwidth operator""_GBps(unsigned long long n) { return Bandwidth(static_cast<double>(n) * 1e9); }
-constexpr Bandwidth operator""_GBps(long double n) { return Bandwidth(static_cast<double>(n) * 1e9); }
-constexpr FlopRate operator""_TFLOPps(unsigned long long n) { return FlopRate(static_cast<double>(n) * 1e12); }
-constexpr FlopRate operator""_TFLOPps(long double n) { return FlopRate(static_cast<double>(n) * 1e12); }
+constexpr Bytes operator""_B(unsigned long long n) {
+  return Bytes(static_cast<std::int64_t>(n));
+}
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return Bytes(static_cast<std::int64_t>(n) << 10);
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return Bytes(static_cast<std::int64_t>(n) << 20);
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return Bytes(static_cast<std::int64_t>(n) << 30);
+}
+constexpr Bytes operator""_GB(unsigned long long n) {
+  return Bytes(static_cast<std::int64_t>(n) * 1'000'000'000);
+}
+constexpr Bandwidth operator""_GBps(unsigned long long n) {
+  return Bandwidth(static_cast<double>(n) * 1e9);
+}
+constexpr Bandwidth operator""_GBps(long double n) {
+  return Bandwidth(static_cast<double>(n) * 1e9);
+}
+constexpr FlopRate operator""_TFLOPps(unsigned long long n) {
+  return FlopRate(static_cast<double>(n) * 1e12);
+}
+constexpr FlopRate operator""_TFLOPps(long double n) {
+  return FlopRate(static_cast<double>(n) * 1e12);
+}
 }  // namespace literals
 
 }  // namespace stagecraft

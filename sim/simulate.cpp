@@ -199,11 +199,13 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
   Prepared prepared = prepare_or_throw(scenario);
   IterationPrices prices = price(scenario, prepared.plan);
   const int copies = prepared.plan.data * prepared.plan.tensor;
-  Program program = lower(prepared.schedule, prices,
-                          {.blocking_messages = !scenario.overlap.pipeline,
-                           .overlap_gradients = scenario.overlap.gradients,
-                           .overlap_parameters = scenario.overlap.parameters,
-                           .replicas = options.unfold ? copies : 1});
+  Program program =
+      lower(prepared.schedule, prices,
+            {.blocking_messages = !scenario.overlap.pipeline,
+             .overlap_gradients = scenario.overlap.gradients,
+             .overlap_parameters = scenario.overlap.parameters,
+             .overlap_slowdown = scenario.profile ? scenario.profile->gradient_overlap_slowdown.value : 1,
+             .replicas = options.unfold ? copies : 1});
   Timeline timeline = run(program);
   Simulation simulation{.prepared = std::move(prepared),
                         .prices = std::move(prices),

@@ -129,7 +129,11 @@ Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, Collec
     for (const std::string_view algorithm : {"any", "ring"})
       if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, algorithm, ranks))
         consider(derived(*curve, kind));
-  return best ? *best : unmeasured(node, ranks);
+  if (!best) return unmeasured(node, ranks);
+  // A node with other NVLinks than the one that was measured: bytes at the ratio of the rates.
+  const Bandwidth measured_on = profile.device.nvlink;
+  if (measured_on > Bandwidth(0) && node.nvlink > Bandwidth(0)) best->bus_rate *= node.nvlink / measured_on;
+  return *best;
 }
 
 // Bytes that one group sends out of a node, were its uplinks not oversubscribed; see the header for each

@@ -11,7 +11,8 @@
 //                the one-way kinds, so that reduce-scatter and all-gather together make one all-reduce. Where
 //                fits of several algorithms exist the fastest runs, as in NCCL; a fit of NVLS serves only the
 //                sizes between its rows and no other kind. A profile without any fit: 12 us + S*f/(0.78
-//                NVLink) + 8 ns * sqrt(S/B).
+//                NVLink) + 8 ns * sqrt(S/B). Where the node's NVLink rate is not the one that the fits were
+//                made on, B scales with it.
 //   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + max(S*f(r)/B(r), network
 //   bytes):
 //                NCCL pipelines the tiers, so their bytes overlap and their latencies add.

@@ -53,6 +53,7 @@ struct DeviceFacts {
   int sms = 0;
   Bytes memory{};                // usable by a program, before the CUDA context
   Bandwidth memory_bandwidth{};  // data sheet
+  Bandwidth nvlink{};            // of the node that the collectives were measured on; 0 = not said
   // Dense tensor-core peaks; 0 = the device has no such mode. peak_fp32 is what fp32 GEMMs of a training run
   // get (TF32 where the profile's source says so).
   FlopRate peak_fp32{}, peak_fp16{}, peak_bf16{}, peak_fp8{};

@@ -47,6 +47,7 @@ DeviceFacts read_device(YamlMap& root) {
   errors = in.diagnostics().error_count();
   device.memory_bandwidth = in.bandwidth("memory_bandwidth");
   require_positive(in, "memory_bandwidth", device.memory_bandwidth.count(), errors);
+  device.nvlink = in.bandwidth("nvlink", Bandwidth(0));
   device.peak_fp32 = optional_rate(in, "peak_fp32");
   device.peak_fp16 = optional_rate(in, "peak_fp16");
   device.peak_bf16 = optional_rate(in, "peak_bf16");

@@ -209,6 +209,7 @@ def header(data, sms_row):
             f"  sms: {sms_row['sms']}",
             f"  memory: {device['memory']}",
             f"  memory_bandwidth: {round(sms_row['hbm_tb_s'] * 1000)} GB/s",
+            f"  nvlink: {sms_row['nvlink_unidir_gb_s']} GB/s",
             *peaks,
             "  provenance: published",
             f"  source: {quoted(source)}"]

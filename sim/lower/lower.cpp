@@ -252,7 +252,10 @@ PassTasks Lowering::add_pass(int replica, int rank, const Action& action) {
 
 PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
                                  std::span<const PassPrice> buckets) {
-  const std::vector<TaskPart> whole = price_of(action).parts();
+  std::vector<TaskPart> whole = price_of(action).parts();
+  if (action.pass != Pass::kForward && options_.overlap_slowdown != 1) {
+    for (TaskPart& part : whole) part.time = from_seconds(to_seconds(part.time) * options_.overlap_slowdown);
+  }
   PassTasks pass{};
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     std::vector<TaskPart> parts = whole;

@@ -92,7 +92,8 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   }
   bubble.ideal = busiest(ranks).work;
   if (bubble.ideal > Duration::zero()) {
-    bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
+    bubble.over_ideal = static_cast<double>((bubble.makespan - bubble.ideal).count()) /
+                        static_cast<double>(bubble.ideal.count());
     bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
   }
   return bubble;

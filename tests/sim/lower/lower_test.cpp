@@ -33,6 +33,16 @@ TEST(Lower, BucketsAreReducedBesideTheLastBackward) {
   EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true}), 30s);
 }
 
+// System: as above, but a backward lasts half as long again while gradients are reduced beside it.
+// Expectations: the last backward runs 16..28, its buckets are ready at 19, 22, 25, 28: 28 + 3.
+TEST(Lower, ReductionsSlowTheBackwardBesideThem) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(4, seconds(Category::kDataComm, 3))};
+  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true, .overlap_slowdown = 1.5}), 31s);
+  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = false, .overlap_slowdown = 1.5}), 36s);
+}
+
 // System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.
 // Expectations: overlapped, the first forward half waits 1 s, the second not at all: 1 + 12. Else the gathers
 // follow the step.

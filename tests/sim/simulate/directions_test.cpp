@@ -82,7 +82,7 @@ TEST(SlowerNetwork, IsOneWithMoreLatency) {
   }
 }
 
-// Messages in a node go at the NVLink rate. Collectives in a node do not: the profile has them as measured.
+// Messages in a node go at the NVLink rate; collectives as measured, scaled to the node's rate.
 TEST(SlowerNvlink, MakesMessagesInANodeLonger) {
   Scenario scenario = pipelined();
   scenario.cluster->groups.front().count = 1;
