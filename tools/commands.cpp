@@ -81,8 +81,23 @@ constexpr OptionSpec kValidateOptions[] = {{.name = "max-error",
 constexpr std::string_view kValidateExamples[] = {
     "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1"};
 
-constexpr std::string_view kPlannedCommands[] = {"compare", "sweep",  "search",    "goodput",
-                                                 "explain", "import", "calibrate", "merge"};
+constexpr OptionSpec kCalibrateOptions[] = {
+    kSet,
+    {.name = "base", .argument = "PROFILE", .help = "fit: what the samples do not tell; a name or a file"},
+    {.name = "name", .argument = "NAME", .help = "fit: of the new profile"},
+    {.name = "output", .argument = "FILE", .help = "fit: where the profile is written"},
+    {.name = "force", .help = "fit: replace the file if there is one"}};
+constexpr std::string_view kCalibrateExamples[] = {
+    "stagecraft calibrate show a100-sxm4-80gb",
+    "stagecraft calibrate plan scenarios/gpt3-175b-1024xA100.yaml scenarios/llama3-8b-64xA100.yaml"};
+
+constexpr OptionSpec kImportOptions[] = {
+    {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"}};
+constexpr std::string_view kImportExamples[] = {
+    "stagecraft import nccl-tests tests/data/nccl_tests/all_reduce_gh200_2x4_fast.txt",
+    "stagecraft import nccl-tests tests/data/nccl_tests/all_gather_b200_2x8.txt --op all-gather"};
+
+constexpr std::string_view kPlannedCommands[] = {"compare", "sweep", "search", "goodput", "explain", "merge"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -119,6 +134,20 @@ constexpr CommandSpec kCommands[] = {
      .examples = kValidateExamples,
      .options = kValidateOptions,
      .run = validate_command,
+     .completes = "files"},
+    {.name = "calibrate",
+     .words = "fit|plan|show FILE…",
+     .summary = "samples to a profile, what to measure, what a profile knows",
+     .examples = kCalibrateExamples,
+     .options = kCalibrateOptions,
+     .run = calibrate_command,
+     .completes = "files"},
+    {.name = "import",
+     .words = "nccl-tests FILE…",
+     .summary = "output of other programs as YAML",
+     .examples = kImportExamples,
+     .options = kImportOptions,
+     .run = import_command,
      .completes = "files"},
     {.name = "doctor",
      .words = "",

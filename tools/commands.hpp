@@ -11,5 +11,7 @@ int memory_command(const Arguments& arguments, Session& session);
 int schedule_command(const Arguments& arguments, Session& session);
 int validate_command(const Arguments& arguments, Session& session);
 int doctor_command(const Arguments& arguments, Session& session);
+int calibrate_command(const Arguments& arguments, Session& session);
+int import_command(const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

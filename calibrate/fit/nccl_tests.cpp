@@ -234,10 +234,16 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            run.device.empty() ? "an unnamed device" : run.device,
                            run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
                            fitted.left_out.summary());
+  const CurvePoint& largest = points.back();
+  // Bytes on the bus at the largest size over its time: what was seen, whatever the fit makes of it.
+  const double on_bus = (predict_seconds(fit, largest.size) - to_seconds(fit.latency) -
+                         fit.sqrt_seconds * std::sqrt(largest.size)) *
+                        fit.bus_bandwidth.count();
+  const double miss = predict_seconds(fit, largest.size) / largest.seconds - 1;
   std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
                                 human(to_bytes(points.back().size)));
-  out += fmt::format("# bus_bandwidth {}: {}\n", human(fit.bus_bandwidth),
-                     verdict(run, fit.bus_bandwidth.count()));
+  out += fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
+                     human(Bandwidth(on_bus / largest.seconds)), verdict(run, on_bus / largest.seconds));
   out += fmt::format("# latency {}: where small messages end\n", human(fit.latency));
   if (run.launch_seconds)
     out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
@@ -245,6 +251,12 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
       fmt::format("# sqrt_seconds {:.3g}: what a straight line misses at middle sizes\n", fit.sqrt_seconds);
   if (ever_falls(points))
     out += "# a larger message was faster than a smaller one somewhere; the fit is smooth\n";
+  if (std::abs(miss) > 0.1) {
+    out += fmt::format(
+        "# the largest size is missed by {:+.0f} %: these times do not follow the formula; measure again "
+        "with more iterations\n",
+        100 * miss);
+  }
   return out + "collectives:\n" + collective_table({fit}, {});
 }
 

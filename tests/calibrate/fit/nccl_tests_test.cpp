@@ -131,6 +131,16 @@ TEST(NcclTests, TheSlowNetworkIsCalledSlow) {
   EXPECT_THAT(fast, HasSubstr("a larger message was faster"));  // 170.3 us at 512 KiB, 164.3 us at 1 MiB
 }
 
+TEST(NcclTests, TimesThatDoNotFollowTheFormulaAreSaidNotTo) {
+  // 1.75 ms at 2 MiB, 0.93 ms at 4 MiB and 31 ms at 8 GiB: no root of the size goes through these.
+  NcclRun run = run_of("all_gather_b200_2x8.txt");
+  run.kind = CollectiveKind::kAllGather;
+  const std::string fragment = to_fragment(run, "b200");
+  EXPECT_THAT(fragment, HasSubstr("260 GB/s at the largest size"));
+  EXPECT_THAT(fragment, HasSubstr("do not follow the formula"));
+  EXPECT_THAT(to_fragment(run_of("made_all_reduce_2x2.txt"), "made"), Not(HasSubstr("do not follow")));
+}
+
 TEST(NcclTests, HostTimesAreRefused) {
   std::string text = text_of("made_all_reduce_2x2.txt");
   expect_replaced(text, " time  ", " cputime");

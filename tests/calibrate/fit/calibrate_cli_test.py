@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""`stagecraft calibrate` and `stagecraft import` as a user meets them: calibrate_cli_test.py PROGRAM SOURCE_FOLDER"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, SOURCE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+
+
+def stagecraft(*words, cwd=SOURCE):
+    return subprocess.run([PROGRAM, *words], cwd=cwd, env=os.environ | {"STAGECRAFT_DATA": str(SOURCE)},
+                          capture_output=True, encoding="utf-8", timeout=60)
+
+
+def all_reduce(size, **changes):
+    """One sample: 15 us + S * 7/4 / 200 GB/s over the 8 GPUs of a node."""
+    seconds = 15e-6 + size * 1.75 / 200e9
+    sample = {"schema": "stagecraft.sample/1", "family": "nccl", "operator": "all_reduce",
+              "shape": {"bytes": size, "ranks": 8}, "tags": {}, "median_s": seconds, "min_s": seconds, "spread": 0.004,
+              "repeats": 40, "flops": 0, "bytes": 0, "max_error": 0, "sm_mhz": 1410, "power_w": 300,
+              "setup": {"device": "NVIDIA A100-SXM4-80GB", "driver": "550.54", "cuda": "", "cublas": "", "cudnn": "",
+                        "nccl": "2.20", "clock_policy": "default", "power_limit_w": 400},
+              "date": "2026-11-20"}
+    return json.dumps(sample | changes)
+
+
+SIZES = (1 << 16, 1 << 20, 1 << 24, 1 << 28)
+
+
+class Fit(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def fit(self, lines, *more):
+        (self.folder / "samples.jsonl").write_text("".join(line + "\n" for line in lines))
+        return stagecraft("calibrate", "fit", "samples.jsonl", "--base", "a100-sxm4-80gb", "--name", "mine", "--output",
+                          "mine.yaml", *more, cwd=self.folder)
+
+    def assert_refused(self, ran, place):
+        self.assertEqual(2, ran.returncode, ran.stderr)
+        self.assertIn(place, ran.stderr)
+        self.assertEqual(["samples.jsonl"], sorted(os.listdir(self.folder)))
+
+    def test_a_profile_is_written_that_show_reads(self):
+        ran = self.fit(map(all_reduce, SIZES))
+        self.assertEqual((0, ""), (ran.returncode, ran.stdout), ran.stderr)
+        self.assertIn("all-reduce, 8 ranks, 1 node", ran.stderr)
+        shown = stagecraft("calibrate", "show", "mine.yaml", "--json", cwd=self.folder)
+        summary = json.loads(shown.stdout)
+        self.assertEqual("mine", summary["name"])
+        self.assertEqual(1, summary["provenance"]["measured"]["collectives"])
+
+    def test_a_file_that_is_there_stays_unless_forced(self):
+        (self.folder / "mine.yaml").write_text("precious")
+        ran = self.fit(map(all_reduce, SIZES))
+        self.assertEqual(2, ran.returncode)
+        self.assertIn("mine.yaml: error: exists and is left as it is", ran.stderr)
+        self.assertEqual("precious", (self.folder / "mine.yaml").read_text())
+        self.assertEqual(0, self.fit(map(all_reduce, SIZES), "--force").returncode)
+        self.assertNotEqual("precious", (self.folder / "mine.yaml").read_text())
+
+    def test_bad_samples_are_refused_with_their_line_and_write_nothing(self):
+        good = [all_reduce(size) for size in SIZES]
+        for bad in (all_reduce(1 << 12, schema="stagecraft.sample/9"), all_reduce(1 << 12, median_s=-1.0),
+                    all_reduce(1 << 12).replace("0.004", "NaN"), all_reduce(1 << 12)[:-30]):
+            with self.subTest(bad):
+                self.assert_refused(self.fit([*good, bad]), "samples.jsonl:5: error: ")
+
+    def test_samples_of_two_devices_are_refused(self):
+        other = all_reduce(1 << 12).replace("A100-SXM4-80GB", "H200")
+        self.assert_refused(self.fit([all_reduce(SIZES[0]), other]), "samples.jsonl:2: error: measured on NVIDIA H200")
+
+    def test_samples_of_another_device_than_the_base_are_refused(self):
+        lines = [all_reduce(size).replace("A100-SXM4-80GB", "H200") for size in SIZES]
+        self.assert_refused(self.fit(lines), "the base profile is of 'NVIDIA A100-SXM4-80GB'")
+
+    def test_a_missing_option_is_said(self):
+        ran = stagecraft("calibrate", "fit", "x.jsonl", "--name", "mine", "--output", "mine.yaml", cwd=self.folder)
+        self.assertEqual(2, ran.returncode)
+        self.assertIn("--base is missing", ran.stderr)
+
+
+class Plan(unittest.TestCase):
+    def test_shapes_come_in_the_order_of_their_time_and_once(self):
+        scenario = "scenarios/gpt3-175b-1024xA100.yaml"
+        ran = stagecraft("calibrate", "plan", scenario, scenario)
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        lines = [json.loads(line) for line in ran.stdout.splitlines()]
+        values = [line["value"] for line in lines]
+        self.assertEqual(sorted(values, reverse=True), values)
+        self.assertAlmostEqual(100, sum(values))
+        shapes = [json.dumps([line["operator"], line["shape"], line["tags"]]) for line in lines]
+        self.assertEqual(len(set(shapes)), len(shapes))
+        # The up projection of GPT-3 at tensor 8: 2048 tokens, 49152 / 8 columns, 12288 deep.
+        self.assertIn({"m": 2048, "n": 6144, "k": 12288, "batch": 1}, [line["shape"] for line in lines])
+
+    def test_a_scenario_that_is_refused_gives_no_plan(self):
+        ran = stagecraft("calibrate", "plan", "scenarios/gpt3-175b-1024xA100.yaml", "nosuch.yaml")
+        self.assertEqual((2, ""), (ran.returncode, ran.stdout))
+
+
+class Import(unittest.TestCase):
+    def test_a_file_that_does_not_name_its_collective_needs_op(self):
+        file = "tests/data/nccl_tests/all_gather_b200_2x8.txt"
+        ran = stagecraft("import", "nccl-tests", file)
+        self.assertEqual((2, ""), (ran.returncode, ran.stdout))
+        self.assertIn("--op", ran.stderr)
+        self.assertIn("[all-gather, 16, 2, any,", stagecraft("import", "nccl-tests", file, "--op", "all_gather").stdout)
+
+    def test_the_environment_of_the_run_is_not_told(self):
+        ran = stagecraft("import", "nccl-tests", "tests/data/nccl_tests/made_all_reduce_2x2.json")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        self.assertNotIn("secret", (ran.stdout + ran.stderr).lower())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

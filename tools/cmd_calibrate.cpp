@@ -1,0 +1,382 @@
+// calibrate fit: samples -> profile. calibrate plan: what to measure for these scenarios. calibrate show:
+// what a profile knows and how well.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "calibrate/fit/fit_profile.hpp"
+#include "calibrate/fit/sample_set.hpp"
+#include "models/compute_cost.hpp"
+#include "models/operators.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/simulate.hpp"
+#include "tools/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A profile by name, or by path where the word looks like one.
+std::filesystem::path profile_file(const std::string& word, const Session& session) {
+  if (word.find('/') != std::string::npos || word.ends_with(".yaml")) return word;
+  return session.data.root / "calibrate/profiles" / (word + ".yaml");
+}
+
+std::string required(const Arguments& arguments, std::string_view option, std::string hint) {
+  const std::optional<std::string> given = arguments.text(option);
+  if (!given || given->empty()) throw UsageError(fmt::format("--{} is missing", option), std::move(hint));
+  return *given;
+}
+
+std::vector<std::string> without_first(const std::vector<std::string>& words) {
+  return {words.begin() + 1, words.end()};
+}
+
+// --- fit
+// --------------------------------------------------------------------------------------------------------------
+
+std::optional<FittedProfile> fit_files(const std::vector<std::string>& files, const Arguments& arguments,
+                                       const Session& session, Diagnostics& diagnostics) {
+  const std::string base_name =
+      required(arguments, "base", "a profile of the same device, e.g. a100-sxm4-80gb");
+  const std::string name = required(arguments, "name", "what the new profile is called");
+  std::vector<SampleText> texts;
+  for (const std::string& file : files) {
+    if (std::optional<std::string> text = read_text_file(file, diagnostics))
+      texts.push_back({.name = file, .text = *std::move(text)});
+  }
+  const std::optional<HardwareProfile> base = load_profile(profile_file(base_name, session), diagnostics);
+  const std::optional<SampleSet> samples = read_sample_set(texts, diagnostics);
+  if (!base || !samples || diagnostics.has_errors()) return std::nullopt;
+  return fit_profile(*samples, *base, name, diagnostics);
+}
+
+void print_families(const FittedProfile& fitted, Session& session) {
+  TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"fitted", "", "median", "95th", "worst, left out of its fit"});
+  for (const FamilyFit& family : fitted.families) {
+    const bool judged = family.left_out.count() > 0;
+    const RowError worst = judged ? family.left_out.worst(1).front() : RowError{};
+    table.row({family.family, family.outcome, judged ? percent(family.left_out.median()) : "",
+               judged ? percent(family.left_out.p95()) : "",
+               judged ? fmt::format("{:+.1f} % {}", 100 * worst.error, worst.row) : ""});
+  }
+  session.err << table.str();
+  if (fitted.unused > 0)
+    session.err << fmt::format("{} samples serve no constant of a profile\n", fitted.unused);
+}
+
+int fit_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string> files = without_first(arguments.words());
+  if (files.empty()) throw UsageError("no file of samples is named", "stagecraft-calibrate writes them");
+  const std::string output = required(arguments, "output", "the file to write, e.g. my-a100.yaml");
+  Diagnostics diagnostics;
+  const std::optional<FittedProfile> fitted = fit_files(files, arguments, session, diagnostics);
+  if (fitted) write_text_file(output, to_yaml(*fitted), arguments.has("force"), diagnostics);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (diagnostics.has_errors()) return kWrongInput;
+  if (!arguments.has("quiet")) print_families(*fitted, session);
+  return kDone;
+}
+
+// --- plan
+// -------------------------------------------------------------------------------------------------------------
+
+// Seconds of an iteration of one GPU that stand on each shape, by the key of its sample.
+struct Wanted {
+  WantedPoint point;
+  double seconds = 0;
+};
+using WantedByKey = std::map<std::string, Wanted>;
+
+std::string dtype_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      return "tf32";
+    case Precision::kFp8:
+      return "e4m3";
+    case Precision::kFp16:
+    case Precision::kBf16:
+      break;
+  }
+  return std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
+}
+
+Sample gemm_sample(const Op& op, Precision precision) {
+  Sample sample;
+  sample.family = sample.op = "gemm";
+  sample.shape = {{"m", op.gemm.m}, {"n", op.gemm.n}, {"k", op.gemm.k}, {"batch", op.gemm.batch}};
+  sample.tags = {{"dtype", dtype_of(precision)},
+                 {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(op.gemm.layout)])}};
+  return sample;
+}
+
+Sample attention_sample(const Op& op, const TransformerSpec& model, const Shard& shard) {
+  Sample sample;
+  sample.family = "attention";
+  sample.op = op.kind == OpKind::kFlashForward ? "flash_forward" : "flash_backward";
+  sample.shape = {{"batch", shard.micro_batch},
+                  {"heads", model.heads / shard.tensor},
+                  {"kv_heads", std::max<std::int64_t>(model.kv_heads / shard.tensor, 1)},
+                  {"head_size", model.head_size},
+                  {"sequence", shard.sequence}};
+  sample.tags = {{"dtype", dtype_of(shard.precision)}, {"causal", "true"}};
+  return sample;
+}
+
+class ShapePlanner {
+ public:
+  ShapePlanner(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan)
+      : profile_(*scenario.profile),
+        model_(model),
+        plan_(plan),
+        shard_(shard_of({.plan = plan,
+                         .parallelism = scenario.parallelism,
+                         .training = scenario.training,
+                         .overlap = scenario.overlap,
+                         .options = scenario.options})) {}
+
+  void add_to(WantedByKey& wanted) const {
+    double layers = 0;
+    for (const StageContent& stage : plan_.stages) layers += static_cast<double>(stage.layers);
+    // Over all stages of a micro-batch, shared by the pipeline ranks.
+    const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
+    add(layer_operators(model_, shard_), layers * times, wanted);
+    add(head_operators(model_, shard_), times, wanted);
+  }
+
+ private:
+  void add(const LayerOps& ops, double times, WantedByKey& wanted) const {
+    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
+      for (const Op& op : *pass) add(op, times, wanted);
+  }
+
+  void add(const Op& op, double times, WantedByKey& wanted) const {
+    const bool gemm = op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm;
+    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
+    if (!gemm && !flash)
+      return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
+    const Cost cost = compute_cost(profile_, shard_.precision, op);
+    if (cost.provenance == Provenance::kMeasured || cost.provenance == Provenance::kPublished) return;
+    WantedPoint point;
+    point.point = gemm ? gemm_sample(op, shard_.precision) : attention_sample(op, model_, shard_);
+    const std::string key = sample_key(point.point);
+    Wanted& entry = wanted.try_emplace(key, Wanted{.point = std::move(point)}).first->second;
+    entry.seconds += times * to_seconds(cost.time);
+  }
+
+  const HardwareProfile& profile_;
+  const TransformerSpec& model_;
+  const ParallelPlan& plan_;
+  Shard shard_;
+};
+
+// Reports what is wrong with the scenario; stages with given times ask nothing of a profile.
+void plan_scenario(const Scenario& scenario, WantedByKey& wanted, Diagnostics& diagnostics) {
+  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (!prepared || model == nullptr || !scenario.profile) return;
+  ShapePlanner(scenario, *model, prepared->plan).add_to(wanted);
+}
+
+void print_plan(const WantedByKey& wanted, Session& session) {
+  std::vector<const Wanted*> order;
+  double total = 0;
+  for (const auto& [key, entry] : wanted) {
+    order.push_back(&entry);
+    total += entry.seconds;
+  }
+  std::ranges::stable_sort(order, [](const Wanted* a, const Wanted* b) { return a->seconds > b->seconds; });
+  for (const Wanted* entry : order) {
+    WantedPoint point = entry->point;
+    point.value = 100 * entry->seconds / total;  // of what the profile has to guess at
+    session.out << to_json_line(point) << '\n';
+  }
+}
+
+int plan_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string> files = without_first(arguments.words());
+  if (files.empty())
+    throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
+  WantedByKey wanted;
+  Diagnostics diagnostics;
+  for (const std::string& file : files) {
+    const std::optional<Scenario> scenario =
+        load_scenario(file, arguments.all("set"), session.data, diagnostics);
+    if (scenario && !diagnostics.has_errors()) plan_scenario(*scenario, wanted, diagnostics);
+  }
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (diagnostics.has_errors()) return kWrongInput;
+  print_plan(wanted, session);
+  return kDone;
+}
+
+// --- show
+// -------------------------------------------------------------------------------------------------------------
+
+using Shares = std::array<int, kProvenanceNames.size()>;
+
+Shares constants_by_provenance(const HardwareProfile& profile) {
+  Shares shares{};
+  const auto count = [&](Provenance provenance) { ++shares[static_cast<std::size_t>(provenance)]; };
+  const GemmModel& gemm = profile.gemm;
+  for (const Sourced<double>* item :
+       {&gemm.scale, &gemm.efficiency_tn, &gemm.efficiency_nn, &gemm.efficiency_nt, &gemm.batched_efficiency,
+        &gemm.misaligned_factor, &profile.memory_efficiency, &profile.loss_traffic, &profile.tensor_overlap,
+        &profile.gradient_overlap_slowdown, &profile.memory.fragmentation})
+    count(item->provenance);
+  for (const Sourced<Duration>* item :
+       {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration})
+    count(item->provenance);
+  for (const Sourced<Bytes>* item :
+       {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
+    count(item->provenance);
+  for (const Sourced<FlopRate>* item : {&profile.attention.flash_forward, &profile.attention.flash_backward})
+    count(item->provenance);
+  return shares;
+}
+
+Shares rows_by_provenance(const HardwareProfile& profile) {
+  Shares shares{};
+  for (const GemmRow& row : profile.gemm.rows) ++shares[static_cast<std::size_t>(row.provenance)];
+  return shares;
+}
+
+Shares collectives_by_provenance(const HardwareProfile& profile) {
+  Shares shares{};
+  for (const CollectiveFit& fit : profile.collectives) ++shares[static_cast<std::size_t>(fit.provenance)];
+  return shares;
+}
+
+// The table against the formula that speaks where there is no row.
+FitErrors formula_errors(const GemmModel& model) {
+  FitErrors errors;
+  for (const GemmRow& row : model.rows) {
+    errors.add(fmt::format("{} x {}, k {}, {}", row.m, row.n, row.k,
+                           kGemmLayoutNames[static_cast<std::size_t>(row.layout)]),
+               std::exp(row.log_ratio), 1);
+  }
+  return errors;
+}
+
+std::string extents(const GemmModel& model, GemmLayout layout, std::int64_t GemmRow::*extent) {
+  std::int64_t least = 0, most = 0;
+  for (const GemmRow& row : model.rows) {
+    if (row.layout != layout) continue;
+    least = least == 0 ? row.*extent : std::min(least, row.*extent);
+    most = std::max(most, row.*extent);
+  }
+  return most == 0 ? "" : fmt::format("{} to {}", least, most);
+}
+
+std::string coverage_table(const GemmModel& model) {
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"GEMM", "rows", "m", "n", "k", "of peak"});
+  for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
+    const auto rows = std::ranges::count(model.rows, layout, &GemmRow::layout);
+    table.row({std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)]), std::to_string(rows),
+               extents(model, layout, &GemmRow::m), extents(model, layout, &GemmRow::n),
+               extents(model, layout, &GemmRow::k), fmt::format("{:.3f}", model.efficiency(layout).value)});
+  }
+  return table.str(2);
+}
+
+std::string collective_coverage(const HardwareProfile& profile) {
+  TextTable table(
+      {Align::kLeft, Align::kRight, Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"collective", "ranks", "nodes", "algorithm", "latency", "bus", "known"});
+  for (const CollectiveFit& fit : profile.collectives) {
+    table.row({std::string(kCollectiveNames[static_cast<std::size_t>(fit.kind)]), std::to_string(fit.ranks),
+               std::to_string(fit.nodes), fit.algorithm, human(fit.latency), human(fit.bus_bandwidth),
+               std::string(name(fit.provenance))});
+  }
+  return table.str(2);
+}
+
+std::string provenance_table(const HardwareProfile& profile) {
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"known", "constants", "GEMM rows", "collectives"});
+  const Shares constants = constants_by_provenance(profile);
+  const Shares rows = rows_by_provenance(profile);
+  const Shares collectives = collectives_by_provenance(profile);
+  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
+    table.row({std::string(kProvenanceNames[i]), std::to_string(constants[i]), std::to_string(rows[i]),
+               std::to_string(collectives[i])});
+  }
+  return table.str(2);
+}
+
+void show_text(const HardwareProfile& profile, Session& session) {
+  session.out << fmt::format("{}   {}\n  newest ingredient of {}, made by {}\n\n", profile.name,
+                             profile.device.name, profile.date, profile.made_by);
+  session.out << coverage_table(profile.gemm) << '\n' << collective_coverage(profile) << '\n';
+  session.out << provenance_table(profile) << '\n';
+  const FitErrors errors = formula_errors(profile.gemm);
+  session.out << fmt::format("  GEMM rows against the tile model: {}\n", errors.summary());
+  session.out << fmt::format("  off the rows: {}\n  farthest from the tile model:\n",
+                             profile.gemm.correction_source);
+  TextTable table({Align::kRight, Align::kLeft});
+  for (const RowError& row : errors.worst(5)) table.row({fmt::format("{:+.1f} %", 100 * row.error), row.row});
+  session.out << table.str(4);
+}
+
+void show_json(const HardwareProfile& profile, Session& session) {
+  const FitErrors errors = formula_errors(profile.gemm);
+  const Shares constants = constants_by_provenance(profile);
+  const Shares rows = rows_by_provenance(profile);
+  const Shares collectives = collectives_by_provenance(profile);
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.profile-summary/1");
+  json.field("name", std::string_view(profile.name)).field("device", std::string_view(profile.device.name));
+  json.field("date", std::string_view(profile.date)).key("provenance").begin_object();
+  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
+    json.key(kProvenanceNames[i]).begin_object().field("constants", constants[i]);
+    json.field("gemm_rows", rows[i]).field("collectives", collectives[i]).end_object();
+  }
+  json.end_object().key("gemm_error").begin_object();
+  json.field("median", errors.median()).field("p95", errors.p95()).key("worst").begin_array();
+  for (const RowError& row : errors.worst(5)) {
+    json.begin_object().field("row", std::string_view(row.row)).field("error", row.error).end_object();
+  }
+  json.end_array().end_object().end_object();
+  session.out << json.str() << '\n';
+}
+
+int show_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string> words = without_first(arguments.words());
+  if (words.size() != 1)
+    throw UsageError("`calibrate show` takes one profile", "stagecraft doctor lists them");
+  Diagnostics diagnostics;
+  const std::optional<HardwareProfile> profile = load_profile(profile_file(words[0], session), diagnostics);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (!profile) return kWrongInput;
+  arguments.has("json") ? show_json(*profile, session) : show_text(*profile, session);
+  return kDone;
+}
+
+}  // namespace
+
+int calibrate_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string>& words = arguments.words();
+  if (words.empty()) throw UsageError("`calibrate` takes fit, plan or show", "stagecraft calibrate --help");
+  if (words[0] == "fit") return fit_command(arguments, session);
+  if (words[0] == "plan") return plan_command(arguments, session);
+  if (words[0] == "show") return show_command(arguments, session);
+  const std::vector<std::string> known = {"fit", "plan", "show"};
+  throw UsageError(fmt::format("`calibrate {}` is no command", words[0]), suggest(words[0], known));
+}
+
+}  // namespace stagecraft

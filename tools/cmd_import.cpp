@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/nccl_tests.hpp"
+#include "tools/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::optional<CollectiveKind> asked_kind(const Arguments& arguments) {
+  const std::optional<std::string> op = arguments.text("op");
+  if (!op) return std::nullopt;
+  const std::optional<CollectiveKind> kind = nccl_collective(*op);
+  if (!kind)
+    throw UsageError(fmt::format("--op: '{}' is no collective of a profile", *op),
+                     "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or send-receive");
+  return kind;
+}
+
+// What a fit needs beyond a file that could be read.
+void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnostics) {
+  if (!run.kind) {
+    diagnostics.error({.code = "no-name",
+                       .where = {file, 0, 0},
+                       .message = "does not say which collective was measured",
+                       .hint = "--op all-reduce, or what it was"});
+  }
+  std::set<double> sizes;
+  for (const NcclRow& row : run.rows) sizes.insert(row.bytes);
+  if (sizes.size() < kMinCollectivePoints) {
+    diagnostics.error({.code = "too-few-sizes",
+                       .where = {file, 0, 0},
+                       .message = fmt::format("{} sizes, {} are needed for three constants", sizes.size(),
+                                              kMinCollectivePoints),
+                       .hint = "measure from 1 KiB to 1 GiB: -b 1K -e 1G -f 2"});
+  }
+}
+
+int import_nccl_tests(const std::string& file, const Arguments& arguments, Session& session) {
+  const std::optional<CollectiveKind> asked = asked_kind(arguments);
+  Diagnostics diagnostics;
+  std::string fragment;
+  if (const std::optional<std::string> text = read_text_file(file, diagnostics)) {
+    if (std::optional<NcclRun> run = read_nccl_tests(*text, file, diagnostics)) {
+      if (asked) run->kind = asked;
+      check_run(*run, file, diagnostics);
+      if (!diagnostics.has_errors()) fragment = to_fragment(*run, file);
+    }
+  }
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  session.out << fragment;
+  return diagnostics.has_errors() ? kWrongInput : kDone;
+}
+
+}  // namespace
+
+int import_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string>& words = arguments.words();
+  if (words.size() != 2)
+    throw UsageError("`import` takes a kind and a file", "stagecraft import nccl-tests run.txt");
+  if (words[0] != "nccl-tests")
+    throw UsageError(fmt::format("'{}' cannot be imported", words[0]), "nccl-tests can");
+  return import_nccl_tests(words[1], arguments, session);
+}
+
+}  // namespace stagecraft
