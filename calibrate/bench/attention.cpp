@@ -18,8 +18,8 @@ using reference::Precision;
 using reference::Row;
 using Rows64 = std::vector<Row>;
 
-// The flash kernels round the weights of the values to bf16 and then the result; the backward ones round P and dS
-// and then the result. One more for the fast exponential of scores that are themselves sums in fp32.
+// The flash kernels round the weights of the values to bf16 and then the result; the backward ones round P
+// and dS and then the result. One more for the fast exponential of scores that are themselves sums in fp32.
 constexpr Precision kPrecision{.unit = 0x1p-8, .roundings = 3, .tiny = 1e-6};
 
 // One (sample, head) of tensors [batch, sequence, heads, size], on the host.
@@ -29,8 +29,8 @@ class Slice {
       : harness_(harness), shape_(shape), sample_(sample) {}
 
   // Rows [first, last) of the sequence.
-  [[nodiscard]] Rows64 rows(const __nv_bfloat16* data, std::int64_t heads, std::int64_t head, std::int64_t first,
-                            std::int64_t last) const {
+  [[nodiscard]] Rows64 rows(const __nv_bfloat16* data, std::int64_t heads, std::int64_t head,
+                            std::int64_t first, std::int64_t last) const {
     const std::int64_t size = shape_.head_size;
     std::vector<std::int64_t> indices;
     for (std::int64_t s = first; s < last; ++s)
@@ -41,7 +41,8 @@ class Slice {
     for (auto at = flat.begin(); at != flat.end(); at += size) rows.emplace_back(at, at + size);
     return rows;
   }
-  [[nodiscard]] Row statistics(const float* data, std::int64_t head, std::int64_t first, std::int64_t last) const {
+  [[nodiscard]] Row statistics(const float* data, std::int64_t head, std::int64_t first,
+                               std::int64_t last) const {
     const std::int64_t start = (sample_ * shape_.heads + head) * shape_.sequence;
     return harness_.read_all(data + start + first, Dtype::kFp32, last - first);
   }
@@ -89,8 +90,10 @@ double forward_error(const Harness& harness, const AttentionShape& shape, const 
   return worst;
 }
 
-// dQ of sampled queries. Weights come from the log-sum-exp that the forward pass left, which its own check covers.
-double query_gradient_error(const Harness& harness, const AttentionShape& shape, const AttentionOperands& io) {
+// dQ of sampled queries. Weights come from the log-sum-exp that the forward pass left, which its own check
+// covers.
+double query_gradient_error(const Harness& harness, const AttentionShape& shape,
+                            const AttentionOperands& io) {
   const double scale = attention_scale(shape);
   double worst = 0;
   for (const Sampled& at : sampled_heads(shape)) {
@@ -163,7 +166,9 @@ Measured measure(Harness& harness, const AttentionShape& shape) {
   Bench bench(harness);
   const std::int64_t queries = shape.batch * shape.sequence * shape.heads * shape.head_size;
   const std::int64_t keys = shape.batch * shape.sequence * shape.kv_heads * shape.head_size;
-  AttentionOperands io{.q = bench.random(queries), .k = bench.random(keys), .v = bench.random(keys),
+  AttentionOperands io{.q = bench.random(queries),
+                       .k = bench.random(keys),
+                       .v = bench.random(keys),
                        .o = bench.room<__nv_bfloat16>(queries),
                        .statistics = bench.room<float>(shape.batch * shape.sequence * shape.heads)};
   AttentionShape ahead = shape;
@@ -187,8 +192,10 @@ Measured measure(Harness& harness, const AttentionShape& shape) {
 WorkItem item_of(const Sample& sample, double value, const Device& device) {
   const double rate = device.dense_flops_per_s > 0 ? device.dense_flops_per_s : 1e14;
   WorkItem item{.prototype = sample, .value = value};
-  // Plans take a while to find; then forty repeats at about half the peak, and a check that reads whole heads.
-  item.estimated_seconds = 0.5 + 80 * sample.flops / rate + 2e-5 * static_cast<double>(sample.shape.at("sequence"));
+  // Plans take a while to find; then forty repeats at about half the peak, and a check that reads whole
+  // heads.
+  item.estimated_seconds =
+      0.5 + 80 * sample.flops / rate + 2e-5 * static_cast<double>(sample.shape.at("sequence"));
   item.run = [sample](Harness& harness) { return measure(harness, attention_shape(sample)); };
   return item;
 }
@@ -215,8 +222,12 @@ std::optional<WorkItem> attention_item_for(const Sample& wanted, const Device& d
 
 namespace stagecraft {
 
-std::vector<WorkItem> attention_items(const Device&) { return {}; }
-std::optional<WorkItem> attention_item_for(const Sample&, const Device&) { return std::nullopt; }
+std::vector<WorkItem> attention_items(const Device&) {
+  return {};
+}
+std::optional<WorkItem> attention_item_for(const Sample&, const Device&) {
+  return std::nullopt;
+}
 
 }  // namespace stagecraft
 

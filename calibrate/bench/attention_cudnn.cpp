@@ -47,7 +47,8 @@ class Descriptor {
   }
   template <class T>
   void set_all(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& values) {
-    check(cudnnBackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()), values.data()),
+    check(cudnnBackendSetAttribute(descriptor_, name, type, static_cast<std::int64_t>(values.size()),
+                                   values.data()),
           "set attributes");
   }
   void set(cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t other) {
@@ -217,8 +218,8 @@ class Graph {
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
       heuristics.finalize("heuristics");
       std::int64_t count = 0;
-      check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                     0, &count, nullptr),
+      check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
             "count of engine configurations");
       std::vector<cudnnBackendDescriptor_t> raw;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -251,7 +252,9 @@ struct Frame {
   [[nodiscard]] Extents queries(std::int64_t columns) const {
     return {shape.batch, shape.heads, shape.sequence, columns};
   }
-  [[nodiscard]] Extents keys() const { return {shape.batch, shape.kv_heads, shape.sequence, shape.head_size}; }
+  [[nodiscard]] Extents keys() const {
+    return {shape.batch, shape.kv_heads, shape.sequence, shape.head_size};
+  }
   [[nodiscard]] Extents scores() const { return queries(shape.sequence); }
   // Strides of [batch, sequence, heads, size] seen as [batch, heads, sequence, size].
   [[nodiscard]] Extents strides(std::int64_t heads) const {
@@ -275,15 +278,22 @@ struct Frame {
 Tensor masked(Graph& graph, const Frame& frame, Tensor scores) {
   if (!frame.shape.causal) return scores;
   const auto index = [&](std::int64_t axis) {
-    return graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX, .x = scores,
-                            .y = graph.between(frame.scores(), CUDNN_DATA_INT32), .axis = axis});
+    return graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX,
+                            .x = scores,
+                            .y = graph.between(frame.scores(), CUDNN_DATA_INT32),
+                            .axis = axis});
   };
   const Tensor row = index(2), column = index(3);
-  const Tensor seen = graph.pointwise({.mode = CUDNN_POINTWISE_CMP_GE, .x = row,
-                                       .y = graph.between(frame.scores(), CUDNN_DATA_BOOLEAN), .b = column,
+  const Tensor seen = graph.pointwise({.mode = CUDNN_POINTWISE_CMP_GE,
+                                       .x = row,
+                                       .y = graph.between(frame.scores(), CUDNN_DATA_BOOLEAN),
+                                       .b = column,
                                        .precision = CUDNN_DATA_BOOLEAN});
-  return graph.pointwise({.mode = CUDNN_POINTWISE_BINARY_SELECT, .x = scores, .y = graph.between(frame.scores()),
-                          .b = graph.number(-FLT_MAX), .t = seen});
+  return graph.pointwise({.mode = CUDNN_POINTWISE_BINARY_SELECT,
+                          .x = scores,
+                          .y = graph.between(frame.scores()),
+                          .b = graph.number(-FLT_MAX),
+                          .t = seen});
 }
 
 // O = softmax(scale Q K^T) V, statistics = maximum + log(sum).
@@ -316,7 +326,8 @@ void add_key_gradient(Graph& graph, const Frame& f, Tensor by_query, Tensor rows
     graph.matmul(by_key, rows, f.key_like(graph, gradient));
     return;
   }
-  const Tensor each_head = graph.matmul(by_key, rows, graph.between(f.queries(f.shape.head_size), CUDNN_DATA_BFLOAT16));
+  const Tensor each_head =
+      graph.matmul(by_key, rows, graph.between(f.queries(f.shape.head_size), CUDNN_DATA_BFLOAT16));
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, each_head, f.key_like(graph, gradient));
 }
 
@@ -332,7 +343,8 @@ void add_backward(Graph& graph, const Frame& f, const Accumulators& accumulators
   };
   const auto wide = [&] { return graph.between(f.scores()); };
   const std::int64_t size = f.shape.head_size;
-  const Tensor q = f.query_like(graph, f.at.q), o = f.query_like(graph, f.at.o), d_o = f.query_like(graph, f.at.d_o);
+  const Tensor q = f.query_like(graph, f.at.q), o = f.query_like(graph, f.at.o),
+               d_o = f.query_like(graph, f.at.d_o);
   const Tensor k = f.key_transposed(graph, f.at.k), v = f.key_transposed(graph, f.at.v);
   const Tensor scale = graph.number(attention_scale(f.shape));
 
@@ -353,7 +365,8 @@ void add_backward(Graph& graph, const Frame& f, const Accumulators& accumulators
   slope = step(CUDNN_POINTWISE_MUL, slope, scale, wide());
   add_key_gradient(graph, f, slope, q, f.at.dk);
 
-  const Tensor k_rows = graph.reshape(k, graph.between(f.keys(), f.strides(f.shape.kv_heads), CUDNN_DATA_BFLOAT16));
+  const Tensor k_rows =
+      graph.reshape(k, graph.between(f.keys(), f.strides(f.shape.kv_heads), CUDNN_DATA_BFLOAT16));
   const Tensor dq = graph.real(CUDNN_DATA_FLOAT, f.queries(size), packed(f.queries(size)), accumulators.dq);
   graph.matmul(slope, k_rows, dq);
   step(CUDNN_POINTWISE_IDENTITY, dq, nullptr, f.query_like(graph, f.at.dq));
@@ -382,7 +395,8 @@ struct CudnnAttention::State {
   std::vector<Descriptor> plan_and_pack;
 };
 
-CudnnAttention::CudnnAttention(Harness& harness, const AttentionShape& shape, const AttentionOperands& operands) {
+CudnnAttention::CudnnAttention(Harness& harness, const AttentionShape& shape,
+                               const AttentionOperands& operands) {
   if (cudnnGetVersion() < kOldestCudnn)
     throw Unmeasurable("attention needs cuDNN 9.6 or newer, this is " + std::to_string(cudnnGetVersion()));
   state_ = std::make_unique<State>();
@@ -409,7 +423,8 @@ CudnnAttention::~CudnnAttention() = default;
 
 void CudnnAttention::enqueue(cudaStream_t stream) const {
   check(cudnnSetStream(state_->handle.get(), stream), "set stream");
-  check(cudnnBackendExecute(state_->handle.get(), state_->plan_and_pack[0].get(), state_->plan_and_pack[1].get()),
+  check(cudnnBackendExecute(state_->handle.get(), state_->plan_and_pack[0].get(),
+                            state_->plan_and_pack[1].get()),
         "execute");
 }
 

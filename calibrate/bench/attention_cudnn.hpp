@@ -1,9 +1,11 @@
-// cuDNN's fused attention, through its graph interface in C: the kernel that trainers run, forward and backward.
+// cuDNN's fused attention, through its graph interface in C: the kernel that trainers run, forward and
+// backward.
 //
-// cuDNN has no call named attention: it is given the graph of matrix products, pointwise steps and reductions that
-// attention is, recognises it and answers with an engine. What it does not recognise or support on this device
-// throws Unmeasurable with cuDNN's own words.
-//   source   the patterns that its flash engines accept: NVIDIA cudnn-frontend, docs/operations/Attention.md, and
+// cuDNN has no call named attention: it is given the graph of matrix products, pointwise steps and reductions
+// that attention is, recognises it and answers with an engine. What it does not recognise or support on this
+// device throws Unmeasurable with cuDNN's own words.
+//   source   the patterns that its flash engines accept: NVIDIA cudnn-frontend, docs/operations/Attention.md,
+//   and
 //            the cuDNN backend API reference (operation descriptors).
 #pragma once
 
@@ -16,7 +18,8 @@
 
 namespace stagecraft {
 
-// All [batch, sequence, heads, head_size], dense; statistics are log-sum-exp [batch, heads, sequence] in fp32.
+// All [batch, sequence, heads, head_size], dense; statistics are log-sum-exp [batch, heads, sequence] in
+// fp32.
 struct AttentionOperands {
   __nv_bfloat16 *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
   float* statistics = nullptr;

@@ -6,8 +6,11 @@ Sample attention_sample(const AttentionShape& shape) {
   Sample sample;
   sample.family = "attention";
   sample.op = shape.backward ? "flash_backward" : "flash_forward";
-  sample.shape = {{"batch", shape.batch},       {"heads", shape.heads},         {"kv_heads", shape.kv_heads},
-                  {"sequence", shape.sequence}, {"head_size", shape.head_size}};
+  sample.shape = {{"batch", shape.batch},
+                  {"heads", shape.heads},
+                  {"kv_heads", shape.kv_heads},
+                  {"sequence", shape.sequence},
+                  {"head_size", shape.head_size}};
   sample.tags = {{"dtype", "bf16"},
                  {"causal", shape.causal ? "true" : "false"},
                  {"implementation", "cudnn"},
@@ -32,7 +35,8 @@ AttentionShape attention_shape(const Sample& sample) {
           .backward = sample.op == "flash_backward"};
 }
 
-// The first are one layer of Llama 3 8B and 70B (32/8 and 64/8 heads) and of GPT-3 175B (96 heads) under t = 1..8.
+// The first are one layer of Llama 3 8B and 70B (32/8 and 64/8 heads) and of GPT-3 175B (96 heads) under t
+// = 1..8.
 std::vector<AttentionShape> attention_points() {
   const AttentionShape forward[] = {
       {.heads = 32, .kv_heads = 8, .sequence = 8192, .head_size = 128},
@@ -79,11 +83,13 @@ std::string complete_attention_point(Sample& sample) {
     if (extent <= 0) return name + " = " + std::to_string(extent) + " is not positive";
   const AttentionShape shape = attention_shape(sample);
   if (shape.heads % shape.kv_heads != 0) return "kv_heads does not divide heads";
-  if (shape.head_size % 8 != 0 || shape.head_size > 256) return "head_size must be a multiple of 8, 256 at most";
+  if (shape.head_size % 8 != 0 || shape.head_size > 256)
+    return "head_size must be a multiple of 8, 256 at most";
   const Sample full = attention_sample(shape);
   if (full.shape.size() != sample.shape.size()) return sample.op + " has extents that it does not know";
   for (const auto& [name, value] : full.tags)
-    if (sample.tags.try_emplace(name, value).first->second != value) return "tag " + name + " is not measured here";
+    if (sample.tags.try_emplace(name, value).first->second != value)
+      return "tag " + name + " is not measured here";
   if (full.tags.size() != sample.tags.size()) return sample.op + " has tags that it does not know";
   sample.flops = full.flops;
   sample.bytes = full.bytes;

@@ -1,7 +1,7 @@
 // The attention points of the default suite.
 //
-// Heads are what tensor parallelism leaves on a GPU. FLOPs are those that count: 4 b a s^2 q forward, half of it
-// under a causal mask, 2.5 times as much backward. Bytes as in docs/op-inventory.md: Q, K, V, O (and their
+// Heads are what tensor parallelism leaves on a GPU. FLOPs are those that count: 4 b a s^2 q forward, half of
+// it under a causal mask, 2.5 times as much backward. Bytes as in docs/op-inventory.md: Q, K, V, O (and their
 // gradients), and the log-sum-exp in fp32.
 //   source   Dao, arXiv 2307.08691, section 4.1, for the counting of FLOPs.
 #pragma once

@@ -20,8 +20,8 @@ using reference::Row;
 
 constexpr double kBf16Unit = 0x1p-8;
 constexpr double kFp32Unit = 0x1p-24;
-// Partial sums of columns add up to this many terms one after the other (fused_rows.cu: rows over blocks, then
-// blocks over 32 threads).
+// Partial sums of columns add up to this many terms one after the other (fused_rows.cu: rows over blocks,
+// then blocks over 32 threads).
 constexpr int kColumnRoundings = 256;
 
 // One point on its way: shape by name, form, and what every operator needs.
@@ -106,8 +106,10 @@ constexpr Dropout kDropout{.seed = 0x5DEECE66D, .threshold = 6554};  // p = 0.1
 Measured bias_dropout_add(Point& at) {
   const Rows rows = at.rows();
   Bench& b = at.bench;
-  const Bf16 *x = b.random(rows.elements()), *bias = b.random(rows.hidden), *residual = b.random(rows.elements());
-  const BiasDropoutAdd io{x, bias, residual, b.room<Bf16>(rows.elements()), b.room<std::uint8_t>(rows.elements())};
+  const Bf16 *x = b.random(rows.elements()), *bias = b.random(rows.hidden),
+             *residual = b.random(rows.elements());
+  const BiasDropoutAdd io{x, bias, residual, b.room<Bf16>(rows.elements()),
+                          b.room<std::uint8_t>(rows.elements())};
   at.need_scratch(rows.elements());
   const Enqueue op = [&](cudaStream_t s) {
     if (at.fused()) return bias_dropout_add_forward(io, kDropout, rows, s);
@@ -119,8 +121,8 @@ Measured bias_dropout_add(Point& at) {
   for (const std::int64_t r : Bench::sampled(rows.tokens)) {
     const Row mask =
         reference::dropout_mask(rows.hidden, {r * rows.hidden, kDropout.seed, kDropout.threshold});
-    const BoundedRow wanted = reference::bias_dropout_add(b.row(x, r, rows.hidden), shift,
-                                                          b.row(residual, r, rows.hidden), mask, kDropout.scale());
+    const BoundedRow wanted = reference::bias_dropout_add(
+        b.row(x, r, rows.hidden), shift, b.row(residual, r, rows.hidden), mask, kDropout.scale());
     worst = std::max(worst, reference::worst(b.row(io.y, r, rows.hidden), wanted, at.bf16(3)));
   }
   return at.finish(worst, op);
@@ -138,7 +140,8 @@ Measured dropout_backward_point(Point& at) {
   b.run(op);
   double worst = 0;
   for (const std::int64_t r : Bench::sampled(rows.tokens)) {
-    const Row kept = reference::dropout_mask(rows.hidden, {r * rows.hidden, kDropout.seed, kDropout.threshold});
+    const Row kept =
+        reference::dropout_mask(rows.hidden, {r * rows.hidden, kDropout.seed, kDropout.threshold});
     const BoundedRow wanted = reference::dropout_backward(b.row(x, r, rows.hidden), kept, kDropout.scale());
     worst = std::max(worst, reference::worst(b.row(dx, r, rows.hidden), wanted, at.bf16(1)));
   }
@@ -244,7 +247,8 @@ double norm_backward_error(const Point& at, const NormOperands& io) {
   const Precision sums = at.fused() ? Precision{.unit = kFp32Unit, .roundings = kColumnRoundings}
                                     : Precision{.unit = kBf16Unit, .roundings = 1};
   for (const std::int64_t c : Bench::sampled(rows.hidden, 4)) {
-    const Row dy = b.column(io.dy, c, rows.tokens, rows.hidden), x = b.column(io.x, c, rows.tokens, rows.hidden);
+    const Row dy = b.column(io.dy, c, rows.tokens, rows.hidden),
+              x = b.column(io.x, c, rows.tokens, rows.hidden);
     Bounded scale, shift;
     for (std::size_t r = 0; r < dy.size(); ++r) {
       const double term = dy[r] * (x[r] - mean[r]) * rstd[r];
@@ -264,11 +268,16 @@ Measured norm_backward_point(Point& at, bool centred, bool residual) {
   const Rows rows = at.rows();
   Bench& b = at.bench;
   const int sms = b.harness().device().sms;
-  const NormOperands io{.dy = b.random(rows.elements()), .x = b.random(rows.elements()),
-                        .weight = b.random(rows.hidden), .branch = residual ? b.random(rows.elements()) : nullptr,
-                        .mean = b.room<float>(rows.tokens), .rstd = b.room<float>(rows.tokens),
-                        .dweight = b.room<float>(rows.hidden), .dbias = b.room<float>(rows.hidden),
-                        .dx = b.room<Bf16>(rows.elements()), .centred = centred};
+  const NormOperands io{.dy = b.random(rows.elements()),
+                        .x = b.random(rows.elements()),
+                        .weight = b.random(rows.hidden),
+                        .branch = residual ? b.random(rows.elements()) : nullptr,
+                        .mean = b.room<float>(rows.tokens),
+                        .rstd = b.room<float>(rows.tokens),
+                        .dweight = b.room<float>(rows.hidden),
+                        .dbias = b.room<float>(rows.hidden),
+                        .dx = b.room<Bf16>(rows.elements()),
+                        .centred = centred};
   const Bf16* bias = b.random(rows.hidden);
   float* partials = b.room<float>(std::max(norm_backward_partials(rows, sms), column_sum_partials(rows)));
   norm_forward({io.x, io.weight, centred ? bias : nullptr, io.dx, centred ? io.mean : nullptr, io.rstd}, rows,
@@ -282,8 +291,8 @@ Measured norm_backward_point(Point& at, bool centred, bool residual) {
   b.harness().poison(io.dx, rows.elements() * 2);
   const Enqueue op = [&](cudaStream_t s) {
     if (!at.fused())
-      return unfused::rms_norm_backward({io.dy, io.weight, normed, wide, io.rstd, io.dx, io.dweight, partials}, rows,
-                                        {at.scratch_data, s});
+      return unfused::rms_norm_backward(
+          {io.dy, io.weight, normed, wide, io.rstd, io.dx, io.dweight, partials}, rows, {at.scratch_data, s});
     norm_backward({io.dy, io.x, io.weight, io.branch, centred ? io.mean : nullptr, io.rstd, io.dx, io.dweight,
                    centred ? io.dbias : nullptr, partials},
                   rows, sms, s);
@@ -334,7 +343,8 @@ Measured cross_entropy_forward_point(Point& at) {
   const Bf16* logits = b.random(rows.elements(), 2.0);
   const auto targets = random_integers(rows.tokens, static_cast<std::int32_t>(rows.hidden));
   const std::int32_t* target = b.upload(targets);
-  float *maximum = b.room<float>(rows.tokens), *sum = b.room<float>(rows.tokens), *hit = b.room<float>(rows.tokens);
+  float *maximum = b.room<float>(rows.tokens), *sum = b.room<float>(rows.tokens),
+        *hit = b.room<float>(rows.tokens);
   float* wide = at.fused() ? nullptr : b.room<float>(rows.elements());
   const Enqueue op = [&](cudaStream_t s) {
     if (at.fused()) return cross_entropy_forward({logits, target, maximum, sum, hit}, rows, s);
@@ -365,16 +375,19 @@ Measured cross_entropy_backward_point(Point& at) {
   Bf16* logits = b.random(rows.elements(), 2.0);
   const auto targets = random_integers(rows.tokens, static_cast<std::int32_t>(rows.hidden));
   const std::int32_t* target = b.upload(targets);
-  float *maximum = b.room<float>(rows.tokens), *sum = b.room<float>(rows.tokens), *hit = b.room<float>(rows.tokens);
+  float *maximum = b.room<float>(rows.tokens), *sum = b.room<float>(rows.tokens),
+        *hit = b.room<float>(rows.tokens);
   cross_entropy_forward({logits, target, maximum, sum, hit}, rows, b.harness().stream());
   float* wide = at.fused() ? nullptr : b.room<float>(rows.elements());
   Bf16* narrow = at.fused() ? logits : b.room<Bf16>(rows.elements());
   at.need_scratch(at.fused() ? 0 : rows.elements());
-  if (wide != nullptr) unfused::cross_entropy_forward({logits, target, wide, maximum, sum}, rows, b.harness().stream());
+  if (wide != nullptr)
+    unfused::cross_entropy_forward({logits, target, wide, maximum, sum}, rows, b.harness().stream());
   std::vector<std::pair<std::int64_t, BoundedRow>> wanted;  // before the logits are overwritten
   for (const std::int64_t r : Bench::sampled(rows.tokens))
-    wanted.emplace_back(r, reference::cross_entropy_backward(b.row(logits, r, rows.hidden),
-                                                             targets[static_cast<std::size_t>(r)], kGradient));
+    wanted.emplace_back(r,
+                        reference::cross_entropy_backward(b.row(logits, r, rows.hidden),
+                                                          targets[static_cast<std::size_t>(r)], kGradient));
   const Enqueue op = [&](cudaStream_t s) {
     if (at.fused()) return cross_entropy_backward({logits, target, maximum, sum, kGradient}, rows, s);
     unfused::cross_entropy_backward({logits, target, wide, maximum, sum}, kGradient, narrow, rows,
@@ -425,8 +438,9 @@ double adam_error(const AdamRead& before, const AdamRead& after, const Row& copy
 Measured adam_point(Point& at) {
   const std::int64_t n = at.extent("elements");
   Bench& b = at.bench;
-  AdamChunk all{b.random<float>(n, 1e-3), b.random<float>(n, 0.02), b.random<float>(n, 1e-3), nullptr,
-                b.room<Bf16>(n), n};
+  AdamChunk all{b.random<float>(n, 1e-3), b.random<float>(n, 0.02),
+                b.random<float>(n, 1e-3), nullptr,
+                b.room<Bf16>(n),          n};
   std::vector<float> positive(static_cast<std::size_t>(kAdamChunk));
   std::mt19937 generator(11);
   for (float& v : positive) v = 1e-6F * (1.0F + static_cast<float>(generator() % 1024) / 1024.0F);
@@ -494,7 +508,8 @@ Measured copy_point(Point& at) {  // weight_copy, gradient_copy, gradient_accumu
     const double value = before[i] + (narrow ? 0 : small[i]);
     wanted.push_back({value, std::abs(value)});
   }
-  return at.finish(reference::worst(got, wanted, {.unit = narrow ? kBf16Unit : kFp32Unit, .roundings = 0}), op);
+  return at.finish(reference::worst(got, wanted, {.unit = narrow ? kBf16Unit : kFp32Unit, .roundings = 0}),
+                   op);
 }
 
 Measured column_sum_point(Point& at) {
@@ -518,7 +533,9 @@ Measured column_sum_point(Point& at) {
 }
 
 // Moves copy bits: any difference is an error.
-double moved(double got, double wanted) { return got == wanted ? 0 : std::numeric_limits<double>::infinity(); }
+double moved(double got, double wanted) {
+  return got == wanted ? 0 : std::numeric_limits<double>::infinity();
+}
 
 Measured transpose_point(Point& at, bool heads) {
   Bench& b = at.bench;
@@ -535,7 +552,8 @@ Measured transpose_point(Point& at, bool heads) {
   std::vector<std::int64_t> source;
   for (const std::int64_t i : sampled)  // to[c][t][e] = from[t][c][e]
     source.push_back(((i / size % tokens) * count + i / size / tokens) * size + i % size);
-  const Row got = b.harness().read(to, Dtype::kBf16, sampled), wanted = b.harness().read(from, Dtype::kBf16, source);
+  const Row got = b.harness().read(to, Dtype::kBf16, sampled),
+            wanted = b.harness().read(from, Dtype::kBf16, source);
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, moved(got[i], wanted[i]));
   return at.finish(worst, op);
@@ -591,8 +609,8 @@ Measured gather_point(Point& at, bool weighted) {
     for (int j = 0; j < k; ++j)
       copies.push_back(b.row(expert_rows, slots[static_cast<std::size_t>(t * k + j)], rows.hidden));
     const Row share = weighted ? b.row(shares, t, k) : Row(static_cast<std::size_t>(k), 1.0);
-    worst = std::max(worst, reference::worst(b.row(tokens, t, rows.hidden), reference::weighted_sum(copies, share),
-                                             at.bf16(2)));
+    worst = std::max(worst, reference::worst(b.row(tokens, t, rows.hidden),
+                                             reference::weighted_sum(copies, share), at.bf16(2)));
   }
   return at.finish(worst, op);
 }
@@ -677,7 +695,11 @@ Measured embedding_backward_point(Point& at) {
   const SortedIds sorted = sorted_ids(random_integers(rows.tokens, shard));
   const Bf16* dy = b.random(rows.elements());
   float* gradient = b.random<float>(rows.hidden * shard);
-  const EmbeddingBackward io{dy, gradient, b.upload(sorted.ids), b.upload(sorted.begin), b.upload(sorted.order),
+  const EmbeddingBackward io{dy,
+                             gradient,
+                             b.upload(sorted.ids),
+                             b.upload(sorted.begin),
+                             b.upload(sorted.order),
                              static_cast<int>(sorted.ids.size())};
   const Enqueue op = [&](cudaStream_t s) { embedding_backward(io, rows, s); };
   std::vector<std::pair<std::int32_t, BoundedRow>> wanted;
@@ -691,10 +713,11 @@ Measured embedding_backward_point(Point& at) {
   b.run(op);
   double worst = 0;
   for (const auto& [id, row] : wanted)
-    worst = std::max(worst, reference::worst(b.row(gradient, id, rows.hidden), row,
-                                             {.unit = kFp32Unit, .roundings = 16}));
+    worst = std::max(
+        worst, reference::worst(b.row(gradient, id, rows.hidden), row, {.unit = kFp32Unit, .roundings = 16}));
   Measured measured = at.finish(worst, op);
-  measured.bytes = static_cast<double>(rows.hidden * (2 * rows.tokens + 8 * io.distinct));  // repeated ids share rows
+  measured.bytes =
+      static_cast<double>(rows.hidden * (2 * rows.tokens + 8 * io.distinct));  // repeated ids share rows
   return measured;
 }
 
@@ -740,10 +763,11 @@ constexpr Runner kRunners[] = {
 WorkItem item_of(const Sample& sample, double value, const Device& device) {
   const double bandwidth = device.copy_bytes_per_s > 0 ? device.copy_bytes_per_s : 1e12;
   WorkItem item{.prototype = sample, .value = value};
-  item.estimated_seconds = 0.15 + 60 * sample.bytes / bandwidth;  // set-up, the check, and forty or so repeats
+  item.estimated_seconds =
+      0.15 + 60 * sample.bytes / bandwidth;  // set-up, the check, and forty or so repeats
   item.run = [sample](Harness& harness) {
-    const auto* runner =
-        std::find_if(std::begin(kRunners), std::end(kRunners), [&](const Runner& r) { return r.op == sample.op; });
+    const auto* runner = std::find_if(std::begin(kRunners), std::end(kRunners),
+                                      [&](const Runner& r) { return r.op == sample.op; });
     if (runner == std::end(kRunners)) throw Unmeasurable("no kernel for " + sample.op);
     Point point{.sample = sample, .op = *find_kernel_op(sample.op), .bench = Bench(harness)};
     return runner->run(point);
@@ -753,8 +777,8 @@ WorkItem item_of(const Sample& sample, double value, const Device& device) {
 
 }  // namespace
 
-// Value: fused forms of the first shapes of a kind first; memory-bound kernels are a tenth to a third of a layer's
-// time (op-inventory.md against the GEMMs), so none is worth more than 30.
+// Value: fused forms of the first shapes of a kind first; memory-bound kernels are a tenth to a third of a
+// layer's time (op-inventory.md against the GEMMs), so none is worth more than 30.
 std::vector<WorkItem> kernel_items(const Device& device) {
   std::vector<WorkItem> items;
   std::map<std::pair<std::string, std::string>, int> rank;

@@ -13,9 +13,13 @@ constexpr double kRootTwoOverPi = 0.7978845608028654;
 constexpr double kCubic = 0.044715;
 constexpr double kEpsilon = 1e-5;
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
-std::int64_t size_of(View view) { return static_cast<std::int64_t>(view.size()); }
+std::int64_t size_of(View view) {
+  return static_cast<std::int64_t>(view.size());
+}
 
 }  // namespace
 
@@ -29,16 +33,22 @@ double worst(View got, std::span<const Bounded> wanted, const Precision& precisi
   return largest;
 }
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(kRootTwoOverPi * x * (1 + kCubic * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(kRootTwoOverPi * x * (1 + kCubic * x * x)));
+}
 
 double gelu_slope(double x) {
   const double t = std::tanh(kRootTwoOverPi * x * (1 + kCubic * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kRootTwoOverPi * (1 + 3 * kCubic * x * x);
 }
 
-double silu(double x) { return x * sigmoid(x); }
+double silu(double x) {
+  return x * sigmoid(x);
+}
 
-double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
+double silu_slope(double x) {
+  return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+}
 
 // The magnitude of f(x + bias) has the part that a rounded argument moves: its slope (at most 1.13) times the
 // terms of the argument.

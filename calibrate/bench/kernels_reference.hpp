@@ -1,13 +1,13 @@
 // The operators once more in float64 on the host, a row at a time: what the kernels are checked against.
 //
-// Every result comes with its magnitude, the sum of the absolute values of the terms that it is made of, because
-// the error of a rounded sum goes with the terms and not with the result. The bound of a result is
+// Every result comes with its magnitude, the sum of the absolute values of the terms that it is made of,
+// because the error of a rounded sum goes with the terms and not with the result. The bound of a result is
 //
 //   (roundings + 1) * u * magnitude + tiny
 //
 // with u the unit roundoff of the output's type and `roundings` the number of times that the kernel or chain
-// rounds to that type on the way; the 1 stands for fp32 arithmetic inside (2^-24 against 2^-8) and for the fast
-// exponential.
+// rounds to that type on the way; the 1 stands for fp32 arithmetic inside (2^-24 against 2^-8) and for the
+// fast exponential.
 //   source   Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1 (first order).
 #pragma once
 

@@ -39,11 +39,12 @@ struct KernelOp {
 [[nodiscard]] std::int64_t kernel_elements(const KernelOp& op, const Sample& sample);
 [[nodiscard]] double kernel_bytes(const KernelOp& op, const Sample& sample);
 
-// The points of the default suite with bytes and default tags filled in; most valuable shapes of a kind first.
+// The points of the default suite with bytes and default tags filled in; most valuable shapes of a kind
+// first.
 [[nodiscard]] std::vector<Sample> kernel_points();
 
-// Empty, or why this point cannot be measured: unknown operator, missing or extra extents, extents that no kernel
-// covers. Fills in missing tags and the bytes.
+// Empty, or why this point cannot be measured: unknown operator, missing or extra extents, extents that no
+// kernel covers. Fills in missing tags and the bytes.
 [[nodiscard]] std::string complete_kernel_point(Sample& sample);
 
 }  // namespace stagecraft

@@ -1,9 +1,8 @@
-#include "calibrate/bench/kernels_unfused.hpp"
-
 #include <stdexcept>
 
 #include "calibrate/bench/kernels_device.cuh"
 #include "calibrate/bench/kernels_rng.hpp"
+#include "calibrate/bench/kernels_unfused.hpp"
 
 namespace stagecraft::unfused {
 namespace {
@@ -53,7 +52,9 @@ struct Map1 {
   Out out;
   std::uint32_t row_packs;
   __device__ Pack read(std::uint32_t i) const { return a.get(i / row_packs, i % row_packs); }
-  __device__ void write(std::uint32_t i, const Pack& p) const { out.put(i / row_packs, i % row_packs, each(p, f)); }
+  __device__ void write(std::uint32_t i, const Pack& p) const {
+    out.put(i / row_packs, i % row_packs, each(p, f));
+  }
 };
 
 template <class F, class A, class B, class Out>
@@ -297,7 +298,8 @@ void swiglu_forward(const Bf16* x, Bf16* y, Rows rows, Scratch scratch) {
   const Grid grid{rows, scratch.stream};
   Bf16* silu = bf16_slot(scratch, rows.elements(), 0);
   swiglu_keep(x, silu, rows, scratch.stream);
-  grid.map(Times{}, grid.dense<const Bf16>(silu), View<const Bf16>{x + rows.hidden, 2 * grid.packs()}, grid.dense(y));
+  grid.map(Times{}, grid.dense<const Bf16>(silu), View<const Bf16>{x + rows.hidden, 2 * grid.packs()},
+           grid.dense(y));
 }
 
 void swiglu_backward(const SwigluBackward& io, Rows rows, Scratch scratch) {
@@ -336,7 +338,8 @@ void softmax_forward(const SoftmaxForward& io, float scale, Rows rows, Scratch s
   grid.map(Copy{}, grid.dense<const float>(io.probabilities), grid.dense(io.y));
 }
 
-void softmax_backward(const Bf16* dy, const float* probabilities, Bf16* dx, float scale, Rows rows, Scratch scratch) {
+void softmax_backward(const Bf16* dy, const float* probabilities, Bf16* dx, float scale, Rows rows,
+                      Scratch scratch) {
   const Grid grid{rows, scratch.stream};
   float *wide = float_slot(scratch, rows.elements(), 0), *slope = float_slot(scratch, rows.elements(), 1);
   Bf16* narrow = bf16_slot(scratch, rows.elements(), 0);  // where dy in fp32 was: it is no longer needed
@@ -373,7 +376,8 @@ void rms_norm_backward(const RmsNormBackward& io, Rows rows, Scratch scratch) {
     column.map(Times{}, column.dense<const float>(mean), column.dense(io.rstd), column.dense(mean));
   grid.map(Times{}, grid.dense<const float>(slope), RowValue{io.rstd}, grid.dense(product));
   grid.map(Times{}, grid.dense(io.x_fp32), RowValue{mean}, grid.dense(other));
-  grid.map(Weighted{-1.0F}, grid.dense<const float>(product), grid.dense<const float>(other), grid.dense(slope));
+  grid.map(Weighted{-1.0F}, grid.dense<const float>(product), grid.dense<const float>(other),
+           grid.dense(slope));
   grid.map(Copy{}, grid.dense<const float>(slope), grid.dense(io.dx));
 }
 
@@ -393,8 +397,10 @@ void rope(const Rope& io, const RopeShape& shape, Scratch scratch) {
   half.map(Copy{}, half.dense<const Bf16>(turned), View<Bf16>{negated_to, packs});
   half.map(Copy{}, View<const Bf16>{io.x + (shape.backward ? shape.head_size / 2 : 0), packs},
            View<Bf16>{kept_to, packs});
-  grid.map(Times{}, grid.dense<const Bf16>(rotated), AngleView{io.sine, heads, half.packs()}, grid.dense(crossed));
-  grid.map(device::Add{}, grid.dense<const Bf16>(straight), grid.dense<const Bf16>(crossed), grid.dense(io.y));
+  grid.map(Times{}, grid.dense<const Bf16>(rotated), AngleView{io.sine, heads, half.packs()},
+           grid.dense(crossed));
+  grid.map(device::Add{}, grid.dense<const Bf16>(straight), grid.dense<const Bf16>(crossed),
+           grid.dense(io.y));
 }
 
 void cross_entropy_forward(const CrossEntropy& io, Rows rows, cudaStream_t stream) {
@@ -409,7 +415,8 @@ void cross_entropy_forward(const CrossEntropy& io, Rows rows, cudaStream_t strea
   grid.map(Divide{}, in, RowValue{io.sum}, wide);
 }
 
-void cross_entropy_backward(const CrossEntropy& io, float gradient, Bf16* dlogits, Rows rows, Scratch scratch) {
+void cross_entropy_backward(const CrossEntropy& io, float gradient, Bf16* dlogits, Rows rows,
+                            Scratch scratch) {
   const Grid grid{rows, scratch.stream};
   float* scaled = float_slot(scratch, rows.elements(), 0);
   subtract_targets_kernel<<<static_cast<unsigned>((rows.tokens + 255) / 256), 256, 0, scratch.stream>>>(
@@ -435,7 +442,8 @@ void adam(const AdamChunk& tensor, const AdamStep& step, Scratch scratch) {
   grid.map(Affine{1.0F, step.epsilon}, value(root), update(root));
   grid.map(Divide{}, value(tensor.first), value(root), update(square));
   grid.map(Affine{1.0F - step.rate * step.decay, 0}, value(tensor.weight), update(tensor.weight));
-  grid.map(Weighted{-step.rate / step.correction1}, value(tensor.weight), value(square), update(tensor.weight));
+  grid.map(Weighted{-step.rate / step.correction1}, value(tensor.weight), value(square),
+           update(tensor.weight));
   grid.map(Copy{}, value(tensor.weight), grid.dense(tensor.copy));
 }
 
@@ -464,7 +472,9 @@ struct SumCopies {
       sum = each(sum, load(from, (std::int64_t{i / packs} * k + j) * packs + i % packs), device::Add{});
     return sum;
   }
-  __device__ void write(std::uint32_t i, const Pack& sum) const { store(to, i, sum); }
+  __device__ void write(std::uint32_t i, const Pack& sum) const {
+    store(to, i, sum);
+  }
 };
 
 }  // namespace
@@ -473,8 +483,10 @@ void unpermute(const Bf16* expert_rows, Bf16* tokens, const Routing& routing, Ro
   const Grid copies{{rows.tokens * routing.k, rows.hidden}, scratch.stream};
   const std::int64_t elements = copies.rows.elements();
   Bf16 *gathered = bf16_slot(scratch, elements, 0), *weighted = bf16_slot(scratch, elements, 1);
-  device::each_pack(GatherRows{expert_rows, gathered, routing.slot, copies.packs()}, elements, scratch.stream);
-  copies.map(Times{}, copies.dense<const Bf16>(gathered), RowValue{routing.probability}, copies.dense(weighted));
+  device::each_pack(GatherRows{expert_rows, gathered, routing.slot, copies.packs()}, elements,
+                    scratch.stream);
+  copies.map(Times{}, copies.dense<const Bf16>(gathered), RowValue{routing.probability},
+             copies.dense(weighted));
   device::each_pack(SumCopies{weighted, tokens, routing.k, copies.packs()}, rows.elements(), scratch.stream);
 }
 

@@ -10,7 +10,9 @@
 namespace stagecraft::unfused {
 
 // Bytes of scratch that any chain below needs for so many elements.
-[[nodiscard]] constexpr std::int64_t scratch_bytes(std::int64_t elements) { return 16 * elements; }
+[[nodiscard]] constexpr std::int64_t scratch_bytes(std::int64_t elements) {
+  return 16 * elements;
+}
 
 struct Scratch {
   void* data;
@@ -35,8 +37,8 @@ struct SwigluBackward {
 void swiglu_backward(const SwigluBackward& io, Rows rows, Scratch scratch);
 // add bias 4, dropout 5, add residual 6.
 void bias_dropout_add_forward(const BiasDropoutAdd& io, const Dropout& dropout, Rows rows, Scratch scratch);
-// scale 4, mask 5, to fp32 6, softmax 8, back 6. `hidden_keys` is [queries, keys], 1 where the key is not seen;
-// probabilities in fp32 stay for the backward pass.
+// scale 4, mask 5, to fp32 6, softmax 8, back 6. `hidden_keys` is [queries, keys], 1 where the key is not
+// seen; probabilities in fp32 stay for the backward pass.
 struct SoftmaxForward {
   const Bf16* x;
   const std::uint8_t* hidden_keys;
@@ -45,7 +47,8 @@ struct SoftmaxForward {
 };
 void softmax_forward(const SoftmaxForward& io, float scale, Rows rows, Scratch scratch);
 // to fp32 6, softmax' 12, back 6, scale 4.
-void softmax_backward(const Bf16* dy, const float* probabilities, Bf16* dx, float scale, Rows rows, Scratch scratch);
+void softmax_backward(const Bf16* dy, const float* probabilities, Bf16* dx, float scale, Rows rows,
+                      Scratch scratch);
 // to fp32 6, square 8, mean 4, multiply 8, back 6, weight 4.
 struct RmsNormForward {
   const Bf16 *x, *weight;
@@ -53,8 +56,8 @@ struct RmsNormForward {
   Bf16 *normed, *y;      // normed kept
 };
 void rms_norm_forward(const RmsNormForward& io, Rows rows, Scratch scratch);
-// column sums of dy * normed 4, dy * weight to fp32 6, times x 12, mean 4, dy * rstd 8, x * mean 8, subtract 12,
-// back 6.
+// column sums of dy * normed 4, dy * weight to fp32 6, times x 12, mean 4, dy * rstd 8, x * mean 8, subtract
+// 12, back 6.
 struct RmsNormBackward {
   const Bf16 *dy, *weight, *normed;
   const float *x_fp32, *rstd;
@@ -72,7 +75,8 @@ struct CrossEntropy {
 };
 void cross_entropy_forward(const CrossEntropy& io, Rows rows, cudaStream_t stream);
 // subtract 1 at the targets, scale 8, to bf16 6.
-void cross_entropy_backward(const CrossEntropy& io, float gradient, Bf16* dlogits, Rows rows, Scratch scratch);
+void cross_entropy_backward(const CrossEntropy& io, float gradient, Bf16* dlogits, Rows rows,
+                            Scratch scratch);
 // Eleven elementwise steps of 8 or 12 bytes and the cast to bf16: 102 bytes a parameter.
 void adam(const AdamChunk& tensor, const AdamStep& step, Scratch scratch);
 // times probability 4k, gather 4k, sum 2k + 2.

@@ -99,7 +99,8 @@ void enqueue_on(const Call& call, const LocalRank& at, int ranks, cudaStream_t s
     case Collective::kAllGather:
       return nccl_check(ncclAllGather(from, to, n, ncclBfloat16, comm, stream), "all-gather");
     case Collective::kReduceScatter:
-      return nccl_check(ncclReduceScatter(from, to, n, ncclBfloat16, ncclSum, comm, stream), "reduce-scatter");
+      return nccl_check(ncclReduceScatter(from, to, n, ncclBfloat16, ncclSum, comm, stream),
+                        "reduce-scatter");
     case Collective::kBroadcast:
       return nccl_check(ncclBroadcast(from, to, n, ncclBfloat16, 0, comm, stream), "broadcast");
     case Collective::kAllToAll:
@@ -145,7 +146,8 @@ void fill(char* to, std::int64_t elements, int rank, cudaStream_t stream) {
     pattern[i] = bf16_bits(start_value(static_cast<std::int64_t>(i), rank));
   const std::int64_t bytes = 2 * elements;
   std::int64_t filled = std::min<std::int64_t>(bytes, sizeof(pattern));
-  CUDA_CHECK(cudaMemcpyAsync(to, pattern.data(), static_cast<std::size_t>(filled), cudaMemcpyHostToDevice, stream));
+  CUDA_CHECK(
+      cudaMemcpyAsync(to, pattern.data(), static_cast<std::size_t>(filled), cudaMemcpyHostToDevice, stream));
   CUDA_CHECK(cudaStreamSynchronize(stream));  // the pattern is on this stack
   for (; filled < bytes; filled *= 2)
     CUDA_CHECK(cudaMemcpyAsync(to + filled, to, static_cast<std::size_t>(std::min(filled, bytes - filled)),
@@ -154,10 +156,12 @@ void fill(char* to, std::int64_t elements, int rank, cudaStream_t stream) {
 
 void prepare(const Call& call, const Group& group) {
   const std::int64_t count = count_of(call.collective, call.bytes, group.ranks);
-  const bool whole = call.collective == Collective::kReduceScatter || call.collective == Collective::kAllToAll;
+  const bool whole =
+      call.collective == Collective::kReduceScatter || call.collective == Collective::kAllToAll;
   for (const LocalRank& at : group.local) {
     CUDA_CHECK(cudaSetDevice(at.device));
-    CUDA_CHECK(cudaMemsetAsync(at.receive.data(), 0xFF, static_cast<std::size_t>(call.bytes), at.stream.get()));
+    CUDA_CHECK(
+        cudaMemsetAsync(at.receive.data(), 0xFF, static_cast<std::size_t>(call.bytes), at.stream.get()));
     fill(buffers_of(call, at, count).from, whole ? count * group.ranks : count, at.rank, at.stream.get());
   }
   synchronize(group);
@@ -183,8 +187,9 @@ void require_right(const Call& call, const Group& group) {
           const int value = integer_of(got[static_cast<std::size_t>(i)]);
           if (value == wanted) continue;
           throw WrongResult(std::string(name_of(call.collective)) + " of " + std::to_string(call.bytes) +
-                            " bytes: rank " + std::to_string(at.rank) + ", element " + std::to_string(first + i) +
-                            " is " + std::to_string(value) + ", not " + std::to_string(wanted));
+                            " bytes: rank " + std::to_string(at.rank) + ", element " +
+                            std::to_string(first + i) + " is " + std::to_string(value) + ", not " +
+                            std::to_string(wanted));
         }
       }
   }
@@ -231,7 +236,8 @@ Group one_process_group(int ranks) {
   nccl_check(ncclCommInitAll(comms.data(), ranks, nullptr), "init all");
   for (int r = 0; r < ranks; ++r) {
     CUDA_CHECK(cudaSetDevice(r));
-    group.local.push_back(LocalRank{.device = r, .rank = r, .comm = Communicator(comms[static_cast<std::size_t>(r)])});
+    group.local.push_back(
+        LocalRank{.device = r, .rank = r, .comm = Communicator(comms[static_cast<std::size_t>(r)])});
   }
   return group;
 }
@@ -247,7 +253,8 @@ ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
   }
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!std::filesystem::exists(file)) {
-    if (std::chrono::steady_clock::now() > give_up) throw Unmeasurable("no " + file + " from rank 0 in five minutes");
+    if (std::chrono::steady_clock::now() > give_up)
+      throw Unmeasurable("no " + file + " from rank 0 in five minutes");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   std::ifstream in(file, std::ios::binary);
@@ -277,10 +284,8 @@ Sample sample_of(const Call& call, int ranks, int nodes, const std::string& proc
   sample.family = "nccl";
   sample.op = name_of(call.collective);
   sample.shape = {{"bytes", call.bytes}, {"ranks", ranks}, {"nodes", nodes}};
-  sample.tags = {{"dtype", "bf16"},
-                 {"place", call.in_place ? "in" : "out"},
-                 {"algorithm", "any"},
-                 {"process", process}};
+  sample.tags = {
+      {"dtype", "bf16"}, {"place", call.in_place ? "in" : "out"}, {"algorithm", "any"}, {"process", process}};
   sample.bytes = static_cast<double>(call.bytes);
   return sample;
 }
@@ -319,8 +324,11 @@ Measured measure(Harness& harness, Group group, const Plan& plan) {
     sample.repeats = static_cast<int>(seconds.size());
     sample.max_error = group.ranks > kMostExactRanks ? -1 : 0;
     if (result.repeats == 0)
-      result = {.median_s = sample.median_s, .min_s = sample.min_s, .spread = sample.spread,
-                .repeats = sample.repeats, .max_error = sample.max_error};
+      result = {.median_s = sample.median_s,
+                .min_s = sample.min_s,
+                .spread = sample.spread,
+                .repeats = sample.repeats,
+                .max_error = sample.max_error};
     else
       result.more.push_back(sample);
   }
@@ -369,7 +377,8 @@ WorkItem one_rank_item(const Call& call) {
 
 std::vector<WorkItem> one_gpu_items() {
   std::vector<WorkItem> items;
-  for (const Collective collective : {Collective::kAllReduce, Collective::kAllGather, Collective::kSendReceive})
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kSendReceive})
     for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20, std::int64_t{1} << 28})
       for (const Call& call : calls_of(collective, {bytes})) items.push_back(one_rank_item(call));
   return items;
@@ -383,7 +392,8 @@ int visible_gpus() {
 }
 
 WorkItem one_process_item(int ranks, const std::vector<Call>& calls) {
-  WorkItem item{.prototype = sample_of(calls.front(), ranks, 1, "one"), .value = value_of(calls.front().collective)};
+  WorkItem item{.prototype = sample_of(calls.front(), ranks, 1, "one"),
+                .value = value_of(calls.front().collective)};
   item.estimated_seconds = 1.5 + 0.08 * static_cast<double>(calls.size());
   item.run = [ranks, calls](Harness& harness) {
     const DeviceScope scope;
@@ -405,16 +415,18 @@ std::vector<WorkItem> nccl_items(const Device&) {
 }
 
 std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
-  if (job.rank < 0 || job.rank >= job.ranks || job.nodes < 1 || job.ranks % job.nodes != 0 || job.id_file.empty())
-    throw std::invalid_argument("rank " + std::to_string(job.rank) + " of " + std::to_string(job.ranks) + " on " +
-                                std::to_string(job.nodes) + " nodes, id file '" + job.id_file + "'");
+  if (job.rank < 0 || job.rank >= job.ranks || job.nodes < 1 || job.ranks % job.nodes != 0 ||
+      job.id_file.empty())
+    throw std::invalid_argument("rank " + std::to_string(job.rank) + " of " + std::to_string(job.ranks) +
+                                " on " + std::to_string(job.nodes) + " nodes, id file '" + job.id_file + "'");
   std::vector<WorkItem> items;
   for (const int ranks : group_sizes(job.ranks)) {
     if (job.ranks % ranks != 0) continue;
     for (const Collective collective : kCollectives) {
       const std::vector<Call> calls = calls_of(collective, collective_sizes());
       const int nodes = std::max(1, ranks / (job.ranks / job.nodes));
-      WorkItem item{.prototype = sample_of(calls.front(), ranks, nodes, "each"), .value = value_of(collective)};
+      WorkItem item{.prototype = sample_of(calls.front(), ranks, nodes, "each"),
+                    .value = value_of(collective)};
       item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size());
       const std::string name = std::string(name_of(collective)) + "." + std::to_string(ranks);
       item.run = [job, ranks, calls, name](Harness& harness) {
@@ -428,7 +440,8 @@ std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
 
 std::optional<WorkItem> nccl_item_for(const Sample& wanted, const Device&) {
   const auto bytes = wanted.shape.find("bytes"), ranks = wanted.shape.find("ranks");
-  if (wanted.family != "nccl" || bytes == wanted.shape.end() || ranks == wanted.shape.end()) return std::nullopt;
+  if (wanted.family != "nccl" || bytes == wanted.shape.end() || ranks == wanted.shape.end())
+    return std::nullopt;
   if (bytes->second < 1024 || ranks->second < 2 || ranks->second > visible_gpus()) return std::nullopt;
   const auto place = wanted.tags.find("place");
   const bool in_place = place != wanted.tags.end() && place->second == "in";
@@ -444,9 +457,15 @@ std::optional<WorkItem> nccl_item_for(const Sample& wanted, const Device&) {
 
 namespace stagecraft {
 
-std::vector<WorkItem> nccl_items(const Device&) { return {}; }
-std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob&) { return {}; }
-std::optional<WorkItem> nccl_item_for(const Sample&, const Device&) { return std::nullopt; }
+std::vector<WorkItem> nccl_items(const Device&) {
+  return {};
+}
+std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob&) {
+  return {};
+}
+std::optional<WorkItem> nccl_item_for(const Sample&, const Device&) {
+  return std::nullopt;
+}
 
 }  // namespace stagecraft
 

@@ -6,12 +6,18 @@ namespace stagecraft {
 
 std::string_view name_of(Collective collective) {
   switch (collective) {
-    case Collective::kAllReduce: return "all_reduce";
-    case Collective::kAllGather: return "all_gather";
-    case Collective::kReduceScatter: return "reduce_scatter";
-    case Collective::kBroadcast: return "broadcast";
-    case Collective::kAllToAll: return "all_to_all";
-    case Collective::kSendReceive: return "send_receive";
+    case Collective::kAllReduce:
+      return "all_reduce";
+    case Collective::kAllGather:
+      return "all_gather";
+    case Collective::kReduceScatter:
+      return "reduce_scatter";
+    case Collective::kBroadcast:
+      return "broadcast";
+    case Collective::kAllToAll:
+      return "all_to_all";
+    case Collective::kSendReceive:
+      return "send_receive";
   }
   return {};
 }
@@ -46,12 +52,18 @@ int expected_value(Collective collective, const ResultElement& at) {
     return total;
   };
   switch (collective) {
-    case Collective::kAllReduce: return sum(at.index);
-    case Collective::kReduceScatter: return sum(at.index + at.rank * at.count);
-    case Collective::kAllGather: return start_value(at.index % at.count, part);
-    case Collective::kBroadcast: return start_value(at.index, 0);
-    case Collective::kAllToAll: return start_value(at.rank * at.count + at.index % at.count, part);
-    case Collective::kSendReceive: return start_value(at.index, (at.rank + at.ranks - 1) % at.ranks);
+    case Collective::kAllReduce:
+      return sum(at.index);
+    case Collective::kReduceScatter:
+      return sum(at.index + at.rank * at.count);
+    case Collective::kAllGather:
+      return start_value(at.index % at.count, part);
+    case Collective::kBroadcast:
+      return start_value(at.index, 0);
+    case Collective::kAllToAll:
+      return start_value(at.rank * at.count + at.index % at.count, part);
+    case Collective::kSendReceive:
+      return start_value(at.index, (at.rank + at.ranks - 1) % at.ranks);
   }
   return -1;
 }
@@ -65,7 +77,8 @@ std::vector<std::int64_t> collective_sizes() {
 std::vector<int> group_sizes(int ranks) {
   std::vector<int> sizes;
   for (const int size : {2, 4, 8, ranks})
-    if (size >= 2 && size <= ranks && std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+    if (size >= 2 && size <= ranks && std::find(sizes.begin(), sizes.end(), size) == sizes.end())
+      sizes.push_back(size);
   return sizes;
 }
 

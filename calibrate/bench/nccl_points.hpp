@@ -1,8 +1,8 @@
 // Collectives: sizes, counts, and what every element must be afterwards.
 //
-// A size is that of nccl-tests: the whole buffer of all-reduce, broadcast and send-receive, the gathered result of
-// all-gather, the whole input of reduce-scatter and all-to-all. Data are bf16; element i of rank r starts as
-// (i + r) mod 4, so that sums of up to 85 ranks are exact and a misplaced part is seen.
+// A size is that of nccl-tests: the whole buffer of all-reduce, broadcast and send-receive, the gathered
+// result of all-gather, the whole input of reduce-scatter and all-to-all. Data are bf16; element i of rank r
+// starts as (i + r) mod 4, so that sums of up to 85 ranks are exact and a misplaced part is seen.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ inline constexpr Collective kCollectives[] = {Collective::kAllReduce,     Collec
                                               Collective::kReduceScatter, Collective::kBroadcast,
                                               Collective::kAllToAll,      Collective::kSendReceive};
 
-[[nodiscard]] std::string_view name_of(Collective collective);  // as in samples: "all_reduce", "send_receive", ...
+[[nodiscard]] std::string_view name_of(
+    Collective collective);  // as in samples: "all_reduce", "send_receive", ...
 [[nodiscard]] bool has_in_place(Collective collective);
 
 // Elements that one call names, for a size in bytes: of the buffer, or of one rank's part.
