@@ -51,6 +51,7 @@ std::string device_section(const DeviceFacts& device) {
   std::string out =
       fmt::format("device:\n  name: {}\n  sms: {}\n  memory: {}\n  memory_bandwidth: {}\n",
                   scalar(device.name), device.sms, written(device.memory), written(device.memory_bandwidth));
+  if (device.nvlink.count() > 0) out += fmt::format("  nvlink: {}\n", written(device.nvlink));
   for (const auto& [key, rate] :
        {std::pair{"peak_fp32", device.peak_fp32}, std::pair{"peak_fp16", device.peak_fp16},
         std::pair{"peak_bf16", device.peak_bf16}, std::pair{"peak_fp8", device.peak_fp8}}) {

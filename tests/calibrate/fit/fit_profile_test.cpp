@@ -91,6 +91,7 @@ TEST(WriteProfile, WhatIsWrittenReadsBackAsTheSameProfile) {
   EXPECT_EQ(again.name, base.name);
   EXPECT_EQ(again.device.peak_bf16, base.device.peak_bf16);
   EXPECT_EQ(again.device.memory, base.device.memory);
+  EXPECT_EQ(again.device.nvlink, base.device.nvlink);
   EXPECT_EQ(again.gemm.efficiency_nt.value, base.gemm.efficiency_nt.value);
   EXPECT_EQ(again.gemm.efficiency_nt.source, base.gemm.efficiency_nt.source);
   EXPECT_EQ(again.gemm.tiles.size(), base.gemm.tiles.size());
