@@ -1,3 +1,5 @@
+#if __has_include(<cudnn.h>) && !defined(STAGECRAFT_NO_CUDNN)
+
 #include "calibrate/bench/attention_cudnn.hpp"
 
 #include <cudnn.h>
@@ -429,3 +431,5 @@ void CudnnAttention::enqueue(cudaStream_t stream) const {
 }
 
 }  // namespace stagecraft
+
+#endif
