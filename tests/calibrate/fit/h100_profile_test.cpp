@@ -1,0 +1,61 @@
+// The H100 profile in the tree says what the fit of its published grid says.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "calibrate/fit/gemm_fit.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "tests/calibrate/fit/published_tables.hpp"
+
+namespace stagecraft {
+namespace {
+
+HardwareProfile h100_profile() {
+  Diagnostics diagnostics;
+  std::optional<HardwareProfile> profile =
+      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/h100-sxm5-80gb.yaml", diagnostics);
+  EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
+  return profile.value();
+}
+
+TEST(H100Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
+  const HardwareProfile profile = h100_profile();
+  const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});
+  EXPECT_NEAR(profile.gemm.efficiency_tn.value, fit.model.efficiency_tn.value, 1e-3);
+  EXPECT_EQ(profile.gemm.prologue_k, fit.model.prologue_k);
+  EXPECT_EQ(profile.gemm.split_k_max, fit.model.split_k_max);
+  EXPECT_EQ(profile.gemm.correction_radius, fit.model.correction_radius);
+  EXPECT_EQ(profile.gemm.correction_prior, fit.model.correction_prior);
+  ASSERT_EQ(profile.gemm.tiles.size(), fit.model.tiles.size());
+  for (std::size_t i = 0; i < fit.model.tiles.size(); ++i) {
+    EXPECT_EQ(profile.gemm.tiles[i].m, fit.model.tiles[i].m);
+    EXPECT_EQ(profile.gemm.tiles[i].n, fit.model.tiles[i].n);
+    EXPECT_NEAR(profile.gemm.tiles[i].rate, fit.model.tiles[i].rate, 1e-3);
+  }
+}
+
+TEST(H100Profile, RowsAreTheGridWithoutItsLaunch) {
+  const HardwareProfile profile = h100_profile();
+  const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});
+  ASSERT_EQ(profile.gemm.rows.size(), fit.model.rows.size());
+  for (std::size_t i = 0; i < fit.model.rows.size(); ++i) {
+    SCOPED_TRACE(row_name(fit.points[i]));
+    EXPECT_EQ(profile.gemm.rows[i].m, fit.model.rows[i].m);
+    EXPECT_NEAR(profile.gemm.rows[i].efficiency / fit.model.rows[i].efficiency, 1, 1e-3);
+  }
+}
+
+TEST(H100Profile, AttentionIsTheRateOfThePublishedCurve) {
+  for (const AttentionCurve& curve : attention_curves()) {
+    if (curve.name != "cuDNN H100-SXM5 fwd causal true") continue;
+    const AttentionFit fit = fit_attention(curve.name, curve.points).value();
+    // The curve halves the FLOPs of causal attention, a profile does not.
+    EXPECT_NEAR(h100_profile().attention.flash_forward.value / (2.0 * fit.at(4096)), 1, 0.01);
+    return;
+  }
+  FAIL() << "the curve is not in the table";
+}
+
+}  // namespace
+}  // namespace stagecraft
