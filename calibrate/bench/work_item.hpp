@@ -26,16 +26,16 @@ struct Measured {
   double max_error = -1;
   int sm_mhz = 0;
   double power_w = 0;
-  std::optional<double> bytes;  // where only the run can know them; else the prototype's count
-  std::map<std::string, std::string> observed;  // become tags "seen_<name>": noted, no part of the key
-  std::vector<Sample> more;  // other points of the same run; the runner adds setup and date
+  std::optional<double> bytes = {};  // where only the run can know them; else the prototype's count
+  std::map<std::string, std::string> observed = {};  // become tags "seen_<name>": noted, no part of the key
+  std::vector<Sample> more = {};  // other points of the same run; the runner adds setup and date
 };
 
 struct WorkItem {
-  Sample prototype;              // family, op, shape, tags, flops, bytes; the rest is filled from Measured
+  Sample prototype = {};         // family, op, shape, tags, flops, bytes; the rest is filled from Measured
   double value = 1;              // share of a training step that hangs on it, 100 = most; orders the plan
   double estimated_seconds = 1;  // wall clock of the whole item: set-up, check and repeats
-  std::function<Measured(Harness&)> run;
+  std::function<Measured(Harness&)> run = {};
 };
 
 // The families. Each in the file of its name; a family whose library was absent at build time returns no
