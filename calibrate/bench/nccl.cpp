@@ -60,13 +60,13 @@ class DeviceScope {
 struct LocalRank {
   int device = 0, rank = 0;
   Communicator comm{nullptr};
-  Stream stream;
-  DeviceMemory send, receive;
+  Stream stream = {};
+  DeviceMemory send = {}, receive = {};
 };
 
 struct Group {
   int ranks = 1, nodes = 1;
-  std::vector<LocalRank> local;
+  std::vector<LocalRank> local = {};
   bool leader = true;  // of all groups: its times count
 };
 
