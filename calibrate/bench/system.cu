@@ -190,7 +190,9 @@ Measured run_launch(Harness& harness) {
   });
 }
 
-void launch_empty(cudaStream_t stream) { empty_kernel<<<1, 32, 0, stream>>>(); }
+void launch_empty(cudaStream_t stream) {
+  empty_kernel<<<1, 32, 0, stream>>>();
+}
 
 class Graph {
  public:
