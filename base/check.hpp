@@ -1,7 +1,7 @@
 // Checks that say "we are wrong", on in every build type.
 //
-// A failed SC_CHECK is a bug of Stagecraft, never of the user: it becomes an InternalError, which only `main` turns
-// into exit code 3. What a user can get wrong is a Diagnostic (base/diagnostic.hpp).
+// A failed SC_CHECK is a bug of Stagecraft, never of the user: it becomes an InternalError, which only `main`
+// turns into exit code 3. What a user can get wrong is a Diagnostic (base/diagnostic.hpp).
 #pragma once
 
 #include <stdexcept>
@@ -22,5 +22,6 @@ namespace detail {
 }  // namespace stagecraft
 
 // throws InternalError naming the expression, its place and `why` when `condition` is false.
-#define SC_CHECK(condition, why) \
-  (static_cast<bool>(condition) ? void() : ::stagecraft::detail::fail_check(#condition, __FILE__, __LINE__, (why)))
+#define SC_CHECK(condition, why)         \
+  (static_cast<bool>(condition) ? void() \
+                                : ::stagecraft::detail::fail_check(#condition, __FILE__, __LINE__, (why)))

@@ -1,7 +1,7 @@
 // What we say to a user whose input is wrong.
 //
-// A Diagnostic has a place, a key path, both numbers and a way out; all diagnostics of a run are collected and reported
-// at once, sorted by place. Only then is one ScenarioError thrown (exit code 2).
+// A Diagnostic has a place, a key path, both numbers and a way out; all diagnostics of a run are collected
+// and reported at once, sorted by place. Only then is one ScenarioError thrown (exit code 2).
 //
 //   gpt3.yaml:13:13: error: parallelism.pipeline: 7 stages do not divide model.layers = 96
 //     hint: 6 or 8 would; or give parallelism.stage_layers
@@ -45,8 +45,8 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-// The collector that loaders and resolvers write into. Order of reporting never changes what is said: `sorted()` orders
-// by (file, line, column, path) and keeps the order of arrival for equal places.
+// The collector that loaders and resolvers write into. Order of reporting never changes what is said:
+// `sorted()` orders by (file, line, column, path) and keeps the order of arrival for equal places.
 class Diagnostics {
  public:
   void add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
@@ -75,8 +75,8 @@ class ScenarioError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-// One diagnostic as text: `file:line:column: error: path: message`, then indented notes and hint. No trailing newline.
-// With `source_line` (may be empty) the line and a caret are shown between message and hint.
+// One diagnostic as text: `file:line:column: error: path: message`, then indented notes and hint. No trailing
+// newline. With `source_line` (may be empty) the line and a caret are shown between message and hint.
 [[nodiscard]] std::string render(const Diagnostic& diagnostic, std::string_view source_line = {});
 
 // Contract section 3.3: one JSON document on one line, without newline.

@@ -1,4 +1,5 @@
-// A 64-bit FNV-1a hash whose value is part of our tests: the same on every machine, compiler and thread count.
+// A 64-bit FNV-1a hash whose value is part of our tests: the same on every machine, compiler and thread
+// count.
 #pragma once
 
 #include <concepts>

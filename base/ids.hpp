@@ -1,7 +1,7 @@
 // Typed dense ids, and vectors that only the right id can index.
 //
-// A TaskId and a StreamId are both small integers, and mixing them up compiles nowhere: `tasks[stream]` is a type
-// error. Ids are dense from 0, so a table keyed by id is a plain vector and needs no hash.
+// A TaskId and a StreamId are both small integers, and mixing them up compiles nowhere: `tasks[stream]` is a
+// type error. Ids are dense from 0, so a table keyed by id is a plain vector and needs no hash.
 #pragma once
 
 #include <compare>

@@ -1,7 +1,8 @@
 // JSON out: keys in the order written, numbers that read back to the same bits, one line.
 //
-// Streaming and deterministic: the shortest decimal form of a double that round-trips, never locale-dependent.
-// NaN and infinities are bugs of ours: InternalError. Text is checked for UTF-8; invalid bytes become U+FFFD.
+// Streaming and deterministic: the shortest decimal form of a double that round-trips, never
+// locale-dependent. NaN and infinities are bugs of ours: InternalError. Text is checked for UTF-8; invalid
+// bytes become U+FFFD.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ class JsonWriter {
  private:
   void before_value();
   std::string out_;
-  std::vector<char> open_;      // '{' or '['
-  bool first_ = true;           // no comma yet at this level
+  std::vector<char> open_;  // '{' or '['
+  bool first_ = true;       // no comma yet at this level
   bool after_key_ = false;
 };
 

@@ -15,8 +15,10 @@ namespace stagecraft {
 // Damerau-Levenshtein distance (optimal string alignment), case-insensitive.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The name closest to `wanted`, if any lies within 2 edits (1 for words of up to 3 letters); the first on a tie.
-[[nodiscard]] std::optional<std::string> nearest_name(std::string_view wanted, std::span<const std::string> names);
+// The name closest to `wanted`, if any lies within 2 edits (1 for words of up to 3 letters); the first on a
+// tie.
+[[nodiscard]] std::optional<std::string> nearest_name(std::string_view wanted,
+                                                      std::span<const std::string> names);
 
 // "did you mean 'x'?", or else "one of a, b, c" when there are at most `list_up_to` names, or else empty.
 [[nodiscard]] std::string suggest(std::string_view wanted, std::span<const std::string> names,
@@ -27,7 +29,8 @@ namespace stagecraft {
 
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
 
-// 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s", "50 GB/s".
+// 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",
+// "50 GB/s".
 [[nodiscard]] std::string human(Duration time);
 [[nodiscard]] std::string human(Bytes bytes);  // binary units
 [[nodiscard]] std::string human(Bandwidth rate);
@@ -36,13 +39,14 @@ namespace stagecraft {
 [[nodiscard]] std::string percent(double share, int decimals = 1);  // 0.375 -> "37.5 %"
 [[nodiscard]] std::string with_thousands(std::int64_t n);           // 314573 -> "314,573"
 
-// Columns that line up, by display width in UTF-8 code points. Cells of a column marked kRight are right-aligned.
+// Columns that line up, by display width in UTF-8 code points. Cells of a column marked kRight are
+// right-aligned.
 enum class Align { kLeft, kRight };
 class TextTable {
  public:
   explicit TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
-  void row(std::vector<std::string> cells);                   // throws InternalError on a wrong number of cells
-  [[nodiscard]] std::string str(int indent = 0) const;        // every line ends with '\n', no trailing blanks
+  void row(std::vector<std::string> cells);             // throws InternalError on a wrong number of cells
+  [[nodiscard]] std::string str(int indent = 0) const;  // every line ends with '\n', no trailing blanks
 
  private:
   std::vector<Align> columns_;

@@ -1,12 +1,14 @@
 // YAML in, read strictly.
 //
-// A text becomes a YamlNode tree of our own: plain values with places, no handle into a parser. What the parser would let
-// through is refused here: duplicate keys, several documents, merge keys, alias bombs (a tree over kMaxYamlNodes nodes),
-// nesting deeper than kMaxYamlDepth, files over kMaxYamlFileBytes, tags, binary rubbish, directories. On top, YamlMap reads a mapping
-// key by key and remembers what was asked for: what nobody asked for is an error with the nearest known name.
+// A text becomes a YamlNode tree of our own: plain values with places, no handle into a parser. What the
+// parser would let through is refused here: duplicate keys, several documents, merge keys, alias bombs (a
+// tree over kMaxYamlNodes nodes), nesting deeper than kMaxYamlDepth, files over kMaxYamlFileBytes, tags,
+// binary rubbish, directories. On top, YamlMap reads a mapping key by key and remembers what was asked for:
+// what nobody asked for is an error with the nearest known name.
 //
-// Readers never throw on a user's mistake: they report to the Diagnostics of the document and return the fallback (or a
-// harmless value of the right kind), so that all mistakes of a file come out at once. The caller throws at the end.
+// Readers never throw on a user's mistake: they report to the Diagnostics of the document and return the
+// fallback (or a harmless value of the right kind), so that all mistakes of a file come out at once. The
+// caller throws at the end.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +32,9 @@ struct YamlEntry;
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   Kind kind = Kind::kNull;
-  std::string text = {};       // of a scalar, as written and unquoted
-  bool quoted = false;         // "8" is text, 8 is a number
-  SourceLocation where = {};   // of the value; of the alias where one stands
+  std::string text = {};                          // of a scalar, as written and unquoted
+  bool quoted = false;                            // "8" is text, 8 is a number
+  SourceLocation where = {};                      // of the value; of the alias where one stands
   std::optional<SourceLocation> defined_at = {};  // of the anchored value, when an alias stands at `where`
   std::vector<YamlNode> items = {};               // of a sequence
   std::vector<YamlEntry> entries;                 // of a mapping, in the order of the file, keys unique
@@ -51,18 +53,23 @@ inline constexpr std::size_t kMaxYamlFileBytes = 64u << 20;
 inline constexpr std::size_t kMaxYamlNodes = 1'000'000;
 inline constexpr int kMaxYamlDepth = 64;
 
-// Parse one document. On any mistake: reports to `diagnostics` and returns nullopt. `name` is used in places only.
-[[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name, Diagnostics& diagnostics);
-// The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located message, nullopt.
-[[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagnostics& diagnostics);
+// Parse one document. On any mistake: reports to `diagnostics` and returns nullopt. `name` is used in places
+// only.
+[[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name,
+                                                 Diagnostics& diagnostics);
+// The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located
+// message, nullopt.
+[[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file,
+                                                     Diagnostics& diagnostics);
 
 namespace detail {
 [[nodiscard]] Diagnostic yaml_too_large(const std::string& name);
 }
 
-// Put `value` (YAML text, for instance "4" or "[1, 2]") at a dotted path of `root`, creating mappings on the way.
-// `assignment` is "parallelism.tensor=4"; its places name "--set parallelism.tensor=4" as the file. Reports what cannot be
-// read ("no '='", "training.precision is no mapping"); whether the key exists is for the reader of the tree to say.
+// Put `value` (YAML text, for instance "4" or "[1, 2]") at a dotted path of `root`, creating mappings on the
+// way. `assignment` is "parallelism.tensor=4"; its places name "--set parallelism.tensor=4" as the file.
+// Reports what cannot be read ("no '='", "training.precision is no mapping"); whether the key exists is for
+// the reader of the tree to say.
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics);
 
 // What a number must satisfy. `fallback` absent = the key is required.
@@ -80,20 +87,24 @@ using Origins = std::map<std::string, SourceLocation>;
 class YamlMap {
  public:
   // `node` may be null (section absent): all fallbacks apply, required keys are reported at `where`.
-  // Reports and behaves as empty when node is no mapping. `path` is the dotted path of this mapping, "" for the root.
-  YamlMap(const YamlNode* node, std::string path, SourceLocation where, Diagnostics& diagnostics, Origins* origins = nullptr);
+  // Reports and behaves as empty when node is no mapping. `path` is the dotted path of this mapping, "" for
+  // the root.
+  YamlMap(const YamlNode* node, std::string path, SourceLocation where, Diagnostics& diagnostics,
+          Origins* origins = nullptr);
 
   [[nodiscard]] bool present() const { return node_ != nullptr; }
-  [[nodiscard]] bool has(std::string_view key);        // marks the key as known
+  [[nodiscard]] bool has(std::string_view key);             // marks the key as known
   [[nodiscard]] const YamlNode* get(std::string_view key);  // marks as known; nullptr when absent
-  [[nodiscard]] YamlMap map(std::string_view key);     // sub-mapping, empty when absent; shares diagnostics and origins
+  [[nodiscard]] YamlMap map(
+      std::string_view key);  // sub-mapping, empty when absent; shares diagnostics and origins
 
   std::int64_t integer(std::string_view key, Limits<std::int64_t> limits = {});
   double number(std::string_view key, Limits<double> limits = {});  // bare: counts and shares
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
   std::string text(std::string_view key, std::optional<std::string> fallback = {});
   // One of `names`; returns its index. An unknown word is reported with the nearest name.
-  std::size_t choice(std::string_view key, std::span<const std::string> names, std::optional<std::size_t> fallback = {});
+  std::size_t choice(std::string_view key, std::span<const std::string> names,
+                     std::optional<std::size_t> fallback = {});
 
   // With units: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an error, except 0.
   Duration duration(std::string_view key, std::optional<Duration> fallback = {});
@@ -108,7 +119,8 @@ class YamlMap {
   std::vector<Duration> durations(std::string_view key);
   std::vector<Bytes> byte_sizes(std::string_view key);
 
-  // "<key>: not supported yet" (code not-supported-yet) if the key is there; marks it as known. The text says what to do.
+  // "<key>: not supported yet" (code not-supported-yet) if the key is there; marks it as known. The text says
+  // what to do.
   void not_supported_yet(std::string_view key, std::string_view hint = {});
 
   // Reports every key that nobody asked for.
@@ -144,9 +156,9 @@ class YamlMap {
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);  // also 8.0 and 1e3
 [[nodiscard]] std::optional<Duration> parse_duration(std::string_view text);     // ns us µs ms s min h days
-[[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);           // B kB KB MB GB TB KiB MiB GiB TiB
-[[nodiscard]] std::optional<Bandwidth> parse_bandwidth(std::string_view text);   // (bytes or Mb Gb Tb)/s
-[[nodiscard]] std::optional<FlopRate> parse_flop_rate(std::string_view text);    // GFLOP/s TFLOP/s PFLOP/s
+[[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);  // B kB KB MB GB TB KiB MiB GiB TiB
+[[nodiscard]] std::optional<Bandwidth> parse_bandwidth(std::string_view text);  // (bytes or Mb Gb Tb)/s
+[[nodiscard]] std::optional<FlopRate> parse_flop_rate(std::string_view text);   // GFLOP/s TFLOP/s PFLOP/s
 // All four refuse what is negative; a leading zero as in 010 is refused, since YAML 1.1 reads it as eight.
 
 }  // namespace stagecraft

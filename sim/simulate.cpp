@@ -71,9 +71,13 @@ MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
     return stages_ledger(*stages, prepared.plan, prepared.schedule,
                          scenario.profile ? scenario.profile->device.memory : Bytes(0));
   }
+  const Shard shard = shard_of(pricing_request(scenario, prepared.plan));
   return transformer_ledger(std::get<TransformerSpec>(scenario.model),
-                            shard_of(pricing_request(scenario, prepared.plan)), prepared.plan,
-                            scenario.parallelism.zero_stage, prepared.schedule, *scenario.profile);
+                            {.shard = shard,
+                             .plan = prepared.plan,
+                             .zero_stage = scenario.parallelism.zero_stage,
+                             .schedule = prepared.schedule,
+                             .profile = *scenario.profile});
 }
 
 // Shares of all priced time of an iteration, over all ranks.

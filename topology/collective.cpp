@@ -203,7 +203,8 @@ std::array<NetworkTime, 2> network_times(const Cluster& cluster, DeviceId member
   const NetworkTime ring{{network_latency(fabric, kind, ring_steps), out / rate}, direct ? "direct" : "ring"};
   if (!all_reduce) return {ring, ring};
 
-  const int depth = std::bit_width(static_cast<unsigned>(group.nodes - 1));  // ceil(log2 N)
+  const auto depth =
+      static_cast<int>(std::bit_width(static_cast<unsigned>(group.nodes - 1)));  // ceil(log2 N)
   const double tree_bytes = 2 * static_cast<double>(size.count()) / kTreeBusShare;
   return {ring, NetworkTime{{network_latency(fabric, kind, 2 * depth), tree_bytes / rate}, "tree"}};
 }

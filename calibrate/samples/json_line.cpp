@@ -198,33 +198,33 @@ std::string shortest(double value) {
   return {buffer.data(), end};
 }
 
-void JsonWriter::key(std::string_view name) {
+void JsonLineWriter::key(std::string_view name) {
   if (!first_) out_ += ',';
   first_ = false;
   (out_ += quoted(name)) += ':';
 }
-void JsonWriter::text(std::string_view name, std::string_view value) {
+void JsonLineWriter::text(std::string_view name, std::string_view value) {
   key(name);
   out_ += quoted(value);
 }
-void JsonWriter::integer(std::string_view name, std::int64_t value) {
+void JsonLineWriter::integer(std::string_view name, std::int64_t value) {
   key(name);
   out_ += std::to_string(value);
 }
-void JsonWriter::number(std::string_view name, double value) {
+void JsonLineWriter::number(std::string_view name, double value) {
   key(name);
   out_ += shortest(value);
 }
-void JsonWriter::begin(std::string_view name) {
+void JsonLineWriter::begin(std::string_view name) {
   key(name);
   out_ += '{';
   first_ = true;
 }
-void JsonWriter::end() {
+void JsonLineWriter::end() {
   out_ += '}';
   first_ = false;
 }
-std::string JsonWriter::line() && {
+std::string JsonLineWriter::line() && {
   return std::move(out_ += '}');
 }
 

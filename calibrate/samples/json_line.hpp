@@ -50,7 +50,7 @@ class JsonValue {
 [[nodiscard]] std::string shortest(double value);
 
 // Writes one object on one line.
-class JsonWriter {
+class JsonLineWriter {
  public:
   void text(std::string_view key, std::string_view value);
   void integer(std::string_view key, std::int64_t value);

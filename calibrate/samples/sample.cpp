@@ -141,7 +141,7 @@ std::variant<T, std::string> guarded(std::string_view line, T (*read)(const Json
   }
 }
 
-void write_point(JsonWriter& out, const Sample& sample) {
+void write_point(JsonLineWriter& out, const Sample& sample) {
   out.text("family", sample.family);
   out.text("operator", sample.op);
   out.begin("shape");
@@ -152,7 +152,7 @@ void write_point(JsonWriter& out, const Sample& sample) {
   out.end();
 }
 
-void write_setup(JsonWriter& out, const SampleSetup& setup) {
+void write_setup(JsonLineWriter& out, const SampleSetup& setup) {
   out.begin("setup");
   out.text("device", setup.device);
   out.text("driver", setup.driver);
@@ -176,7 +176,7 @@ std::string sample_key(const Sample& sample) {
 }
 
 std::string to_json_line(const Sample& sample) {
-  JsonWriter out;
+  JsonLineWriter out;
   out.text("schema", std::string(kSchema));
   write_point(out, sample);
   out.number("median_s", sample.median_s);
@@ -197,7 +197,7 @@ std::string to_json_line(const Sample& sample) {
 }
 
 std::string to_json_line(const WantedPoint& wanted) {
-  JsonWriter out;
+  JsonLineWriter out;
   write_point(out, wanted.point);
   out.number("value", wanted.value);
   return std::move(out).line();

@@ -64,7 +64,7 @@ class Run {
       const bool exclusive = kind_[ResourceId(static_cast<std::uint32_t>(r))] == ResourceKind::kStream;
       const std::uint32_t last = exclusive ? std::min(begin[r] + 1, begin[r + 1]) : begin[r + 1];
       for (std::uint32_t i = begin[r]; i < last; ++i)
-        if (state_.tasks[TaskId(i)].waiting == 0) instant_.ready.push_back(TaskId(i));
+        if (state_.tasks[TaskId(i)].waiting == 0) instant_.ready.emplace_back(i);
     }
   }
 

@@ -41,6 +41,33 @@ Bytes buffer_bytes(const TransformerSpec& model, const Shard& shard, const Paral
   return bytes;
 }
 
+// What the program around the tensors takes, and what the allocator cannot use.
+Bytes overhead_bytes(const MemoryOverheads& overheads, Bytes allocated, int gpus) {
+  const Bytes fixed = overheads.context.value + overheads.workspace.value +
+                      (gpus > 1 ? overheads.communicators.value : Bytes(0));
+  return fixed + to_bytes(static_cast<double>(allocated.count()) * overheads.fragmentation.value);
+}
+
+StageMemory rank_memory(const TransformerSpec& model, const LedgerRequest& request, int rank,
+                        const std::vector<Bytes>& kept) {
+  const ParallelPlan& plan = request.plan;
+  const StateBytes state = state_bytes(request.shard.precision, request.shard.gradient);
+  const std::int64_t shards = request.zero_stage >= 1 ? plan.data : 1;
+  const std::int64_t parameters = rank_parameters(model, plan, rank);
+  const Bytes transient = layer_activation(model, request.shard).transient;
+  StageMemory memory{.stage = rank,
+                     .weights = Bytes(parameters * state.weight),
+                     .gradients = Bytes(parameters * state.gradient),
+                     .optimizer = Bytes((parameters * state.optimizer + shards - 1) / shards),
+                     .activations = replay(request.schedule, rank, kept) + transient,
+                     .buffers = buffer_bytes(model, request.shard, plan),
+                     .overhead = {}};
+  const bool has_head = plan.stages.back().head && plan.rank_of_stage(plan.stage_count() - 1) == rank;
+  if (has_head) memory.buffers += head_transient(model, request.shard);
+  memory.overhead = overhead_bytes(request.profile.memory, memory.activations + memory.buffers, plan.gpus());
+  return memory;
+}
+
 }  // namespace
 
 const StageMemory& MemoryLedger::heaviest() const {
@@ -55,30 +82,11 @@ Verdict MemoryLedger::verdict() const {
   return share > 1 ? Verdict::kOutOfMemory : share > kTightShare ? Verdict::kTight : Verdict::kFits;
 }
 
-MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan,
-                                int zero_stage, const Schedule& schedule, const HardwareProfile& profile) {
-  const StateBytes state = state_bytes(shard.precision, shard.gradient);
-  const std::int64_t shards = zero_stage >= 1 ? plan.data : 1;
-  const std::vector<Bytes> kept = kept_by_stage(model, shard, plan);
-  const LayerActivation layer = layer_activation(model, shard);
-  MemoryLedger ledger{.capacity = profile.device.memory, .stages = {}};
-  for (int rank = 0; rank < plan.pipeline; ++rank) {
-    const std::int64_t parameters = rank_parameters(model, plan, rank);
-    const bool has_head = plan.stages.back().head && plan.rank_of_stage(plan.stage_count() - 1) == rank;
-    StageMemory memory{.stage = rank,
-                       .weights = Bytes(parameters * state.weight),
-                       .gradients = Bytes(parameters * state.gradient),
-                       .optimizer = Bytes((parameters * state.optimizer + shards - 1) / shards),
-                       .activations = replay(schedule, rank, kept) + layer.transient,
-                       .buffers = buffer_bytes(model, shard, plan),
-                       .overhead = {}};
-    if (has_head) memory.buffers += head_transient(model, shard);
-    const MemoryOverheads& overheads = profile.memory;
-    const double allocated = static_cast<double>((memory.activations + memory.buffers).count());
-    memory.overhead = overheads.context.value + overheads.workspace.value +
-                      to_bytes(allocated * overheads.fragmentation.value);
-    if (plan.gpus() > 1) memory.overhead += overheads.communicators.value;
-    ledger.stages.push_back(memory);
+MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request) {
+  const std::vector<Bytes> kept = kept_by_stage(model, request.shard, request.plan);
+  MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
+  for (int rank = 0; rank < request.plan.pipeline; ++rank) {
+    ledger.stages.push_back(rank_memory(model, request, rank, kept));
   }
   return ledger;
 }

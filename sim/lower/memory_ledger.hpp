@@ -41,9 +41,14 @@ struct MemoryLedger {
   [[nodiscard]] Verdict verdict() const;
 };
 
-[[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const Shard& shard,
-                                              const ParallelPlan& plan, int zero_stage,
-                                              const Schedule& schedule, const HardwareProfile& profile);
+struct LedgerRequest {
+  const Shard& shard;
+  const ParallelPlan& plan;
+  int zero_stage = 0;
+  const Schedule& schedule;
+  const HardwareProfile& profile;
+};
+[[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request);
 // Abstract stages: activations in flight and gradients only; capacity 0 means "not given" and always fits.
 [[nodiscard]] MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan,
                                          const Schedule& schedule, Bytes capacity);

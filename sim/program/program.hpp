@@ -1,11 +1,12 @@
 // The task graph of one iteration, as data.
 //
-// A task takes a resource for a duration, after its predecessors. Resources are of two kinds: a stream runs its tasks one at a
-// time in their order (like a CUDA stream); a link carries any number of them at once. Nothing here knows what a transformer
-// or a collective is: a label is a name, a micro-batch a number, a category an index that the report understands.
+// A task takes a resource for a duration, after its predecessors. Resources are of two kinds: a stream runs
+// its tasks one at a time in their order (like a CUDA stream); a link carries any number of them at once.
+// Nothing here knows what a transformer or a collective is: a label is a name, a micro-batch a number, a
+// category an index that the report understands.
 //
-// Everything is flat arrays: successors in CSR, tasks of one resource contiguous and in the order in which it runs them. So a
-// TaskId is canonical, (resource, index), and an unrelated feature cannot reorder ties.
+// Everything is flat arrays: successors in CSR, tasks of one resource contiguous and in the order in which it
+// runs them. So a TaskId is canonical, (resource, index), and an unrelated feature cannot reorder ties.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ struct Resource {
   std::string name;       // "compute", "data", "send forward": for reports and dead-lock messages
 };
 
-// What a task's time consists of. `parts` add up to the task's duration; categories are the caller's own small integers.
+// What a task's time consists of. `parts` add up to the task's duration; categories are the caller's own
+// small integers.
 struct TaskPart {
   std::int32_t category = 0;
   Duration time{};
@@ -41,12 +43,13 @@ struct TaskPart {
 };
 
 struct Label {
-  std::string name;        // "F", "B", "send", "gradient all-reduce"
+  std::string name;         // "F", "B", "send", "gradient all-reduce"
   std::int32_t stage = -1;  // global stage, or -1
   std::vector<TaskPart> parts;
 };
 
-// Memory that a task takes when it starts and changes when it ends (negative = frees), on the rank of its resource.
+// Memory that a task takes when it starts and changes when it ends (negative = frees), on the rank of its
+// resource.
 struct MemoryDelta {
   TaskId task;
   Bytes at_start{};
@@ -55,14 +58,15 @@ struct MemoryDelta {
 
 struct Program {
   IdVector<ResourceId, Resource> resources;
-  std::vector<std::uint32_t> resource_begin;  // size resources+1: tasks [begin[r], begin[r+1]) run on r, in this order
+  std::vector<std::uint32_t>
+      resource_begin;  // size resources+1: tasks [begin[r], begin[r+1]) run on r, in this order
   IdVector<TaskId, Duration> duration;
   IdVector<TaskId, LabelId> label;
   IdVector<TaskId, std::int32_t> micro_batch;  // or -1
   std::vector<std::uint32_t> successor_begin;  // CSR, size tasks+1
   std::vector<TaskId> successors;              // explicit edges only; stream order is implied
   IdVector<LabelId, Label> labels;
-  std::vector<MemoryDelta> memory;             // ascending by task
+  std::vector<MemoryDelta> memory;  // ascending by task
 
   [[nodiscard]] std::size_t task_count() const { return duration.size(); }
   [[nodiscard]] ResourceId resource_of(TaskId task) const;  // binary search
@@ -74,9 +78,9 @@ struct Program {
   [[nodiscard]] std::string describe(TaskId task) const;
 };
 
-// Builds a Program. Tasks may be added in any order; those of one resource run in the order in which they were added.
-// Handles are valid for this builder only; build() renumbers into canonical ids.
-// throws InternalError at once on a negative duration and on a resource, label or handle that it did not give out.
+// Builds a Program. Tasks may be added in any order; those of one resource run in the order in which they
+// were added. Handles are valid for this builder only; build() renumbers into canonical ids. throws
+// InternalError at once on a negative duration and on a resource, label or handle that it did not give out.
 class ProgramBuilder {
  public:
   using Handle = Id<struct HandleTag>;

@@ -52,8 +52,9 @@ const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
 // bits.
 double idle_share(Duration work, Duration makespan, std::int64_t ranks) {
   const std::int64_t common = std::gcd(work.count(), ranks);
-  const double busy = static_cast<double>(work.count() / common);
-  return 1 - busy / (static_cast<double>(makespan.count()) * static_cast<double>(ranks / common));
+  const std::int64_t busy = work.count() / common;
+  const std::int64_t wide = ranks / common;
+  return 1 - static_cast<double>(busy) / (static_cast<double>(makespan.count()) * static_cast<double>(wide));
 }
 
 // For each task the first predecessor (lowest id; the one before it on its stream counts) that ended when it

@@ -7,7 +7,6 @@ namespace stagecraft {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 
 // Both ways to the answer must give what the pencil gives.
 void expect_starts(const Program& program, const std::vector<Duration>& starts) {

@@ -22,7 +22,7 @@ inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformC
     edge.forward.add(Category::kPipelineComm, costs.message * costs.unit, Provenance::kAssumed);
     edge.backward.add(Category::kPipelineComm, costs.message * costs.unit, Provenance::kAssumed);
   }
-  const auto stages = static_cast<std::size_t>(shape.ranks * shape.chunks);
+  const auto stages = static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(shape.chunks);
   IterationPrices prices;
   prices.stages.assign(stages, stage);
   prices.edges.assign(stages - 1, edge);
