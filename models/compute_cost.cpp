@@ -1,7 +1,6 @@
 #include "models/compute_cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.hpp"
 #include "calibrate/profile/tile_model.hpp"
@@ -32,36 +31,6 @@ double gemm_flops(const GemmShape& shape) {
 
 bool aligned(const GemmShape& shape) {
   return shape.m % 8 == 0 && shape.n % 8 == 0 && shape.k % 8 == 0;
-}
-
-double log_distance_squared(const GemmRow& row, const GemmShape& shape) {
-  const auto log_ratio = [](std::int64_t a, std::int64_t b) {
-    return std::log(static_cast<double>(a) / static_cast<double>(b));
-  };
-  const double m = log_ratio(row.m, shape.m);
-  const double n = log_ratio(row.n, shape.n);
-  const double k = log_ratio(row.k, shape.k);
-  return m * m + n * n + k * k;
-}
-
-// What the rows around a shape say about the formula: a factor on it, and their weight.
-struct Correction {
-  double factor = 1;
-  double weight = 0;
-};
-
-Correction correction(const GemmModel& model, const GemmShape& shape) {
-  if (model.correction_radius <= 0) return {};
-  double weight = 0;
-  double pull = 0;
-  for (const GemmRow& row : model.rows) {
-    if (row.layout != shape.layout) continue;
-    const double w =
-        std::exp(-log_distance_squared(row, shape) / (model.correction_radius * model.correction_radius));
-    weight += w;
-    pull += w * row.log_ratio;
-  }
-  return {.factor = std::exp(pull / (weight + model.correction_prior)), .weight = weight};
 }
 
 Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
@@ -133,7 +102,7 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
     return row.layout == shape.layout && row.m == shape.m && row.n == shape.n && row.k == shape.k;
   });
   if (exact != model.rows.end()) return {.value = exact->efficiency, .provenance = exact->provenance};
-  const Correction near = correction(model, shape);
+  const TableCorrection near = table_correction(model, shape.layout, size_of(shape));
   return {.value = formula * near.factor,
           .provenance =
               near.weight >= model.correction_prior ? Provenance::kInterpolated : Provenance::kAnalytic};

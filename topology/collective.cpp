@@ -224,24 +224,6 @@ double message_rate(const Cluster& cluster, DeviceId gpu, int concurrent) {
 
 }  // namespace
 
-double bus_factor(CollectiveKind kind, int ranks) {
-  SC_CHECK(ranks >= 1, "a group has a rank");
-  const double n = ranks;
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      return (n - 1) / n;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kSendReceive:
-      return 1;
-  }
-  SC_CHECK(false, "every kind of collective is listed");
-  return 0;
-}
-
 CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& profile, DeviceId member,
                                const GroupPlacement& group, CollectiveKind kind, Bytes size) {
   SC_CHECK(size >= Bytes(0), "a collective moves no negative bytes");

@@ -56,10 +56,6 @@ struct CollectiveCost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
-// Bus factor: bytes each rank sends per byte of S: 2(n-1)/n all-reduce, (n-1)/n gather, scatter and
-// all-to-all, 1 else.
-[[nodiscard]] double bus_factor(CollectiveKind kind, int ranks);
-
 // `member` is any GPU of the group: it says whose NICs and NVLinks are used. In a group over unlike nodes ask
 // one member of each kind and take the slowest. throws InternalError on a negative size or an impossible
 // placement.

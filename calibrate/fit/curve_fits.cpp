@@ -57,23 +57,6 @@ Curve fit_curve(const Terms& terms, const std::vector<CurvePoint>& points,
   return curve;
 }
 
-double bus_factor(CollectiveKind kind, int ranks) {
-  SC_CHECK(ranks >= 2, "a collective has at least two ranks");
-  const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return 2 * others;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      return others;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kSendReceive:
-      break;
-  }
-  return 1;
-}
-
 std::string bytes_name(double bytes) {
   return human(to_bytes(bytes));
 }

@@ -148,30 +148,6 @@ double fit_constants(GemmFit& fit, const GemmDevice& device, const std::vector<G
   return huber_loss(log_ratios(fit, device, points), options.outlier);
 }
 
-double distance_squared(const GemmSize& a, const GemmSize& b) {
-  const auto square = [](std::int64_t x, std::int64_t y) {
-    const double ratio = std::log(static_cast<double>(x) / static_cast<double>(y));
-    return ratio * ratio;
-  };
-  return square(a.m, b.m) + square(a.n, b.n) + square(a.k, b.k);
-}
-
-// exp of what the rows say about the formula at a shape; the row with the very shape is not asked.
-double correction(const GemmModel& model, const GemmPoint& point) {
-  if (model.correction_radius <= 0) return 1;
-  double weight = 0;
-  double pull = 0;
-  for (const GemmRow& row : model.rows) {
-    if (row.layout != point.layout) continue;
-    const double d2 = distance_squared({.m = row.m, .n = row.n, .k = row.k}, point.size);
-    if (d2 == 0) continue;
-    const double w = std::exp(-d2 / (model.correction_radius * model.correction_radius));
-    weight += w;
-    pull += w * row.log_ratio;
-  }
-  return std::exp(pull / (weight + model.correction_prior));
-}
-
 void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoint>& points) {
   fit.model.rows.clear();
   fit.points.clear();
@@ -189,7 +165,7 @@ void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoin
 }
 
 double corrected_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
-  return formula_seconds(fit, device, point, correction(fit.model, point));
+  return formula_seconds(fit, device, point, table_correction(fit.model, point.layout, point.size).factor);
 }
 
 // Does twice a dimension never cost less (kFlat), on shapes from 192 to 24576? Inside one wave the formula is

@@ -23,6 +23,24 @@ FlopRate peak_or_zero(const DeviceFacts& device, Precision precision) {
 
 }  // namespace
 
+double bus_factor(CollectiveKind kind, int ranks) {
+  SC_CHECK(ranks >= 1, "a group has a rank");
+  const double n = ranks;
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+      return (n - 1) / n;
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kSendReceive:
+      return 1;
+  }
+  SC_CHECK(false, "every kind of collective is listed");
+  return 0;
+}
+
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {
   switch (layout) {
     case GemmLayout::kTN:

@@ -40,6 +40,10 @@ enum class CollectiveKind : std::uint8_t {
 inline constexpr std::string_view kCollectiveNames[] = {"all-reduce", "all-gather", "reduce-scatter",
                                                         "all-to-all", "broadcast",  "send-receive"};
 
+// Bus factor, nccl-tests' convention: bytes each rank sends per byte of S: 2(n-1)/n all-reduce, (n-1)/n
+// gather, scatter and all-to-all, 1 else.
+[[nodiscard]] double bus_factor(CollectiveKind kind, int ranks);
+
 // A constant with its story.
 template <class T>
 struct Sourced {

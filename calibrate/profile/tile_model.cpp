@@ -30,6 +30,14 @@ double tile_cost(const GemmModel& model, int sms, const GemmSize& size, const Ge
   return waves * static_cast<double>(tile.m * tile.n) * (depth + prologue) / tile.rate + adding_up;
 }
 
+double log_distance_squared(const GemmRow& row, const GemmSize& size) {
+  const auto square = [](std::int64_t a, std::int64_t b) {
+    const double ratio = std::log(static_cast<double>(a) / static_cast<double>(b));
+    return ratio * ratio;
+  };
+  return square(row.m, size.m) + square(row.n, size.n) + square(row.k, size.k);
+}
+
 }  // namespace
 
 double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size) {
@@ -52,6 +60,21 @@ void compare_with_formula(GemmModel& model, int sms) {
     const double quantisation = tile_quantisation(model, sms, {.m = row.m, .n = row.n, .k = row.k});
     row.log_ratio = std::log(row.efficiency / (model.efficiency(row.layout).value * quantisation));
   }
+}
+
+TableCorrection table_correction(const GemmModel& model, GemmLayout layout, const GemmSize& size) {
+  if (model.correction_radius <= 0) return {};
+  double weight = 0;
+  double pull = 0;
+  for (const GemmRow& row : model.rows) {
+    if (row.layout != layout) continue;
+    const double distance = log_distance_squared(row, size);
+    if (distance == 0) continue;
+    const double w = std::exp(-distance / (model.correction_radius * model.correction_radius));
+    weight += w;
+    pull += w * row.log_ratio;
+  }
+  return {.factor = std::exp(pull / (weight + model.correction_prior)), .weight = weight};
 }
 
 }  // namespace stagecraft

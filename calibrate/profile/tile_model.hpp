@@ -34,4 +34,14 @@ struct GemmSize {
 // changes rows, tiles or layout efficiencies of a model does it again.
 void compare_with_formula(GemmModel& model, int sms);
 
+// What the table rows around a shape say about the formula: a factor on it, and their weight. Near rows pull
+// by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in (ln m,
+// ln n, ln k); the row of the very shape is not asked, so that a fit may ask what its others say of it.
+struct TableCorrection {
+  double factor = 1;
+  double weight = 0;
+};
+[[nodiscard]] TableCorrection table_correction(const GemmModel& model, GemmLayout layout,
+                                               const GemmSize& size);
+
 }  // namespace stagecraft
