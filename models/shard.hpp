@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "calibrate/profile/hardware_profile.hpp"
 
 namespace stagecraft {
 
 enum class Attention : std::uint8_t { kFlash, kUnfused };
+inline constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
+inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
 
 struct Shard {
   std::int64_t sequence = 0;     // s, tokens of a sample

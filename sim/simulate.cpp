@@ -147,6 +147,32 @@ void fill_work(const Scenario& scenario, Report& report) {
   report.peak = scenario.profile->peak(training.precision);
 }
 
+// Defaults that move the result, for whoever did not write them.
+std::vector<std::string> assumed_defaults(const Scenario& scenario) {
+  if (!scenario.profile || !scenario.cluster) return {};
+  const auto yes_no = [](bool flag) { return std::string(flag ? "true" : "false"); };
+  const TrainingSpec& training = scenario.training;
+  const std::pair<std::string, std::string> values[] = {
+      {"profile", scenario.profile->name},
+      {"cluster.fabric", scenario.cluster->fabric.name},
+      {"schedule", scenario.schedule.name},
+      {"training.precision", std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)])},
+      {"training.gradient_dtype", std::string(kPrecisionNames[static_cast<std::size_t>(training.gradient)])},
+      {"training.recompute", std::string(kRecomputeNames[static_cast<std::size_t>(training.recompute)])},
+      {"training.attention", std::string(kAttentionNames[static_cast<std::size_t>(training.attention)])},
+      {"overlap.gradients", yes_no(scenario.overlap.gradients)},
+      {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},
+      {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
+  std::vector<std::string> assumed;
+  for (const auto& [path, value] : values) {
+    // A mapping is given when anything below it is.
+    const auto at = scenario.origins.lower_bound(path);
+    const bool given = at != scenario.origins.end() && at->first.starts_with(path);
+    if (!given) assumed.push_back(path + ": " + value);
+  }
+  return assumed;
+}
+
 Report make_report(const Scenario& scenario, const Simulation& simulation) {
   Report report;
   report.scenario = scenario.source;
@@ -157,6 +183,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   report.iteration_time = simulation.timeline.makespan;
   report.bubble = measure_bubble(simulation.program, simulation.timeline);
   report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
+  report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
   report.memory = ledger_of(scenario, simulation.prepared);
   report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
   report.interval_90 = interval(scenario, report);
@@ -166,6 +193,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   }
   for (const Diagnostic& warning : scenario.warnings)
     report.warnings.push_back(warning.path + ": " + warning.message);
+  report.assumptions = assumed_defaults(scenario);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
   StableHash digest;
   digest.add(hash(simulation.timeline));

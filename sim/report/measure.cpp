@@ -163,6 +163,22 @@ std::vector<TaskId> critical_path(const Program& program, const Timeline& timeli
   return chain_to(last, timeline, tight_predecessors(program, timeline));
 }
 
+std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline) {
+  std::vector<PathShare> shares;
+  for (const TaskId task : critical_path(program, timeline)) {
+    if (program.duration[task] == Duration::zero()) continue;  // joints take no time
+    const std::string& name = program.labels[program.label[task]].name;
+    auto share =
+        std::find_if(shares.begin(), shares.end(), [&](const PathShare& s) { return s.name == name; });
+    if (share == shares.end()) share = shares.insert(shares.end(), {.name = name});
+    ++share->tasks;
+    share->time += program.duration[task];
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  return shares;
+}
+
 Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
   Breakdown breakdown{};
   if (program.task_count() == 0) return breakdown;

@@ -19,6 +19,15 @@ void write_breakdown(JsonWriter& json, const Report& report) {
   json.end_object();
 }
 
+void write_critical_path(JsonWriter& json, const std::vector<PathShare>& path) {
+  json.key("critical_path").begin_array();
+  for (const PathShare& share : path) {
+    json.begin_object().field("task", std::string_view(share.name)).field("count", share.tasks);
+    json.field("time_s", share.time).end_object();
+  }
+  json.end_array();
+}
+
 void write_stage(JsonWriter& json, const StageMemory& stage) {
   json.begin_object();
   json.field("stage", stage.stage)
@@ -64,6 +73,7 @@ std::string render_json(const Report& report) {
   json.field("mfu", report.mfu()).field("hfu", report.hfu());
   write_bubble(json, report.bubble);
   write_breakdown(json, report);
+  write_critical_path(json, report.critical_path);
   json.key("memory");
   write_memory(json, report.memory);
   write_provenance(json, report.provenance);

@@ -110,8 +110,16 @@ std::string provenance_line(const Report& report) {
   return shares_line("based on", shares);
 }
 
+std::string critical_path_line(const Report& report) {
+  std::vector<std::pair<std::string_view, double>> shares;
+  for (const PathShare& step : report.critical_path) {
+    shares.emplace_back(step.name, share(step.time, report.iteration_time));
+  }
+  return shares_line("critical path", shares);
+}
+
 std::string verbose_lines(const Report& report) {
-  std::string out;
+  std::string out = critical_path_line(report);
   out += wrapped_lines("formulas",
                        "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x "
                        "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "

@@ -32,6 +32,16 @@ struct Bubble {
   friend bool operator==(const Bubble&, const Bubble&) = default;
 };
 
+// What the critical path does, by the name of its tasks ("F", "send forward", "gradient reduction"), longest
+// first.
+struct PathShare {
+  std::string name;
+  int tasks = 0;
+  Duration time{};
+
+  friend bool operator==(const PathShare&, const PathShare&) = default;
+};
+
 struct Report {
   std::string scenario;  // the path as given
   std::string name;
@@ -45,6 +55,7 @@ struct Report {
   FlopRate peak{};  // of one GPU in the precision used; 0 for abstract stages
   Bubble bubble;
   std::array<Duration, kCategoryCount> breakdown{};
+  std::vector<PathShare> critical_path;
   MemoryLedger memory;
   std::array<double, 5> provenance{};  // shares of compute and communication time
   std::int64_t tasks = 0;
@@ -69,6 +80,9 @@ struct Report {
 // Tasks from time 0 to the last end, each starting when the one before ends; deterministic among equals
 // (lowest id).
 [[nodiscard]] std::vector<TaskId> critical_path(const Program& program, const Timeline& timeline);
+
+// The tasks of the critical path summed by name; the times add up to the iteration.
+[[nodiscard]] std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline);
 
 [[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program,
                                                                      const Timeline& timeline);

@@ -18,8 +18,6 @@ namespace {
 constexpr std::int64_t kMaxDegree = 1'000'000;
 constexpr std::int64_t kMaxSamples = 1'000'000'000;
 
-constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
-constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
 constexpr std::string_view kOptimizerNames[] = {"adam"};
 constexpr std::string_view kNetworkNames[] = {"closed-form", "flow"};
 

@@ -113,8 +113,6 @@ constexpr std::string_view kFamilyWords[] = {"gpt", "llama"};
 constexpr std::string_view kActivationWords[] = {"gelu", "swiglu"};
 constexpr std::string_view kNormalizationWords[] = {"layernorm", "rmsnorm"};
 constexpr std::string_view kPositionWords[] = {"learned", "rope"};
-constexpr std::string_view kRecomputeWords[] = {"none", "selective", "full"};
-constexpr std::string_view kAttentionWords[] = {"flash", "unfused"};
 
 void print(Emitter& out, const TransformerSpec& model) {
   out.text("name", model.name);
@@ -232,8 +230,8 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.number("micro_batch_size", spec.micro_batch_size);
   if (spec.sequence_length > 0) out.number("sequence_length", spec.sequence_length);
   out.field("precision", word(spec.precision, kPrecisionNames));
-  out.field("recompute", word(spec.recompute, kRecomputeWords));
-  out.field("attention", word(spec.attention, kAttentionWords));
+  out.field("recompute", word(spec.recompute, kRecomputeNames));
+  out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
 }

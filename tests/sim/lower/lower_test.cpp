@@ -170,6 +170,17 @@ TEST(Lower, TheBreakdownOfAPlainPipelineIsItsTextbookBubble) {
   EXPECT_EQ(parts[static_cast<std::size_t>(Category::kBubble)], 9s);
 }
 
+// System: 1F1B, p 2, m 1, F 1, B 2, messages of 1 s. Expectations: the one chain F, send, F, B, send, B: 8 s.
+TEST(Lower, TheCriticalPathIsNamedTaskByTask) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 1};
+  const Program program = lower(schedule_of("1f1b", shape), uniform_prices(shape, {.message = 1}), {});
+  const std::vector<PathShare> expected = {{.name = "B", .tasks = 2, .time = 4s},
+                                           {.name = "F", .tasks = 2, .time = 2s},
+                                           {.name = "send forward", .tasks = 1, .time = 1s},
+                                           {.name = "send backward", .tasks = 1, .time = 1s}};
+  EXPECT_EQ(measure_critical_path(program, run(program)), expected);
+}
+
 TEST(PassPrice, HidingTakesNoMoreThanThereIs) {
   PassPrice price = seconds(Category::kTensorComm, 3);
   EXPECT_EQ(price.hide(Category::kTensorComm, 2s), 2s);
