@@ -71,6 +71,7 @@ Work loss_work(const HardwareProfile& profile, const Op& op) {
 Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
+    case OpKind::kGroupedGemm:
       return gemm_work(profile, precision, op);
     case OpKind::kBatchedGemm:
       return batched_gemm_work(profile, precision, op);
@@ -78,6 +79,7 @@ Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) 
     case OpKind::kFlashBackward:
       return flash_work(profile, precision, op);
     case OpKind::kMemory:
+    case OpKind::kPermutation:
       return memory_work(profile, op);
     case OpKind::kLoss:
       return loss_work(profile, op);

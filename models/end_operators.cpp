@@ -30,7 +30,7 @@ void add_loss_reductions(Ops& ops, const Shard& shard) {
   if (shard.tensor == 1) return;
   for (const std::string_view name : {"loss maximum", "loss target", "loss sum"}) {
     ops.push_back(
-        collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * shard.tokens()), Exposure::kExposed));
+        collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * shard.tokens()), Beside::kNothing));
   }
 }
 
@@ -52,7 +52,7 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t local = shard.local_tokens() * model.hidden;
   LayerOps ends;
   add_memory(ends.forward, "embedding", elements, kLookupTraffic, shard);
-  add_reduce(ends.forward, "embedding reduce", model.hidden, shard, Exposure::kExposed);
+  add_reduce(ends.forward, "embedding reduce", model.hidden, shard, Beside::kNothing);
   if (model.position == Position::kLearned) {
     add_memory(ends.forward, "positions", elements, kPositionTraffic, shard);
   }
@@ -61,7 +61,7 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
     add_memory(ends.input_gradient, "embedding dropout", local, kDropoutTraffic.backward, shard);
   }
   // The adjoint of the forward's reduce-scatter; that of an all-reduce is the identity.
-  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, shard, Beside::kNothing);
   ends.weight_gradient = embedding_weight_gradient(model, shard);
   return ends;
 }
@@ -70,15 +70,15 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const Linear linear = head(model, shard);
   LayerOps ends;
   add_norm_forward(ends.forward, "final norm", model, shard);
-  add_gather(ends.forward, "head gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ends.forward, "head gather", model.hidden, shard, Beside::kNothing);
   add_forward(ends.forward, linear, shard);
   ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
   add_loss_reductions(ends.forward, shard);
 
   ends.input_gradient.push_back(loss("loss gradient", kLossTraffic.backward, model, shard));
-  add_gather(ends.input_gradient, "head input gather", model.hidden, shard, Exposure::kHidden);
+  add_gather(ends.input_gradient, "head input gather", model.hidden, shard, Beside::kWeightGradient);
   add_input_gradient(ends.input_gradient, linear, shard);
-  add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Exposure::kHidden);
+  add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ends.input_gradient, "final norm", model, shard, Residual::kNone);
 
   add_weight_gradient(ends.weight_gradient, linear, shard);

@@ -36,10 +36,10 @@ Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64
 }
 
 Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
-                     Recompute recompute) {
+                     const RecomputedShare& recompute) {
   const ForwardFlops forward = forward_flops(model, sequence);
   double again = 0;
-  switch (recompute) {
+  switch (recompute.granularity) {
     case Recompute::kNone:
       break;
     // The convention of the paper's figures (s/6h more); one repetition of the core would be a third of it.
@@ -47,7 +47,7 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
       again = 3.0 * forward.core;
       break;
     case Recompute::kFull:
-      again = forward.linear + forward.core;
+      again = recompute.layers * (forward.linear + forward.core);
       break;
   }
   return Flops(static_cast<double>(samples) * (3.0 * forward.all() + again));

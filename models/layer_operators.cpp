@@ -1,3 +1,4 @@
+#include "base/check.hpp"
 #include "models/attention_operators.hpp"
 #include "models/elementwise.hpp"
 #include "models/norm_operators.hpp"
@@ -80,25 +81,25 @@ void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& 
   const Linears linear = linears(model, shard);
   const Transposition order = transposition(model, shard);
   add_norm_forward(ops, "attention norm", model, shard);
-  add_gather(ops, "qkv gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ops, "qkv gather", model.hidden, shard, Beside::kNothing);
   add_forward(ops, linear.qkv, shard);
   add_transpose(ops, "qkv split", order.split, shard);
   add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
   add_core_forward(ops, model, shard);
   add_transpose(ops, "head transposition", order.heads, shard);
   add_forward(ops, linear.projection, shard);
-  add_reduce(ops, "projection reduce", model.hidden, shard, Exposure::kExposed);
+  add_reduce(ops, "projection reduce", model.hidden, shard, Beside::kNothing);
   add_residual_forward(ops, model, shard);
 }
 
 void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Linears linear = linears(model, shard);
   add_norm_forward(ops, "ffn norm", model, shard);
-  add_gather(ops, "ffn gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ops, "ffn gather", model.hidden, shard, Beside::kNothing);
   add_forward(ops, linear.up, shard);
   add_activation(ops, activation_traffic(model, shard).forward, model, shard);
   add_forward(ops, linear.down, shard);
-  add_reduce(ops, "ffn reduce", model.hidden, shard, Exposure::kExposed);
+  add_reduce(ops, "ffn reduce", model.hidden, shard, Beside::kNothing);
   add_residual_forward(ops, model, shard);
 }
 
@@ -107,12 +108,12 @@ void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard)
 void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Linears linear = linears(model, shard);
   add_residual_backward(ops, model, shard);
-  add_gather(ops, "ffn gradient gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ops, "ffn gradient gather", model.hidden, shard, Beside::kNothing);
   add_input_gradient(ops, linear.down, shard);
   add_activation(ops, activation_traffic(model, shard).backward, model, shard);
-  add_gather(ops, "ffn input gather", model.hidden, shard, Exposure::kHidden);
+  add_gather(ops, "ffn input gather", model.hidden, shard, Beside::kWeightGradient);
   add_input_gradient(ops, linear.up, shard);
-  add_reduce(ops, "ffn gradient reduce", model.hidden, shard, Exposure::kHidden);
+  add_reduce(ops, "ffn gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ops, "ffn norm", model, shard, Residual::kSummed);
 }
 
@@ -120,15 +121,15 @@ void add_attention_input_gradient(Ops& ops, const TransformerSpec& model, const 
   const Linears linear = linears(model, shard);
   const Transposition order = transposition(model, shard);
   add_residual_backward(ops, model, shard);
-  add_gather(ops, "projection gradient gather", model.hidden, shard, Exposure::kExposed);
+  add_gather(ops, "projection gradient gather", model.hidden, shard, Beside::kNothing);
   add_input_gradient(ops, linear.projection, shard);
   add_transpose(ops, "head transposition", order.heads, shard);
   add_core_backward(ops, model, shard);
   add_rope(ops, kRopeTraffic.of(shard).backward, model, shard);
   add_transpose(ops, "qkv split", order.split, shard);
-  add_gather(ops, "qkv input gather", model.hidden, shard, Exposure::kHidden);
+  add_gather(ops, "qkv input gather", model.hidden, shard, Beside::kWeightGradient);
   add_input_gradient(ops, linear.qkv, shard);
-  add_reduce(ops, "qkv gradient reduce", model.hidden, shard, Exposure::kHidden);
+  add_reduce(ops, "qkv gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ops, "attention norm", model, shard, Residual::kSummed);
 }
 
@@ -153,7 +154,8 @@ Ops recompute(const TransformerSpec& model, const Shard& shard, const Ops& forwa
 
 }  // namespace
 
-LayerOps layer_operators(const TransformerSpec& model, const Shard& shard) {
+LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  SC_CHECK(kind == LayerKind::kDense, "layers with experts are not listed here");
   LayerOps layer;
   add_attention_forward(layer.forward, model, shard);
   add_ffn_forward(layer.forward, model, shard);
@@ -162,6 +164,12 @@ LayerOps layer_operators(const TransformerSpec& model, const Shard& shard) {
   add_attention_input_gradient(layer.input_gradient, model, shard);
   layer.weight_gradient = weight_gradient(model, shard);
   return layer;
+}
+
+LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
+  LayerOps ops;
+  add_norm_forward(ops.forward, "mtp norm", model, shard);
+  return ops;
 }
 
 }  // namespace stagecraft

@@ -5,7 +5,9 @@
 //   source  parameter formulas: op-count tables of Narayanan et al., SC'21, eq. 2 and the Llama papers.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +22,42 @@ enum class Family : std::uint8_t { kGpt, kLlama };
 enum class Activation : std::uint8_t { kGelu, kSwiglu };
 enum class Normalization : std::uint8_t { kLayerNorm, kRmsNorm };
 enum class Position : std::uint8_t { kLearned, kRope };
+
+// Multi-head latent attention (DeepSeek-V2/V3): queries and key/values pass through low ranks; the position
+// part of a head is kept apart. Q and K have nope + rope columns a head, V has its own.
+//   source  DeepSeek-AI (arXiv 2405.04434), section 2.1.
+struct LatentAttentionSpec {
+  std::int64_t query_rank = 0;  // 0: queries are projected in one step
+  std::int64_t kv_rank = 0;
+  std::int64_t nope_head_size = 0;
+  std::int64_t rope_head_size = 0;
+  std::int64_t value_head_size = 0;
+
+  friend bool operator==(const LatentAttentionSpec&, const LatentAttentionSpec&) = default;
+};
+
+// Mixture of experts in place of the feed-forward block. Every expert is a block of the model's activation,
+// `E` experts of width f_e, of which each token visits K, and shared experts that all tokens visit.
+struct ExpertsSpec {
+  std::int64_t count = 0;              // E, routed experts
+  std::int64_t top_k = 1;              // K
+  std::int64_t ffn_hidden = 0;         // f_e, of one routed expert
+  std::int64_t shared = 0;             // shared experts
+  std::int64_t shared_ffn_hidden = 0;  // of one shared expert; f_e unless given
+  bool shared_gate = false;            // h more parameters: a gate on the shared experts' output (Qwen2-MoE)
+  std::vector<std::int64_t> dense_layers = {};  // layers without experts, ascending from 0
+  // Most tokens an expert takes, as a multiple of the balanced share: the rest is dropped, and missing ones
+  // are padded. 0: dropless.
+  double capacity_factor = 0;
+  double imbalance = 1;  // beta: tokens of the busiest expert rank over the balanced share; 1 = balanced
+
+  [[nodiscard]] std::int64_t shared_width() const { return shared * shared_ffn_hidden; }  // f_s
+  friend bool operator==(const ExpertsSpec&, const ExpertsSpec&) = default;
+};
+
+// What a layer is made of. Two layers of one kind are alike.
+enum class LayerKind : std::uint8_t { kDense, kExperts };
+inline constexpr std::array<std::string_view, 2> kLayerKindNames = {"dense", "experts"};
 
 struct TransformerSpec {
   std::string name;
@@ -36,8 +74,22 @@ struct TransformerSpec {
   Normalization normalization = Normalization::kLayerNorm;
   Position position = Position::kLearned;
   bool tied_embeddings = true;
-  bool biases = true;   // of linear layers; GPT has them, Llama has not
-  bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
+  bool biases = true;  // of linear layers; GPT has them, Llama has not
+  bool qkv_bias =
+      true;  // of the QKV projection alone: Qwen2 has it without the others; as `biases` unless given
+  bool qk_norm = false;  // a norm over each head of Q and of K, 2q parameters a layer (Qwen3)
+  bool dropout = true;   // masks are stored and dropout kernels run; GPT trains with it, Llama without
+
+  std::optional<LatentAttentionSpec> latent_attention =
+      {};  // head_size is then nope + rope, kv_heads is heads
+  std::optional<ExpertsSpec> experts = {};
+  // Multi-token prediction: extra layers of the last layer's kind behind the last one, each with a projection
+  // [h, 2h], three norms, and the head and loss once more (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+  std::int64_t mtp_layers = 0;
+
+  [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;   // of layers 0 .. layers-1
+  [[nodiscard]] std::int64_t layers_of(LayerKind kind) const;  // without those of multi-token prediction
+  [[nodiscard]] LayerKind mtp_kind() const { return kind_of(layers - 1); }
 
   friend bool operator==(const TransformerSpec&, const TransformerSpec&) = default;
 };
@@ -58,13 +110,17 @@ using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 
 // Reads the mapping at `map` (contract section 1) and finishes it. Defaults by family: gpt: kv_heads = heads,
 // head_size = hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama:
-// swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts:` is refused as not
-// supported yet. Of abstract stages the three times are required. After a mistake the value is harmless, and
-// its diagnostics say not to use it.
+// swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts: {count, top_k,
+// ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers, capacity_factor,
+// imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size, rope_head_size, value_head_size}`,
+// `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages the three times are required. After
+// a mistake the value is harmless, and its diagnostics say not to use it.
 [[nodiscard]] ModelSpec load_model(YamlMap& map);
 
-// Parameters of the whole model, exact. Tied embeddings count once; learned positions count
-// max_sequence_length rows.
+// Parameters of the whole model, exact, multi-token prediction included. Tied embeddings count once; learned
+// positions count max_sequence_length rows.
 [[nodiscard]] std::int64_t parameter_count(const TransformerSpec& model);
+// Those that one token meets: top_k of the routed experts, the router whole.
+[[nodiscard]] std::int64_t active_parameter_count(const TransformerSpec& model);
 
 }  // namespace stagecraft

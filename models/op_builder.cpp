@@ -86,25 +86,21 @@ void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pas
   if (pass.kernels > 0) ops.push_back(memory_op(name, elements, pass, shard));
 }
 
-Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Exposure exposure) {
-  return {.kind = OpKind::kCollective,
-          .name = name,
-          .bytes = payload,
-          .collective = kind,
-          .hidden_by_weight_gradient = exposure == Exposure::kHidden};
+Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside) {
+  return {.kind = OpKind::kCollective, .name = name, .bytes = payload, .collective = kind, .beside = beside};
 }
 
-void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Exposure exposure) {
+void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
   if (shard.tensor == 1 || !shard.sequence_parallel) return;
   const Bytes payload(element_bytes(shard.precision) * shard.tokens() * width);
-  ops.push_back(collective_op(name, CollectiveKind::kAllGather, payload, exposure));
+  ops.push_back(collective_op(name, CollectiveKind::kAllGather, payload, beside));
 }
 
-void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Exposure exposure) {
+void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
   if (shard.tensor == 1) return;
   const Bytes payload(element_bytes(shard.precision) * shard.tokens() * width);
   const auto kind = shard.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  ops.push_back(collective_op(name, kind, payload, exposure));
+  ops.push_back(collective_op(name, kind, payload, beside));
 }
 
 }  // namespace stagecraft

@@ -43,16 +43,12 @@ void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pas
                 const Shard& shard);  // unless no kernels
 
 // A collective over the tensor group, `payload` in nccl-tests' convention.
-enum class Exposure : std::uint8_t {
-  kExposed,
-  kHidden
-};  // hidden: by a weight-gradient GEMM that is issued after it
-[[nodiscard]] Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Exposure exposure);
+[[nodiscard]] Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside);
 
 // The collectives around tensor-parallel weights on activations of T * width. All add nothing when t = 1.
 void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
-                Exposure exposure);  // SP only
+                Beside beside);  // SP only
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
-                Exposure exposure);  // RS with SP
+                Beside beside);  // RS with SP
 
 }  // namespace stagecraft

@@ -23,11 +23,27 @@ namespace stagecraft {
 enum class OpKind : std::uint8_t {
   kGemm,
   kBatchedGemm,  // unfused attention's
+  kGroupedGemm,  // the experts of a rank: gemm.batch products (m, n, k) in one kernel, m the balanced mean
   kFlashForward,
   kFlashBackward,
-  kMemory,      // memory-bound: norms, activations, dropout, softmax, optimizer
-  kLoss,        // memory-bound too; bytes of the unfused loss, of which a fused kernel moves a part
-  kCollective,  // over the tensor-parallel group
+  kMemory,       // memory-bound: norms, activations, dropout, softmax, optimizer
+  kPermutation,  // memory-bound with scattered rows: tokens sorted by expert and back
+  kLoss,         // memory-bound too; bytes of the unfused loss, of which a fused kernel moves a part
+  kCollective,   // over `group`
+};
+
+// Over which ranks a collective runs.
+enum class CommGroup : std::uint8_t { kTensor, kContext, kExpert, kExpertTensor };
+
+// What a collective may run beside. The pricing decides how much of it that hides.
+enum class Beside : std::uint8_t {
+  kNothing,
+  kWeightGradient,   // issued before the weight-gradient GEMM of its layer
+  kNextGemm,         // gathered chunk by chunk while the next GEMM of the list consumes it
+  kPreviousGemm,     // reduced chunk by chunk while the previous GEMM of the list produces it
+  kAttentionBlock,   // a ring message beside the attention block before it: all but the last block cover one
+                     // each
+  kOtherMicroBatch,  // beside the compute of another micro-batch's pass through the layer
 };
 
 struct GemmShape {
@@ -36,16 +52,25 @@ struct GemmShape {
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
+// The attention core of one kernel: `batch` heads (samples x heads of the rank), queries x keys scores each.
+struct AttentionShape {
+  std::int64_t batch = 0, queries = 0, keys = 0;
+  std::int64_t query_size = 0, value_size = 0;  // of one head: d_qk, d_v
+  bool causal = true;  // half of the scores are masked; FLOPs are of the full square all the same
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
 struct Op {
   OpKind kind = OpKind::kMemory;
-  std::string_view name;  // "qkv", "softmax", ... static storage
-  GemmShape gemm{};       // kGemm, kBatchedGemm
-  Flops flops{};          // of the math kinds; flash counts the full square
-  Bytes bytes{};          // HBM traffic; payload of a collective in nccl-tests' convention
+  std::string_view name;       // "qkv", "softmax", ... static storage
+  GemmShape gemm{};            // kGemm, kBatchedGemm, kGroupedGemm
+  AttentionShape attention{};  // kFlashForward, kFlashBackward
+  Flops flops{};               // of the math kinds; flash counts the full square
+  Bytes bytes{};               // HBM traffic; payload of a collective in nccl-tests' convention
   CollectiveKind collective = CollectiveKind::kAllReduce;
-  // A backward collective that is issued before the weight-gradient GEMM of its layer.
-  bool hidden_by_weight_gradient = false;
-  int kernels = 1;  // launches that this stands for
+  CommGroup group = CommGroup::kTensor;
+  Beside beside = Beside::kNothing;
+  int kernels = 1;  // launches that this stands for; a collective runs so often
 };
 
 using Ops = std::vector<Op>;
@@ -57,7 +82,11 @@ struct LayerOps {
   Ops weight_gradient;
 };
 
-[[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard);
+[[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard,
+                                       LayerKind kind = LayerKind::kDense);
+// What a layer of multi-token prediction has beside its layer and a second head: two norms and the
+// projection.
+[[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
 // Last stage: final norm, head and loss. The loss is counted unfused; as kLoss a profile's loss_traffic
 // scales it.
@@ -70,8 +99,19 @@ struct LayerOps {
 // Sum of FLOPs of the math operators.
 [[nodiscard]] Flops total_flops(const Ops& ops);
 
-// Parameters that one GPU holds, t ways: key/value heads replicated where k < t.
-[[nodiscard]] std::int64_t layer_parameters(const TransformerSpec& model, std::int64_t tensor);
+// Parameters that one GPU holds. Dense ones are reduced over data x context ranks, those of routed experts
+// over the expert-data ranks.
+struct ParameterShare {
+  std::int64_t dense = 0, experts = 0;
+  [[nodiscard]] std::int64_t all() const { return dense + experts; }
+  friend bool operator==(const ParameterShare&, const ParameterShare&) = default;
+};
+// Of a layer: split t ways, key/value heads replicated where k < t; routed experts e x et ways, router, norms
+// and MLA's down projections on every rank.
+[[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
+                                              const WeightSplit& split);
+// Of a layer of multi-token prediction, its inner layer included; embedding and head are shared.
+[[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
 // Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
 [[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);
 // Final norm and the matrix, also if tied: with p > 1 each end keeps its own copy.
@@ -81,9 +121,14 @@ struct LayerOps {
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
 // Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
-// V/12lh) for `selective`: the paper's convention, three times the FLOPs of the core that layer_operators
-// repeats.
+// V/12lh) for `selective` of the core: the paper's convention, three times the FLOPs of the core that
+// layer_operators repeats. Other modules count what they repeat.
+struct RecomputedShare {
+  Recompute granularity = Recompute::kNone;
+  RecomputeModules modules = kCoreAttentionOnly;
+  double layers = 1;  // share of the layers that full recompute repeats
+};
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
-                                   Recompute recompute);
+                                   const RecomputedShare& recompute);
 
 }  // namespace stagecraft

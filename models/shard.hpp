@@ -1,7 +1,8 @@
-// How one GPU sees a transformer: its share of the tokens, heads and widths, and the choices that change its
-// kernels.
+// How one GPU sees a transformer: its share of the tokens, heads, widths and experts, and the choices that
+// change its kernels.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -11,25 +12,85 @@ namespace stagecraft {
 
 enum class Attention : std::uint8_t { kFlash, kUnfused };
 inline constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
+
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
+
+// What selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py).
+enum class RecomputeModule : std::uint8_t {
+  kCoreAttention,  // scores, softmax, dropout, values; nothing where attention is flash
+  kLayerNorm,      // both norms of a layer: their outputs are not kept
+  kMlp,            // the dense feed-forward block, from its input on
+  kMoe,            // the expert block, its two exchanges included
+  kMoeActivation,  // the activation between the experts' two products
+  kSharedExperts,  // their feed-forward block
+  kLatentUp,       // MLA's up projections and RoPE
+};
+inline constexpr std::array<std::string_view, 7> kRecomputeModuleNames = {
+    "core_attn", "layernorm", "mlp", "moe", "moe_act", "shared_experts", "mla_up_proj"};
+
+class RecomputeModules {
+ public:
+  constexpr RecomputeModules() = default;
+  [[nodiscard]] constexpr RecomputeModules with(RecomputeModule module) const {
+    RecomputeModules more = *this;
+    more.bits_ = static_cast<std::uint8_t>(more.bits_ | 1U << static_cast<unsigned>(module));
+    return more;
+  }
+  [[nodiscard]] constexpr bool has(RecomputeModule module) const {
+    return (bits_ >> static_cast<unsigned>(module) & 1U) != 0;
+  }
+  friend constexpr bool operator==(const RecomputeModules&, const RecomputeModules&) = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
+inline constexpr RecomputeModules kCoreAttentionOnly =
+    RecomputeModules().with(RecomputeModule::kCoreAttention);
+
+// How the context ranks share keys and values (Megatron-LM's cp_comm_type).
+enum class ContextExchange : std::uint8_t { kRing, kAllGather, kAllToAll };
+inline constexpr std::string_view kContextExchangeNames[] = {"p2p", "all-gather", "all-to-all"};
+
+enum class ExpertDispatcher : std::uint8_t { kAllToAll, kAllGather };
+inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all-gather"};
+
+// How many ways weights are split: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
+struct WeightSplit {
+  std::int64_t tensor = 1, expert = 1, expert_tensor = 1;
+};
 
 struct Shard {
   std::int64_t sequence = 0;     // s, tokens of a sample
   std::int64_t micro_batch = 1;  // b, samples
   std::int64_t tensor = 1;       // t
+  std::int64_t context = 1;  // c; a rank holds s/c tokens of each sample, as two chunks: causal work is even
+  std::int64_t expert = 1;   // e, ranks that share the routed experts
+  std::int64_t expert_tensor = 1;  // et, ways that each expert is split
   bool sequence_parallel = false;
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
+  RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
+  ContextExchange context_exchange = ContextExchange::kRing;
+  ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
+  bool overlap_tensor = false;  // tensor collectives in chunks beside their GEMM (user buffers)
+  bool overlap_context = true;  // ring messages beside the previous block of the core
+  bool overlap_expert = false;  // expert exchanges beside the other micro-batch's compute
 
-  [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch; }  // T
+  [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T
   [[nodiscard]] std::int64_t local_tokens() const {
     return sequence_parallel ? tokens() / tensor : tokens();
   }  // T'
+  [[nodiscard]] WeightSplit weight_split() const {
+    return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
+  }
+  [[nodiscard]] bool recomputes(RecomputeModule module) const {
+    return recompute == Recompute::kSelective && modules.has(module);
+  }
 };
 
 }  // namespace stagecraft

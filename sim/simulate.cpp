@@ -22,7 +22,8 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .parallelism = scenario.parallelism,
           .training = scenario.training,
           .overlap = scenario.overlap,
-          .options = scenario.options};
+          .options = scenario.options,
+          .offload = scenario.offload};
 }
 
 std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
@@ -143,7 +144,8 @@ void fill_work(const Scenario& scenario, Report& report) {
   if (model == nullptr) return;
   report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
   report.hardware_flops =
-      hardware_flops(*model, training.global_batch_size, training.sequence_length, training.recompute);
+      hardware_flops(*model, training.global_batch_size, training.sequence_length,
+                     {.granularity = training.recompute.granularity, .modules = training.recompute.modules});
   report.peak = scenario.profile->peak(training.precision);
 }
 
@@ -158,7 +160,8 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario) {
       {"schedule", scenario.schedule.name},
       {"training.precision", std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)])},
       {"training.gradient_dtype", std::string(kPrecisionNames[static_cast<std::size_t>(training.gradient)])},
-      {"training.recompute", std::string(kRecomputeNames[static_cast<std::size_t>(training.recompute)])},
+      {"training.recompute",
+       std::string(kRecomputeNames[static_cast<std::size_t>(training.recompute.granularity)])},
       {"training.attention", std::string(kAttentionNames[static_cast<std::size_t>(training.attention)])},
       {"overlap.gradients", yes_no(scenario.overlap.gradients)},
       {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},

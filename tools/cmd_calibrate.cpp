@@ -147,7 +147,8 @@ class ShapePlanner {
                          .parallelism = scenario.parallelism,
                          .training = scenario.training,
                          .overlap = scenario.overlap,
-                         .options = scenario.options})) {}
+                         .options = scenario.options,
+                         .offload = scenario.offload})) {}
 
   void add_to(WantedByKey& wanted) const {
     double layers = 0;

@@ -105,7 +105,7 @@ Duration TransformerPricing::hidden_time(const LayerOps& ops, int member, const 
   Duration hideable{};
   for (const Ops* pass : {&ops.input_gradient, &ops.weight_gradient}) {
     for (const Op& op : *pass) {
-      if (op.kind == OpKind::kCollective && op.hidden_by_weight_gradient) {
+      if (op.kind == OpKind::kCollective && op.beside == Beside::kWeightGradient) {
         hideable += tensor_collective(op, member, group).time;
       }
     }
@@ -288,7 +288,8 @@ Shard shard_of(const PricingRequest& request) {
           .precision = request.training.precision,
           .gradient = request.training.gradient,
           .attention = request.training.attention,
-          .recompute = request.training.recompute,
+          .recompute = request.training.recompute.granularity,
+          .modules = request.training.recompute.modules,
           .fused_kernels = request.options.fused_kernels,
           .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion};
 }

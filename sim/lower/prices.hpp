@@ -40,8 +40,31 @@ class PassPrice {
   std::array<double, 5> by_provenance_{};
 };
 
+// A unit of sharded weights: a layer, the embedding or the head of a stage.
+struct UnitPrice {
+  PassPrice gather;  // its weights put together; ZeRO 3
+  PassPrice reduce;  // its gradients summed and scattered; ZeRO 2 and 3
+};
+
+// What the passes of a stage hold on the GPU, per micro-batch.
+struct PassMemory {
+  Bytes kept;                     // from the start of the forward to the end of the backward
+  Bytes freed_by_input_gradient;  // of it, what the end of I frees where the backward is split; W frees the
+                                  // rest
+  Bytes forward_transient;        // while the forward runs
+  Bytes backward_transient;  // while the (input-gradient) backward runs: what is recomputed, gradients under
+                             // way
+
+  friend bool operator==(const PassMemory&, const PassMemory&) = default;
+};
+
 struct StagePrice {
   PassPrice forward, recompute, input_gradient, weight_gradient;
+  PassMemory memory{};
+  // ZeRO 2 and 3, in model order; empty otherwise. Gathers run in every forward pass, and again in every
+  // backward pass unless `kept_gathered`; reductions run in every backward pass, last unit first.
+  std::vector<UnitPrice> units{};
+  bool kept_gathered = false;
 };
 
 // Messages over the boundary from global stage s to s+1; zero when both live on one rank.
@@ -66,12 +89,22 @@ struct IterationPrices {
   PassPrice host;                  // once an iteration
 };
 
+// What crosses the link to host memory in an iteration, and what it would take not to wait for it.
+struct OffloadPrice {
+  Bandwidth available{};             // of one GPU, one way
+  Bandwidth required_activations{};  // so that writing and reading hide behind the passes
+  Bandwidth required_weights{};
+  Duration optimizer_step{};  // on the host, its transfers included
+  Duration stall{};           // of all passes of an iteration on the busiest rank
+};
+
 struct PricingRequest {
   const ParallelPlan& plan;
   const ParallelSpec& parallelism;
   const TrainingSpec& training;
   const OverlapSpec& overlap;
   const OptionsSpec& options;
+  const OffloadSpec& offload;
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);

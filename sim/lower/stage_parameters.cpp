@@ -7,7 +7,8 @@ namespace stagecraft {
 
 std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
-  std::int64_t parameters = content.layers * layer_parameters(model, plan.tensor);
+  std::int64_t parameters =
+      content.layers * layer_parameters(model, LayerKind::kDense, {.tensor = plan.tensor}).all();
   if (content.embedding) parameters += embedding_parameters(model, plan.tensor);
   if (content.head) parameters += head_parameters(model, plan.tensor);
   if (content.head && model.tied_embeddings && plan.pipeline == 1)

@@ -1,9 +1,12 @@
 // Who does what: a validated placement of a model on a cluster. Only valid plans exist.
 //
-//   GPUs = tensor * pipeline * data; micro-batches m = global batch / (data * micro-batch).
-//   Global stage s holds its layers in model order and lives on pipeline rank s mod p (loop placement).
+//   GPUs = tensor * context * data * pipeline; micro-batches m = global batch / (data * micro-batch). The
+//   ranks of a pipeline stage are also expert_tensor * expert * expert_data: experts live on a mesh of their
+//   own over the same GPUs, pipeline rank by pipeline rank. Global stage s holds its layers in model order
+//   and lives on pipeline rank s mod p (loop placement).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,7 +22,13 @@ namespace stagecraft {
 
 // What one global stage (a model chunk) holds.
 struct StageContent {
-  std::int64_t layers = 0;
+  std::int64_t layers = 0;         // of both kinds, without multi-token prediction
+  std::int64_t expert_layers = 0;  // of those, the ones with experts
+  // Of those, the ones that full recompute repeats: the first of the stage under `block`, all under
+  // `uniform`.
+  std::int64_t recomputed = 0;
+  std::int64_t recomputed_experts = 0;  // of the recomputed, the ones with experts
+  std::int64_t mtp_layers = 0;          // multi-token prediction, on the last stage
   bool embedding = false;
   bool head = false;
 
@@ -28,11 +37,20 @@ struct StageContent {
 
 struct ParallelPlan {
   int tensor = 1, pipeline = 1, data = 1, virtual_stages = 1;
+  int context = 1, expert = 1, expert_tensor = 1;
+  int shard_group =
+      1;  // data x context ranks that share one copy of what ZeRO shards; all of them unless limited
   int micro_batches = 1;
   std::vector<StageContent> stages;  // pipeline * virtual_stages, in model order
-  RankMesh mesh;
+  RankMesh mesh;                     // tensor, context, data, pipeline; expert degree 1
+  RankMesh expert_mesh;  // expert_tensor on the tensor axis, expert, expert_data on the data axis, pipeline
 
-  [[nodiscard]] int gpus() const { return tensor * pipeline * data; }
+  [[nodiscard]] int gpus() const { return tensor * context * pipeline * data; }
+  // Ranks over which gradients are reduced: of dense weights, and of routed experts.
+  [[nodiscard]] int replicas() const { return data * context; }
+  [[nodiscard]] int expert_data() const { return tensor * context * data / (expert * expert_tensor); }
+  // Ranks that share the sharded states of routed experts: shard_group, but never more than hold the expert.
+  [[nodiscard]] int expert_shard_group() const { return std::min(shard_group, expert_data()); }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
   [[nodiscard]] int rank_of_stage(int stage) const { return stage % pipeline; }
 };

@@ -258,8 +258,10 @@ void Resolver::check_batch(std::int64_t data) {
 std::vector<StageContent> Resolver::contents() const {
   std::vector<StageContent> stages(static_cast<std::size_t>(stages_));
   if (transformer_ == nullptr) return stages;
-  for (std::size_t i = 0; i < stages.size(); ++i)
+  for (std::size_t i = 0; i < stages.size(); ++i) {
     stages[i].layers = spec_.stage_layers.empty() ? transformer_->layers / stages_ : spec_.stage_layers[i];
+    if (request_.training.recompute.granularity == Recompute::kFull) stages[i].recomputed = stages[i].layers;
+  }
   stages.front().embedding = true;
   stages.back().head = true;
   return stages;
@@ -282,13 +284,16 @@ std::optional<ParallelPlan> Resolver::run() {
 
   const int replicas = static_cast<int>(*data);
   const std::int64_t step = *data * request_.training.micro_batch_size;
-  return ParallelPlan{.tensor = spec_.tensor,
-                      .pipeline = spec_.pipeline,
-                      .data = replicas,
-                      .virtual_stages = spec_.virtual_stages,
-                      .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
-                      .stages = contents(),
-                      .mesh = RankMesh({spec_.tensor, 1, 1, replicas, spec_.pipeline}, spec_.order)};
+  return ParallelPlan{
+      .tensor = spec_.tensor,
+      .pipeline = spec_.pipeline,
+      .data = replicas,
+      .virtual_stages = spec_.virtual_stages,
+      .shard_group = replicas,
+      .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
+      .stages = contents(),
+      .mesh = RankMesh({spec_.tensor, 1, 1, replicas, spec_.pipeline}, spec_.order),
+      .expert_mesh = RankMesh({1, 1, 1, spec_.tensor * replicas, spec_.pipeline}, spec_.order)};
 }
 
 }  // namespace

@@ -15,15 +15,40 @@ namespace stagecraft {
 struct ParallelSpec {
   int tensor = 1;
   int pipeline = 1;
-  std::optional<int> data = {};                 // absent: what the GPUs leave
-  int virtual_stages = 1;                       // model chunks per pipeline rank
+  std::optional<int> data = {};  // absent: what the GPUs leave
+  int context = 1;
+  int expert = 1;          // ranks that share the routed experts of a layer
+  int expert_tensor = 1;   // ways that each expert is split; dense weights are split `tensor` ways
+  int virtual_stages = 1;  // model chunks per pipeline rank
   std::vector<std::int64_t> stage_layers = {};  // layers of each global stage; empty: even split
+  bool embedding_as_layer = false;  // the even split counts the embedding (the loss) as one more layer
+  bool loss_as_layer = false;
   bool sequence_parallel = false;
-  int zero_stage = 0;  // 0 | 1
+  ContextExchange context_exchange = ContextExchange::kRing;
+  int zero_stage = 0;  // 0 | 1 | 2 | 3
+  std::optional<int> zero_group =
+      {};  // data x context ranks that share one sharded copy; absent: all of them
   std::array<Axis, kAxisCount> order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData,
                                         Axis::kPipeline};
 
   friend bool operator==(const ParallelSpec&, const ParallelSpec&) = default;
+};
+
+// What runs again in the backward pass.
+enum class RecomputeMethod : std::uint8_t {
+  kUniform,  // layers are checkpointed in groups of `layers`: one input kept a group, one group expanded at a
+             // time
+  kBlock,  // the first `layers` layers of each model chunk are checkpointed one by one, the others not at all
+};
+inline constexpr std::string_view kRecomputeMethodNames[] = {"uniform", "block"};
+
+struct RecomputeSpec {
+  Recompute granularity = Recompute::kNone;
+  RecomputeModules modules = kCoreAttentionOnly;       // of selective
+  RecomputeMethod method = RecomputeMethod::kUniform;  // of full
+  std::int64_t layers = 1;                             // of full
+
+  friend bool operator==(const RecomputeSpec&, const RecomputeSpec&) = default;
 };
 
 struct TrainingSpec {
@@ -32,16 +57,19 @@ struct TrainingSpec {
   std::int64_t sequence_length = 0;    // tokens of a sample; 0 only for abstract stages
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
-  Recompute recompute = Recompute::kNone;
+  RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
 
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
 struct OverlapSpec {
-  bool gradients = true;   // data-parallel reduction beside the last backward
-  bool parameters = true;  // ZeRO parameter gathering beside the first forward
+  bool gradients = true;   // data-parallel reduction beside the backward
+  bool parameters = true;  // ZeRO parameter gathering beside the forward: the next unit while one computes
   bool pipeline = true;    // messages beside compute; false: the sender waits for them
+  bool tensor = false;     // tensor collectives in chunks beside their GEMM
+  bool context = true;     // ring messages beside the attention block before
+  bool expert = false;     // expert exchanges beside another micro-batch's compute
 
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };
@@ -50,8 +78,21 @@ struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
+  // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
+  std::optional<std::int64_t> bucket_parameters = {};
+  bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
+  ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
 
   friend bool operator==(const OptionsSpec&, const OptionsSpec&) = default;
+};
+
+// Shares kept in host memory.
+struct OffloadSpec {
+  double optimizer = 0;    // fp32 master weights and moments; stepped on the host
+  double activations = 0;  // written out behind the forward, read back before the backward
+  double weights = 0;      // 16-bit weights, read for each pass
+
+  friend bool operator==(const OffloadSpec&, const OffloadSpec&) = default;
 };
 
 struct ScheduleSpec {

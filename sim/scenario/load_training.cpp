@@ -158,7 +158,7 @@ TrainingSpec load_training(YamlMap& root) {
   if (recompute != nullptr && recompute->kind == YamlNode::Kind::kMap)
     refuse(map, "recompute", "a mapping", "use none, selective or full");
   else
-    spec.recompute = choose(map, "recompute", kRecomputeNames, Recompute::kNone);
+    spec.recompute.granularity = choose(map, "recompute", kRecomputeNames, Recompute::kNone);
   spec.attention = choose(map, "attention", kAttentionNames, Attention::kFlash);
   (void)map.choice("optimizer", strings(kOptimizerNames), 0);
   const bool fp16 = spec.precision == Precision::kFp16;

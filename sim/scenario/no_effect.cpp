@@ -71,7 +71,7 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
                "there is one data rank, and nobody to share with");
   listener.say(
       "training.recompute",
-      scenario.training.recompute == Recompute::kSelective &&
+      scenario.training.recompute.granularity == Recompute::kSelective &&
           scenario.training.attention == Attention::kFlash,
       "selective recompute is about the scores of unfused attention, and flash attention keeps none");
   listener.say("overlap.gradients", one_replica, "there is one data rank, and no gradients are reduced");

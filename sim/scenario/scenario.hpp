@@ -41,6 +41,7 @@ struct Scenario {
   TrainingSpec training;
   OverlapSpec overlap;
   OptionsSpec options;
+  OffloadSpec offload;
   std::vector<Assertion> assertions;
   Origins origins;
   std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values

@@ -230,7 +230,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.number("micro_batch_size", spec.micro_batch_size);
   if (spec.sequence_length > 0) out.number("sequence_length", spec.sequence_length);
   out.field("precision", word(spec.precision, kPrecisionNames));
-  out.field("recompute", word(spec.recompute, kRecomputeNames));
+  out.field("recompute", word(spec.recompute.granularity, kRecomputeNames));
   out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));

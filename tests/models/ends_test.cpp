@@ -91,10 +91,10 @@ TEST(HeadOperators, ConvertNothingForTheLossInFp32) {
 TEST(HeadOperators, GatherAndScatterUnderSequenceParallelism) {
   const LayerOps ends = head_operators(zoo::gpt3_175b(), kEightWithSp);
   EXPECT_EQ(find(ends.forward, "head gather").bytes, Bytes(2 * 2048 * 12288));
-  EXPECT_FALSE(find(ends.forward, "head gather").hidden_by_weight_gradient);
-  EXPECT_TRUE(find(ends.input_gradient, "head input gather").hidden_by_weight_gradient);
+  EXPECT_EQ(find(ends.forward, "head gather").beside, Beside::kNothing);
+  EXPECT_EQ(find(ends.input_gradient, "head input gather").beside, Beside::kWeightGradient);
   EXPECT_EQ(find(ends.input_gradient, "head gradient reduce").collective, CollectiveKind::kReduceScatter);
-  EXPECT_TRUE(find(ends.input_gradient, "head gradient reduce").hidden_by_weight_gradient);
+  EXPECT_EQ(find(ends.input_gradient, "head gradient reduce").beside, Beside::kWeightGradient);
 }
 
 // The final norm has no residual beside it: 4 (+ 8 a token) and 6 (+ 4 h).

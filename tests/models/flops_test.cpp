@@ -45,23 +45,26 @@ TEST(ModelFlops, PerTokenAreSixPerWeightAndTwelvePerScoreRow) {
 }
 
 TEST(HardwareFlops, AreTheModelsWithoutRecompute) {
-  EXPECT_EQ(hardware_flops(zoo::gpt_22b(), 2, 2048, Recompute::kNone), model_flops(zoo::gpt_22b(), 2, 2048));
+  EXPECT_EQ(hardware_flops(zoo::gpt_22b(), 2, 2048, {.granularity = Recompute::kNone}),
+            model_flops(zoo::gpt_22b(), 2, 2048));
 }
 
 // Narayanan et al., section 5.1: 96 B l s h^2 (1 + s/6h + V/16lh); 96/6 = 16, 96/16 = 6.
 TEST(HardwareFlops, OfAFullyRecomputedGptAreTheNinetySixForm) {
   const TransformerSpec model = zoo::gpt3_175b();
   const double l = 96, h = 12288, s = 2048, v = 51200;
-  EXPECT_EQ(hardware_flops(model, 1, 2048, Recompute::kFull),
+  EXPECT_EQ(hardware_flops(model, 1, 2048, {.granularity = Recompute::kFull}),
             Flops(96 * l * s * h * h + 16 * l * s * s * h + 6 * s * h * v));
-  EXPECT_NEAR(hardware_flops(model, 1, 2048, Recompute::kFull).count(), 2.936830e15, 1e9);
+  EXPECT_NEAR(hardware_flops(model, 1, 2048, {.granularity = Recompute::kFull}).count(), 2.936830e15, 1e9);
 }
 
 // Korthikanti et al., appendix A: 72 B l s h^2 (1 + s/3h + V/12lh); 72/3 = 24.
 TEST(HardwareFlops, OfSelectiveRecomputeFollowThePapersConvention) {
   const TransformerSpec model = zoo::gpt3_175b();
-  EXPECT_EQ(hardware_flops(model, 1, 2048, Recompute::kSelective), Flops(gpt_form(model, 2048, 24)));
-  EXPECT_NEAR(hardware_flops(model, 1, 2048, Recompute::kSelective).count(), 2.263929e15, 1e9);
+  EXPECT_EQ(hardware_flops(model, 1, 2048, {.granularity = Recompute::kSelective}),
+            Flops(gpt_form(model, 2048, 24)));
+  EXPECT_NEAR(hardware_flops(model, 1, 2048, {.granularity = Recompute::kSelective}).count(), 2.263929e15,
+              1e9);
 }
 
 // Property: what t ranks do together is what one rank does alone, with all layers and the head, forward and

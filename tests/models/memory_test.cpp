@@ -155,7 +155,8 @@ TEST(StateBytes, AreThoseOfTheDistributedOptimizerTable) {
 // The first stage of GPT-3 at t = p = 8: 2 822 731 776 parameters, 47.32 GiB at 18 bytes.
 TEST(StateBytes, FillTwoThirdsOfAnA100WithGpt3sFirstStage) {
   const TransformerSpec model = zoo::gpt3_175b();
-  const std::int64_t parameters = 12 * layer_parameters(model, 8) + embedding_parameters(model, 8);
+  const std::int64_t parameters =
+      12 * layer_parameters(model, LayerKind::kDense, {.tensor = 8}).all() + embedding_parameters(model, 8);
   EXPECT_NEAR(Bytes(18 * parameters) / 1_GiB, 47.32, 0.005);
 }
 

@@ -30,7 +30,7 @@ inline Names names(const Ops& ops) {
 inline Names hidden(const Ops& ops) {
   Names list;
   for (const Op& op : ops) {
-    if (op.hidden_by_weight_gradient) list.push_back(op.name);
+    if (op.beside == Beside::kWeightGradient) list.push_back(op.name);
   }
   return list;
 }

@@ -45,11 +45,14 @@ TEST(LayerParameters, OfAGptAreTwelveSquaresAndSevenRowsSplitAndSixRowsReplicate
   const std::int64_t h = model.hidden;
   for (const std::int64_t t : {1, 2, 4, 8}) {
     SCOPED_TRACE(t);
-    EXPECT_EQ(layer_parameters(model, t), (12 * h * h + 7 * h) / t + 6 * h);
+    EXPECT_EQ(layer_parameters(model, LayerKind::kDense, {.tensor = t}).all(),
+              (12 * h * h + 7 * h) / t + 6 * h);
   }
-  EXPECT_EQ(layer_parameters(model, 8), 226'576'896);
+  EXPECT_EQ(layer_parameters(model, LayerKind::kDense, {.tensor = 8}).all(), 226'576'896);
   EXPECT_EQ(embedding_parameters(model, 8), 78'643'200 + 25'165'824);
-  EXPECT_EQ(12 * layer_parameters(model, 8) + embedding_parameters(model, 8), 2'822'731'776);
+  EXPECT_EQ(
+      12 * layer_parameters(model, LayerKind::kDense, {.tensor = 8}).all() + embedding_parameters(model, 8),
+      2'822'731'776);
 }
 
 // Llama-3 8B has 8 key/value heads of 128: over 32 ranks each rank still holds one.
@@ -59,8 +62,8 @@ TEST(LayerParameters, ReplicateKeyValueHeadsBeyondTheirNumber) {
   const auto expected = [&](std::int64_t query, std::int64_t kv, std::int64_t ffn) {
     return h * (2 * query + 2 * kv + 3 * ffn) + 2 * h;
   };
-  EXPECT_EQ(layer_parameters(model, 8), expected(512, 128, f / 8));
-  EXPECT_EQ(layer_parameters(model, 32), expected(128, 128, f / 32));
+  EXPECT_EQ(layer_parameters(model, LayerKind::kDense, {.tensor = 8}).all(), expected(512, 128, f / 8));
+  EXPECT_EQ(layer_parameters(model, LayerKind::kDense, {.tensor = 32}).all(), expected(128, 128, f / 32));
 }
 
 TEST(HeadParameters, HoldTheMatrixEvenIfItIsTied) {

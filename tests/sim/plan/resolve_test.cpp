@@ -78,8 +78,10 @@ TEST(Resolve, SplitsLayersEvenlyAndPutsTheEndsAtTheEnds) {
   c.parallelism = {.tensor = 2, .pipeline = 2, .virtual_stages = 2};
   const auto plan = outcome_of(c).plan;
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->stages, (std::vector<StageContent>{
-                              {3, true, false}, {3, false, false}, {3, false, false}, {3, false, true}}));
+  EXPECT_EQ(
+      plan->stages,
+      (std::vector<StageContent>{
+          {.layers = 3, .embedding = true}, {.layers = 3}, {.layers = 3}, {.layers = 3, .head = true}}));
   EXPECT_EQ(plan->rank_of_stage(2), 0);
   EXPECT_EQ(plan->rank_of_stage(3), 1);
 }
@@ -89,8 +91,10 @@ TEST(Resolve, TakesUnevenSplitsWithEmptyEnds) {
   c.parallelism = {.pipeline = 4, .stage_layers = {0, 7, 5, 0}};
   const auto plan = outcome_of(c).plan;
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->stages, (std::vector<StageContent>{
-                              {0, true, false}, {7, false, false}, {5, false, false}, {0, false, true}}));
+  EXPECT_EQ(
+      plan->stages,
+      (std::vector<StageContent>{
+          {.layers = 0, .embedding = true}, {.layers = 7}, {.layers = 5}, {.layers = 0, .head = true}}));
 }
 
 TEST(Resolve, GivesAbstractStagesGpusOfTheirOwn) {

@@ -148,7 +148,8 @@ TEST(Recompute, BuysMemoryWithTime) {
     Report none, selective, full;
     for (const auto& [recompute, report] :
          {std::pair{Recompute::kNone, &none}, {Recompute::kSelective, &selective}, {Recompute::kFull, &full}})
-      *report = simulate(with(scenario, [kind = recompute](Scenario& s) { s.training.recompute = kind; }));
+      *report = simulate(
+          with(scenario, [kind = recompute](Scenario& s) { s.training.recompute.granularity = kind; }));
     EXPECT_LT(none.iteration_time, selective.iteration_time);
     EXPECT_LT(selective.iteration_time, full.iteration_time);
     EXPECT_EQ(part_of(none, Category::kRecompute), Duration::zero());

@@ -72,7 +72,7 @@ Scenario place(Scenario scenario, const Layout& layout, const Switches& switches
                           .zero_stage = switches.zero_stage};
   scenario.schedule.name = layout.schedule;
   scenario.overlap = switches.overlap;
-  scenario.training.recompute = switches.recompute;
+  scenario.training.recompute.granularity = switches.recompute;
   scenario.training.attention = switches.attention;
   const int gpus = layout.pipeline * layout.tensor * layout.data;
   if (gpus < 8) {
