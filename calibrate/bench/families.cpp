@@ -19,7 +19,7 @@ bool satisfies(const Sample& listed, const Sample& wanted) {
 std::vector<WorkItem> list_items(const std::vector<std::string>& families, const Device& device) {
   std::vector<WorkItem> items;
   for (const Family& family : kFamilies) {
-    if (!families.empty() && std::ranges::find(families, family.name) == families.end()) continue;
+    if (!families.empty() && std::ranges::find(families, family.is.name) == families.end()) continue;
     std::ranges::move(family.items(device), std::back_inserter(items));
   }
   return items;

@@ -1,30 +1,28 @@
-// The families of measurements, in one table that feeds the plan, --families and --help.
+// The families of measurements with the functions that list their items: one table feeds the plan.
 #pragma once
 
+#include <iterator>
 #include <optional>
 #include <vector>
 
+#include "calibrate/bench/family_names.hpp"
 #include "calibrate/bench/work_item.hpp"
 
 namespace stagecraft {
 
 struct Family {
-  const char* name;
-  const char* measures;
+  FamilyName is;
   std::vector<WorkItem> (*items)(const Device&);
   std::optional<WorkItem> (*item_for)(const Sample&, const Device&);  // null: only what it lists
 };
 
 constexpr Family kFamilies[] = {
-    {"gemm", "matrix products by cuBLASLt, in bursts", gemm_items, gemm_item_for},
-    {"sustained", "the matrix products of a layer at the power limit, 13 s each", sustained_items, nullptr},
-    {"kernel", "fused and unfused memory-bound kernels, forward and backward", kernel_items, kernel_item_for},
-    {"attention", "cuDNN's fused attention, forward and backward", attention_items, attention_item_for},
-    {"system", "memory and host copies, launches, graphs, allocations", system_items, nullptr},
-    {"interference", "matrix products beside a kernel that holds multiprocessors", interference_items,
-     nullptr},
-    {"nccl", "collectives over the GPUs of this host", nccl_items, nccl_item_for},
+    {kFamilyNames[0], gemm_items, gemm_item_for},     {kFamilyNames[1], sustained_items, nullptr},
+    {kFamilyNames[2], kernel_items, kernel_item_for}, {kFamilyNames[3], attention_items, attention_item_for},
+    {kFamilyNames[4], system_items, nullptr},         {kFamilyNames[5], interference_items, nullptr},
+    {kFamilyNames[6], nccl_items, nccl_item_for},
 };
+static_assert(std::size(kFamilies) == std::size(kFamilyNames), "every name has its items");
 
 // The items of the named families; all where no name is given.
 [[nodiscard]] std::vector<WorkItem> list_items(const std::vector<std::string>& families,

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "calibrate/bench/cuda_raii.hpp"
 #include "calibrate/bench/families.hpp"
 #include "calibrate/bench/harness.hpp"
+#include "calibrate/bench/job.hpp"
+#include "calibrate/bench/nccl.hpp"
 #include "calibrate/bench/options.hpp"
 #include "calibrate/bench/runner.hpp"
 #include "calibrate/samples/sample_log.hpp"
@@ -75,28 +78,50 @@ void restart(const CalibrateOptions& options, std::chrono::steady_clock::time_po
   (void)execv("/proc/self/exe", raw.data());
 }
 
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// Ranks of a job have the same items in the same order: a file that holds some of them would make rank 0 skip
+// what the others wait in.
+std::vector<WorkItem> job_items(const CalibrateOptions& options, const NcclJob& job, const Device& device) {
+  if (job.rank == 0 && options.out != "-" && !SampleLog(options.out).keys().empty())
+    throw UsageError("--out " + options.out + " holds samples: a job begins a file of its own");
+  return nccl_job_items(device, job);
+}
+
+std::vector<WorkItem> items_of(const CalibrateOptions& options, const std::optional<NcclJob>& job,
+                               const Device& device) {
+  if (job) return job_items(options, *job, device);
+  auto listed = list_items(options.families, device);
+  return options.shapes.empty() ? listed : wanted_items(options.shapes, std::move(listed), device);
+}
+
 int calibrate(const std::vector<std::string>& arguments) {
   const auto started = std::chrono::steady_clock::now();
-  const CalibrateOptions options = parse_options(arguments);
-  if (options.help) {
+  const CalibrateOptions given = parse_options(arguments);
+  if (given.help) {
     std::fputs(usage().c_str(), stdout);
     return 0;
   }
-  const std::string missing = what_is_missing(options.device);
+  const std::optional<NcclJob> job = job_of(given, variable);
+  const CalibrateOptions options = job ? options_of_rank(given, *job) : given;
+  const int which = options.device.value_or(0);
+  const std::string missing = what_is_missing(which);
   if (!missing.empty() && !options.list) {
     std::fprintf(stderr, "stagecraft-calibrate: %s\n", missing.c_str());
     return kBadInput;
   }
-  const Device device = missing.empty() ? query_device(options.device) : typical_device();
-  auto items = list_items(options.families, device);
-  if (!options.shapes.empty()) items = wanted_items(options.shapes, std::move(items), device);
+  const Device device = missing.empty() ? query_device(which) : typical_device();
+  const auto items = items_of(options, job, device);
   if (options.list) {
     std::printf("# %s\n", device.name.c_str());
     print_plan(items, options);
     return 0;
   }
   return run_items(items, {.options = options, .started = started, .restart = [&] {
-                             restart(options, started, arguments);
+                             if (!job) restart(options, started, arguments);
                            }});
 }
 

@@ -415,10 +415,6 @@ std::vector<WorkItem> nccl_items(const Device&) {
 }
 
 std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
-  if (job.rank < 0 || job.rank >= job.ranks || job.nodes < 1 || job.ranks % job.nodes != 0 ||
-      job.id_file.empty())
-    throw std::invalid_argument("rank " + std::to_string(job.rank) + " of " + std::to_string(job.ranks) +
-                                " on " + std::to_string(job.nodes) + " nodes, id file '" + job.id_file + "'");
   std::vector<WorkItem> items;
   for (const int ranks : group_sizes(job.ranks)) {
     if (job.ranks % ranks != 0) continue;

@@ -5,24 +5,16 @@
 // apart.
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "calibrate/bench/job.hpp"
 #include "calibrate/bench/work_item.hpp"
 
 namespace stagecraft {
 
-// --rank, --ranks, --id-file. The id file is on a file system that all ranks see; rank 0 makes
-// `<id_file>.<item>` for each item and removes it afterwards. It must not exist when the job starts.
-struct NcclJob {
-  int rank = 0, ranks = 1;
-  int nodes = 1;  // hosts that the ranks are spread over, equally
-  std::string id_file;
-};
-
 // Every rank must be given the same items in the same order, so no rank may skip what its own results file
 // has: only rank 0's measurements count, the others return repeats = 0.
-//   throws  std::invalid_argument on a rank outside [0, ranks), or nodes that do not divide ranks.
+// Rank 0 makes `<id_file>.<item>` for each item and removes it afterwards.
 [[nodiscard]] std::vector<WorkItem> nccl_job_items(const Device& device, const NcclJob& job);
 
 }  // namespace stagecraft

@@ -5,7 +5,7 @@
 #include <functional>
 #include <iterator>
 
-#include "calibrate/bench/families.hpp"
+#include "calibrate/bench/family_names.hpp"
 #include "calibrate/samples/plan.hpp"
 
 namespace stagecraft {
@@ -27,8 +27,8 @@ std::vector<std::string> family_names(const std::string& list) {
     const std::size_t end = std::min(list.find(',', start), list.size());
     names.push_back(list.substr(start, end - start));
     start = end + 1;
-    const bool known =
-        std::ranges::any_of(kFamilies, [&](const Family& family) { return names.back() == family.name; });
+    const bool known = std::ranges::any_of(
+        kFamilyNames, [&](const FamilyName& family) { return names.back() == family.name; });
     if (!known) throw UsageError("--families: no family \"" + names.back() + "\"\n" + usage());
   }
   return names;
@@ -72,7 +72,16 @@ const std::vector<Option>& table() {
          o.quick = true;
          o.budget_seconds = kQuickBudget;
        }},
-      {"--device", "N", "which GPU (0)",
+      {"--id-file", "FILE",
+       "one process a GPU, on one host or several: collectives over all of them (see below)",
+       [](CalibrateOptions& o, const std::string& text) { o.id_file = text; }},
+      {"--rank", "N", "of this process in the job; from the launcher unless given",
+       [](CalibrateOptions& o, const std::string& text) { o.rank = whole_number("--rank", text); }},
+      {"--ranks", "N", "processes of the job; from the launcher unless given",
+       [](CalibrateOptions& o, const std::string& text) { o.ranks = whole_number("--ranks", text); }},
+      {"--nodes", "N", "hosts of the job; from the launcher unless given, else 1",
+       [](CalibrateOptions& o, const std::string& text) { o.nodes = whole_number("--nodes", text); }},
+      {"--device", "N", "which GPU (0; in a job the one of the process on its host)",
        [](CalibrateOptions& o, const std::string& text) { o.device = whole_number("--device", text); }},
       {"--restarts", "N", nullptr,  // of the program itself, see runner.hpp
        [](CalibrateOptions& o, const std::string& text) { o.restarts = whole_number("--restarts", text); }},
@@ -94,11 +103,15 @@ std::string usage() {
     text += left + option.help + "\n";
   }
   text += "\nfamilies:\n";
-  for (const Family& family : kFamilies) {
+  for (const FamilyName& family : kFamilyNames) {
     std::string left = std::string("  ") + family.name;
     left.resize(20, ' ');
     text += left + family.measures + "\n";
   }
+  text +=
+      "\na job: start one process a GPU with the same command line, by mpirun or srun, or by hand with "
+      "--rank "
+      "and\n--ranks. FILE is on a file system that all see, and must not exist. Rank 0 writes the samples.\n";
   return text + "\nexit: 0 done, 1 a wrong result or a lost device, 2 no GPU or bad input\n";
 }
 

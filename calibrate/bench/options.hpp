@@ -17,7 +17,9 @@ struct CalibrateOptions {
   bool check = false;
   bool quick = false;
   bool help = false;
-  int device = 0;
+  std::optional<int> device = {};                        // empty: 0, or that of the process in a job
+  std::string id_file;                                   // not empty: this process is one of a job (job.hpp)
+  std::optional<int> rank = {}, ranks = {}, nodes = {};  // empty: as the launcher says
   int restarts = 0;  // how often the program has restarted itself; not for people
 };
 

@@ -95,7 +95,7 @@ class Runner {
       : items_(items),
         context_(context),
         log_(context.options.out),
-        harness_({.device_index = context.options.device,
+        harness_({.device_index = context.options.device.value_or(0),
                   .check_only = context.options.check,
                   .effort = context.options.quick ? 0.3 : 1.0}),
         setup_(read_setup(harness_)),
