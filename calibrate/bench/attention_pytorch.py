@@ -2,9 +2,13 @@
 """Times PyTorch's scaled dot-product attention (flash and cuDNN backends) into the suite's JSON lines.
 
 Optional: the suite itself measures cuDNN without PyTorch. This adds what a PyTorch trainer runs, under the tag
-implementation=pytorch_flash or pytorch_cudnn. Lines go to standard output; append them to a samples file:
+implementation=pytorch_flash or pytorch_cudnn. Lines go to standard output; append them to the suite's samples:
 
-    attention_pytorch.py --seconds 120 >> samples.jsonl
+    attention_pytorch.py --setup-of samples.jsonl --seconds 120 >> samples.jsonl
+
+A samples file is of one setup, so they carry that of the file, if device and driver are the same (else nothing is
+measured, exit 2); PyTorch's own versions are in the tags seen_torch, seen_cuda and seen_cudnn. Without --setup-of the
+lines stand for themselves.
 
 Without PyTorch or a GPU it says so on standard error and exits 0. A configuration that a backend refuses is skipped
 with PyTorch's reason. Times are of one execution with a cold L2, the median of the repeats; inputs are random
@@ -52,7 +56,8 @@ def quantile(values, share):
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def sample(shape, backward, implementation, seconds, error, setup):
+def sample(shape, backward, implementation, seconds, error, host):
+    """One line; `host` has the setup and the tags of whoever measured."""
     batch, heads, kv_heads, sequence, size, causal = shape
     flops, moved = counts(shape, backward)
     median = statistics.median(seconds)
@@ -60,11 +65,11 @@ def sample(shape, backward, implementation, seconds, error, setup):
         "schema": SCHEMA, "family": "attention", "operator": "flash_backward" if backward else "flash_forward",
         "shape": {"batch": batch, "head_size": size, "heads": heads, "kv_heads": kv_heads, "sequence": sequence},
         "tags": {"cache": "cold", "causal": "true" if causal else "false", "dtype": "bf16",
-                 "implementation": implementation},
+                 "implementation": implementation, **host["tags"]},
         "median_s": median, "min_s": min(seconds),
         "spread": (quantile(seconds, 0.84) - quantile(seconds, 0.16)) / (2 * median),
         "repeats": len(seconds), "flops": flops, "bytes": moved, "max_error": error, "sm_mhz": 0, "power_w": 0,
-        "setup": setup, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "setup": host["setup"], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
     }
 
 
@@ -82,6 +87,30 @@ def setup_of(torch):
     return {"device": torch.cuda.get_device_name(), "driver": driver_version(), "cuda": torch.version.cuda or "",
             "cublas": "", "cudnn": str(cudnn) if cudnn else "", "nccl": "", "clock_policy": "default",
             "power_limit_w": 0}
+
+
+def versions_of(torch):
+    """What PyTorch brings itself, as tags that were seen and make no other point."""
+    cudnn = torch.backends.cudnn.version()
+    return {"seen_torch": torch.__version__, "seen_cuda": torch.version.cuda or "", "seen_cudnn": str(cudnn or "")}
+
+
+def setup_of_file(path, here):
+    """The setup that the samples of a file share. ValueError where they are of another device or driver."""
+    with open(path, encoding="utf-8") as file:
+        first = next((line for line in file if line.strip()), None)
+    if first is None:
+        raise ValueError(f"{path} holds no sample")
+    setup = json.loads(first)["setup"]
+    for field in ("device", "driver"):
+        if setup[field] != here[field]:
+            raise ValueError(f"{path} is of {field} {setup[field]!r}, and here it is {here[field]!r}")
+    return setup
+
+
+def host_of(torch, path):
+    here = setup_of(torch)
+    return {"setup": setup_of_file(path, here) if path else here, "tags": versions_of(torch)}
 
 
 def largest_error(torch, q, k, v, out, causal):
@@ -118,7 +147,7 @@ def cold_times(torch, run, flush):
     return [a.elapsed_time(b) * 1e-3 for a, b in zip(start, stop)]
 
 
-def measure(torch, shape, backend, implementation, flush, setup):
+def measure(torch, shape, backend, implementation, flush, host):
     from torch.nn.attention import sdpa_kernel
     batch, heads, kv_heads, sequence, size, causal = shape
     # Dense as [batch, sequence, heads, size], as trainers keep them.
@@ -134,18 +163,19 @@ def measure(torch, shape, backend, implementation, flush, setup):
             error = largest_error(torch, q, k, v, forward(), causal)
             if not error <= 1:
                 raise ArithmeticError(f"the result is {error} times its bound away from float64")
-            yield sample(shape, False, implementation, cold_times(torch, forward, flush), error, setup)
+            yield sample(shape, False, implementation, cold_times(torch, forward, flush), error, host)
         out = forward()
 
         def backward():
             return torch.autograd.grad(out, (q, k, v), d_o, retain_graph=True)
         # The gradient is not checked here; -1 says so.
-        yield sample(shape, True, implementation, cold_times(torch, backward, flush), -1, setup)
+        yield sample(shape, True, implementation, cold_times(torch, backward, flush), -1, host)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=120, help="stop after so long, most valuable shapes first")
+    parser.add_argument("--setup-of", metavar="FILE", help="samples of the suite on this GPU, to which the lines belong")
     arguments = parser.parse_args()
     try:
         import torch
@@ -160,7 +190,11 @@ def main():
     end = time.monotonic() + arguments.seconds
     l2_bytes = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 64 << 20)
     flush = torch.empty(2 * l2_bytes, dtype=torch.int8, device="cuda")
-    setup = setup_of(torch)
+    try:
+        host = host_of(torch, arguments.setup_of)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"attention_pytorch.py: {error}", file=sys.stderr)
+        return 2
     wrong = 0
     for shape in SHAPES:
         for backend, implementation in ((SDPBackend.FLASH_ATTENTION, "pytorch_flash"),
@@ -168,7 +202,7 @@ def main():
             if time.monotonic() > end:
                 return 1 if wrong else 0
             try:
-                for line in measure(torch, shape, backend, implementation, flush, setup):
+                for line in measure(torch, shape, backend, implementation, flush, host):
                     print(json.dumps(line, separators=(",", ":")), flush=True)
             except ArithmeticError as error:
                 wrong += 1
