@@ -25,7 +25,7 @@ constexpr Precision kPrecision{.unit = 0x1p-8, .roundings = 3, .tiny = 1e-6};
 // One (sample, head) of tensors [batch, sequence, heads, size], on the host.
 class Slice {
  public:
-  Slice(const Harness& harness, const AttentionShape& shape, std::int64_t sample)
+  Slice(const Harness& harness, const AttentionPoint& shape, std::int64_t sample)
       : harness_(harness), shape_(shape), sample_(sample) {}
 
   // Rows [first, last) of the sequence.
@@ -49,7 +49,7 @@ class Slice {
 
  private:
   const Harness& harness_;
-  AttentionShape shape_;
+  AttentionPoint shape_;
   std::int64_t sample_;
 };
 
@@ -64,7 +64,7 @@ struct Sampled {
   std::vector<std::int64_t> queries;
 };
 // The first and last head, and queries at both ends and between; fewer where the sequence is long.
-std::vector<Sampled> sampled_heads(const AttentionShape& s) {
+std::vector<Sampled> sampled_heads(const AttentionPoint& s) {
   const std::int64_t group = s.heads / s.kv_heads, last = s.heads - 1;
   const std::vector<std::int64_t> queries = Bench::sampled(s.sequence, s.sequence > 8192 ? 3 : 6);
   std::vector<Sampled> heads = {{s.batch - 1, last, last / group, queries}};
@@ -72,7 +72,7 @@ std::vector<Sampled> sampled_heads(const AttentionShape& s) {
   return heads;
 }
 
-double forward_error(const Harness& harness, const AttentionShape& shape, const AttentionOperands& io) {
+double forward_error(const Harness& harness, const AttentionPoint& shape, const AttentionOperands& io) {
   double worst = 0;
   for (const Sampled& at : sampled_heads(shape)) {
     const Slice slice(harness, shape, at.sample);
@@ -92,7 +92,7 @@ double forward_error(const Harness& harness, const AttentionShape& shape, const 
 
 // dQ of sampled queries. Weights come from the log-sum-exp that the forward pass left, which its own check
 // covers.
-double query_gradient_error(const Harness& harness, const AttentionShape& shape,
+double query_gradient_error(const Harness& harness, const AttentionPoint& shape,
                             const AttentionOperands& io) {
   const double scale = attention_scale(shape);
   double worst = 0;
@@ -122,7 +122,7 @@ double query_gradient_error(const Harness& harness, const AttentionShape& shape,
 }
 
 // dK and dV of one key: sums over the queries that see it, of all heads that share it.
-double key_gradient_error(const Harness& harness, const AttentionShape& shape, const AttentionOperands& io,
+double key_gradient_error(const Harness& harness, const AttentionPoint& shape, const AttentionOperands& io,
                           std::int64_t key) {
   const double scale = attention_scale(shape);
   const std::int64_t group = shape.heads / shape.kv_heads, kv_head = shape.kv_heads - 1;
@@ -152,7 +152,7 @@ double key_gradient_error(const Harness& harness, const AttentionShape& shape, c
   return std::max(reference::worst(got_k, dk, kPrecision), reference::worst(got_v, dv, kPrecision));
 }
 
-double backward_error(const Harness& harness, const AttentionShape& shape, const AttentionOperands& io) {
+double backward_error(const Harness& harness, const AttentionPoint& shape, const AttentionOperands& io) {
   double worst = query_gradient_error(harness, shape, io);
   // Of long sequences only late keys under a mask: few queries see them, and the host must sum over those.
   if (shape.causal || shape.sequence <= 8192)
@@ -162,7 +162,7 @@ double backward_error(const Harness& harness, const AttentionShape& shape, const
   return worst;
 }
 
-Measured measure(Harness& harness, const AttentionShape& shape) {
+Measured measure(Harness& harness, const AttentionPoint& shape) {
   Bench bench(harness);
   const std::int64_t queries = shape.batch * shape.sequence * shape.heads * shape.head_size;
   const std::int64_t keys = shape.batch * shape.sequence * shape.kv_heads * shape.head_size;
@@ -171,7 +171,7 @@ Measured measure(Harness& harness, const AttentionShape& shape) {
                        .v = bench.random(keys),
                        .o = bench.room<__nv_bfloat16>(queries),
                        .statistics = bench.room<float>(shape.batch * shape.sequence * shape.heads)};
-  AttentionShape ahead = shape;
+  AttentionPoint ahead = shape;
   ahead.backward = false;
   const CudnnAttention forward(harness, ahead, io);
   const Enqueue run_forward = [&](cudaStream_t s) { forward.enqueue(s); };
@@ -205,7 +205,7 @@ WorkItem item_of(const Sample& sample, double value, const Device& device) {
 std::vector<WorkItem> attention_items(const Device& device) {
   std::vector<WorkItem> items;
   int place = 0;
-  for (const AttentionShape& shape : attention_points())
+  for (const AttentionPoint& shape : attention_points())
     items.push_back(item_of(attention_sample(shape), 80.0 / (1.0 + 0.5 * (place++ / 2)), device));
   return items;
 }

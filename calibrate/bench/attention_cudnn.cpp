@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-float attention_scale(const AttentionShape& shape) {
+float attention_scale(const AttentionPoint& shape) {
   return 1.0F / std::sqrt(static_cast<float>(shape.head_size));
 }
 
@@ -248,7 +248,7 @@ class Graph {
 
 // The tensors that both passes know.
 struct Frame {
-  AttentionShape shape;
+  AttentionPoint shape;
   AttentionOperands at;
 
   [[nodiscard]] Extents queries(std::int64_t columns) const {
@@ -397,7 +397,7 @@ struct CudnnAttention::State {
   std::vector<Descriptor> plan_and_pack;
 };
 
-CudnnAttention::CudnnAttention(Harness& harness, const AttentionShape& shape,
+CudnnAttention::CudnnAttention(Harness& harness, const AttentionPoint& shape,
                                const AttentionOperands& operands) {
   if (cudnnGetVersion() < kOldestCudnn)
     throw Unmeasurable("attention needs cuDNN 9.6 or newer, this is " + std::to_string(cudnnGetVersion()));

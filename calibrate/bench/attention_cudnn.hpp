@@ -29,7 +29,7 @@ struct AttentionOperands {
 class CudnnAttention {
  public:
   // Builds graph and plan and allocates its workspace. The operands stay the caller's and must outlive this.
-  CudnnAttention(Harness& harness, const AttentionShape& shape, const AttentionOperands& operands);
+  CudnnAttention(Harness& harness, const AttentionPoint& shape, const AttentionOperands& operands);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;
@@ -41,6 +41,6 @@ class CudnnAttention {
   std::unique_ptr<State> state_;
 };
 
-[[nodiscard]] float attention_scale(const AttentionShape& shape);  // 1 / sqrt(head_size)
+[[nodiscard]] float attention_scale(const AttentionPoint& shape);  // 1 / sqrt(head_size)
 
 }  // namespace stagecraft

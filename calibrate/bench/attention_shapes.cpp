@@ -2,7 +2,7 @@
 
 namespace stagecraft {
 
-Sample attention_sample(const AttentionShape& shape) {
+Sample attention_sample(const AttentionPoint& shape) {
   Sample sample;
   sample.family = "attention";
   sample.op = shape.backward ? "flash_backward" : "flash_forward";
@@ -25,7 +25,7 @@ Sample attention_sample(const AttentionShape& shape) {
   return sample;
 }
 
-AttentionShape attention_shape(const Sample& sample) {
+AttentionPoint attention_shape(const Sample& sample) {
   return {.batch = sample.shape.at("batch"),
           .heads = sample.shape.at("heads"),
           .kv_heads = sample.shape.at("kv_heads"),
@@ -37,8 +37,8 @@ AttentionShape attention_shape(const Sample& sample) {
 
 // The first are one layer of Llama 3 8B and 70B (32/8 and 64/8 heads) and of GPT-3 175B (96 heads) under t
 // = 1..8.
-std::vector<AttentionShape> attention_points() {
-  const AttentionShape forward[] = {
+std::vector<AttentionPoint> attention_points() {
+  const AttentionPoint forward[] = {
       {.heads = 32, .kv_heads = 8, .sequence = 8192, .head_size = 128},
       {.heads = 12, .kv_heads = 12, .sequence = 2048, .head_size = 128},
       {.heads = 8, .kv_heads = 1, .sequence = 8192, .head_size = 128},
@@ -63,8 +63,8 @@ std::vector<AttentionShape> attention_points() {
       {.heads = 8, .kv_heads = 8, .sequence = 1024, .head_size = 256},
       {.heads = 1, .kv_heads = 1, .sequence = 4096, .head_size = 128},
   };
-  std::vector<AttentionShape> points;
-  for (AttentionShape shape : forward) {
+  std::vector<AttentionPoint> points;
+  for (AttentionPoint shape : forward) {
     points.push_back(shape);
     shape.backward = true;
     points.push_back(shape);
@@ -81,7 +81,7 @@ std::string complete_attention_point(Sample& sample) {
   sample.tags.try_emplace("causal", "true");
   for (const auto& [name, extent] : sample.shape)
     if (extent <= 0) return name + " = " + std::to_string(extent) + " is not positive";
-  const AttentionShape shape = attention_shape(sample);
+  const AttentionPoint shape = attention_shape(sample);
   if (shape.heads % shape.kv_heads != 0) return "kv_heads does not divide heads";
   if (shape.head_size % 8 != 0 || shape.head_size > 256)
     return "head_size must be a multiple of 8, 256 at most";

@@ -13,14 +13,14 @@
 
 namespace stagecraft {
 
-struct AttentionShape {
+struct AttentionPoint {
   std::int64_t batch = 1, heads = 0, kv_heads = 0, sequence = 0, head_size = 0;
   bool causal = true, backward = false;
 };
 
-[[nodiscard]] Sample attention_sample(const AttentionShape& shape);
-[[nodiscard]] AttentionShape attention_shape(const Sample& sample);
-[[nodiscard]] std::vector<AttentionShape> attention_points();  // most valuable first
+[[nodiscard]] Sample attention_sample(const AttentionPoint& shape);
+[[nodiscard]] AttentionPoint attention_shape(const Sample& sample);
+[[nodiscard]] std::vector<AttentionPoint> attention_points();  // most valuable first
 
 // Empty, or why the point cannot be measured. Fills in the missing tags and extents, FLOPs and bytes.
 [[nodiscard]] std::string complete_attention_point(Sample& sample);

@@ -15,7 +15,7 @@ TEST(AttentionSample, CountsTheFlopsOfLlama3) {  // 4 * 8192^2 * 32 * 128, the f
 }
 
 TEST(AttentionSample, CountsHalfUnderAMaskAndTwoAndAHalfTimesBackward) {
-  const AttentionShape shape{
+  const AttentionPoint shape{
       .heads = 12, .kv_heads = 12, .sequence = 2048, .head_size = 128, .backward = true};
   EXPECT_EQ(attention_sample(shape).op, "flash_backward");
   EXPECT_EQ(attention_sample(shape).flops, 25769803776.0 / 2 * 2.5);  // GPT-3 175B, t = 8
@@ -24,7 +24,7 @@ TEST(AttentionSample, CountsHalfUnderAMaskAndTwoAndAHalfTimesBackward) {
 TEST(AttentionSample, MovesQueriesKeysValuesAndResultOnce) {
   // T = 16, n_q = 4 * 8, n_kv = 2 * 8: 2 * 16 * (2 * 32 + 2 * 16) + 4 * 16 * 4; backward reads and writes
   // twice.
-  AttentionShape shape{.batch = 2, .heads = 4, .kv_heads = 2, .sequence = 8, .head_size = 8};
+  AttentionPoint shape{.batch = 2, .heads = 4, .kv_heads = 2, .sequence = 8, .head_size = 8};
   EXPECT_EQ(attention_sample(shape).bytes, 3072 + 256);
   shape.backward = true;
   EXPECT_EQ(attention_sample(shape).bytes, 6144 + 256);
@@ -32,7 +32,7 @@ TEST(AttentionSample, MovesQueriesKeysValuesAndResultOnce) {
 
 TEST(AttentionPoints, AreDistinctAndCompleteAndReadBack) {
   std::set<std::string> keys;
-  for (const AttentionShape& shape : attention_points()) {
+  for (const AttentionPoint& shape : attention_points()) {
     Sample sample = attention_sample(shape);
     SCOPED_TRACE(sample_key(sample));
     EXPECT_TRUE(keys.insert(sample_key(sample)).second);
@@ -45,7 +45,7 @@ TEST(AttentionPoints, AreDistinctAndCompleteAndReadBack) {
 
 TEST(AttentionPoints, CoverTheHeadSizesAndLengthsThatTheyPromise) {
   std::set<std::int64_t> sizes, lengths;
-  for (const AttentionShape& shape : attention_points()) {
+  for (const AttentionPoint& shape : attention_points()) {
     sizes.insert(shape.head_size);
     lengths.insert(shape.sequence);
   }
