@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "calibrate/fit/nccl_tests.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
@@ -59,15 +63,40 @@ int import_nccl_tests(const std::string& file, const Arguments& arguments, Sessi
   return diagnostics.has_errors() ? kWrongInput : kDone;
 }
 
+int import_nccl_tests_file(const std::vector<std::string>& words, const Arguments& arguments,
+                           Session& session) {
+  if (words.size() != 1) throw UsageError("`import nccl-tests` takes one file", "- reads standard input");
+  return import_nccl_tests(words[0], arguments, session);
+}
+
+// What can be imported. An importer gets the words after its name: files, `-` for standard input, and what
+// stands after `--`.
+struct Importer {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
+};
+
+constexpr Importer kImporters[] = {
+    {.name = "nccl-tests", .run = import_nccl_tests_file},
+};
+
+std::vector<std::string> importer_names() {
+  std::vector<std::string> names;
+  for (const Importer& importer : kImporters) names.emplace_back(importer.name);
+  return names;
+}
+
 }  // namespace
 
 int import_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
-  if (words.size() != 2)
+  if (words.size() < 2)
     throw UsageError("`import` takes a kind and a file", "stagecraft import nccl-tests run.txt");
-  if (words[0] != "nccl-tests")
-    throw UsageError(fmt::format("'{}' cannot be imported", words[0]), "nccl-tests can");
-  return import_nccl_tests(words[1], arguments, session);
+  const auto* const importer = std::find_if(std::begin(kImporters), std::end(kImporters),
+                                            [&](const Importer& i) { return i.name == words[0]; });
+  if (importer == std::end(kImporters))
+    throw UsageError(fmt::format("'{}' cannot be imported", words[0]), suggest(words[0], importer_names()));
+  return importer->run({words.begin() + 1, words.end()}, arguments, session);
 }
 
 }  // namespace stagecraft
