@@ -127,12 +127,22 @@ std::array<Duration, 2> interval(const Scenario& scenario, const Report& report)
   return {from_seconds(seconds / factor), from_seconds(seconds * factor)};
 }
 
+// "tp 8 · cp 2 · ep 8 · pp 8 · dp 16 · 1f1b · zero 1": of the optional degrees, those above 1.
 std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
-  std::string line = "tp " + std::to_string(plan.tensor) + " · pp " + std::to_string(plan.pipeline) +
-                     " · dp " + std::to_string(plan.data) + " · " + scenario.schedule.name;
+  std::string line = "tp " + std::to_string(plan.tensor);
+  const auto add = [&](const char* name, int value) {
+    line += std::string(" · ") + name + ' ' + std::to_string(value);
+  };
+  if (plan.context > 1) add("cp", plan.context);
+  if (plan.expert > 1) add("ep", plan.expert);
+  if (plan.expert_tensor > 1) add("etp", plan.expert_tensor);
+  add("pp", plan.pipeline);
+  add("dp", plan.data);
+  line += " · " + scenario.schedule.name;
   if (plan.virtual_stages > 1) line += " x" + std::to_string(plan.virtual_stages);
-  if (scenario.parallelism.zero_stage > 0)
-    line += " · zero " + std::to_string(scenario.parallelism.zero_stage);
+  if (scenario.parallelism.zero_stage == 0) return line;
+  add("zero", scenario.parallelism.zero_stage);
+  if (plan.shard_group < plan.replicas()) line += " over " + std::to_string(plan.shard_group);
   return line;
 }
 
@@ -204,17 +214,34 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   return report;
 }
 
-Prepared prepare_or_throw(const Scenario& scenario) {
-  Diagnostics diagnostics;
-  std::optional<Prepared> prepared = prepare(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  SC_CHECK(prepared.has_value(), "a refusal gives its reason");
-  return *std::move(prepared);
+// What is read, placed and checked, and has no price: an iteration time without it would be wrong.
+void refuse_unpriced(const Scenario& scenario, Diagnostics& diagnostics) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const RecomputeSpec& recompute = scenario.training.recompute;
+  const auto refuse = [&](const char* path, bool asked) {
+    if (!asked) return;
+    diagnostics.error({.code = "not-supported-yet",
+                       .where = place_of(scenario, path),
+                       .path = path,
+                       .message = "this value is not supported yet",
+                       .hint = "leave it out"});
+  };
+  refuse("parallelism.context", parallel.context > 1);
+  refuse("parallelism.expert", parallel.expert > 1);
+  refuse("parallelism.expert_tensor", parallel.expert_tensor > 1);
+  refuse("parallelism.zero_stage", parallel.zero_stage > 1);
+  refuse("parallelism.zero_group", parallel.zero_stage > 0 && parallel.zero_group);
+  refuse("training.recompute.modules", recompute.modules != kCoreAttentionOnly);
+  refuse("training.recompute.method", recompute.method == RecomputeMethod::kBlock);
+  refuse("training.recompute.layers", recompute.layers > 1);
+  refuse("overlap.tensor", scenario.overlap.tensor && parallel.tensor > 1 && parallel.sequence_parallel);
+  refuse("options.bucket_parameters", scenario.options.bucket_parameters.has_value());
+  refuse("offload.optimizer", scenario.offload.optimizer > 0);
+  refuse("offload.activations", scenario.offload.activations > 0);
+  refuse("offload.weights", scenario.offload.weights > 0);
 }
 
-}  // namespace
-
-std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+std::optional<Prepared> place(const Scenario& scenario, Diagnostics& diagnostics) {
   check_precision(scenario, diagnostics);
   const std::optional<ParallelPlan> plan =
       resolve({.model = scenario.model,
@@ -230,8 +257,27 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
   return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
 }
 
+// `prepare_with` is prepare or place.
+template <class Prepare>
+Prepared or_throw(const Scenario& scenario, Prepare prepare_with) {
+  Diagnostics diagnostics;
+  std::optional<Prepared> prepared = prepare_with(scenario, diagnostics);
+  diagnostics.throw_if_errors();
+  SC_CHECK(prepared.has_value(), "a refusal gives its reason");
+  return *std::move(prepared);
+}
+
+}  // namespace
+
+std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  refuse_unpriced(scenario, diagnostics);
+  std::optional<Prepared> prepared = place(scenario, diagnostics);
+  return diagnostics.error_count() == before ? std::move(prepared) : std::nullopt;
+}
+
 Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
-  Prepared prepared = prepare_or_throw(scenario);
+  Prepared prepared = or_throw(scenario, prepare);
   IterationPrices prices = price(scenario, prepared.plan);
   const int copies = prepared.plan.data * prepared.plan.tensor;
   Program program =
@@ -256,7 +302,7 @@ Report simulate(const Scenario& scenario, const SimulateOptions& options) {
 }
 
 MemoryLedger memory_of(const Scenario& scenario) {
-  return ledger_of(scenario, prepare_or_throw(scenario));
+  return ledger_of(scenario, or_throw(scenario, place));
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 #include "topology/rank_mesh.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -50,9 +51,40 @@ std::vector<int> RankMesh::group(int rank, std::initializer_list<Axis> axes) con
   return ranks;
 }
 
-GroupPlacement RankMesh::placement(const Cluster& cluster, int rank, std::initializer_list<Axis> axes) const {
+// Ascending ranks count along the axis of the smallest stride first. Two axes have one stride only where one
+// of them has a single rank, and then it does not count.
+int RankMesh::position(int rank, std::initializer_list<Axis> axes) const {
+  int position = 0;
+  for (const Axis axis : axes) {
+    int below = 1;
+    for (const Axis inner : axes)
+      if (stride(inner) < stride(axis)) below *= degree(inner);
+    position += coordinate(rank, axis) * below;
+  }
+  return position;
+}
+
+std::vector<int> RankMesh::block_of(int rank, std::initializer_list<Axis> axes, int block) const {
+  const std::vector<int> all = group(rank, axes);
+  SC_CHECK(block >= 1 && all.size() % static_cast<std::size_t>(block) == 0, "blocks fill the group");
+  const auto first = all.begin() + position(rank, axes) / block * block;
+  return {first, first + block};
+}
+
+std::vector<int> RankMesh::across_blocks(int rank, std::initializer_list<Axis> axes, int block) const {
+  const std::vector<int> all = group(rank, axes);
+  SC_CHECK(block >= 1 && all.size() % static_cast<std::size_t>(block) == 0, "blocks fill the group");
+  std::vector<int> ranks;
+  const auto step = static_cast<std::size_t>(block);
+  for (auto i = static_cast<std::size_t>(position(rank, axes)) % step; i < all.size(); i += step)
+    ranks.push_back(all[i]);
+  return ranks;
+}
+
+template <class GroupKey>
+GroupPlacement RankMesh::place(const Cluster& cluster, int rank, const std::vector<int>& members,
+                               GroupKey group_key) const {
   SC_CHECK(size() <= cluster.gpu_count(), "every rank has a GPU");
-  const std::vector<int> members = group(rank, axes);
   GroupPlacement result{
       .ranks = static_cast<int>(members.size()), .nodes = 0, .ranks_per_node = 0, .groups_per_node = 0};
   int last_node = -1;
@@ -67,11 +99,29 @@ GroupPlacement RankMesh::placement(const Cluster& cluster, int rank, std::initia
   const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
   const int first = cluster.first_gpu(node);
   const int end = std::min(first + cluster.gpus_in(node), size());
-  std::vector<int> groups;
-  for (int other = first; other < end; ++other) groups.push_back(first_of_group(other, axes));
+  std::vector<decltype(group_key(rank))> groups;
+  for (int other = first; other < end; ++other) groups.push_back(group_key(other));
   std::sort(groups.begin(), groups.end());
   result.groups_per_node = static_cast<int>(std::unique(groups.begin(), groups.end()) - groups.begin());
   return result;
+}
+
+GroupPlacement RankMesh::placement(const Cluster& cluster, int rank, std::initializer_list<Axis> axes) const {
+  return place(cluster, rank, group(rank, axes), [&](int other) { return first_of_group(other, axes); });
+}
+
+GroupPlacement RankMesh::block_placement(const Cluster& cluster, int rank, std::initializer_list<Axis> axes,
+                                         int block) const {
+  return place(cluster, rank, block_of(rank, axes, block), [&](int other) {
+    return std::pair(first_of_group(other, axes), position(other, axes) / block);
+  });
+}
+
+GroupPlacement RankMesh::across_blocks_placement(const Cluster& cluster, int rank,
+                                                 std::initializer_list<Axis> axes, int block) const {
+  return place(cluster, rank, across_blocks(rank, axes, block), [&](int other) {
+    return std::pair(first_of_group(other, axes), position(other, axes) % block);
+  });
 }
 
 }  // namespace stagecraft

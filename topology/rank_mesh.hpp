@@ -58,8 +58,28 @@ class RankMesh {
     return placement(cluster, rank, {axis});
   }
 
+  // Parts of a joint group, as hybrid sharding cuts it: the group's ranks in ascending order make consecutive
+  // blocks of `block` ranks (they share one sharded copy); the ranks at one position of every block hold the
+  // same shard (they are replicas of each other).
+  //   source  Zhao et al. (arXiv 2304.11277), section 3.2.2: sharding groups of F ranks, W/F replicas.
+  // Both ascending and with `rank` in it. throws InternalError unless `block` divides the group.
+  [[nodiscard]] std::vector<int> block_of(int rank, std::initializer_list<Axis> axes, int block) const;
+  [[nodiscard]] std::vector<int> across_blocks(int rank, std::initializer_list<Axis> axes, int block) const;
+
+  // Placements of these parts, by the rules of placement(); groups_per_node counts parts of the same kind.
+  [[nodiscard]] GroupPlacement block_placement(const Cluster& cluster, int rank,
+                                               std::initializer_list<Axis> axes, int block) const;
+  [[nodiscard]] GroupPlacement across_blocks_placement(const Cluster& cluster, int rank,
+                                                       std::initializer_list<Axis> axes, int block) const;
+
  private:
   [[nodiscard]] int first_of_group(int rank, std::initializer_list<Axis> axes) const;
+  // Index of `rank` in its group.
+  [[nodiscard]] int position(int rank, std::initializer_list<Axis> axes) const;
+  // Placement of `members`, ascending; two ranks of the mesh are in one group where `group_key` is the same.
+  template <class GroupKey>
+  [[nodiscard]] GroupPlacement place(const Cluster& cluster, int rank, const std::vector<int>& members,
+                                     GroupKey group_key) const;
 
   std::array<int, kAxisCount> degree_;
   std::array<int, kAxisCount> stride_{};

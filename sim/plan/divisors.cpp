@@ -24,8 +24,9 @@ std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
 std::vector<std::int64_t> nearest_legal(std::int64_t from, std::int64_t last,
                                         const std::function<bool(std::int64_t)>& legal) {
   std::vector<std::int64_t> found;
-  const std::int64_t lowest = std::max<std::int64_t>(1, from - kFarthest);
-  for (std::int64_t n = std::min(from - 1, last); n >= lowest && found.empty(); --n)
+  const std::int64_t below = std::min(from - 1, last);
+  const std::int64_t lowest = std::max<std::int64_t>(1, below - kFarthest);
+  for (std::int64_t n = below; n >= lowest && found.empty(); --n)
     if (legal(n)) found.push_back(n);
   const std::int64_t highest = std::min(last, from + kFarthest);
   for (std::int64_t n = from + 1; n <= highest; ++n) {
@@ -43,6 +44,10 @@ std::string any_of(std::span<const std::int64_t> numbers) {
     text += std::to_string(numbers[i]);
   }
   return text;
+}
+
+std::string would(std::span<const std::int64_t> numbers, std::string_view otherwise) {
+  return numbers.empty() ? std::string(otherwise) : any_of(numbers) + " would";
 }
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stagecraft {
@@ -20,5 +21,7 @@ namespace stagecraft {
 
 // "1, 2 or 4"; empty for no numbers.
 [[nodiscard]] std::string any_of(std::span<const std::int64_t> numbers);
+// "1, 2 or 4 would"; `otherwise` for no numbers.
+[[nodiscard]] std::string would(std::span<const std::int64_t> numbers, std::string_view otherwise);
 
 }  // namespace stagecraft

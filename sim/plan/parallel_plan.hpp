@@ -49,8 +49,11 @@ struct ParallelPlan {
   // Ranks over which gradients are reduced: of dense weights, and of routed experts.
   [[nodiscard]] int replicas() const { return data * context; }
   [[nodiscard]] int expert_data() const { return tensor * context * data / (expert * expert_tensor); }
-  // Ranks that share the sharded states of routed experts: shard_group, but never more than hold the expert.
-  [[nodiscard]] int expert_shard_group() const { return std::min(shard_group, expert_data()); }
+  // Ranks that share the sharded states of routed experts: all that hold the expert, unless shard_group is
+  // limited; then shard_group, but never more than hold the expert.
+  [[nodiscard]] int expert_shard_group() const {
+    return shard_group == replicas() ? expert_data() : std::min(shard_group, expert_data());
+  }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
   [[nodiscard]] int rank_of_stage(int stage) const { return stage % pipeline; }
 };

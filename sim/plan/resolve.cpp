@@ -7,61 +7,13 @@
 #include "base/check.hpp"
 #include "sim/plan/divisors.hpp"
 #include "sim/plan/parallel_plan.hpp"
+#include "sim/plan/plan_checks.hpp"
 
 namespace stagecraft {
 
-namespace {
+namespace plan_checks {
 
-constexpr std::int64_t kMaxRanks = 1'000'000;      // far above any cluster; keeps every product in 32 bits
-constexpr std::int64_t kMaxListedTensor = 65'536;  // tensor sizes that a hint looks through
-constexpr std::size_t kMaxListed = 16;             // and that it prints
-
-class Resolver {
- public:
-  Resolver(const PlanRequest& request, Diagnostics& diagnostics)
-      : request_(request),
-        spec_(request.parallelism),
-        transformer_(std::get_if<TransformerSpec>(&request.model)),
-        diagnostics_(diagnostics),
-        stages_(saturating_product({spec_.pipeline, spec_.virtual_stages})) {
-    SC_CHECK(spec_.tensor > 0 && spec_.pipeline > 0 && spec_.virtual_stages > 0,
-             "the loader refuses less than 1");
-    SC_CHECK(spec_.data.value_or(1) > 0, "the loader refuses less than 1");
-  }
-
-  std::optional<ParallelPlan> run();
-
- private:
-  // What went wrong with the value at `path`.
-  void error(const std::string& path, const char* code, std::string message, std::string hint = {});
-  // The first of the two that the user wrote.
-  [[nodiscard]] std::string written(const char* path, const char* otherwise) const {
-    return request_.origins.contains(path) ? path : otherwise;
-  }
-  [[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) const;
-  [[nodiscard]] std::string stage_product() const;
-
-  void check_tensor(const TransformerSpec& model);
-  void check_sequence(const TransformerSpec& model);
-  void check_chunks();
-  void check_layers(const TransformerSpec& model);
-  void check_stage_layers(const TransformerSpec& model);
-  void check_stage_lists(const StagesSpec& model);
-  void check_size();
-  std::optional<std::int64_t> find_data();
-  void derive_data(std::int64_t gpus);
-  void check_batch(std::int64_t data);
-  [[nodiscard]] std::vector<StageContent> contents() const;
-
-  const PlanRequest& request_;
-  const ParallelSpec& spec_;
-  const TransformerSpec* transformer_;
-  Diagnostics& diagnostics_;
-  std::int64_t stages_;  // of the whole pipeline
-  bool layers_fit_ = true;
-};
-
-void Resolver::error(const std::string& path, const char* code, std::string message, std::string hint) {
+void Reporter::error(const std::string& path, const char* code, std::string message, std::string hint) const {
   const auto origin = request_.origins.find(path);
   diagnostics_.error({.code = code,
                       .where = origin == request_.origins.end() ? request_.fallback : origin->second,
@@ -70,106 +22,75 @@ void Resolver::error(const std::string& path, const char* code, std::string mess
                       .hint = std::move(hint)});
 }
 
-std::string Resolver::stage_product() const {
-  if (spec_.virtual_stages == 1) return fmt::format("{} stages", spec_.pipeline);
-  return fmt::format("pipeline {} × virtual_stages {} = {} stages", spec_.pipeline, spec_.virtual_stages,
-                     stages_);
+std::string degree_product(const ParallelSpec& spec, std::optional<std::int64_t> data) {
+  std::string text = fmt::format("tensor {}", spec.tensor);
+  if (spec.context > 1) text += fmt::format(" × context {}", spec.context);
+  text += fmt::format(" × pipeline {}", spec.pipeline);
+  if (data) text += fmt::format(" × data {}", *data);
+  return text;
 }
 
-bool Resolver::tensor_divides(const TransformerSpec& model, std::int64_t tensor) const {
-  return model.heads % tensor == 0 && model.ffn_hidden % tensor == 0 &&
-         (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
-}
+}  // namespace plan_checks
 
-// Heads and the feed-forward width are split over the tensor ranks; key/value heads are split or copied
-// evenly. The vocabulary need not divide: frameworks pad it.
-void Resolver::check_tensor(const TransformerSpec& model) {
-  if (tensor_divides(model, spec_.tensor)) return;
-  std::string message;
-  if (model.heads % spec_.tensor != 0)
-    message = fmt::format("{} does not divide model.heads = {}", spec_.tensor, model.heads);
-  else if (model.ffn_hidden % spec_.tensor != 0)
-    message = fmt::format("{} does not divide model.ffn_hidden = {}", spec_.tensor, model.ffn_hidden);
-  else
-    message = fmt::format("{} neither divides model.kv_heads = {} nor is a multiple of it", spec_.tensor,
-                          model.kv_heads);
-  std::vector<std::int64_t> legal;
-  const std::int64_t last = std::min(model.heads, kMaxListedTensor);
-  for (std::int64_t t = 1; t <= last && legal.size() < kMaxListed; ++t)
-    if (tensor_divides(model, t)) legal.push_back(t);
-  error("parallelism.tensor", "not-divisible", std::move(message), "use " + any_of(legal));
-}
+namespace {
 
-void Resolver::check_sequence(const TransformerSpec& model) {
-  const std::int64_t length = request_.training.sequence_length;
-  if (!spec_.sequence_parallel || length % spec_.tensor == 0) return;
-  const std::int64_t last = std::max(model.max_sequence_length, length);
-  const auto near = nearest_legal(length, last, [&](std::int64_t s) { return s % spec_.tensor == 0; });
-  error(written("training.sequence_length", "parallelism.sequence_parallel"), "not-divisible",
-        fmt::format("{} tokens do not split over tensor {}, as sequence_parallel asks", length, spec_.tensor),
-        near.empty() ? "or set parallelism.sequence_parallel: false"
-                     : fmt::format("{} would; or set parallelism.sequence_parallel: false", any_of(near)));
-}
+using namespace plan_checks;
 
-void Resolver::check_chunks() {
-  if (spec_.virtual_stages > 1 && spec_.pipeline == 1)
-    error("parallelism.virtual_stages", "no-pipeline",
-          fmt::format("{} model chunks a rank need a pipeline, and parallelism.pipeline = 1",
-                      spec_.virtual_stages),
-          "leave virtual_stages out, or use a pipeline of 2 or more");
-}
+constexpr std::int64_t kMaxRanks = 1'000'000;  // far above any cluster; keeps every product in 32 bits
 
-void Resolver::check_layers(const TransformerSpec& model) {
-  if (!spec_.stage_layers.empty()) return check_stage_layers(model);
-  if (model.layers % stages_ == 0) return;
-  layers_fit_ = false;
-  const auto fits = [&](std::int64_t p, std::int64_t v) {
-    return model.layers % saturating_product({p, v}) == 0;
-  };
-  const auto pipelines = nearest_legal(spec_.pipeline, model.layers,
-                                       [&](std::int64_t p) { return fits(p, spec_.virtual_stages); });
-  const auto chunks = nearest_legal(spec_.virtual_stages, model.layers,
-                                    [&](std::int64_t v) { return fits(spec_.pipeline, v); });
-  std::string hint;
-  if (spec_.virtual_stages == 1 && !pipelines.empty())
-    hint = any_of(pipelines) + " would; or ";
-  else if (!pipelines.empty())
-    hint = fmt::format("pipeline {} would; or ", any_of(pipelines));
-  if (spec_.virtual_stages > 1 && !chunks.empty())
-    hint += fmt::format("virtual_stages {}{}; or ", any_of(chunks), pipelines.empty() ? " would" : "");
-  error(written("parallelism.pipeline", "parallelism.virtual_stages"), "not-divisible",
-        fmt::format("{} do not divide model.layers = {}", stage_product(), model.layers),
-        hint + "give parallelism.stage_layers");
-}
-
-void Resolver::check_stage_layers(const TransformerSpec& model) {
-  const std::vector<std::int64_t>& layers = spec_.stage_layers;
-  const auto entries = static_cast<std::int64_t>(layers.size());
-  if (entries != stages_)
-    error("parallelism.stage_layers", "wrong-count",
-          fmt::format("{} entries for {}", entries, stage_product()), "one entry per stage, in model order");
-  std::int64_t sum = 0;
-  for (const std::int64_t entry : layers)
-    sum = sum > model.layers ? sum : sum + entry;  // stops before it overflows
-  if (sum != model.layers)
-    error("parallelism.stage_layers", "wrong-sum",
-          fmt::format("the entries add up to {}{}, and model.layers = {}",
-                      sum > model.layers ? "at least " : "", sum, model.layers));
-  for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
-    if (layers[i] != 0) continue;
-    error("parallelism.stage_layers", "empty-stage", fmt::format("stage {} of {} holds nothing", i, entries),
-          "only the first (embedding) and the last (head) can do without layers");
-    break;
+class Resolver {
+ public:
+  Resolver(const PlanRequest& request, Diagnostics& diagnostics)
+      : request_(request),
+        spec_(request.parallelism),
+        transformer_(std::get_if<TransformerSpec>(&request.model)),
+        diagnostics_(diagnostics),
+        report_(request, diagnostics),
+        stages_(saturating_product({spec_.pipeline, spec_.virtual_stages})),
+        one_replica_(saturating_product({spec_.tensor, spec_.context, spec_.pipeline})) {
+    for (const int degree : {spec_.tensor, spec_.context, spec_.pipeline, spec_.virtual_stages, spec_.expert,
+                             spec_.expert_tensor, spec_.data.value_or(1), spec_.zero_group.value_or(1)})
+      SC_CHECK(degree > 0, "the loader refuses less than 1");
   }
-  layers_fit_ = entries == stages_ && sum == model.layers;
+
+  std::optional<ParallelPlan> run();
+
+ private:
+  void check_chunks() const;
+  void check_stage_lists(const StagesSpec& model) const;
+  void check_size() const;
+  void check_batch(std::int64_t data) const;
+  std::optional<std::int64_t> find_data() const;
+  void derive_data(std::int64_t gpus) const;
+  void check_shard_group(std::int64_t data) const;
+  void check_expert_shard_group(std::int64_t data, std::int64_t replicas) const;
+  void check_order(std::int64_t data) const;
+  [[nodiscard]] ParallelPlan plan(int data) const;
+
+  const PlanRequest& request_;
+  const ParallelSpec& spec_;
+  const TransformerSpec* transformer_;
+  Diagnostics& diagnostics_;
+  Reporter report_;
+  std::int64_t stages_;       // of the whole pipeline
+  std::int64_t one_replica_;  // GPUs
+  bool layers_fit_ = true;
+};
+
+void Resolver::check_chunks() const {
+  if (spec_.virtual_stages > 1 && spec_.pipeline == 1)
+    report_.error("parallelism.virtual_stages", "no-pipeline",
+                  fmt::format("{} model chunks a rank need a pipeline, and parallelism.pipeline = 1",
+                              spec_.virtual_stages),
+                  "leave virtual_stages out, or use a pipeline of 2 or more");
 }
 
-void Resolver::check_stage_lists(const StagesSpec& model) {
+void Resolver::check_stage_lists(const StagesSpec& model) const {
   const auto check = [&](const char* path, std::size_t size) {
     const auto entries = static_cast<std::int64_t>(size);
     if (entries <= 1 || entries == stages_) return;
-    error(path, "wrong-count", fmt::format("{} entries for {}", entries, stage_product()),
-          "one entry per stage, or one for all");
+    report_.error(path, "wrong-count", fmt::format("{} entries for {}", entries, stage_product(spec_)),
+                  "one entry per stage, or one for all");
   };
   check("model.forward", model.forward.size());
   check("model.input_gradient", model.input_gradient.size());
@@ -177,66 +98,67 @@ void Resolver::check_stage_lists(const StagesSpec& model) {
   check("model.activation", model.activation.size());
   check("model.gradient", model.gradient.size());
   if (!spec_.stage_layers.empty())
-    error("parallelism.stage_layers", "contradiction", "abstract stages have no layers to split",
-          "give model.forward and the others one entry per stage");
+    report_.error("parallelism.stage_layers", "contradiction", "abstract stages have no layers to split",
+                  "give model.forward and the others one entry per stage");
+  refuse_expert_degrees(spec_, report_);
 }
 
-void Resolver::check_size() {
-  const std::int64_t ranks = saturating_product({spec_.tensor, spec_.pipeline, spec_.data.value_or(1)});
+void Resolver::check_size() const {
+  const std::int64_t ranks = saturating_product({one_replica_, spec_.data.value_or(1)});
   if (ranks > kMaxRanks)
-    error(written("parallelism.tensor", "parallelism.pipeline"), "too-large",
-          fmt::format("tensor {} × pipeline {} × data {} is more than {} ranks", spec_.tensor, spec_.pipeline,
-                      spec_.data.value_or(1), kMaxRanks));
+    report_.error(
+        report_.written("parallelism.tensor", "parallelism.pipeline"), "too-large",
+        fmt::format("{} is more than {} ranks", degree_product(spec_, spec_.data.value_or(1)), kMaxRanks),
+        "use smaller degrees");
   else if (stages_ > kMaxRanks)
-    error(written("parallelism.virtual_stages", "parallelism.pipeline"), "too-large",
-          fmt::format("{} are more than {}", stage_product(), kMaxRanks));
+    report_.error(report_.written("parallelism.virtual_stages", "parallelism.pipeline"), "too-large",
+                  fmt::format("{} are more than {}", stage_product(spec_), kMaxRanks), "use smaller degrees");
 }
 
 // Replicas: as given and matching the cluster, or what its GPUs leave. nullopt after reporting.
-std::optional<std::int64_t> Resolver::find_data() {
+std::optional<std::int64_t> Resolver::find_data() const {
   if (request_.cluster == nullptr) return spec_.data.value_or(1);
   const std::int64_t gpus = request_.cluster->gpu_count();
-  const std::int64_t one = saturating_product({spec_.tensor, spec_.pipeline});
   if (!spec_.data) {
-    if (one <= gpus && gpus % one == 0) return gpus / one;
+    if (one_replica_ <= gpus && gpus % one_replica_ == 0) return gpus / one_replica_;
     derive_data(gpus);
     return std::nullopt;
   }
-  const std::int64_t used = saturating_product({one, *spec_.data});
+  const std::int64_t used = saturating_product({one_replica_, *spec_.data});
   if (used == gpus) return spec_.data;
-  const bool rest_is_whole = gpus % one == 0 || !layers_fit_;  // a pipeline that is wrong anyway will change
-  error("parallelism.data", "wrong-gpu-count",
-        fmt::format("tensor {} × pipeline {} × data {} = {} is not the cluster's {} GPUs", spec_.tensor,
-                    spec_.pipeline, *spec_.data, used, gpus),
-        rest_is_whole
-            ? "leave `data` out to use what is left"
-            : fmt::format("tensor × pipeline = {} does not divide {} either: change it or the cluster", one,
-                          gpus));
+  const bool rest_is_whole =
+      gpus % one_replica_ == 0 || !layers_fit_;  // a pipeline that is wrong anyway will change
+  report_.error(
+      "parallelism.data", "wrong-gpu-count",
+      fmt::format("{} = {} is not the cluster's {} GPUs", degree_product(spec_, spec_.data), used, gpus),
+      rest_is_whole ? "leave `data` out to use what is left"
+                    : fmt::format("{} = {} does not divide {} either: change it or the cluster",
+                                  degree_product(spec_, {}), one_replica_, gpus));
   return spec_.data;  // as given: enough to check the batch
 }
 
-// Says why tensor and pipeline leave no whole number of replicas.
-void Resolver::derive_data(std::int64_t gpus) {
-  const std::int64_t one = saturating_product({spec_.tensor, spec_.pipeline});
-  const auto near = [&](std::int64_t from, std::int64_t other) {
+// Says why the other degrees leave no whole number of replicas.
+void Resolver::derive_data(std::int64_t gpus) const {
+  const auto near = [&](std::int64_t from) {
+    const std::int64_t others = one_replica_ / from;  // exact, or so large that no number will do
     return nearest_legal(from, gpus, [&](std::int64_t n) {
-      return gpus % saturating_product({n, other}) == 0;
+      return gpus % saturating_product({n, others}) == 0;
     });
   };
-  const auto pipelines = near(spec_.pipeline, spec_.tensor);
-  const auto tensors = near(spec_.tensor, spec_.pipeline);
+  const auto pipelines = near(spec_.pipeline);
+  const auto tensors = near(spec_.tensor);
   std::string hint = "change the cluster";
   if (!pipelines.empty())
     hint = fmt::format("pipeline {} would do; or change the cluster", any_of(pipelines));
   else if (!tensors.empty())
     hint = fmt::format("tensor {} would do; or change the cluster", any_of(tensors));
-  error(written("parallelism.pipeline", "parallelism.tensor"), "wrong-gpu-count",
-        fmt::format("tensor {} × pipeline {} = {} {} the cluster's {} GPUs", spec_.tensor, spec_.pipeline,
-                    one, one > gpus ? "is more than" : "does not divide", gpus),
-        std::move(hint));
+  report_.error(report_.written("parallelism.pipeline", "parallelism.tensor"), "wrong-gpu-count",
+                fmt::format("{} = {} {} the cluster's {} GPUs", degree_product(spec_, {}), one_replica_,
+                            one_replica_ > gpus ? "is more than" : "does not divide", gpus),
+                std::move(hint));
 }
 
-void Resolver::check_batch(std::int64_t data) {
+void Resolver::check_batch(std::int64_t data) const {
   const TrainingSpec& training = request_.training;
   const std::int64_t step = saturating_product({data, training.micro_batch_size});
   const std::int64_t batch = training.global_batch_size;
@@ -245,55 +167,118 @@ void Resolver::check_batch(std::int64_t data) {
     std::vector<std::int64_t> near;
     if (below > 0) near.push_back(below);
     if (step <= std::numeric_limits<std::int64_t>::max() - below) near.push_back(below + step);
-    error("training.global_batch_size", "not-divisible",
-          fmt::format("{} samples do not split over data {} × micro_batch_size {} = {}", batch, data,
-                      training.micro_batch_size, step),
-          any_of(near) + " would");
+    report_.error("training.global_batch_size", "not-divisible",
+                  fmt::format("{} samples do not split over data {} × micro_batch_size {} = {}", batch, data,
+                              training.micro_batch_size, step),
+                  any_of(near) + " would");
   } else if (batch / step > std::numeric_limits<int>::max()) {
-    error("training.global_batch_size", "too-large",
-          fmt::format("{} micro-batches are more than {}", batch / step, std::numeric_limits<int>::max()));
+    report_.error(
+        "training.global_batch_size", "too-large",
+        fmt::format("{} micro-batches are more than {}", batch / step, std::numeric_limits<int>::max()),
+        "use larger micro-batches");
   }
 }
 
-std::vector<StageContent> Resolver::contents() const {
-  std::vector<StageContent> stages(static_cast<std::size_t>(stages_));
-  if (transformer_ == nullptr) return stages;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    stages[i].layers = spec_.stage_layers.empty() ? transformer_->layers / stages_ : spec_.stage_layers[i];
-    if (request_.training.recompute.granularity == Recompute::kFull) stages[i].recomputed = stages[i].layers;
-  }
-  stages.front().embedding = true;
-  stages.back().head = true;
-  return stages;
+// ZeRO shards over blocks of the data × context ranks, and experts over blocks of the ranks that hold them.
+void Resolver::check_shard_group(std::int64_t data) const {
+  if (!spec_.zero_group) return;
+  const std::int64_t replicas = saturating_product({data, spec_.context});
+  if (replicas % *spec_.zero_group == 0) return check_expert_shard_group(data, replicas);
+  const std::string ranks = spec_.context == 1
+                                ? fmt::format("data {}", data)
+                                : fmt::format("data {} × context {} = {}", data, spec_.context, replicas);
+  report_.error("parallelism.zero_group", "not-divisible",
+                fmt::format("{} does not divide the replicas, {}", *spec_.zero_group, ranks),
+                would(nearest_legal(*spec_.zero_group, replicas,
+                                    [&](std::int64_t group) { return replicas % group == 0; }),
+                      "leave it out: all replicas share"));
+}
+
+void Resolver::check_expert_shard_group(std::int64_t data, std::int64_t replicas) const {
+  const std::int64_t stage_ranks = saturating_product({spec_.tensor, spec_.context, data});
+  const std::int64_t holders = saturating_product({spec_.expert, spec_.expert_tensor});
+  if (stage_ranks % holders != 0 || *spec_.zero_group == replicas) return;
+  const std::int64_t copies = stage_ranks / holders;
+  const auto fits = [&](std::int64_t group) {
+    return replicas % group == 0 && copies % std::min(group, copies) == 0;
+  };
+  if (fits(*spec_.zero_group)) return;
+  report_.error(
+      "parallelism.zero_group", "not-divisible",
+      fmt::format("{} does not divide the {} ranks that hold the same experts, tensor × context × data "
+                  "/ (expert × expert_tensor)",
+                  *spec_.zero_group, copies),
+      would(nearest_legal(*spec_.zero_group, replicas, fits), "leave it out: all replicas share"));
+}
+
+// Dense layers and experts of a pipeline stage live on the same ranks, whatever the order: the next stage is
+// as many ranks away in the one mesh as in the other.
+void Resolver::check_order(std::int64_t data) const {
+  const std::int64_t stage_ranks = saturating_product({spec_.tensor, spec_.context, data});
+  const std::int64_t holders = saturating_product({spec_.expert, spec_.expert_tensor});
+  if (spec_.pipeline == 1 || stage_ranks % holders != 0) return;
+  const auto ranks_inside = [&](const std::array<std::int64_t, kAxisCount>& degree) {
+    std::int64_t product = 1;
+    for (const Axis axis : spec_.order) {
+      if (axis == Axis::kPipeline) break;
+      product = saturating_product({product, degree[static_cast<std::size_t>(axis)]});
+    }
+    return product;
+  };
+  const std::int64_t dense = ranks_inside({spec_.tensor, spec_.context, 1, data, spec_.pipeline});
+  const std::int64_t experts =
+      ranks_inside({spec_.expert_tensor, 1, spec_.expert, stage_ranks / holders, spec_.pipeline});
+  if (dense == experts) return;
+  report_.error(
+      "parallelism.order", "contradiction",
+      fmt::format("the next pipeline stage of dense layers is {} ranks away, that of experts {}: they "
+                  "would not live on the same ranks",
+                  dense, experts),
+      "put pipeline last, or first");
+}
+
+ParallelPlan Resolver::plan(int data) const {
+  const std::int64_t step = data * request_.training.micro_batch_size;
+  const int stage_ranks = spec_.tensor * spec_.context * data;
+  const int expert_data = stage_ranks / (spec_.expert * spec_.expert_tensor);
+  return ParallelPlan{
+      .tensor = spec_.tensor,
+      .pipeline = spec_.pipeline,
+      .data = data,
+      .virtual_stages = spec_.virtual_stages,
+      .context = spec_.context,
+      .expert = spec_.expert,
+      .expert_tensor = spec_.expert_tensor,
+      .shard_group = spec_.zero_group.value_or(data * spec_.context),
+      .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
+      .stages = transformer_ != nullptr ? stage_contents(*transformer_, spec_, request_.training.recompute)
+                                        : std::vector<StageContent>(static_cast<std::size_t>(stages_)),
+      .mesh = RankMesh({spec_.tensor, spec_.context, 1, data, spec_.pipeline}, spec_.order),
+      .expert_mesh =
+          RankMesh({spec_.expert_tensor, 1, spec_.expert, expert_data, spec_.pipeline}, spec_.order)};
 }
 
 std::optional<ParallelPlan> Resolver::run() {
   const std::size_t before = diagnostics_.error_count();
+  const auto clean = [&] { return diagnostics_.error_count() == before; };
   check_size();
   check_chunks();
   if (transformer_ != nullptr) {
-    check_tensor(*transformer_);
-    check_sequence(*transformer_);
-    check_layers(*transformer_);
+    check_tensor(*transformer_, spec_, report_);
+    check_context(*transformer_, request_, report_);
+    layers_fit_ = check_layers(*transformer_, spec_, report_);
   } else {
     check_stage_lists(std::get<StagesSpec>(request_.model));
   }
+  const std::size_t before_data = diagnostics_.error_count();
   const std::optional<std::int64_t> data = find_data();
+  const bool placed = diagnostics_.error_count() == before_data;
   if (data) check_batch(*data);
-  if (diagnostics_.error_count() != before || !data) return std::nullopt;
-
-  const int replicas = static_cast<int>(*data);
-  const std::int64_t step = *data * request_.training.micro_batch_size;
-  return ParallelPlan{
-      .tensor = spec_.tensor,
-      .pipeline = spec_.pipeline,
-      .data = replicas,
-      .virtual_stages = spec_.virtual_stages,
-      .shard_group = replicas,
-      .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
-      .stages = contents(),
-      .mesh = RankMesh({spec_.tensor, 1, 1, replicas, spec_.pipeline}, spec_.order),
-      .expert_mesh = RankMesh({1, 1, 1, spec_.tensor * replicas, spec_.pipeline}, spec_.order)};
+  if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
+  if (placed) check_shard_group(*data);
+  if (placed) check_order(*data);
+  if (!clean()) return std::nullopt;
+  return plan(static_cast<int>(*data));
 }
 
 }  // namespace

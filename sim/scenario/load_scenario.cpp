@@ -86,6 +86,7 @@ void Reader::read_jobs() {
   check_schedule(*root_, scenario_.schedule, scenario_.parallelism);
   scenario_.overlap = load_overlap(*root_);
   scenario_.options = load_options(*root_);
+  scenario_.offload = load_offload(*root_);
   refuse_planned_sections(*root_);
   scenario_.assertions = load_assertions(*root_);
 }
@@ -96,6 +97,8 @@ void Reader::check_sequence_length() {
   if (model == nullptr) return;
   std::int64_t& length = scenario_.training.sequence_length;
   const std::int64_t most = model->max_sequence_length;
+  const YamlNode* section = root_->get("training");
+  if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // that was said
   YamlMap training = root_->map("training");
   if (!training.has("sequence_length")) {
     length = most;

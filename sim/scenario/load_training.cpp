@@ -17,6 +17,7 @@ namespace {
 // Bounds that no cluster reaches: they keep a typing mistake from becoming an endless run.
 constexpr std::int64_t kMaxDegree = 1'000'000;
 constexpr std::int64_t kMaxSamples = 1'000'000'000;
+constexpr std::int64_t kMaxBucketParameters = 1'000'000'000'000;
 
 constexpr std::string_view kOptimizerNames[] = {"adam"};
 constexpr std::string_view kNetworkNames[] = {"closed-form", "flow"};
@@ -36,12 +37,6 @@ int degree(YamlMap& map, std::string_view key) {
 
 void refuse(YamlMap& map, std::string_view key, const std::string& what, std::string hint) {
   map.error(key, "not-supported-yet", what + " is not supported yet", std::move(hint));
-}
-
-// An axis of the contract that is still to come: 1 is accepted.
-void only_one(YamlMap& map, std::string_view key) {
-  const int value = degree(map, key);
-  if (value > 1) refuse(map, key, fmt::format("{} {}", key, value), "use 1, or leave it out");
 }
 
 void load_order(YamlMap& map, ParallelSpec& spec) {
@@ -99,6 +94,67 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
             spec.precision == Precision::kFp32 ? "use fp32" : fmt::format("use fp32 or {}", precision));
 }
 
+// `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
+RecomputeModules load_recompute_modules(YamlMap& map) {
+  const std::size_t before = map.diagnostics().error_count();
+  const std::vector<std::string> words = map.texts("modules");
+  if (map.diagnostics().error_count() != before) return kCoreAttentionOnly;
+  const std::vector<std::string> names = strings(kRecomputeModuleNames);
+  RecomputeModules modules;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto module = std::find(names.begin(), names.end(), words[i]);
+    const auto items = map.get("modules")->items.size();
+    if (module != names.end()) {
+      modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));
+      continue;
+    }
+    map.diagnostics().error(
+        {.code = "unknown-name",
+         .where = i < items ? map.get("modules")->items[i].where : map.where_of("modules"),
+         .path = fmt::format("{}.{}", map.path_of("modules"), i),
+         .message = fmt::format("{} is not a module that can be recomputed", in_quotes(words[i])),
+         .hint = suggest(words[i], names)});
+  }
+  if (words.empty())
+    map.error("modules", "empty-list", "names no module", "use granularity: none to recompute nothing");
+  return modules;
+}
+
+// none | selective | full, or {granularity, modules | method, layers}.
+RecomputeSpec load_recompute(YamlMap& training) {
+  RecomputeSpec spec;
+  const YamlNode* node = training.get("recompute");
+  if (node == nullptr || node->kind != YamlNode::Kind::kMap) {
+    spec.granularity = choose(training, "recompute", kRecomputeNames, Recompute::kNone);
+    return spec;
+  }
+  YamlMap map = training.map("recompute");
+  const std::size_t before = map.diagnostics().error_count();
+  if (!map.has("granularity"))
+    map.error("granularity", "missing-key", "is required, but not given",
+              "one of " + join(strings(kRecomputeNames), ", "));
+  else
+    spec.granularity = choose(map, "granularity", kRecomputeNames, Recompute::kNone);
+  const bool known = map.diagnostics().error_count() == before;
+  const auto belongs_to = [&](std::string_view key, Recompute granularity) {
+    if (!map.has(key)) return false;
+    if (!known || spec.granularity == granularity) return true;
+    const std::string_view word = kRecomputeNames[static_cast<std::size_t>(granularity)];
+    map.error(key, "contradiction",
+              fmt::format("is for {} recompute, and the granularity is {}", word,
+                          kRecomputeNames[static_cast<std::size_t>(spec.granularity)]),
+              fmt::format("leave it out, or use granularity: {}", word));
+    return true;
+  };
+  if (belongs_to("modules", Recompute::kSelective)) spec.modules = load_recompute_modules(map);
+  if (belongs_to("method", Recompute::kFull))
+    spec.method = choose(map, "method", kRecomputeMethodNames, RecomputeMethod::kUniform);
+  if (belongs_to("layers", Recompute::kFull))
+    spec.layers = map.integer("layers", {.min = 1, .max = kMaxDegree, .fallback = 1});
+  map.finish();
+  return spec;
+}
+
 }  // namespace
 
 ParallelSpec load_parallelism(YamlMap& root) {
@@ -107,18 +163,17 @@ ParallelSpec load_parallelism(YamlMap& root) {
   spec.tensor = degree(map, "tensor");
   spec.pipeline = degree(map, "pipeline");
   if (map.has("data")) spec.data = degree(map, "data");
-  only_one(map, "context");
-  only_one(map, "expert");
-  only_one(map, "expert_tensor");
+  spec.context = degree(map, "context");
+  spec.context_exchange = choose(map, "context_exchange", kContextExchangeNames, ContextExchange::kRing);
+  spec.expert = degree(map, "expert");
+  spec.expert_tensor = degree(map, "expert_tensor");
   spec.virtual_stages = degree(map, "virtual_stages");
   spec.stage_layers = map.integers("stage_layers", {.min = 0, .max = kMaxDegree});
+  spec.embedding_as_layer = map.boolean("embedding_as_layer", false);
+  spec.loss_as_layer = map.boolean("loss_as_layer", false);
   spec.sequence_parallel = map.boolean("sequence_parallel", false);
   spec.zero_stage = static_cast<int>(map.integer("zero_stage", {.min = 0, .max = 3, .fallback = 0}));
-  if (spec.zero_stage > 1) {
-    refuse(map, "zero_stage", fmt::format("zero_stage {}", spec.zero_stage), "use 0 or 1");
-    spec.zero_stage = 1;
-  }
-  map.not_supported_yet("zero_group", "leave it out: ZeRO shards over all data ranks");
+  if (map.has("zero_group")) spec.zero_group = degree(map, "zero_group");
   load_order(map, spec);
   map.finish();
   return spec;
@@ -154,11 +209,7 @@ TrainingSpec load_training(YamlMap& root) {
                              ? map.integer("sequence_length", {.min = 1, .max = kMaxSamples, .fallback = 1})
                              : 0;
   spec.precision = choose(map, "precision", kPrecisionNames, Precision::kBf16);
-  const YamlNode* recompute = map.get("recompute");
-  if (recompute != nullptr && recompute->kind == YamlNode::Kind::kMap)
-    refuse(map, "recompute", "a mapping", "use none, selective or full");
-  else
-    spec.recompute.granularity = choose(map, "recompute", kRecomputeNames, Recompute::kNone);
+  spec.recompute = load_recompute(map);
   spec.attention = choose(map, "attention", kAttentionNames, Attention::kFlash);
   (void)map.choice("optimizer", strings(kOptimizerNames), 0);
   const bool fp16 = spec.precision == Precision::kFp16;
@@ -175,11 +226,9 @@ OverlapSpec load_overlap(YamlMap& root) {
   spec.gradients = map.boolean("gradients", true);
   spec.parameters = map.boolean("parameters", true);
   spec.pipeline = map.boolean("pipeline", true);
-  if (map.boolean("tensor", false))
-    refuse(map, "tensor", "overlap of tensor-parallel traffic", "use false, or leave it out");
-  (void)map.boolean("context",
-                    true);  // without context and expert ranks there is nothing to overlap: no_effect says so
-  (void)map.boolean("expert", false);
+  spec.tensor = map.boolean("tensor", false);
+  spec.context = map.boolean("context", true);
+  spec.expert = map.boolean("expert", false);
   map.finish();
   return spec;
 }
@@ -190,6 +239,12 @@ OptionsSpec load_options(YamlMap& root) {
   spec.scatter_gather = map.boolean("scatter_gather", true);
   spec.fused_kernels = map.boolean("fused_kernels", true);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
+  if (map.has("bucket_parameters"))
+    spec.bucket_parameters =
+        map.integer("bucket_parameters", {.min = 1, .max = kMaxBucketParameters, .fallback = 1});
+  spec.reshard_after_forward = map.boolean("reshard_after_forward", true);
+  spec.expert_dispatcher =
+      choose(map, "expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
   map.finish();
   return spec;
 }
@@ -198,13 +253,15 @@ void refuse_planned_sections(YamlMap& root) {
   if (root.choice("network", strings(kNetworkNames), 0) == 1)
     refuse(root, "network", "'flow'", "use closed-form, or leave it out");
   root.not_supported_yet("failures", "leave it out: an iteration is predicted without failures");
-  YamlMap offload = root.map("offload");
-  for (const char* key : {"optimizer", "activations", "weights"}) {
-    const double share = offload.number(key, {.min = 0, .max = 1, .fallback = 0.0});
-    if (share > 0)
-      refuse(offload, key, fmt::format("a share of {:g} in host memory", share), "use 0, or leave it out");
-  }
-  offload.finish();
+}
+
+OffloadSpec load_offload(YamlMap& root) {
+  YamlMap map = root.map("offload");
+  const auto share = [&](const char* key) { return map.number(key, {.min = 0, .max = 1, .fallback = 0.0}); };
+  const OffloadSpec spec{
+      .optimizer = share("optimizer"), .activations = share("activations"), .weights = share("weights")};
+  map.finish();
+  return spec;
 }
 
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism) {

@@ -14,8 +14,9 @@ namespace stagecraft {
 [[nodiscard]] TrainingSpec load_training(YamlMap& root);  // sequence_length 0 where it was not given
 [[nodiscard]] OverlapSpec load_overlap(YamlMap& root);
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
+[[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
-// network, offload, failures: accepted where they ask for nothing, else "not supported yet".
+// network, failures: accepted where they ask for nothing, else "not supported yet".
 void refuse_planned_sections(YamlMap& root);
 
 // What holds between the schedule and the degrees.

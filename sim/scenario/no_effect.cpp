@@ -33,23 +33,44 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
-// Replicas of the model: as given, or what the GPUs leave.
-std::int64_t data_ranks(const Scenario& scenario) {
+// Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
+std::int64_t replicas_of(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
-  if (parallel.data) return *parallel.data;
-  if (!scenario.cluster) return 1;
+  if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
+  if (!scenario.cluster) return parallel.context;
   return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
 }
 
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
-  for (const char* path : {"training.sequence_length", "training.precision", "training.recompute",
-                           "training.attention", "training.gradient_dtype", "parallelism.sequence_parallel",
-                           "parallelism.zero_stage", "overlap.parameters", "options.scatter_gather",
-                           "options.fused_kernels", "options.gradient_accumulation_fusion"})
+  for (const char* path : {"training.sequence_length",
+                           "training.precision",
+                           "training.recompute",
+                           "training.attention",
+                           "training.gradient_dtype",
+                           "parallelism.context_exchange",
+                           "parallelism.embedding_as_layer",
+                           "parallelism.loss_as_layer",
+                           "parallelism.sequence_parallel",
+                           "parallelism.zero_stage",
+                           "parallelism.zero_group",
+                           "overlap.parameters",
+                           "overlap.tensor",
+                           "overlap.context",
+                           "overlap.expert",
+                           "options.scatter_gather",
+                           "options.fused_kernels",
+                           "options.gradient_accumulation_fusion",
+                           "options.bucket_parameters",
+                           "options.reshard_after_forward",
+                           "options.expert_dispatcher",
+                           "offload.optimizer",
+                           "offload.activations",
+                           "offload.weights"})
     listener.say(path, true, given);
   const bool alone = !scenario.cluster;
   listener.say("parallelism.tensor", alone && scenario.parallelism.tensor > 1, given);
+  listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);
   listener.say("parallelism.data", alone && scenario.parallelism.data.value_or(1) > 1,
                "without a cluster no gradients are reduced");
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
@@ -57,34 +78,110 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   listener.say("profile", alone, "without a cluster nothing is priced");
 }
 
-}  // namespace
+// Why selective recompute of a module repeats nothing in this model; empty when it does repeat something.
+std::string_view why_idle(RecomputeModule module, const TransformerSpec& model,
+                          const TrainingSpec& training) {
+  const bool experts = model.layers_of(LayerKind::kExperts) > 0;
+  switch (module) {
+    case RecomputeModule::kCoreAttention:
+      return training.attention == Attention::kFlash ? "flash attention keeps no scores" : "";
+    case RecomputeModule::kLayerNorm:
+      return "";
+    case RecomputeModule::kMlp:
+      return model.layers_of(LayerKind::kDense) > 0 ? "" : "every layer of the model has experts";
+    case RecomputeModule::kMoe:
+      return experts ? "" : "the model has no experts";
+    case RecomputeModule::kMoeActivation:
+      if (experts && training.recompute.modules.has(RecomputeModule::kMoe)) return "moe repeats it already";
+      return experts ? "" : "the model has no experts";
+    case RecomputeModule::kSharedExperts:
+      return experts && model.experts->shared > 0 ? "" : "the model has no shared experts";
+    case RecomputeModule::kLatentUp:
+      return model.latent_attention ? "" : "the model has no latent attention";
+  }
+  return "";
+}
 
-std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
+void listen_to_recompute(Listener& listener, const Scenario& scenario) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const RecomputeSpec& recompute = scenario.training.recompute;
+  if (model == nullptr || recompute.granularity != Recompute::kSelective) return;
+  if (!scenario.origins.contains("training.recompute.modules")) {
+    listener.say(
+        "training.recompute", scenario.training.attention == Attention::kFlash,
+        "selective recompute is about the scores of unfused attention, and flash attention keeps none");
+    return;
+  }
+  std::string idle;
+  for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    const std::string_view why =
+        recompute.modules.has(module) ? why_idle(module, *model, scenario.training) : "";
+    if (why.empty()) continue;
+    if (!idle.empty()) idle += "; ";
+    idle.append(kRecomputeModuleNames[i]).append(": ").append(why);
+  }
+  listener.say("training.recompute.modules", !idle.empty(), idle);
+}
+
+void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
-  Listener listener(scenario);
-  if (std::holds_alternative<StagesSpec>(scenario.model)) listen_to_stages(listener, scenario);
-
-  const bool one_replica = data_ranks(scenario) <= 1;
+  const bool one_replica = replicas_of(scenario) <= 1;
+  const bool one_stage = parallel.pipeline == 1 && parallel.virtual_stages == 1;
+  listener.say("parallelism.context_exchange", parallel.context == 1, "parallelism.context is 1");
+  listener.say("parallelism.embedding_as_layer", one_stage, "there is one stage, and nothing to split");
+  listener.say("parallelism.loss_as_layer", one_stage, "there is one stage, and nothing to split");
   listener.say("parallelism.sequence_parallel", parallel.sequence_parallel && parallel.tensor == 1,
                "parallelism.tensor is 1");
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
-               "there is one data rank, and nobody to share with");
-  listener.say(
-      "training.recompute",
-      scenario.training.recompute.granularity == Recompute::kSelective &&
-          scenario.training.attention == Attention::kFlash,
-      "selective recompute is about the scores of unfused attention, and flash attention keeps none");
-  listener.say("overlap.gradients", one_replica, "there is one data rank, and no gradients are reduced");
+               "there is one replica, and nobody to share with");
+  listener.say("parallelism.zero_group", parallel.zero_stage == 0,
+               "parallelism.zero_stage is 0, and nothing is sharded");
+}
+
+void listen_to_overlap(Listener& listener, const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const bool one_replica = replicas_of(scenario) <= 1;
+  listener.say("overlap.gradients", one_replica, "there is one replica, and no gradients are reduced");
   listener.say("overlap.parameters", parallel.zero_stage == 0 || one_replica,
                parallel.zero_stage == 0 ? "parallelism.zero_stage is 0, and no parameters are gathered"
-                                        : "there is one data rank, and no parameters are gathered");
+                                        : "there is one replica, and no parameters are gathered");
   listener.say("overlap.pipeline", parallel.pipeline == 1, "parallelism.pipeline is 1");
-  listener.say("overlap.context", true, "parallelism.context is 1");
-  listener.say("overlap.expert", true, "parallelism.expert is 1");
+  listener.say("overlap.tensor", parallel.tensor == 1, "parallelism.tensor is 1");
+  listener.say("overlap.tensor", !parallel.sequence_parallel,
+               "user buffers gather and scatter under sequence_parallel only");
+  listener.say("overlap.context", parallel.context == 1, "parallelism.context is 1");
+  listener.say("overlap.context", parallel.context_exchange != ContextExchange::kRing,
+               "only the messages of a ring (context_exchange: p2p) overlap");
+  listener.say("overlap.expert", parallel.expert == 1, "parallelism.expert is 1");
+}
+
+void listen_to_options(Listener& listener, const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
   listener.say("options.scatter_gather", parallel.pipeline == 1, "parallelism.pipeline is 1");
   listener.say("options.scatter_gather", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("options.scatter_gather", parallel.sequence_parallel,
                "under sequence_parallel each tensor rank sends its own part");
+  listener.say("options.bucket_parameters", replicas_of(scenario) <= 1,
+               "there is one replica, and no gradients are reduced");
+  listener.say("options.reshard_after_forward", parallel.zero_stage < 3,
+               "weights are sharded from zero_stage 3 on");
+  listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
+  const char* on_gpu = "a share of 0 stays on the GPU";
+  listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
+  listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);
+  listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
+}
+
+}  // namespace
+
+std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
+  Listener listener(scenario);
+  if (std::holds_alternative<StagesSpec>(scenario.model)) listen_to_stages(listener, scenario);
+  listen_to_degrees(listener, scenario);
+  listen_to_recompute(listener, scenario);
+  listen_to_overlap(listener, scenario);
+  listen_to_options(listener, scenario);
   return std::move(listener).warnings();
 }
 

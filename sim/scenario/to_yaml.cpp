@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -208,14 +209,18 @@ void print(Emitter& out, const ParallelSpec& spec) {
   out.number("tensor", spec.tensor);
   out.number("pipeline", spec.pipeline);
   if (spec.data) out.number("data", *spec.data);
-  out.number("context", 1);
-  out.number("expert", 1);
-  out.number("expert_tensor", 1);
+  out.number("context", spec.context);
+  out.field("context_exchange", word(spec.context_exchange, kContextExchangeNames));
+  out.number("expert", spec.expert);
+  out.number("expert_tensor", spec.expert_tensor);
   out.number("virtual_stages", spec.virtual_stages);
   if (!spec.stage_layers.empty())
     out.field("stage_layers", list_of(spec.stage_layers, [](std::int64_t n) { return std::to_string(n); }));
+  out.flag("embedding_as_layer", spec.embedding_as_layer);
+  out.flag("loss_as_layer", spec.loss_as_layer);
   out.flag("sequence_parallel", spec.sequence_parallel);
   out.number("zero_stage", spec.zero_stage);
+  if (spec.zero_group) out.number("zero_group", *spec.zero_group);
   out.field("order", list_of(spec.order, [](Axis axis) { return std::string(word(axis, kAxisNames)); }));
 }
 
@@ -225,12 +230,29 @@ void print(Emitter& out, const ScheduleSpec& spec) {
   out.flag("global_step", true);
 }
 
+void print_recompute(Emitter& out, const RecomputeSpec& spec) {
+  const std::string_view granularity = word(spec.granularity, kRecomputeNames);
+  if (spec.granularity == Recompute::kNone) return out.field("recompute", granularity);
+  out.open("recompute");
+  out.field("granularity", granularity);
+  if (spec.granularity == Recompute::kFull) {
+    out.field("method", word(spec.method, kRecomputeMethodNames));
+    out.number("layers", spec.layers);
+  } else {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i)
+      if (spec.modules.has(static_cast<RecomputeModule>(i))) names.emplace_back(kRecomputeModuleNames[i]);
+    out.field("modules", list_of(names, [](const std::string& name) { return name; }));
+  }
+  out.close();
+}
+
 void print(Emitter& out, const TrainingSpec& spec) {
   out.number("global_batch_size", spec.global_batch_size);
   out.number("micro_batch_size", spec.micro_batch_size);
   if (spec.sequence_length > 0) out.number("sequence_length", spec.sequence_length);
   out.field("precision", word(spec.precision, kPrecisionNames));
-  out.field("recompute", word(spec.recompute.granularity, kRecomputeNames));
+  print_recompute(out, spec.recompute);
   out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
@@ -240,13 +262,24 @@ void print(Emitter& out, const OverlapSpec& spec) {
   out.flag("gradients", spec.gradients);
   out.flag("parameters", spec.parameters);
   out.flag("pipeline", spec.pipeline);
-  out.flag("tensor", false);
+  out.flag("tensor", spec.tensor);
+  out.flag("context", spec.context);
+  out.flag("expert", spec.expert);
 }
 
 void print(Emitter& out, const OptionsSpec& spec) {
   out.flag("scatter_gather", spec.scatter_gather);
   out.flag("fused_kernels", spec.fused_kernels);
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
+  if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
+  out.flag("reshard_after_forward", spec.reshard_after_forward);
+  out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
+}
+
+void print(Emitter& out, const OffloadSpec& spec) {
+  out.real("optimizer", spec.optimizer);
+  out.real("activations", spec.activations);
+  out.real("weights", spec.weights);
 }
 
 }  // namespace
@@ -264,7 +297,7 @@ std::string to_yaml(const Scenario& scenario) {
   print_section(out, "overlap", scenario.overlap);
   print_section(out, "options", scenario.options);
   out.field("network", "closed-form");
-  out.field("offload", "{optimizer: 0, activations: 0, weights: 0}");
+  print_section(out, "offload", scenario.offload);
   if (scenario.assertions.empty()) return out.take();
   out.open("assert");
   for (const Assertion& assertion : scenario.assertions) out.text(assertion.metric, assertion.text);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "tests/topology/clusters.hpp"
@@ -106,6 +107,92 @@ TEST(Placement, OfJointAxesCountsThemAsOneGroup) {
 // t=6 on nodes of 8: ranks 6 to 11 lie on two nodes, 2 and 4; node 0 holds parts of two groups.
 TEST(Placement, OfIrregularGroupsCountsTheFullestNode) {
   EXPECT_EQ(mesh(6, 4, 1).placement(round_cluster(3), 6, Axis::kTensor), (GroupPlacement{6, 2, 4, 2}));
+}
+
+constexpr std::initializer_list<Axis> kReplicas = {Axis::kContext, Axis::kData};
+
+// System: t=2, c=2, d=4: the replicas of rank 1 are 1, 3, 5, ..., 15.
+// Expectations: blocks of 4 are 1-7 and 9-15; rank 9 begins the second, and rank 1 holds the same shard.
+TEST(RankMesh, CutsAJointGroupIntoConsecutiveBlocks) {
+  const RankMesh m = mesh(2, 4, 1, 2);
+  EXPECT_EQ(m.block_of(5, kReplicas, 4), (std::vector<int>{1, 3, 5, 7}));
+  EXPECT_EQ(m.block_of(9, kReplicas, 4), (std::vector<int>{9, 11, 13, 15}));
+  EXPECT_EQ(m.across_blocks(9, kReplicas, 4), (std::vector<int>{1, 9}));
+  EXPECT_EQ(m.across_blocks(14, kReplicas, 2), (std::vector<int>{2, 6, 10, 14}));
+  EXPECT_EQ(m.block_of(14, kReplicas, 1), (std::vector<int>{14}));
+  EXPECT_THROW((void)m.block_of(0, kReplicas, 3), InternalError);
+  EXPECT_THROW((void)m.across_blocks(0, kReplicas, 0), InternalError);
+}
+
+// Data inside, context outside, pipeline between them: 0, 1, 2 and 6, 7, 8 are one group of d=3, p=2, c=2.
+TEST(RankMesh, CutsBlocksByRankWhateverTheOrderOfTheAxes) {
+  const RankMesh m({1, 2, 1, 3, 2},
+                   {Axis::kData, Axis::kPipeline, Axis::kContext, Axis::kTensor, Axis::kExpert});
+  EXPECT_EQ(m.group(7, kReplicas), (std::vector<int>{0, 1, 2, 6, 7, 8}));
+  EXPECT_EQ(m.block_of(6, kReplicas, 2), (std::vector<int>{2, 6}));
+  EXPECT_EQ(m.across_blocks(6, kReplicas, 2), (std::vector<int>{1, 6, 8}));
+}
+
+// Property: in every order, blocks and the ranks across them partition the ranks, and meet in one rank.
+TEST(RankMesh, BlocksAndTheRanksAcrossThemMeetInOneRank) {
+  std::array<Axis, kAxisCount> order = kMegatronOrder;
+  std::sort(order.begin(), order.end());
+  do {
+    const RankMesh m({2, 2, 1, 3, 2}, order);
+    for (const int block : {1, 2, 3, 6}) {
+      for (int rank = 0; rank < m.size(); ++rank) {
+        const std::vector<int> inside = m.block_of(rank, kReplicas, block);
+        const std::vector<int> across = m.across_blocks(rank, kReplicas, block);
+        EXPECT_EQ(inside.size() * across.size(), 6u);
+        std::vector<int> both;
+        std::set_intersection(inside.begin(), inside.end(), across.begin(), across.end(),
+                              std::back_inserter(both));
+        EXPECT_EQ(both, std::vector<int>{rank});
+        for (const int other : inside) EXPECT_EQ(m.block_of(other, kReplicas, block), inside);
+        for (const int other : across) EXPECT_EQ(m.across_blocks(other, kReplicas, block), across);
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// System: t=1 d=32 on 4 nodes of 8, hybrid sharding over 8: a block fills a node, and each GPU of the node
+// has its own replicas, one in each node. Blocks of 4: two a node; blocks of 16: two nodes each.
+TEST(Placement, OfHybridShardingShardsInsideNodesAndReplicatesAcrossThem) {
+  const Cluster cluster = round_cluster(4);
+  const RankMesh m = mesh(1, 32, 1);
+  EXPECT_EQ(m.block_placement(cluster, 9, kReplicas, 8), (GroupPlacement{8, 1, 8, 1}));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 9, kReplicas, 8), (GroupPlacement{4, 4, 1, 8}));
+  EXPECT_EQ(m.block_placement(cluster, 9, kReplicas, 4), (GroupPlacement{4, 1, 4, 2}));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 9, kReplicas, 4), (GroupPlacement{8, 4, 2, 4}));
+  EXPECT_EQ(m.block_placement(cluster, 9, kReplicas, 16), (GroupPlacement{16, 2, 8, 1}));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 9, kReplicas, 16), (GroupPlacement{2, 2, 1, 8}));
+}
+
+// System: t=2 c=2 d=8 on 4 nodes of 8: each node holds two replica pairs (c) of each of two tensor ranks.
+// Blocks of 4 lie in one node, one for each tensor rank.
+TEST(Placement, OfBlocksCountsThoseOfTheOtherTensorRanks) {
+  const Cluster cluster = round_cluster(4);
+  const RankMesh m = mesh(2, 8, 1, 2);
+  EXPECT_EQ(m.block_placement(cluster, 0, kReplicas, 4), (GroupPlacement{4, 1, 4, 2}));
+  EXPECT_EQ(m.block_placement(cluster, 0, kReplicas, 2), (GroupPlacement{2, 1, 2, 4}));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 0, kReplicas, 4), (GroupPlacement{4, 4, 1, 8}));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 0, kReplicas, 2), (GroupPlacement{8, 4, 2, 4}));
+}
+
+// One block is the whole group, and blocks of one rank leave the group to the replicas.
+TEST(Placement, OfTheLargestBlockIsThatOfTheGroup) {
+  const Cluster cluster = round_cluster(4);
+  const RankMesh m = mesh(2, 4, 2, 2);
+  EXPECT_EQ(m.block_placement(cluster, 3, kReplicas, 8), m.placement(cluster, 3, kReplicas));
+  EXPECT_EQ(m.across_blocks_placement(cluster, 3, kReplicas, 1), m.placement(cluster, 3, kReplicas));
+}
+
+// System: experts of et=1 e=8 on 4 nodes of 8: the four ranks that hold the same expert lie on four nodes.
+TEST(Placement, OfExpertBlocksCountsOnTheMeshOfTheExperts) {
+  const Cluster cluster = round_cluster(4);
+  const RankMesh experts({1, 1, 8, 4, 1}, kMegatronOrder);
+  EXPECT_EQ(experts.block_placement(cluster, 0, {Axis::kData}, 2), (GroupPlacement{2, 2, 1, 8}));
+  EXPECT_EQ(experts.across_blocks_placement(cluster, 0, {Axis::kData}, 2), (GroupPlacement{2, 2, 1, 8}));
 }
 
 TEST(Placement, LeavesGpusBeyondTheMeshIdle) {

@@ -192,9 +192,9 @@ TEST(Resolve, CountsMicroBatchesInThirtyTwoBits) {
   Case c;
   c.cluster.reset();
   c.training = {.global_batch_size = 4'000'000'000, .micro_batch_size = 1, .sequence_length = 16};
-  EXPECT_EQ(
-      message_of(c),
-      "case.yaml: error: training.global_batch_size: 4000000000 micro-batches are more than 2147483647");
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: training.global_batch_size: 4000000000 micro-batches are more than "
+            "2147483647\n  hint: use larger micro-batches");
 }
 
 // Property: on a small grid a placement is accepted exactly when counting says that it is one.

@@ -125,8 +125,8 @@ TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
   }
   EXPECT_THAT(paths,
               ElementsAre("parallelism.sequence_parallel", "parallelism.zero_stage", "training.recompute",
-                          "overlap.gradients", "overlap.parameters", "overlap.pipeline", "overlap.context",
-                          "overlap.expert", "options.scatter_gather"));
+                          "overlap.gradients", "overlap.parameters", "overlap.pipeline", "overlap.tensor",
+                          "overlap.context", "overlap.expert", "options.scatter_gather"));
 }
 
 TEST(Scenario, WarnsBeyondTheTrainedLengthOfRotaryPositions) {

@@ -1,0 +1,173 @@
+// Heads, widths, tokens and experts over ranks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/plan/divisors.hpp"
+#include "sim/plan/plan_checks.hpp"
+
+namespace stagecraft::plan_checks {
+
+namespace {
+
+constexpr std::int64_t kMaxListedTensor = 65'536;  // tensor sizes that a hint looks through
+constexpr std::size_t kMaxListed = 16;             // and that it prints
+
+bool has_dense_layers(const TransformerSpec& model) {
+  return model.layers_of(LayerKind::kDense) > 0;
+}
+
+// Heads and feed-forward widths are split over the tensor ranks; key/value heads are split or copied evenly.
+// The vocabulary need not divide: frameworks pad it. Routed experts are split `expert_tensor` ways instead.
+bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
+  return model.heads % tensor == 0 && (!has_dense_layers(model) || model.ffn_hidden % tensor == 0) &&
+         (!model.experts || model.experts->shared_width() % tensor == 0) &&
+         (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
+}
+
+std::string why_tensor_does_not_divide(const TransformerSpec& model, std::int64_t tensor) {
+  if (model.heads % tensor != 0)
+    return fmt::format("{} does not divide model.heads = {}", tensor, model.heads);
+  if (has_dense_layers(model) && model.ffn_hidden % tensor != 0)
+    return fmt::format("{} does not divide model.ffn_hidden = {}", tensor, model.ffn_hidden);
+  if (model.experts && model.experts->shared_width() % tensor != 0)
+    return fmt::format("{} does not divide the width of the shared experts, {} × {} = {}", tensor,
+                       model.experts->shared, model.experts->shared_ffn_hidden,
+                       model.experts->shared_width());
+  return fmt::format("{} neither divides model.kv_heads = {} nor is a multiple of it", tensor,
+                     model.kv_heads);
+}
+
+// Pieces that the sequence is cut into. A causal ring deals each rank one early and one late chunk, so that
+// all have the same work.
+//   source  Brandon et al., Striped Attention (arXiv 2311.09431) for the imbalance; Megatron-LM and
+//           TransformerEngine cut into 2c chunks.
+std::int64_t context_pieces(const ParallelSpec& spec, std::int64_t context) {
+  const bool chunks = context > 1 && spec.context_exchange != ContextExchange::kAllToAll;
+  return chunks ? saturating_product({2, context}) : context;
+}
+
+void check_sequence(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
+  const ParallelSpec& spec = request.parallelism;
+  const std::int64_t length = request.training.sequence_length;
+  const std::int64_t pieces = context_pieces(spec, spec.context);
+  const std::int64_t last = std::max(model.max_sequence_length, length);
+  if (length % pieces != 0) {
+    const auto near = nearest_legal(spec.context, length,
+                                    [&](std::int64_t c) { return length % context_pieces(spec, c) == 0; });
+    report.error("parallelism.context", "not-divisible",
+                 pieces == spec.context
+                     ? fmt::format("{} does not divide training.sequence_length = {}", spec.context, length)
+                     : fmt::format("2 × {} = {} chunks do not divide training.sequence_length = {}",
+                                   spec.context, pieces, length),
+                 would(near, "use another training.sequence_length"));
+    return;
+  }
+  if (!spec.sequence_parallel || length / spec.context % spec.tensor == 0) return;
+  const auto near = nearest_legal(
+      length, last, [&](std::int64_t s) { return s % pieces == 0 && s / spec.context % spec.tensor == 0; });
+  const std::string ranks = spec.context == 1
+                                ? fmt::format("tensor {}", spec.tensor)
+                                : fmt::format("context {} × tensor {}", spec.context, spec.tensor);
+  report.error(report.written("training.sequence_length", "parallelism.sequence_parallel"), "not-divisible",
+               fmt::format("{} tokens do not split over {}, as sequence_parallel asks", length, ranks),
+               near.empty()
+                   ? "or set parallelism.sequence_parallel: false"
+                   : fmt::format("{} would; or set parallelism.sequence_parallel: false", any_of(near)));
+}
+
+// All-to-all turns a part of the tokens with all heads of a rank into all tokens with a part of its heads.
+//   source  Jacobs et al., DeepSpeed-Ulysses (arXiv 2309.14509), section 3.1.
+void check_exchanged_heads(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+  if (spec.context == 1 || spec.context_exchange != ContextExchange::kAllToAll) return;
+  if (!tensor_divides(model, spec.tensor)) return;
+  const std::int64_t heads = model.heads / spec.tensor;
+  const std::int64_t kv_heads = std::max<std::int64_t>(model.kv_heads / spec.tensor, 1);
+  const bool heads_split = heads % spec.context == 0;
+  if (heads_split && kv_heads % spec.context == 0) return;
+  const auto near =
+      nearest_legal(spec.context, heads, [&](std::int64_t c) { return heads % c == 0 && kv_heads % c == 0; });
+  report.error(
+      "parallelism.context", "not-divisible",
+      fmt::format("{} does not divide the {} {} of a tensor rank, as context_exchange all-to-all asks",
+                  spec.context, heads_split ? kv_heads : heads, heads_split ? "key/value heads" : "heads"),
+      fmt::format("{}parallelism.context_exchange p2p or all-gather",
+                  near.empty() ? "use " : any_of(near) + " would; or use "));
+}
+
+void check_expert_width(const ExpertsSpec& experts, const ParallelSpec& spec, const Reporter& report) {
+  if (experts.count % spec.expert != 0)
+    report.error("parallelism.expert", "not-divisible",
+                 fmt::format("{} does not divide model.experts.count = {}", spec.expert, experts.count),
+                 would(nearest_legal(spec.expert, experts.count,
+                                     [&](std::int64_t e) { return experts.count % e == 0; }),
+                       "use 1"));
+  if (experts.ffn_hidden % spec.expert_tensor != 0)
+    report.error("parallelism.expert_tensor", "not-divisible",
+                 fmt::format("{} does not divide model.experts.ffn_hidden = {}", spec.expert_tensor,
+                             experts.ffn_hidden),
+                 would(nearest_legal(spec.expert_tensor, experts.ffn_hidden,
+                                     [&](std::int64_t et) { return experts.ffn_hidden % et == 0; }),
+                       "use 1"));
+}
+
+// Experts live on the ranks of a pipeline stage: expert × expert_tensor of them hold all experts once.
+void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, std::int64_t data,
+                        const Reporter& report) {
+  const std::int64_t ranks = saturating_product({spec.tensor, spec.context, data});
+  const std::int64_t holders = saturating_product({spec.expert, spec.expert_tensor});
+  if (ranks % holders == 0) return;
+  const auto near = nearest_legal(spec.expert, std::min(experts.count, ranks), [&](std::int64_t e) {
+    return experts.count % e == 0 && ranks % saturating_product({e, spec.expert_tensor}) == 0;
+  });
+  report.error(
+      report.written("parallelism.expert", "parallelism.expert_tensor"), "not-divisible",
+      fmt::format("expert {} × expert_tensor {} = {} does not divide the {} ranks of a pipeline stage, "
+                  "tensor {} × context {} × data {}",
+                  spec.expert, spec.expert_tensor, holders, ranks, spec.tensor, spec.context, data),
+      near.empty() ? std::string("use another expert_tensor") : fmt::format("expert {} would", any_of(near)));
+}
+
+}  // namespace
+
+void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+  if (tensor_divides(model, spec.tensor)) return;
+  std::vector<std::int64_t> legal;
+  const std::int64_t last = std::min(model.heads, kMaxListedTensor);
+  for (std::int64_t t = 1; t <= last && legal.size() < kMaxListed; ++t)
+    if (tensor_divides(model, t)) legal.push_back(t);
+  report.error("parallelism.tensor", "not-divisible", why_tensor_does_not_divide(model, spec.tensor),
+               "use " + any_of(legal));
+}
+
+void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
+  check_sequence(model, request, report);
+  check_exchanged_heads(model, request.parallelism, report);
+}
+
+void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::optional<std::int64_t> data,
+                   const Reporter& report) {
+  if (!model.experts) return refuse_expert_degrees(spec, report);
+  check_expert_width(*model.experts, spec, report);
+  if (data) check_expert_ranks(*model.experts, spec, *data, report);
+  if (spec.tensor > 1 && !spec.sequence_parallel)
+    report.error(
+        report.written("parallelism.sequence_parallel", "parallelism.tensor"), "needs-another-key",
+        fmt::format("experts beside tensor {} need sequence_parallel, as in Megatron-LM: each tensor "
+                    "rank routes tokens of its own",
+                    spec.tensor),
+        "set parallelism.sequence_parallel: true, or parallelism.tensor: 1");
+}
+
+void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report) {
+  const auto refuse = [&](const char* path, int degree) {
+    if (degree > 1)
+      report.error(path, "no-experts",
+                   fmt::format("{} ways to split experts, and the model has none", degree),
+                   "leave it out, or give the model experts");
+  };
+  refuse("parallelism.expert", spec.expert);
+  refuse("parallelism.expert_tensor", spec.expert_tensor);
+}
+
+}  // namespace stagecraft::plan_checks

@@ -1,0 +1,55 @@
+// Parts of resolve(): what each mistake of a placement is called and how it is mended. Not for others.
+//
+// Each function reports every mistake that it finds, and goes on: whoever places a model wants to hear all of
+// them at once. A check that builds on a wrong number (sequence over context x tensor, where context alone
+// does not divide) stays silent until that is mended.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/parallel_plan.hpp"
+
+namespace stagecraft::plan_checks {
+
+// Where mistakes go.
+class Reporter {
+ public:
+  Reporter(const PlanRequest& request, Diagnostics& diagnostics)
+      : request_(request), diagnostics_(diagnostics) {}
+
+  // What is wrong with the value at `path`, and a way out.
+  void error(const std::string& path, const char* code, std::string message, std::string hint = {}) const;
+  // The first of the two that the user wrote, else the second.
+  [[nodiscard]] std::string written(const char* path, const char* otherwise) const {
+    return request_.origins.contains(path) ? path : otherwise;
+  }
+
+ private:
+  const PlanRequest& request_;
+  Diagnostics& diagnostics_;
+};
+
+// "tensor 8 × context 2 × pipeline 4": context only where it is above 1, data only where it is given.
+[[nodiscard]] std::string degree_product(const ParallelSpec& spec, std::optional<std::int64_t> data);
+
+// How heads, widths, tokens and experts split over the ranks.
+void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
+void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
+// `data` is absent where the replicas are not known, for reasons that were reported.
+void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::optional<std::int64_t> data,
+                   const Reporter& report);
+// Expert degrees of a model without experts.
+void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report);
+
+// How layers split over pipeline * virtual_stages stages. False after reporting.
+[[nodiscard]] bool check_layers(const TransformerSpec& model, const ParallelSpec& spec,
+                                const Reporter& report);
+// requires check_layers.
+[[nodiscard]] std::vector<StageContent> stage_contents(const TransformerSpec& model, const ParallelSpec& spec,
+                                                       const RecomputeSpec& recompute);
+// "pipeline 4 × virtual_stages 2 = 8 stages"
+[[nodiscard]] std::string stage_product(const ParallelSpec& spec);
+
+}  // namespace stagecraft::plan_checks
