@@ -1,5 +1,8 @@
 #include "models/attention_operators.hpp"
 
+#include <algorithm>
+
+#include "base/check.hpp"
 #include "models/elementwise.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
@@ -8,66 +11,237 @@ namespace stagecraft {
 
 namespace {
 
+// Queries of `shape.batch` heads against the keys of `kv_batch`.
 struct Core {
-  std::int64_t s = 0, q = 0, batch = 0;  // batch = b a/t problems
-  [[nodiscard]] std::int64_t scores() const { return batch * s * s; }
-  [[nodiscard]] GemmShape square(GemmLayout layout) const {
-    return {.m = s, .n = s, .k = q, .batch = batch, .layout = layout};
-  }
-  [[nodiscard]] GemmShape thin(GemmLayout layout) const {
-    return {.m = s, .n = q, .k = s, .batch = batch, .layout = layout};
-  }
+  AttentionShape shape;
+  std::int64_t kv_batch = 0;
+  [[nodiscard]] std::int64_t scores() const { return shape.batch * shape.queries * shape.keys; }
 };
 
-Core core(const TransformerSpec& model, const Shard& shard) {
+// The core of a rank that has nobody to share it with, over its own tokens.
+Core own_core(const TransformerSpec& model, const Shard& shard) {
+  SC_CHECK(shard.sequence % shard.context == 0, "every context rank holds as many tokens");
   const Widths w = widths(model, shard.tensor);
-  return {.s = shard.sequence, .q = model.head_size, .batch = shard.micro_batch * w.heads};
+  const std::int64_t tokens = shard.sequence / shard.context;
+  return {.shape = {.batch = shard.micro_batch * w.heads,
+                    .queries = tokens,
+                    .keys = tokens,
+                    .query_size = model.head_size,
+                    .value_size = value_head_size(model)},
+          .kv_batch = shard.micro_batch * w.kv_heads};
 }
 
-// `passes` times reading or writing Q, K, V and O, and the log-sum-exp in fp32.
-Op flash(const TransformerSpec& model, const Shard& shard, std::int64_t passes, double flops_per_score) {
+// `factor` times reading or writing Q, O, K and V, and the log-sum-exp in fp32.
+std::int64_t flash_bytes(const Core& core, const Shard& shard, std::int64_t factor) {
+  const AttentionShape& a = core.shape;
+  const std::int64_t rows = a.batch * a.queries + core.kv_batch * a.keys;
+  return element_bytes(shard.precision) * factor * rows * (a.query_size + a.value_size) +
+         4 * a.batch * a.queries;
+}
+
+// Products of Q and K have d_qk columns, those of P and V d_v.
+double flops(const Core& core, double key_products, double value_products) {
+  return 2.0 * static_cast<double>(core.scores()) *
+         (key_products * static_cast<double>(core.shape.query_size) +
+          value_products * static_cast<double>(core.shape.value_size));
+}
+
+void add_flash_forward(Ops& ops, const Core& core, const Shard& shard) {
+  ops.push_back({.kind = OpKind::kFlashForward,
+                 .name = "flash attention",
+                 .attention = core.shape,
+                 .flops = Flops(flops(core, 1, 1)),
+                 .bytes = Bytes(flash_bytes(core, shard, 1))});
+}
+
+// Reads Q, K, V, O, dO, writes dQ, dK, dV. Five products in place of two: QK^T is computed again. With heads
+// of two sizes the fifth is counted as the mean, 2.5 times the forward.
+void add_flash_backward(Ops& ops, const Core& core, const Shard& shard) {
+  ops.push_back({.kind = OpKind::kFlashBackward,
+                 .name = "flash attention",
+                 .attention = core.shape,
+                 .flops = Flops(flops(core, 2.5, 2.5)),
+                 .bytes = Bytes(flash_bytes(core, shard, 2))});
+}
+
+Op product(std::string_view name, const GemmShape& shape, const Core& core, const Shard& shard) {
+  GemmShape batched = shape;
+  batched.batch = core.shape.batch;
+  return batched_gemm(name, batched, shard);
+}
+
+void add_unfused_forward(Ops& ops, const Core& core, const TransformerSpec& model, const Shard& shard) {
+  const AttentionShape& a = core.shape;
+  const GemmShape scores{.m = a.queries, .n = a.keys, .k = a.query_size, .layout = GemmLayout::kTN};
+  const GemmShape values{.m = a.queries, .n = a.value_size, .k = a.keys, .layout = GemmLayout::kNN};
+  ops.push_back(product("scores", scores, core, shard));
+  add_memory(ops, "softmax", core.scores(), kSoftmaxTraffic.of(shard).forward, shard);
+  if (model.dropout) add_memory(ops, "attention dropout", core.scores(), kDropoutTraffic.forward, shard);
+  ops.push_back(product("values", values, core, shard));
+}
+
+void add_unfused_backward(Ops& ops, const Core& core, const TransformerSpec& model, const Shard& shard) {
+  const AttentionShape& a = core.shape;
+  const GemmShape dv{.m = a.keys, .n = a.value_size, .k = a.queries, .layout = GemmLayout::kNT};
+  const GemmShape dp{.m = a.queries, .n = a.keys, .k = a.value_size, .layout = GemmLayout::kTN};
+  const GemmShape dq{.m = a.queries, .n = a.query_size, .k = a.keys, .layout = GemmLayout::kNN};
+  const GemmShape dk{.m = a.keys, .n = a.query_size, .k = a.queries, .layout = GemmLayout::kNT};
+  ops.push_back(product("values gradient", dv, core, shard));
+  ops.push_back(product("scores gradient", dp, core, shard));
+  if (model.dropout) add_memory(ops, "attention dropout", core.scores(), kDropoutTraffic.backward, shard);
+  add_memory(ops, "softmax", core.scores(), kSoftmaxTraffic.of(shard).backward, shard);
+  ops.push_back(product("queries gradient", dq, core, shard));
+  ops.push_back(product("keys gradient", dk, core, shard));
+}
+
+void add_block_forward(Ops& ops, const Core& core, const TransformerSpec& model, const Shard& shard) {
+  if (shard.attention == Attention::kUnfused) return add_unfused_forward(ops, core, model, shard);
+  add_flash_forward(ops, core, shard);
+}
+
+void add_block_backward(Ops& ops, const Core& core, const TransformerSpec& model, const Shard& shard) {
+  if (shard.attention == Attention::kUnfused) return add_unfused_backward(ops, core, model, shard);
+  add_flash_backward(ops, core, shard);
+}
+
+// K and V of the rank's tokens.
+std::int64_t key_value_bytes(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
-  const std::int64_t tensors = element_bytes(shard.precision) * (w.query + w.key_value) * passes;
-  const Core c = core(model, shard);
-  return {.name = "flash attention",
-          .flops = Flops(flops_per_score * static_cast<double>(c.scores()) * static_cast<double>(c.q)),
-          .bytes = Bytes(shard.tokens() * (tensors + 4 * w.heads))};
+  return element_bytes(shard.precision) * shard.tokens() * (w.key_value + w.value);
 }
 
-void add_unfused_forward(Ops& ops, const Core& c, const TransformerSpec& model, const Shard& shard) {
-  ops.push_back(batched_gemm("scores", c.square(GemmLayout::kTN), shard));
-  add_memory(ops, "softmax", c.scores(), kSoftmaxTraffic.of(shard).forward, shard);
-  if (model.dropout) add_memory(ops, "attention dropout", c.scores(), kDropoutTraffic.forward, shard);
-  ops.push_back(batched_gemm("values", c.thin(GemmLayout::kNN), shard));
+void add_context(Ops& ops, std::string_view name, CollectiveKind kind, std::int64_t payload, Beside beside) {
+  ops.push_back(collective_op(name, kind, Bytes(payload), beside, CommGroup::kContext));
 }
 
-void add_unfused_backward(Ops& ops, const Core& c, const TransformerSpec& model, const Shard& shard) {
-  ops.push_back(batched_gemm("values gradient", c.thin(GemmLayout::kNT), shard));    // dV
-  ops.push_back(batched_gemm("scores gradient", c.square(GemmLayout::kTN), shard));  // dP
-  if (model.dropout) add_memory(ops, "attention dropout", c.scores(), kDropoutTraffic.backward, shard);
-  add_memory(ops, "softmax", c.scores(), kSoftmaxTraffic.of(shard).backward, shard);
-  ops.push_back(batched_gemm("queries gradient", c.thin(GemmLayout::kNN), shard));  // dQ
-  ops.push_back(batched_gemm("keys gradient", c.thin(GemmLayout::kNT), shard));     // dK
+// A block against another rank's keys.
+Core ring_block(Core core, const Shard& shard) {
+  if (shard.attention == Attention::kUnfused) return core;
+  core.shape.keys = (core.shape.keys + 1) / 2;
+  core.shape.causal = false;
+  return core;
+}
+
+// What differs between the directions of the ring.
+struct RingPass {
+  void (*add_block)(Ops&, const Core&, const TransformerSpec&, const Shard&);
+  std::string_view message;
+  std::int64_t tensors;  // of the size of K and V that a message carries
+  Op merge;              // of one block's result with the sum so far
+};
+
+void add_ring(Ops& ops, const RingPass& pass, const TransformerSpec& model, const Shard& shard) {
+  const Beside beside = shard.overlap_context ? Beside::kAttentionBlock : Beside::kNothing;
+  const std::int64_t message = pass.tensors * key_value_bytes(model, shard);
+  const Core own = own_core(model, shard);
+  for (std::int64_t step = 0; step < shard.context; ++step) {
+    pass.add_block(ops, step == 0 ? own : ring_block(own, shard), model, shard);
+    if (step + 1 < shard.context) {
+      add_context(ops, pass.message, CollectiveKind::kSendReceive, message, beside);
+    }
+    if (step > 0) ops.push_back(pass.merge);
+  }
+}
+
+void add_ring_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  Op merge = memory_op("context merge", shard.tokens() * w.output, kContextMergeTraffic.forward, shard);
+  merge.bytes += Bytes(12 * shard.tokens() * w.heads);  // log-sum-exp in fp32: read two, write one
+  add_ring(ops, {.add_block = add_block_forward, .message = "keys message", .tensors = 1, .merge = merge},
+           model, shard);
+}
+
+void add_ring_backward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  const Op merge = memory_op("context merge", shard.tokens() * w.query, kContextMergeTraffic.backward, shard);
+  add_ring(
+      ops,
+      {.add_block = add_block_backward, .message = "keys gradient message", .tensors = 2, .merge = merge},
+      model, shard);
+}
+
+// All keys against the rank's queries.
+Core gathered_core(const TransformerSpec& model, const Shard& shard) {
+  Core core = own_core(model, shard);
+  core.shape.keys = shard.sequence;
+  return core;
+}
+
+void add_keys_gather(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t payload = shard.context * key_value_bytes(model, shard);
+  add_context(ops, "keys gather", CollectiveKind::kAllGather, payload, Beside::kNothing);
+}
+
+// Whole samples, the heads split again.
+Core exchanged_core(const TransformerSpec& model, const Shard& shard) {
+  Core core = own_core(model, shard);
+  SC_CHECK(core.shape.batch % (shard.micro_batch * shard.context) == 0,
+           "every context rank has the same number of heads");
+  core.shape.batch /= shard.context;
+  core.kv_batch = std::max(core.kv_batch / shard.context, shard.micro_batch);
+  core.shape.queries = core.shape.keys = shard.sequence;
+  return core;
+}
+
+// Buffers of Q, K, V and O: the same bytes on either side of an exchange.
+struct ExchangedBytes {
+  std::int64_t queries, keys, values, output;
+};
+
+ExchangedBytes exchanged_bytes(const TransformerSpec& model, const Shard& shard) {
+  const Core core = exchanged_core(model, shard);
+  const AttentionShape& a = core.shape;
+  const std::int64_t e = element_bytes(shard.precision);
+  return {.queries = e * a.batch * a.queries * a.query_size,
+          .keys = e * core.kv_batch * a.keys * a.query_size,
+          .values = e * core.kv_batch * a.keys * a.value_size,
+          .output = e * a.batch * a.queries * a.value_size};
+}
+
+void add_exchange(Ops& ops, std::string_view name, std::int64_t payload) {
+  add_context(ops, name, CollectiveKind::kAllToAll, payload, Beside::kNothing);
 }
 
 }  // namespace
 
 void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.attention == Attention::kUnfused)
-    return add_unfused_forward(ops, core(model, shard), model, shard);
-  // Reads Q, K, V and writes O.
-  Op op = flash(model, shard, 2, 4.0);
-  op.kind = OpKind::kFlashForward;
-  ops.push_back(op);
+  if (shard.context == 1) return add_block_forward(ops, own_core(model, shard), model, shard);
+  switch (shard.context_exchange) {
+    case ContextExchange::kRing:
+      return add_ring_forward(ops, model, shard);
+    case ContextExchange::kAllGather:
+      add_keys_gather(ops, model, shard);
+      return add_block_forward(ops, gathered_core(model, shard), model, shard);
+    case ContextExchange::kAllToAll: {
+      const ExchangedBytes bytes = exchanged_bytes(model, shard);
+      add_exchange(ops, "queries exchange", bytes.queries);
+      add_exchange(ops, "keys exchange", bytes.keys);
+      add_exchange(ops, "values exchange", bytes.values);
+      add_block_forward(ops, exchanged_core(model, shard), model, shard);
+      return add_exchange(ops, "output exchange", bytes.output);
+    }
+  }
 }
 
 void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.attention == Attention::kUnfused)
-    return add_unfused_backward(ops, core(model, shard), model, shard);
-  // Reads Q, K, V, O, dO, writes dQ, dK, dV. Five products in place of two: QK^T is computed again.
-  Op op = flash(model, shard, 4, 10.0);
-  op.kind = OpKind::kFlashBackward;
-  ops.push_back(op);
+  if (shard.context == 1) return add_block_backward(ops, own_core(model, shard), model, shard);
+  switch (shard.context_exchange) {
+    case ContextExchange::kRing:
+      return add_ring_backward(ops, model, shard);
+    case ContextExchange::kAllGather:
+      add_keys_gather(ops, model, shard);
+      add_block_backward(ops, gathered_core(model, shard), model, shard);
+      return add_context(ops, "keys gradient scatter", CollectiveKind::kReduceScatter,
+                         shard.context * key_value_bytes(model, shard), Beside::kNothing);
+    case ContextExchange::kAllToAll: {
+      const ExchangedBytes bytes = exchanged_bytes(model, shard);
+      add_exchange(ops, "output exchange", bytes.output);
+      add_block_backward(ops, exchanged_core(model, shard), model, shard);
+      add_exchange(ops, "queries exchange", bytes.queries);
+      add_exchange(ops, "keys exchange", bytes.keys);
+      return add_exchange(ops, "values exchange", bytes.values);
+    }
+  }
 }
 
 }  // namespace stagecraft

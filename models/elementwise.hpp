@@ -47,6 +47,26 @@ inline constexpr Elementwise kTransposeTraffic{{4, 1}, {4, 1}};
 // Per score element. Fused: read 2, write 2; dY, Y, dX. Eager: scale 4, mask 5, to fp32 6, softmax 8, back 6;
 // softmax 8, scale 4, conversions 12.
 inline constexpr FusedOrEager kSoftmaxTraffic{{{4, 1}, {6, 1}}, {{29, 5}, {24, 4}}};
+// A ring's block joins the sum so far, per element of O. Forward: scale (read 2, write 2) and add (read 4,
+// write 2) of all queries or of half of them, 8 on average. Backward: sums of dQ, dK and dV, half as much
+// again.
+inline constexpr Elementwise kContextMergeTraffic{{8, 2}, {12, 3}};
+// Rotated and unrotated columns of a latent key put together; eager, those of the query too.
+inline constexpr FusedOrEager kConcatenationTraffic{{{4, 1}, {4, 1}}, {{8, 2}, {8, 2}}};
+// Per score of the router (a token and an expert), in bytes whatever the precision: scores are fp32. Fused:
+// the score function reads 2 and writes 4; the choice reads 4, writes weights 4 and a map 1; the auxiliary
+// loss reads 5. Backward: reads weights' gradient, scores and map, writes and reads a gradient, writes 2.
+// Eager: 15 kernels that read and write 4 each, and two thirds of it backward.
+inline constexpr FusedOrEager kRouterTraffic{{{20, 3}, {19, 2}}, {{120, 15}, {80, 10}}};
+// Routing weights meet the experts' activation, per element of their width: fused into its kernel (the
+// weights themselves are counted by the token); eager, one kernel more, and the weights' gradient one more
+// backward.
+inline constexpr FusedOrEager kExpertWeightTraffic{{kNothing, kNothing}, {{4, 1}, {8, 2}}};
+// A sigmoid gate on the shared experts: a dot product reads 2, the product reads 2 and writes 2; backward the
+// product 4, the gate's gradient reads 4, its input's and weight's 4.
+inline constexpr Elementwise kSharedGateTraffic{{6, 3}, {12, 4}};
+// Two branches join, or their gradients do: read 4, write 2.
+inline constexpr Pass kSumTraffic{6, 1};
 // Read a row, write it.
 inline constexpr Pass kLookupTraffic{4, 1};
 inline constexpr Pass kPositionTraffic{6, 1};

@@ -39,8 +39,10 @@ Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) 
   const std::int64_t elements = shard.tokens() * model.hidden;
   const std::int64_t read = element_bytes(shard.precision) * elements;
   Ops ops{{.name = "embedding", .bytes = Bytes(read + accumulate * elements)}};
-  if (model.position == Position::kLearned) {  // a sum over the samples into s rows
-    ops.push_back({.name = "positions", .bytes = Bytes(read + accumulate * shard.sequence * model.hidden)});
+  if (model.position ==
+      Position::kLearned) {  // a sum over the samples into the s/c rows of the rank's tokens
+    const std::int64_t rows = shard.tokens() / shard.micro_batch;
+    ops.push_back({.name = "positions", .bytes = Bytes(read + accumulate * rows * model.hidden)});
   }
   return ops;
 }
@@ -68,8 +70,9 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
 
 LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const Linear linear = head(model, shard);
+  const Norm norm = residual_norm("final norm", model, shard);
   LayerOps ends;
-  add_norm_forward(ends.forward, "final norm", model, shard);
+  add_norm_forward(ends.forward, norm, model, shard);
   add_gather(ends.forward, "head gather", model.hidden, shard, Beside::kNothing);
   add_forward(ends.forward, linear, shard);
   ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
@@ -79,7 +82,7 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   add_gather(ends.input_gradient, "head input gather", model.hidden, shard, Beside::kWeightGradient);
   add_input_gradient(ends.input_gradient, linear, shard);
   add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
-  add_norm_backward(ends.input_gradient, "final norm", model, shard, Residual::kNone);
+  add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);
 
   add_weight_gradient(ends.weight_gradient, linear, shard);
   return ends;

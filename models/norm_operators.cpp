@@ -12,26 +12,51 @@ const FusedOrEager& norm_traffic(const TransformerSpec& model) {
 
 }  // namespace
 
-void add_norm_forward(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  const std::int64_t tokens = shard.local_tokens();
-  Op op = memory_op(name, tokens * model.hidden, norm_traffic(model).of(shard).forward, shard);
+Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
+  return {.name = name, .rows = shard.local_tokens(), .width = model.hidden};
+}
+
+void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  Op op = memory_op(norm.name, norm.rows * norm.width, norm_traffic(model).of(shard).forward, shard);
   // Statistics in fp32: mean and deviation, or the root mean square alone.
-  op.bytes += Bytes(tokens * (model.normalization == Normalization::kLayerNorm ? 8 : 4));
+  op.bytes += Bytes(norm.rows * (model.normalization == Normalization::kLayerNorm ? 8 : 4));
   ops.push_back(op);
 }
 
-void add_norm_backward(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard,
+void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual) {
-  const std::int64_t elements = shard.local_tokens() * model.hidden;
+  const std::int64_t elements = norm.rows * norm.width;
   Pass pass = norm_traffic(model).of(shard).backward;
   const Pass sum = kResidualGradientTraffic.of(shard).backward;
   if (residual == Residual::kSummed && shard.fused_kernels) pass.bytes += sum.bytes;
-  Op op = memory_op(name, elements, pass, shard);
-  op.bytes += Bytes(4 * model.hidden);  // weight-gradient partials
+  Op op = memory_op(norm.name, elements, pass, shard);
+  op.bytes += Bytes(4 * norm.width);  // weight-gradient partials
   ops.push_back(op);
   if (residual == Residual::kSummed && !shard.fused_kernels) {
     add_memory(ops, "residual gradient", elements, sum, shard);
   }
+}
+
+void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t elements = shard.local_tokens() * model.hidden;
+  const std::string_view name = model.dropout ? "dropout add" : "residual add";
+  if (shard.fused_kernels) {
+    const Elementwise& fused = model.dropout ? kFusedDropoutAddTraffic : kResidualAddTraffic;
+    return add_memory(ops, name, elements, fused.forward, shard);
+  }
+  Pass pass = kResidualAddTraffic.forward;
+  const auto join = [&pass](const Elementwise& part) {
+    pass.bytes += part.forward.bytes;
+    pass.kernels += part.forward.kernels;
+  };
+  if (model.biases) join(kBiasTraffic);
+  if (model.dropout) join(kDropoutTraffic);
+  add_memory(ops, name, elements, pass, shard);
+}
+
+void add_residual_backward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t elements = shard.local_tokens() * model.hidden;
+  if (model.dropout) add_memory(ops, "dropout add", elements, kDropoutTraffic.backward, shard);
 }
 
 }  // namespace stagecraft

@@ -1,19 +1,33 @@
-// LayerNorm and RMSNorm over the T' tokens of the rank, and what joins the residual stream beside them.
+// LayerNorm and RMSNorm, and what joins the residual stream beside them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "models/operators.hpp"
 
 namespace stagecraft {
 
+// A norm over `rows` vectors of `width` elements: tokens of the residual stream, of a latent vector, or
+// heads.
+struct Norm {
+  std::string_view name;
+  std::int64_t rows = 0, width = 0;
+};
+// Over the T' tokens of the rank, h wide.
+[[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);
+
 enum class Residual : std::uint8_t {
   kNone,
   kSummed
 };  // whether the backward also adds the residual's gradient
 
-void add_norm_forward(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard);
-void add_norm_backward(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard,
+void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
+void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual);
+
+// Bias, dropout and the residual, after a row-parallel linear layer.
+void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
+void add_residual_backward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
 }  // namespace stagecraft

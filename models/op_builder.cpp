@@ -11,9 +11,8 @@ Flops gemm_flops(const GemmShape& shape) {
                static_cast<double>(shape.k) * static_cast<double>(shape.batch));
 }
 
-Op gemm_op(std::string_view name, const GemmShape& shape, std::int64_t bytes) {
-  return {
-      .kind = OpKind::kGemm, .name = name, .gemm = shape, .flops = gemm_flops(shape), .bytes = Bytes(bytes)};
+Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int64_t bytes) {
+  return {.kind = kind, .name = name, .gemm = shape, .flops = gemm_flops(shape), .bytes = Bytes(bytes)};
 }
 
 std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
@@ -29,6 +28,59 @@ void add_cast(Ops& ops, std::int64_t elements, const Shard& shard) {
   }
 }
 
+// One weight, or those of several experts: `count` alike products in one kernel.
+struct Group {
+  OpKind op = OpKind::kGemm;
+  std::int64_t count = 1;
+};
+
+Group group_of(const GroupedLinear& linear) {
+  return {.op = OpKind::kGroupedGemm, .count = linear.experts};
+}
+
+Linear member_of(const GroupedLinear& linear) {
+  return {
+      .name = linear.name, .tokens = linear.tokens, .out = linear.out, .in = linear.in, .bias = linear.bias};
+}
+
+void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
+  const GemmShape shape{
+      .m = linear.tokens, .n = linear.out, .k = linear.in, .batch = group.count, .layout = GemmLayout::kTN};
+  add_cast(ops, group.count * linear.tokens * linear.in, shard);
+  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
+}
+
+void input_gradient(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
+  const GemmShape shape{
+      .m = linear.tokens, .n = linear.in, .k = linear.out, .batch = group.count, .layout = GemmLayout::kNN};
+  add_cast(ops, group.count * linear.tokens * linear.out, shard);
+  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
+}
+
+void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
+  const GemmShape shape{
+      .m = linear.out, .n = linear.in, .k = linear.tokens, .batch = group.count, .layout = GemmLayout::kNT};
+  const std::int64_t weights = group.count * linear.in * linear.out;
+  const std::int64_t inputs = group.count * linear.tokens * (linear.in + linear.out);
+  const std::int64_t read = operand_bytes(shard.precision) * inputs;
+  const std::int64_t accumulate = 2 * element_bytes(shard.gradient) * weights;  // read and write
+  if (shard.gradient_accumulation_fusion) {
+    ops.push_back(gemm_op(group.op, linear.name, shape, read + accumulate));
+  } else {
+    const std::int64_t fresh = element_bytes(shard.precision) * weights;
+    ops.push_back(gemm_op(group.op, linear.name, shape, read + fresh));
+    ops.push_back({.name = "gradient accumulation", .bytes = Bytes(fresh + accumulate)});
+  }
+  // A column sum of dY; fused stacks have it in a GEMM's epilogue.
+  if (linear.bias && !shard.fused_kernels) {
+    ops.push_back(memory_op("bias gradient", group.count * linear.tokens * linear.out, {.bytes = 2}, shard));
+  }
+}
+
+bool user_buffers(const Shard& shard) {
+  return shard.overlap_tensor && shard.sequence_parallel;
+}
+
 }  // namespace
 
 std::int64_t element_bytes(Precision precision) {
@@ -40,39 +92,31 @@ std::int64_t operand_bytes(Precision precision) {
 }
 
 void add_forward(Ops& ops, const Linear& linear, const Shard& shard) {
-  const GemmShape shape{.m = linear.tokens, .n = linear.out, .k = linear.in, .layout = GemmLayout::kTN};
-  add_cast(ops, linear.tokens * linear.in, shard);
-  ops.push_back(gemm_op(linear.name, shape, operands_and_result(shape, shard)));
+  forward(ops, {.op = OpKind::kGemm}, linear, shard);
 }
 
 void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  const GemmShape shape{.m = linear.tokens, .n = linear.in, .k = linear.out, .layout = GemmLayout::kNN};
-  add_cast(ops, linear.tokens * linear.out, shard);
-  ops.push_back(gemm_op(linear.name, shape, operands_and_result(shape, shard)));
+  input_gradient(ops, {.op = OpKind::kGemm}, linear, shard);
 }
 
 void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  const GemmShape shape{.m = linear.out, .n = linear.in, .k = linear.tokens, .layout = GemmLayout::kNT};
-  const std::int64_t weights = linear.in * linear.out;
-  const std::int64_t read = operand_bytes(shard.precision) * linear.tokens * (linear.in + linear.out);
-  const std::int64_t accumulate = 2 * element_bytes(shard.gradient) * weights;  // read and write
-  if (shard.gradient_accumulation_fusion) {
-    ops.push_back(gemm_op(linear.name, shape, read + accumulate));
-  } else {
-    const std::int64_t fresh = element_bytes(shard.precision) * weights;
-    ops.push_back(gemm_op(linear.name, shape, read + fresh));
-    ops.push_back({.name = "gradient accumulation", .bytes = Bytes(fresh + accumulate)});
-  }
-  // A column sum of dY; fused stacks have it in a GEMM's epilogue.
-  if (linear.bias && !shard.fused_kernels) {
-    ops.push_back(memory_op("bias gradient", linear.tokens * linear.out, {.bytes = 2}, shard));
-  }
+  weight_gradient(ops, {.op = OpKind::kGemm}, linear, shard);
+}
+
+void add_forward(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
+  forward(ops, group_of(linear), member_of(linear), shard);
+}
+
+void add_input_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
+  input_gradient(ops, group_of(linear), member_of(linear), shard);
+}
+
+void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
+  weight_gradient(ops, group_of(linear), member_of(linear), shard);
 }
 
 Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard) {
-  Op op = gemm_op(name, shape, operands_and_result(shape, shard));
-  op.kind = OpKind::kBatchedGemm;
-  return op;
+  return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard));
 }
 
 Op memory_op(std::string_view name, std::int64_t elements, Pass pass, const Shard& shard) {
@@ -86,8 +130,19 @@ void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pas
   if (pass.kernels > 0) ops.push_back(memory_op(name, elements, pass, shard));
 }
 
-Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside) {
-  return {.kind = OpKind::kCollective, .name = name, .bytes = payload, .collective = kind, .beside = beside};
+Op permutation_op(std::string_view name, std::int64_t rows, std::int64_t width, const Shard& shard) {
+  return {.kind = OpKind::kPermutation,
+          .name = name,
+          .bytes = Bytes(element_bytes(shard.precision) * rows * width)};
+}
+
+Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside, CommGroup group) {
+  return {.kind = OpKind::kCollective,
+          .name = name,
+          .bytes = payload,
+          .collective = kind,
+          .group = group,
+          .beside = beside};
 }
 
 void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
@@ -101,6 +156,14 @@ void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard
   const Bytes payload(element_bytes(shard.precision) * shard.tokens() * width);
   const auto kind = shard.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   ops.push_back(collective_op(name, kind, payload, beside));
+}
+
+Beside beside_next_gemm(const Shard& shard) {
+  return user_buffers(shard) ? Beside::kNextGemm : Beside::kNothing;
+}
+
+Beside beside_previous_gemm(const Shard& shard) {
+  return user_buffers(shard) ? Beside::kPreviousGemm : Beside::kNothing;
 }
 
 }  // namespace stagecraft

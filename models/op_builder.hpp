@@ -30,6 +30,18 @@ void add_forward(Ops& ops, const Linear& linear, const Shard& shard);
 void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard);
 void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard);
 
+// The weights [out, in] of `experts` experts, each applied to `tokens` rows of its own, in one kernel.
+struct GroupedLinear {
+  std::string_view name;
+  std::int64_t experts = 0, tokens = 0, out = 0, in = 0;
+  bool bias = false;
+};
+
+// The passes of `experts` linear layers, in shapes and bytes `experts` times those of one.
+void add_forward(Ops& ops, const GroupedLinear& linear, const Shard& shard);
+void add_input_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard);
+void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard);
+
 [[nodiscard]] Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard);
 
 // Traffic of one pass over one element at 16 bit, and how many kernels share it. No kernels: the pass does
@@ -42,13 +54,23 @@ struct Pass {
 void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pass,
                 const Shard& shard);  // unless no kernels
 
-// A collective over the tensor group, `payload` in nccl-tests' convention.
-[[nodiscard]] Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside);
+// Rows of `width` elements moved one by one: `rows` of them read and written together.
+[[nodiscard]] Op permutation_op(std::string_view name, std::int64_t rows, std::int64_t width,
+                                const Shard& shard);
+
+// A collective, `payload` in nccl-tests' convention.
+[[nodiscard]] Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside,
+                               CommGroup group = CommGroup::kTensor);
 
 // The collectives around tensor-parallel weights on activations of T * width. All add nothing when t = 1.
 void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
                 Beside beside);  // SP only
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
                 Beside beside);  // RS with SP
+
+// What a gather before, or a reduction after, a GEMM runs beside: with overlap_tensor its chunks.
+// TransformerEngine's user buffers cut gathers and scatters, never an all-reduce: sequence parallelism only.
+[[nodiscard]] Beside beside_next_gemm(const Shard& shard);
+[[nodiscard]] Beside beside_previous_gemm(const Shard& shard);
 
 }  // namespace stagecraft

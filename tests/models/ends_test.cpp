@@ -43,6 +43,15 @@ TEST(EmbeddingOperators, ScatterUnderSequenceParallelismAndGatherOnTheWayBack) {
   EXPECT_EQ(find(ends.input_gradient, "embedding gradient gather").bytes, Bytes(2 * 2048 * 12288));
 }
 
+// A context rank looks up the s/c tokens that it holds, and their positions.
+TEST(EmbeddingOperators, OfAContextRankSeeItsTokens) {
+  const Shard shard{.sequence = 2048, .micro_batch = 2, .context = 4};
+  const LayerOps ends = embedding_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(ends.forward[0].bytes, Bytes(4 * 1024 * 12288));
+  EXPECT_EQ(find(ends.weight_gradient, "positions").bytes, Bytes(2 * 1024 * 12288 + 8 * 512 * 12288));
+  EXPECT_EQ(find(head_operators(zoo::gpt3_175b(), shard).forward, "head").gemm.m, 1024);
+}
+
 TEST(EmbeddingOperators, AreNotRecomputed) {
   Shard shard = kEight;
   shard.recompute = Recompute::kFull;
@@ -102,6 +111,40 @@ TEST(HeadOperators, NormWithoutAResidual) {
   const LayerOps ends = head_operators(zoo::gpt3_175b(), kEight);
   EXPECT_EQ(find(ends.forward, "final norm").bytes, Bytes(4 * 2048 * 12288 + 8 * 2048));
   EXPECT_EQ(find(ends.input_gradient, "final norm").bytes, Bytes(6 * 2048 * 12288 + 4 * 12288));
+}
+
+// Two norms, two vectors side by side (4 bytes per element of 2h), a product from 2h to h.
+TEST(MtpOperators, NormJoinAndProject) {
+  const LayerOps ops = mtp_operators(zoo::deepseek_v3(), {.sequence = 4096});
+  const std::int64_t th = 4096 * 7168;
+  EXPECT_EQ(names(ops.forward),
+            (Names{"mtp embedding norm", "mtp hidden norm", "mtp concatenation", "mtp projection"}));
+  const GemmShape forward{.m = 4096, .n = 7168, .k = 14336, .layout = GemmLayout::kTN};
+  const GemmShape weight{.m = 7168, .n = 14336, .k = 4096, .layout = GemmLayout::kNT};
+  EXPECT_EQ(find(ops.forward, "mtp projection").gemm, forward);
+  EXPECT_EQ(find(ops.weight_gradient, "mtp projection").gemm, weight);
+  EXPECT_EQ(find(ops.forward, "mtp concatenation").bytes, Bytes(8 * th));
+  EXPECT_EQ(find(ops.input_gradient, "mtp hidden norm").bytes, Bytes(6 * th + 4 * 7168));
+}
+
+// The projection is split by its outputs; 2h are gathered before it and h behind it.
+TEST(MtpOperators, SplitTheProjectionByColumns) {
+  const Shard shard{.sequence = 4096, .tensor = 4, .sequence_parallel = true};
+  const LayerOps ops = mtp_operators(zoo::deepseek_v3(), shard);
+  const std::int64_t th = 4096 * 7168;
+  EXPECT_EQ(find(ops.forward, "mtp projection").gemm.n, 1792);
+  EXPECT_EQ(find(ops.forward, "mtp gather").bytes, Bytes(4 * th));
+  EXPECT_EQ(find(ops.forward, "mtp output gather").bytes, Bytes(2 * th));
+  EXPECT_EQ(find(ops.input_gradient, "mtp gradient gather").bytes, Bytes(2 * th));
+  EXPECT_EQ(find(ops.input_gradient, "mtp gradient reduce").bytes, Bytes(4 * th));
+}
+
+TEST(MtpOperators, AreRepeatedWithAWholeLayerOnly) {
+  Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
+  EXPECT_TRUE(mtp_operators(zoo::deepseek_v3(), shard).recompute.empty());
+  shard.recompute = Recompute::kFull;
+  const LayerOps ops = mtp_operators(zoo::deepseek_v3(), shard);
+  EXPECT_EQ(names(ops.recompute), names(ops.forward));
 }
 
 // Zero 4; norm 4, Adam 28, copy 6, sharded: 4 + 38/N bytes per parameter.

@@ -44,15 +44,51 @@ std::vector<Shard> shards() {
   return list;
 }
 
+// Every exchange over context and expert ranks.
+std::vector<Shard> wide_shards() {
+  std::vector<Shard> list;
+  for (const ContextExchange exchange :
+       {ContextExchange::kRing, ContextExchange::kAllGather, ContextExchange::kAllToAll}) {
+    for (const ExpertDispatcher dispatcher : {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather}) {
+      list.push_back({.sequence = 128,
+                      .tensor = 2,
+                      .context = 2,
+                      .expert = 2,
+                      .expert_tensor = 2,
+                      .sequence_parallel = true,
+                      .context_exchange = exchange,
+                      .expert_dispatcher = dispatcher});
+    }
+  }
+  return list;
+}
+
+void collect_model(const TransformerSpec& model, const Shard& shard, std::set<std::string>& all) {
+  collect(layer_operators(model, shard), all);
+  collect(embedding_operators(model, shard), all);
+  collect(head_operators(model, shard), all);
+  collect(mtp_operators(model, shard), all);
+  if (model.experts) collect(layer_operators(model, shard, LayerKind::kExperts), all);
+}
+
+TransformerSpec gated_experts() {
+  TransformerSpec model = zoo::deepseek_v3();
+  model.experts->shared_gate = true;
+  return model;
+}
+
 TEST(OpInventory, NamesEveryOperator) {
   std::set<std::string> emitted;
   for (const Shard& shard : shards()) {
-    for (const TransformerSpec& model : {zoo::gpt_22b(), zoo::llama3_8b()}) {
-      collect(layer_operators(model, shard), emitted);
-      collect(embedding_operators(model, shard), emitted);
-      collect(head_operators(model, shard), emitted);
+    for (const TransformerSpec& model : {zoo::gpt_22b(), zoo::llama3_8b(), zoo::qwen3_0_6b()}) {
+      collect_model(model, shard, emitted);
     }
     for (const std::string_view name : names(optimizer_operators(10, 10, shard))) emitted.emplace(name);
+  }
+  for (const Shard& shard : wide_shards()) {
+    for (const TransformerSpec& model : {zoo::mixtral_8x7b(), gated_experts()}) {
+      collect_model(model, shard, emitted);
+    }
   }
   std::ifstream file(std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "docs" / "op-inventory.md");
   std::stringstream text;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "models/operators.hpp"
@@ -24,6 +27,34 @@ inline Names names(const Ops& ops) {
   Names list;
   for (const Op& op : ops) list.push_back(op.name);
   return list;
+}
+
+inline Ops of_kind(const Ops& ops, OpKind kind) {
+  Ops list;
+  std::copy_if(ops.begin(), ops.end(), std::back_inserter(list),
+               [&](const Op& op) { return op.kind == kind; });
+  return list;
+}
+
+inline std::int64_t count(const Ops& ops, std::string_view name) {
+  return std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
+}
+
+inline bool same(const Op& a, const Op& b) {
+  const auto fields = [](const Op& op) {
+    return std::tie(op.kind, op.name, op.gemm, op.attention, op.flops, op.bytes, op.collective, op.group,
+                    op.beside, op.kernels);
+  };
+  return fields(a) == fields(b);
+}
+
+inline bool same(const LayerOps& a, const LayerOps& b) {
+  const auto alike = [](const Ops& x, const Ops& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const Op& p, const Op& q) { return same(p, q); });
+  };
+  return alike(a.forward, b.forward) && alike(a.recompute, b.recompute) &&
+         alike(a.input_gradient, b.input_gradient) && alike(a.weight_gradient, b.weight_gradient);
 }
 
 // Names of the collectives that a weight-gradient GEMM hides.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -176,6 +177,16 @@ TEST(FlashAttention, CountsTheFullSquareAndFiveProductsBackward) {
   EXPECT_EQ(backward.bytes, Bytes(4096 * (2 * (4 * 2048 + 4 * 512) + 4 * 16)));
 }
 
+// One problem a sample and head of the rank, every query against every key, the later ones masked.
+TEST(FlashAttention, SaysTheShapeOfItsProblems) {
+  const Shard shard{.sequence = 4096, .micro_batch = 3, .tensor = 2};
+  const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
+  const AttentionShape shape{
+      .batch = 3 * 16, .queries = 4096, .keys = 4096, .query_size = 128, .value_size = 128, .causal = true};
+  EXPECT_EQ(find(layer.forward, "flash attention").attention, shape);
+  EXPECT_EQ(find(layer.input_gradient, "flash attention").attention, shape);
+}
+
 struct Expected {
   std::string_view name;
   std::int64_t fused_forward, fused_backward, eager_forward, eager_backward;  // bytes
@@ -226,13 +237,12 @@ TEST(ElementwiseOperators, OfALlamaMoveTheTablesBytes) {
 // A column sum of dY for each of the four biases, when no GEMM's epilogue has it.
 TEST(ElementwiseOperators, SumBiasGradientsOnlyWhenEager) {
   Shard shard = gpt3_shard();
-  const auto count = [&] {
-    const Ops ops = layer_operators(zoo::gpt3_175b(), shard).weight_gradient;
-    return std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.name == "bias gradient"; });
+  const auto sums = [&] {
+    return count(layer_operators(zoo::gpt3_175b(), shard).weight_gradient, "bias gradient");
   };
-  EXPECT_EQ(count(), 0);
+  EXPECT_EQ(sums(), 0);
   shard.fused_kernels = false;
-  EXPECT_EQ(count(), 4);
+  EXPECT_EQ(sums(), 4);
 }
 
 TEST(ElementwiseOperators, DoubleInFp32) {
@@ -312,6 +322,63 @@ TEST(Overlap, HidesInputGradientReductionsAndInputGathersOnly) {
   EXPECT_EQ(hidden(sp.recompute), Names{});
 }
 
+// The GEMM that a collective of the list is cut into chunks with.
+std::string_view partner(const Ops& ops, std::string_view name) {
+  const auto gemm = [](const Op& op) { return op.kind == OpKind::kGemm; };
+  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
+  if (at->beside == Beside::kNextGemm) return std::find_if(at, ops.end(), gemm)->name;
+  if (at->beside != Beside::kPreviousGemm) return "none";
+  return std::find_if(std::make_reverse_iterator(at), ops.rend(), gemm)->name;
+}
+
+// TransformerEngine's user buffers, in bf16 and with fp8's casts between.
+TEST(TensorOverlap, CutsGathersBeforeAndScattersBehindAProduct) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.overlap_tensor = true;
+  for (const Precision precision : {Precision::kBf16, Precision::kFp8}) {
+    shard.precision = precision;
+    const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+    EXPECT_EQ(partner(layer.forward, "qkv gather"), "qkv");
+    EXPECT_EQ(partner(layer.forward, "projection reduce"), "projection");
+    EXPECT_EQ(partner(layer.forward, "ffn gather"), "ffn up");
+    EXPECT_EQ(partner(layer.forward, "ffn reduce"), "ffn down");
+    EXPECT_EQ(partner(layer.input_gradient, "ffn gradient gather"), "ffn down");
+    EXPECT_EQ(partner(layer.input_gradient, "projection gradient gather"), "projection");
+    EXPECT_EQ(hidden(layer.input_gradient),
+              (Names{"ffn input gather", "ffn gradient reduce", "qkv input gather", "qkv gradient reduce"}));
+  }
+  EXPECT_EQ(partner(head_operators(zoo::gpt3_175b(), shard).forward, "head gather"), "none");
+}
+
+TEST(TensorOverlap, CutsNoAllReduce) {
+  Shard shard = gpt3_shard();
+  const LayerOps expected = layer_operators(zoo::gpt3_175b(), shard);
+  shard.overlap_tensor = true;
+  EXPECT_TRUE(same(layer_operators(zoo::gpt3_175b(), shard), expected));
+}
+
+// 32 heads of queries and 8 of keys, 128 wide: 4 bytes per element and 4 per head and token; 6 and a weight's
+// partials of 4 * 128 backward.
+TEST(HeadNorms, RunOverQueriesAndKeys) {
+  TransformerSpec model = zoo::llama3_8b();
+  model.qk_norm = true;
+  const LayerOps layer = layer_operators(model, {.sequence = 1024});
+  const std::int64_t q = 1024 * 4096, k = 1024 * 1024;
+  EXPECT_EQ(find(layer.forward, "query norm").bytes, Bytes(4 * q + 4 * 1024 * 32));
+  EXPECT_EQ(find(layer.forward, "key norm").bytes, Bytes(4 * k + 4 * 1024 * 8));
+  EXPECT_EQ(find(layer.input_gradient, "query norm").bytes, Bytes(6 * q + 4 * 128));
+  EXPECT_EQ(find(layer.input_gradient, "key norm").bytes, Bytes(6 * k + 4 * 128));
+}
+
+TEST(QkvBias, HasAGradientOfItsOwnWhenEager) {
+  TransformerSpec model = zoo::llama3_8b();
+  const Shard shard{.sequence = 1024, .fused_kernels = false};
+  EXPECT_EQ(count(layer_operators(model, shard).weight_gradient, "bias gradient"), 0);
+  model.qkv_bias = true;
+  EXPECT_EQ(find(layer_operators(model, shard).weight_gradient, "bias gradient").bytes,
+            Bytes(2 * 1024 * (4096 + 2 * 1024)));
+}
+
 TEST(Recomputation, RepeatsNothingUnlessAsked) {
   EXPECT_TRUE(layer_operators(zoo::gpt3_175b(), gpt3_shard()).recompute.empty());
 }
@@ -328,6 +395,20 @@ TEST(Recomputation, OfTheCoreRepeatsScoresToValues) {
 TEST(Recomputation, OfTheCoreIsDoneByFlashAlready) {
   const Shard shard{.sequence = 2048, .attention = Attention::kFlash, .recompute = Recompute::kSelective};
   EXPECT_TRUE(layer_operators(zoo::gpt3_175b(), shard).recompute.empty());
+}
+
+TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.recompute = Recompute::kSelective;
+  const auto repeated = [&](RecomputeModule module) {
+    shard.modules = RecomputeModules().with(module);
+    return names(layer_operators(zoo::gpt3_175b(), shard).recompute);
+  };
+  EXPECT_EQ(repeated(RecomputeModule::kLayerNorm), (Names{"attention norm", "ffn norm"}));
+  EXPECT_EQ(repeated(RecomputeModule::kMlp),
+            (Names{"ffn gather", "ffn up", "activation", "ffn down", "ffn reduce"}));
+  EXPECT_EQ(repeated(RecomputeModule::kMoe), Names{});
+  EXPECT_EQ(repeated(RecomputeModule::kLatentUp), Names{});
 }
 
 TEST(Recomputation, OfTheLayerRepeatsItsForwardWithItsCollectives) {

@@ -53,6 +53,7 @@ inline TransformerSpec llama(const LlamaShape& shape) {
           .position = Position::kRope,
           .tied_embeddings = false,
           .biases = false,
+          .qkv_bias = false,
           .dropout = false};
 }
 
@@ -64,6 +65,76 @@ inline TransformerSpec llama3_70b() {
 }
 inline TransformerSpec llama31_405b() {
   return llama({126, 16384, 53248, 128, 8, 128256});
+}
+
+// Jiang et al. (arXiv 2401.04088): every layer has 8 experts, of which a token visits 2.
+inline TransformerSpec mixtral(const LlamaShape& shape) {
+  TransformerSpec model = llama(shape);
+  model.experts = ExpertsSpec{.count = 8, .top_k = 2, .ffn_hidden = shape.ffn_hidden};
+  return model;
+}
+
+inline TransformerSpec mixtral_8x7b() {
+  return mixtral({32, 4096, 14336, 32, 8, 32000});
+}
+inline TransformerSpec mixtral_8x22b() {
+  return mixtral({56, 6144, 16384, 48, 8, 32768});
+}
+
+// DeepSeek-AI (arXiv 2412.19437), section 4.2, with its one layer of multi-token prediction.
+inline TransformerSpec deepseek_v3() {
+  TransformerSpec model = llama({61, 7168, 18432, 128, 128, 129280});
+  model.head_size = 192;
+  model.latent_attention = LatentAttentionSpec{.query_rank = 1536,
+                                               .kv_rank = 512,
+                                               .nope_head_size = 128,
+                                               .rope_head_size = 64,
+                                               .value_head_size = 128};
+  model.experts = ExpertsSpec{.count = 256,
+                              .top_k = 8,
+                              .ffn_hidden = 2048,
+                              .shared = 1,
+                              .shared_ffn_hidden = 2048,
+                              .dense_layers = {0, 1, 2}};
+  model.mtp_layers = 1;
+  return model;
+}
+
+inline TransformerSpec deepseek_v3_without_mtp() {
+  TransformerSpec model = deepseek_v3();
+  model.mtp_layers = 0;
+  return model;
+}
+
+// Yang et al. (arXiv 2407.10671): biases on Q, K and V alone.
+inline TransformerSpec qwen2_7b() {
+  TransformerSpec model = llama({28, 3584, 18944, 28, 4, 152064});
+  model.qkv_bias = true;
+  return model;
+}
+
+// Yang et al. (arXiv 2505.09388): heads of 128 whatever h is, and norms over each head of Q and of K.
+inline TransformerSpec qwen3(const LlamaShape& shape) {
+  TransformerSpec model = llama(shape);
+  model.head_size = 128;
+  model.qk_norm = true;
+  return model;
+}
+
+inline TransformerSpec qwen3_0_6b() {
+  TransformerSpec model = qwen3({28, 1024, 3072, 16, 8, 151936});
+  model.tied_embeddings = true;
+  return model;
+}
+inline TransformerSpec qwen3_30b_a3b() {
+  TransformerSpec model = qwen3({48, 2048, 768, 32, 4, 151936});
+  model.experts = ExpertsSpec{.count = 128, .top_k = 8, .ffn_hidden = 768};
+  return model;
+}
+inline TransformerSpec qwen3_235b_a22b() {
+  TransformerSpec model = qwen3({94, 4096, 1536, 64, 4, 151936});
+  model.experts = ExpertsSpec{.count = 128, .top_k = 8, .ffn_hidden = 1536};
+  return model;
 }
 
 }  // namespace stagecraft::zoo

@@ -1,0 +1,76 @@
+#include "models/feed_forward_operators.hpp"
+
+#include "models/partition.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr FeedForwardNames kDenseNames{.up = "ffn up",
+                                       .activation = "activation",
+                                       .down = "ffn down",
+                                       .gather = "ffn gather",
+                                       .reduce = "ffn reduce",
+                                       .gradient_gather = "ffn gradient gather",
+                                       .input_gather = "ffn input gather",
+                                       .gradient_reduce = "ffn gradient reduce"};
+constexpr FeedForwardNames kSharedNames{.up = "shared up",
+                                        .activation = "shared activation",
+                                        .down = "shared down",
+                                        .gather = "shared gather",
+                                        .reduce = "shared reduce",
+                                        .gradient_gather = "shared gradient gather",
+                                        .input_gather = "shared input gather",
+                                        .gradient_reduce = "shared gradient reduce"};
+
+}  // namespace
+
+const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
+  if (model.activation == Activation::kSwiglu) return kSwigluTraffic.of(shard);
+  return (model.biases ? kBiasGeluTraffic : kGeluTraffic).of(shard);
+}
+
+FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  const std::int64_t t = shard.tokens(), h = model.hidden;
+  return {.names = kDenseNames,
+          .up = {.name = kDenseNames.up, .tokens = t, .out = w.up, .in = h, .bias = model.biases},
+          .down = {.name = kDenseNames.down, .tokens = t, .out = h, .in = w.ffn, .bias = model.biases}};
+}
+
+FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard) {
+  const ExpertWidths w = expert_widths(model, shard.weight_split());
+  const std::int64_t t = shard.tokens(), h = model.hidden;
+  return {.names = kSharedNames,
+          .up = {.name = kSharedNames.up, .tokens = t, .out = w.shared_up, .in = h, .bias = model.biases},
+          .down = {.name = kSharedNames.down, .tokens = t, .out = h, .in = w.shared, .bias = model.biases}};
+}
+
+void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard) {
+  const Elementwise& activation = activation_traffic(model, shard);
+  add_gather(ops, block.names.gather, model.hidden, shard, beside_next_gemm(shard));
+  add_forward(ops, block.up, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in, activation.forward, shard);
+  add_forward(ops, block.down, shard);
+  add_reduce(ops, block.names.reduce, model.hidden, shard, beside_previous_gemm(shard));
+}
+
+// Under sequence parallelism both gradients of a row-parallel weight wait for dY to be gathered; the input of
+// a column-parallel one is gathered again for its weight gradient, behind the input-gradient GEMM.
+void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                                     const Shard& shard) {
+  const Elementwise& activation = activation_traffic(model, shard);
+  add_gather(ops, block.names.gradient_gather, model.hidden, shard, beside_next_gemm(shard));
+  add_input_gradient(ops, block.down, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in, activation.backward, shard);
+  add_gather(ops, block.names.input_gather, model.hidden, shard, Beside::kWeightGradient);
+  add_input_gradient(ops, block.up, shard);
+  add_reduce(ops, block.names.gradient_reduce, model.hidden, shard, Beside::kWeightGradient);
+}
+
+void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const Shard& shard) {
+  add_weight_gradient(ops, block.down, shard);
+  add_weight_gradient(ops, block.up, shard);
+}
+
+}  // namespace stagecraft

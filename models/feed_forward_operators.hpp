@@ -1,0 +1,43 @@
+// A feed-forward block that all tokens pass: the dense layer's, or the shared experts of a layer with
+// experts.
+//
+// Column-parallel up, activation, row-parallel down, with the tensor collectives around them; the norm before
+// and the residual behind are the layer's.
+//   source  Shoeybi et al. (arXiv 1909.08053), section 3; the collectives of sequence parallelism:
+//   Korthikanti
+//           et al. (arXiv 2205.05198), section 4.2.2.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "models/elementwise.hpp"
+#include "models/op_builder.hpp"
+#include "models/operators.hpp"
+
+namespace stagecraft {
+
+struct FeedForwardNames {
+  std::string_view up, activation, down;
+  std::string_view gather, reduce;                                  // forward
+  std::string_view gradient_gather, input_gather, gradient_reduce;  // backward
+};
+
+struct FeedForward {
+  FeedForwardNames names;
+  Linear up, down;
+};
+
+[[nodiscard]] FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard);
+// The shared experts as one block of width f_s on the T tokens.
+[[nodiscard]] FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard);
+
+void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard);
+void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                                     const Shard& shard);
+void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const Shard& shard);
+
+// Per element of the block's width. The kernel adds the bias of `up` where the model has biases.
+[[nodiscard]] const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard);
+
+}  // namespace stagecraft

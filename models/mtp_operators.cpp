@@ -1,0 +1,62 @@
+// What multi-token prediction puts before its layer: the hidden vector and the embedding of the next token
+// are normed, put side by side, and projected from 2h to h. The projection is column-parallel with its output
+// gathered; sequence parallelism gathers its input and keeps the rank's tokens of the output.
+//
+//   source  DeepSeek-AI (arXiv 2412.19437), section 2.2, eq. 21; Megatron-LM @d98e8a64
+//           core/transformer/multi_token_prediction.py.
+#include "models/elementwise.hpp"
+#include "models/norm_operators.hpp"
+#include "models/op_builder.hpp"
+#include "models/operators.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+Linear projection(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "mtp projection",
+          .tokens = shard.tokens(),
+          .out = (model.hidden + shard.tensor - 1) / shard.tensor,
+          .in = 2 * model.hidden};
+}
+
+void add_concatenation(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_memory(ops, "mtp concatenation", shard.local_tokens() * 2 * model.hidden, kTransposeTraffic.forward,
+             shard);
+}
+
+void add_output_gather(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.tensor == 1) return;
+  const Bytes payload(element_bytes(shard.precision) * shard.tokens() * model.hidden);
+  ops.push_back(collective_op("mtp output gather", CollectiveKind::kAllGather, payload, Beside::kNothing));
+}
+
+}  // namespace
+
+LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
+  const Linear linear = projection(model, shard);
+  const Norm hidden = residual_norm("mtp hidden norm", model, shard);
+  const Norm embedding = residual_norm("mtp embedding norm", model, shard);
+  LayerOps ops;
+  add_norm_forward(ops.forward, embedding, model, shard);
+  add_norm_forward(ops.forward, hidden, model, shard);
+  add_concatenation(ops.forward, model, shard);
+  add_gather(ops.forward, "mtp gather", 2 * model.hidden, shard, beside_next_gemm(shard));
+  add_forward(ops.forward, linear, shard);
+  add_output_gather(ops.forward, model, shard);
+  if (shard.recompute == Recompute::kFull) ops.recompute = ops.forward;
+
+  // The adjoint of keeping the rank's tokens; without sequence parallelism each rank takes its columns.
+  add_gather(ops.input_gradient, "mtp gradient gather", model.hidden, shard, Beside::kNothing);
+  add_gather(ops.input_gradient, "mtp input gather", 2 * model.hidden, shard, Beside::kWeightGradient);
+  add_input_gradient(ops.input_gradient, linear, shard);
+  add_reduce(ops.input_gradient, "mtp gradient reduce", 2 * model.hidden, shard, Beside::kWeightGradient);
+  add_concatenation(ops.input_gradient, model, shard);
+  add_norm_backward(ops.input_gradient, hidden, model, shard, Residual::kNone);
+  add_norm_backward(ops.input_gradient, embedding, model, shard, Residual::kNone);
+
+  add_weight_gradient(ops.weight_gradient, linear, shard);
+  return ops;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,220 @@
+#include "models/projection_operators.hpp"
+
+#include "base/check.hpp"
+#include "models/elementwise.hpp"
+#include "models/norm_operators.hpp"
+#include "models/op_builder.hpp"
+#include "models/partition.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+void add_transpose(Ops& ops, std::string_view name, std::int64_t elements, const Shard& shard) {
+  add_memory(ops, name, elements, kTransposeTraffic.forward, shard);
+}
+
+// Batched products want Q, K and V apart; fused flash kernels read them through strides.
+void add_split(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.attention == Attention::kFlash && shard.fused_kernels) return;
+  add_transpose(ops, "qkv split", shard.tokens() * widths(model, shard.tensor).qkv(), shard);
+}
+
+void add_head_transposition(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.attention == Attention::kFlash) return;
+  add_transpose(ops, "head transposition", shard.tokens() * widths(model, shard.tensor).output, shard);
+}
+
+// Grouped heads.
+
+Linear qkv(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "qkv",
+          .tokens = shard.tokens(),
+          .out = widths(model, shard.tensor).qkv(),
+          .in = model.hidden,
+          .bias = model.qkv_bias};
+}
+
+Norm query_norm(const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  return {.name = "query norm", .rows = shard.tokens() * w.heads, .width = model.head_size};
+}
+
+Norm key_norm(const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  return {.name = "key norm", .rows = shard.tokens() * w.kv_heads, .width = model.head_size};
+}
+
+void add_rope(Ops& ops, Pass pass, const TransformerSpec& model, const Shard& shard) {
+  if (model.position != Position::kRope) return;
+  const Widths w = widths(model, shard.tensor);
+  add_memory(ops, "rope", shard.tokens() * (w.query + w.key_value), pass, shard);
+}
+
+void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_gather(ops, "qkv gather", model.hidden, shard, beside_next_gemm(shard));
+  add_forward(ops, qkv(model, shard), shard);
+  add_split(ops, model, shard);
+  if (model.qk_norm) {
+    add_norm_forward(ops, query_norm(model, shard), model, shard);
+    add_norm_forward(ops, key_norm(model, shard), model, shard);
+  }
+  add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
+}
+
+void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_rope(ops, kRopeTraffic.of(shard).backward, model, shard);
+  if (model.qk_norm) {
+    add_norm_backward(ops, key_norm(model, shard), model, shard, Residual::kNone);
+    add_norm_backward(ops, query_norm(model, shard), model, shard, Residual::kNone);
+  }
+  add_split(ops, model, shard);
+  add_gather(ops, "qkv input gather", model.hidden, shard, Beside::kWeightGradient);
+  add_input_gradient(ops, qkv(model, shard), shard);
+  add_reduce(ops, "qkv gradient reduce", model.hidden, shard, Beside::kWeightGradient);
+}
+
+// Latent attention.
+
+const LatentAttentionSpec& latent(const TransformerSpec& model) {
+  SC_CHECK(model.latent_attention.has_value(), "the model has latent attention");
+  return *model.latent_attention;
+}
+
+bool has_query_rank(const TransformerSpec& model) {
+  return latent(model).query_rank > 0;
+}
+
+struct LatentLinears {
+  Linear query_down, kv_down;  // on every rank
+  Linear query_up, kv_up;      // split by heads
+};
+
+LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
+  const LatentAttentionSpec& ranks = latent(model);
+  const Widths w = widths(model, shard.tensor);
+  const std::int64_t local = shard.local_tokens(), t = shard.tokens(), h = model.hidden;
+  const std::int64_t kv_out = w.heads * (ranks.nope_head_size + ranks.value_head_size);
+  return {
+      .query_down = {.name = "query down", .tokens = local, .out = ranks.query_rank, .in = h},
+      .kv_down = {.name = "kv down", .tokens = local, .out = ranks.kv_rank + ranks.rope_head_size, .in = h},
+      .query_up = {.name = "query up",
+                   .tokens = t,
+                   .out = w.query,
+                   .in = has_query_rank(model) ? ranks.query_rank : h},
+      .kv_up = {.name = "kv up", .tokens = t, .out = kv_out, .in = ranks.kv_rank}};
+}
+
+Norm query_latent_norm(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "query latent norm", .rows = shard.local_tokens(), .width = latent(model).query_rank};
+}
+
+Norm kv_latent_norm(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "kv latent norm", .rows = shard.local_tokens(), .width = latent(model).kv_rank};
+}
+
+// The query's part of every head, and one key for all heads.
+std::int64_t rotated_elements(const TransformerSpec& model, const Shard& shard) {
+  return shard.tokens() * (widths(model, shard.tensor).heads + 1) * latent(model).rope_head_size;
+}
+
+// The compressed keys and values travel with the rope key.
+std::int64_t kv_latent_width(const TransformerSpec& model) {
+  return latent(model).kv_rank + latent(model).rope_head_size;
+}
+
+void add_latent_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const LatentLinears linear = latent_linears(model, shard);
+  if (has_query_rank(model)) {
+    add_forward(ops, linear.query_down, shard);
+    add_norm_forward(ops, query_latent_norm(model, shard), model, shard);
+  }
+  add_forward(ops, linear.kv_down, shard);
+  add_norm_forward(ops, kv_latent_norm(model, shard), model, shard);
+  add_latent_up_forward(ops, model, shard);
+}
+
+void add_latent_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const LatentLinears linear = latent_linears(model, shard);
+  const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
+  add_split(ops, model, shard);
+  add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).backward, shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).backward, shard);
+  add_gather(ops, "kv input gather", latent(model).kv_rank, shard, Beside::kWeightGradient);
+  add_input_gradient(ops, linear.kv_up, shard);
+  add_reduce(ops, "kv gradient reduce", kv_latent_width(model), shard, Beside::kWeightGradient);
+  add_gather(ops, "query input gather", linear.query_up.in, shard, Beside::kWeightGradient);
+  add_input_gradient(ops, linear.query_up, shard);
+  add_reduce(ops, "query gradient reduce", linear.query_up.in, shard, Beside::kWeightGradient);
+  add_norm_backward(ops, kv_latent_norm(model, shard), model, shard, Residual::kNone);
+  add_input_gradient(ops, linear.kv_down, shard);
+  if (has_query_rank(model)) {
+    add_norm_backward(ops, query_latent_norm(model, shard), model, shard, Residual::kNone);
+    add_input_gradient(ops, linear.query_down, shard);
+  }
+  // The hidden vectors fed two projections.
+  add_memory(ops, "latent gradient sum", shard.local_tokens() * model.hidden, kSumTraffic, shard);
+}
+
+void add_latent_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const LatentLinears linear = latent_linears(model, shard);
+  add_weight_gradient(ops, linear.kv_up, shard);
+  add_weight_gradient(ops, linear.query_up, shard);
+  add_weight_gradient(ops, linear.kv_down, shard);
+  if (has_query_rank(model)) add_weight_gradient(ops, linear.query_down, shard);
+}
+
+Linear projection(const TransformerSpec& model, const Shard& shard) {
+  return {.name = "projection",
+          .tokens = shard.tokens(),
+          .out = model.hidden,
+          .in = widths(model, shard.tensor).output,
+          .bias = model.biases};
+}
+
+}  // namespace
+
+void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (model.latent_attention) return add_latent_forward(ops, model, shard);
+  add_grouped_forward(ops, model, shard);
+}
+
+void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (model.latent_attention) return add_latent_input_gradient(ops, model, shard);
+  add_grouped_input_gradient(ops, model, shard);
+}
+
+void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (model.latent_attention) return add_latent_weight_gradient(ops, model, shard);
+  add_weight_gradient(ops, qkv(model, shard), shard);
+}
+
+void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const LatentLinears linear = latent_linears(model, shard);
+  const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
+  add_gather(ops, "query gather", linear.query_up.in, shard, beside_next_gemm(shard));
+  add_forward(ops, linear.query_up, shard);
+  add_gather(ops, "kv gather", kv_latent_width(model), shard, beside_next_gemm(shard));
+  add_forward(ops, linear.kv_up, shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).forward, shard);
+  add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).forward, shard);
+  add_split(ops, model, shard);
+}
+
+void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_head_transposition(ops, model, shard);
+  add_forward(ops, projection(model, shard), shard);
+  add_reduce(ops, "projection reduce", model.hidden, shard, beside_previous_gemm(shard));
+}
+
+void add_projection_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_gather(ops, "projection gradient gather", model.hidden, shard, beside_next_gemm(shard));
+  add_input_gradient(ops, projection(model, shard), shard);
+  add_head_transposition(ops, model, shard);
+}
+
+void add_projection_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_weight_gradient(ops, projection(model, shard), shard);
+}
+
+}  // namespace stagecraft

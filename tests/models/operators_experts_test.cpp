@@ -1,0 +1,267 @@
+// Layers with experts: what a rank routes, exchanges and multiplies.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "models/expert_operators.hpp"
+#include "models/operators.hpp"
+#include "tests/models/op_lists.hpp"
+#include "tests/models/zoo.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace op_lists;
+
+// Mixtral 8x7B: h 4096, 8 experts of 14336, of which a token visits 2.
+LayerOps mixtral(const Shard& shard) {
+  return layer_operators(zoo::mixtral_8x7b(), shard, LayerKind::kExperts);
+}
+
+constexpr Shard kAlone{.sequence = 4096};
+constexpr Shard kEight{.sequence = 4096, .expert = 8};
+
+// Of the feed-forward block: what follows the second norm.
+Names block(const Ops& forward) {
+  const Names all = names(forward);
+  return {std::find(all.begin(), all.end(), "ffn norm") + 1, all.end() - 1};
+}
+
+TEST(Experts, OfOneRankExchangeNothing) {
+  const LayerOps layer = mixtral(kAlone);
+  EXPECT_EQ(block(layer.forward), (Names{"router", "router choice", "permute", "expert sort", "expert up",
+                                         "expert activation", "expert down", "expert unsort", "unpermute"}));
+  EXPECT_EQ(payload(layer.forward) + payload(layer.input_gradient), Bytes(0));
+}
+
+// One expert a rank: nothing to sort.
+TEST(Experts, AreReachedByTwoExchanges) {
+  EXPECT_EQ(block(mixtral(kEight).forward),
+            (Names{"router", "router choice", "expert counts", "permute", "expert dispatch", "expert up",
+                   "expert activation", "expert down", "expert combine", "unpermute"}));
+}
+
+// 4096 tokens, two copies each, over 8 experts: 1024 a rank's tokens; 8 ranks' tokens reach the one expert
+// here.
+TEST(Experts, MultiplyTheMeanNumberOfTokens) {
+  const GemmShape alone{.m = 1024, .n = 28672, .k = 4096, .batch = 8, .layout = GemmLayout::kTN};
+  const GemmShape shared{.m = 8192, .n = 28672, .k = 4096, .batch = 1, .layout = GemmLayout::kTN};
+  EXPECT_EQ(find(mixtral(kAlone).forward, "expert up").gemm, alone);
+  EXPECT_EQ(find(mixtral(kEight).forward, "expert up").gemm, shared);
+  EXPECT_EQ(find(mixtral(kEight).forward, "expert up").kind, OpKind::kGroupedGemm);
+}
+
+TEST(Experts, HaveThreePassesOfEachWeight) {
+  const LayerOps layer = mixtral(kAlone);
+  const GemmShape input{.m = 1024, .n = 14336, .k = 4096, .batch = 8, .layout = GemmLayout::kNN};
+  const GemmShape weight{.m = 4096, .n = 14336, .k = 1024, .batch = 8, .layout = GemmLayout::kNT};
+  EXPECT_EQ(find(layer.input_gradient, "expert down").gemm, input);
+  EXPECT_EQ(find(layer.weight_gradient, "expert down").gemm, weight);
+  const std::int64_t weights = 4096 * 14336, rows = 1024 * (4096 + 14336);
+  EXPECT_EQ(find(layer.input_gradient, "expert down").bytes, Bytes(8 * 2 * (rows + weights)));
+  EXPECT_EQ(find(layer.weight_gradient, "expert down").bytes, Bytes(8 * (2 * rows + 8 * weights)));
+}
+
+// Scores of 8 experts; both weights in fp32: 20 and 19 bytes a score.
+TEST(Experts, AreChosenByARouter) {
+  const LayerOps layer = mixtral(kAlone);
+  const GemmShape forward{.m = 4096, .n = 8, .k = 4096, .layout = GemmLayout::kTN};
+  EXPECT_EQ(find(layer.forward, "router").gemm, forward);
+  EXPECT_EQ(find(layer.forward, "router choice").bytes, Bytes(20 * 4096 * 8));
+  EXPECT_EQ(find(layer.input_gradient, "router choice").bytes, Bytes(19 * 4096 * 8));
+}
+
+// Read T h and write 2 T h; dispatch 2 T copies with a weight of 4 bytes, combine without; 8 counts of 8
+// bytes from 8 ranks. Activation: 6 bytes per element of f and 4 a row; 10 and 8 backward.
+TEST(Experts, MoveEachCopyOnce) {
+  const LayerOps layer = mixtral(kEight);
+  const std::int64_t h = 4096, copies = 2 * 4096;
+  EXPECT_EQ(find(layer.forward, "permute").bytes, Bytes(2 * (4096 + copies) * h));
+  EXPECT_EQ(find(layer.forward, "permute").kind, OpKind::kPermutation);
+  EXPECT_EQ(find(layer.forward, "expert dispatch").bytes, Bytes(copies * (2 * h + 4)));
+  EXPECT_EQ(find(layer.forward, "expert combine").bytes, Bytes(copies * 2 * h));
+  EXPECT_EQ(find(layer.forward, "expert counts").bytes, Bytes(8 * 8 * 8));
+  EXPECT_EQ(find(layer.forward, "expert activation").bytes, Bytes(copies * (6 * 14336 + 4)));
+  EXPECT_EQ(find(layer.input_gradient, "expert activation").bytes, Bytes(copies * (10 * 14336 + 8)));
+  EXPECT_EQ(find(mixtral(kAlone).forward, "expert sort").bytes, Bytes(4 * copies * h));
+}
+
+std::int64_t exchanges(const Ops& ops) {
+  return std::count_if(ops.begin(), ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kCollective && op.collective == CollectiveKind::kAllToAll;
+  });
+}
+
+TEST(Experts, ExchangeFourTimesAndTwiceMoreIfRepeated) {
+  Shard shard = kEight;
+  const auto all = [&] {
+    const LayerOps layer = mixtral(shard);
+    return exchanges(layer.forward) + exchanges(layer.recompute) + exchanges(layer.input_gradient) +
+           exchanges(layer.weight_gradient);
+  };
+  EXPECT_EQ(all(), 4);
+  shard.recompute = Recompute::kSelective;
+  EXPECT_EQ(all(), 4);
+  shard.modules = RecomputeModules().with(RecomputeModule::kMoe);
+  EXPECT_EQ(all(), 6);
+  shard.recompute = Recompute::kFull;
+  EXPECT_EQ(all(), 6);
+}
+
+TEST(Experts, ExchangeBesideAnotherMicroBatchIfOverlapped) {
+  Shard shard = kEight;
+  EXPECT_EQ(find(mixtral(shard).forward, "expert dispatch").beside, Beside::kNothing);
+  shard.overlap_expert = true;
+  const LayerOps layer = mixtral(shard);
+  for (const Op* op : {&find(layer.forward, "expert dispatch"), &find(layer.forward, "expert combine"),
+                       &find(layer.input_gradient, "expert dispatch gradient"),
+                       &find(layer.input_gradient, "expert combine gradient")}) {
+    EXPECT_EQ(op->beside, Beside::kOtherMicroBatch) << op->name;
+    EXPECT_EQ(op->group, CommGroup::kExpert) << op->name;
+  }
+}
+
+// Two ranks share an expert: both need the tokens of both, and each has half of the width.
+TEST(Experts, SplitInTwoAreGatheredForAndScatteredFrom) {
+  const LayerOps layer = mixtral({.sequence = 4096, .expert = 8, .expert_tensor = 2});
+  const GemmShape up{.m = 16384, .n = 14336, .k = 4096, .layout = GemmLayout::kTN};
+  EXPECT_EQ(find(layer.forward, "expert up").gemm, up);
+  EXPECT_EQ(find(layer.forward, "expert gather").bytes, Bytes(16384 * (2 * 4096 + 4)));
+  EXPECT_EQ(find(layer.forward, "expert gather").group, CommGroup::kExpertTensor);
+  EXPECT_EQ(find(layer.forward, "expert scatter").bytes, Bytes(16384 * 2 * 4096));
+  EXPECT_EQ(find(layer.forward, "expert scatter").collective, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(find(layer.input_gradient, "expert gradient gather").bytes, Bytes(16384 * 2 * 4096));
+  EXPECT_EQ(find(layer.input_gradient, "expert gradient scatter").collective, CollectiveKind::kReduceScatter);
+}
+
+// The busiest rank gets a quarter more than its share; what it sends itself is as before.
+TEST(Experts, OfTheBusiestRankSeeMoreTokens) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->imbalance = 1.25;
+  const Routing routes = routing(model, kEight);
+  EXPECT_EQ(routes.sent, 8192);
+  EXPECT_EQ(routes.received, 10240);
+  EXPECT_EQ(routes.per_expert, 10240);
+}
+
+// Capacity 2: every expert sees twice the mean, padded, whatever the imbalance.
+TEST(Experts, WithACapacityArePaddedToIt) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->imbalance = 4;
+  model.experts->capacity_factor = 2;
+  const Routing routes = routing(model, kEight);
+  EXPECT_EQ(routes.sent, 16384);
+  EXPECT_EQ(routes.received, 16384);
+  EXPECT_EQ(routes.per_expert, 16384);
+}
+
+// Tokens of all 8 ranks arrive with 8 weights and flags; 8192 copies are for this rank, all from other
+// tokens.
+TEST(GatheringDispatcher, GathersAllTokensAndScattersTheResults) {
+  Shard shard = kEight;
+  shard.expert_dispatcher = ExpertDispatcher::kAllGather;
+  const LayerOps layer = mixtral(shard);
+  const std::int64_t all = 8 * 4096, h = 4096;
+  EXPECT_EQ(block(layer.forward), (Names{"router", "router choice", "expert dispatch", "permute", "expert up",
+                                         "expert activation", "expert down", "unpermute", "expert combine"}));
+  EXPECT_EQ(find(layer.forward, "expert dispatch").collective, CollectiveKind::kAllGather);
+  EXPECT_EQ(find(layer.forward, "expert dispatch").bytes, Bytes(all * (2 * h + 5 * 8)));
+  EXPECT_EQ(find(layer.forward, "expert combine").collective, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(find(layer.forward, "expert combine").bytes, Bytes(all * 2 * h));
+  EXPECT_EQ(find(layer.forward, "permute").bytes, Bytes(2 * (8192 + 8192) * h));
+  EXPECT_EQ(find(layer.forward, "unpermute").bytes, Bytes(2 * (8192 + all) * h));
+  EXPECT_EQ(find(layer.forward, "expert up").gemm, find(mixtral(kEight).forward, "expert up").gemm);
+}
+
+// DeepSeek-V3: one shared expert of 2048 that all tokens visit.
+TEST(SharedExperts, AreAFeedForwardBlockBesideTheRoutedOnes) {
+  const LayerOps layer = layer_operators(zoo::deepseek_v3(), {.sequence = 4096}, LayerKind::kExperts);
+  const GemmShape up{.m = 4096, .n = 4096, .k = 7168, .layout = GemmLayout::kTN};
+  EXPECT_EQ(find(layer.forward, "shared up").gemm, up);
+  EXPECT_EQ(find(layer.forward, "shared add").bytes, Bytes(6 * 4096 * 7168));
+  EXPECT_EQ(find(layer.input_gradient, "branch gradient sum").bytes, Bytes(2 * 6 * 4096 * 7168));
+  EXPECT_EQ(find(mixtral(kAlone).input_gradient, "branch gradient sum").bytes, Bytes(6 * 4096 * 4096));
+}
+
+TEST(SharedExperts, AreSplitOverTheTensorRanks) {
+  const Shard shard{.sequence = 4096, .tensor = 4, .sequence_parallel = true};
+  const LayerOps layer = layer_operators(zoo::deepseek_v3(), shard, LayerKind::kExperts);
+  EXPECT_EQ(find(layer.forward, "shared up").gemm.n, 1024);
+  EXPECT_EQ(find(layer.forward, "shared gather").bytes, Bytes(2 * 4096 * 7168));
+  EXPECT_EQ(find(layer.forward, "shared reduce").collective, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(find(layer.forward, "router").gemm.m, 1024);
+}
+
+TEST(Recomputation, OfPartsOfTheExperts) {
+  Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
+  const auto repeated = [&](RecomputeModules modules) {
+    shard.modules = modules;
+    return names(layer_operators(zoo::deepseek_v3(), shard, LayerKind::kExperts).recompute);
+  };
+  const RecomputeModules none;
+  const RecomputeModules parts =
+      none.with(RecomputeModule::kMoeActivation).with(RecomputeModule::kSharedExperts);
+  EXPECT_EQ(repeated(none), Names{});
+  EXPECT_EQ(repeated(parts), (Names{"shared up", "shared activation", "shared down", "expert activation"}));
+  EXPECT_EQ(repeated(none.with(RecomputeModule::kMlp)), Names{});
+  const Names whole = repeated(none.with(RecomputeModule::kMoe));
+  EXPECT_EQ(whole.front(), "router");
+  EXPECT_EQ(whole.back(), "shared add");
+  EXPECT_EQ(repeated(parts.with(RecomputeModule::kMoe)), whole);
+}
+
+Flops products(const LayerOps& layer) {
+  Flops sum;
+  for (const Ops* ops : {&layer.forward, &layer.input_gradient, &layer.weight_gradient})
+    sum += total_flops(*ops);
+  return sum;
+}
+
+// Property: one expert that all tokens visit is the dense block, and 6 T h FLOPs of a router.
+TEST(Experts, OfOneAreTheDenseBlockAndARouter) {
+  TransformerSpec model = zoo::llama3_8b();
+  const Flops dense = products(layer_operators(model, kAlone));
+  model.experts = ExpertsSpec{.count = 1, .top_k = 1, .ffn_hidden = model.ffn_hidden};
+  EXPECT_EQ(products(layer_operators(model, kAlone, LayerKind::kExperts)), dense + Flops(6.0 * 4096 * 4096));
+}
+
+// Property: expert ranks have tokens of their own, so that each multiplies what one rank with all experts
+// does. Tensor ranks share a rank's tokens.
+TEST(Experts, SplitTheirProductsEvenly) {
+  for (const TransformerSpec& model : {zoo::mixtral_8x7b(), zoo::deepseek_v3()}) {
+    const Flops alone = products(layer_operators(model, kAlone, LayerKind::kExperts));
+    for (const ExpertDispatcher dispatcher : {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather}) {
+      for (const std::int64_t t : {1, 2}) {
+        for (const std::int64_t e : {1, 2, 8}) {
+          for (const std::int64_t et : {1, 2}) {
+            SCOPED_TRACE(testing::Message() << "t=" << t << " e=" << e << " et=" << et);
+            const Shard shard{.sequence = 4096,
+                              .tensor = t,
+                              .expert = e,
+                              .expert_tensor = et,
+                              .sequence_parallel = t > 1,
+                              .expert_dispatcher = dispatcher};
+            const Flops rank = products(layer_operators(model, shard, LayerKind::kExperts));
+            EXPECT_EQ(static_cast<double>(t) * rank, alone);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The degrees of experts change nothing in a dense layer.
+TEST(Experts, OfAModelLeaveItsDenseLayersAlone) {
+  const LayerOps expected = layer_operators(zoo::deepseek_v3(), kAlone, LayerKind::kDense);
+  const Shard shard{.sequence = 4096, .expert = 8, .expert_tensor = 2, .overlap_expert = true};
+  EXPECT_TRUE(same(layer_operators(zoo::deepseek_v3(), shard, LayerKind::kDense), expected));
+}
+
+// A rank of a tensor group routes its own tokens: without sequence parallelism it would have none.
+TEST(Experts, NeedSequenceParallelismOverTensorRanks) {
+  EXPECT_THROW(mixtral({.sequence = 4096, .tensor = 2}), InternalError);
+}
+
+}  // namespace
+}  // namespace stagecraft
