@@ -1,7 +1,5 @@
 #include "models/attention_operators.hpp"
 
-#include <algorithm>
-
 #include "base/check.hpp"
 #include "models/elementwise.hpp"
 #include "models/op_builder.hpp"
@@ -117,7 +115,8 @@ void add_context(Ops& ops, std::string_view name, CollectiveKind kind, std::int6
 // A block against another rank's keys.
 Core ring_block(Core core, const Shard& shard) {
   if (shard.attention == Attention::kUnfused) return core;
-  core.shape.keys = (core.shape.keys + 1) / 2;
+  SC_CHECK(core.shape.keys % 2 == 0, "a rank holds two chunks of a sample");
+  core.shape.keys /= 2;
   core.shape.causal = false;
   return core;
 }
@@ -175,10 +174,11 @@ void add_keys_gather(Ops& ops, const TransformerSpec& model, const Shard& shard)
 // Whole samples, the heads split again.
 Core exchanged_core(const TransformerSpec& model, const Shard& shard) {
   Core core = own_core(model, shard);
-  SC_CHECK(core.shape.batch % (shard.micro_batch * shard.context) == 0,
-           "every context rank has the same number of heads");
-  core.shape.batch /= shard.context;
-  core.kv_batch = std::max(core.kv_batch / shard.context, shard.micro_batch);
+  for (std::int64_t* problems : {&core.shape.batch, &core.kv_batch}) {
+    SC_CHECK(*problems % (shard.micro_batch * shard.context) == 0,
+             "every context rank has the same number of heads");
+    *problems /= shard.context;
+  }
   core.shape.queries = core.shape.keys = shard.sequence;
   return core;
 }

@@ -11,9 +11,8 @@
 //   all-gather   all ranks' tokens, scores and maps are gathered, and the copies of local experts picked;
 //                results are summed into the gathered tokens and scattered back.
 // Routing weights are applied in the experts' activation.
-//   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py; Lepikhin et al. (arXiv
-//   2006.16668)
-//           for capacity.
+//   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py; capacity: Lepikhin et al. (arXiv
+//           2006.16668).
 //   throws  InternalError if t > 1 without sequence parallelism, and as expert_widths.
 #pragma once
 

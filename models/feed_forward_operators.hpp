@@ -4,8 +4,7 @@
 // Column-parallel up, activation, row-parallel down, with the tensor collectives around them; the norm before
 // and the residual behind are the layer's.
 //   source  Shoeybi et al. (arXiv 1909.08053), section 3; the collectives of sequence parallelism:
-//   Korthikanti
-//           et al. (arXiv 2205.05198), section 4.2.2.
+//           Korthikanti et al. (arXiv 2205.05198), section 4.2.2.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,7 @@
 
 namespace stagecraft {
 
-// A norm over `rows` vectors of `width` elements: tokens of the residual stream, of a latent vector, or
-// heads.
+// A norm over `rows` vectors of `width` elements: residual stream, latent vectors, or heads.
 struct Norm {
   std::string_view name;
   std::int64_t rows = 0, width = 0;

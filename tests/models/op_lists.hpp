@@ -66,6 +66,15 @@ inline Names hidden(const Ops& ops) {
   return list;
 }
 
+// The GEMM that a collective of the list is cut into chunks with.
+inline std::string_view partner(const Ops& ops, std::string_view name) {
+  const auto gemm = [](const Op& op) { return op.kind == OpKind::kGemm; };
+  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
+  if (at->beside == Beside::kNextGemm) return std::find_if(at, ops.end(), gemm)->name;
+  if (at->beside != Beside::kPreviousGemm) return "none";
+  return std::find_if(std::make_reverse_iterator(at), ops.rend(), gemm)->name;
+}
+
 inline Bytes total_bytes(const Ops& ops) {
   Bytes sum;
   for (const Op& op : ops) sum += op.bytes;

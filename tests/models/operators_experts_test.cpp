@@ -193,6 +193,42 @@ TEST(SharedExperts, AreSplitOverTheTensorRanks) {
   EXPECT_EQ(find(layer.forward, "router").gemm.m, 1024);
 }
 
+TEST(SharedExperts, AreGatheredForAndReducedInChunksIfOverlapped) {
+  const Shard shard{.sequence = 4096, .tensor = 4, .sequence_parallel = true, .overlap_tensor = true};
+  const Ops ops = layer_operators(zoo::deepseek_v3(), shard, LayerKind::kExperts).forward;
+  EXPECT_EQ(partner(ops, "shared gather"), "shared up");
+  EXPECT_EQ(partner(ops, "shared reduce"), "shared down");
+}
+
+// Forward FLOPs of all layers and the head, a token, three times: 6 (weights that a token meets, head and
+// routers included) + 12 l s a (d_qk + d_v)/2.
+double training_flops_per_token(const TransformerSpec& model, const Shard& shard) {
+  double sum = total_flops(head_operators(model, shard).forward).count();
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    if (model.layers_of(kind) == 0) continue;
+    sum += static_cast<double>(model.layers_of(kind)) *
+           total_flops(layer_operators(model, shard, kind).forward).count();
+  }
+  return 3 * sum / static_cast<double>(shard.sequence);
+}
+
+// Mixtral: 32 layers of 2 * 4096 (4096 + 1024) attention + 8 * 4096 router + 2 * 3 * 4096 * 14336 weights,
+// and 32000 * 4096 of the head: 12 748 587 008. The core 12 * 32 * 4096 * 4096.
+TEST(Experts, OfMixtralHaveItsFlopsToTheLastDigit) {
+  EXPECT_EQ(training_flops_per_token(zoo::mixtral_8x7b(), kAlone),
+            6.0 * 12'748'587'008 + 12.0 * 32 * 4096 * 4096);
+}
+
+// DeepSeek-V3: 61 attentions of 187 105 280 weights, 3 dense blocks of 3 * 7168 * 18432, 58 of nine experts
+// of 3 * 7168 * 2048 and a router of 7168 * 256, and 129280 * 7168 of the head. The core 6 * 61 * 4096 * 128
+// * 320.
+TEST(Experts, OfDeepSeekHaveItsFlopsToTheLastDigit) {
+  const double weights = 61.0 * 187'105'280 + 3.0 * 3 * 7168 * 18432 +
+                         58.0 * (9.0 * 3 * 7168 * 2048 + 7168 * 256) + 129280.0 * 7168;
+  EXPECT_EQ(training_flops_per_token(zoo::deepseek_v3(), kAlone),
+            6.0 * weights + 6.0 * 61 * 4096 * 128 * 320);
+}
+
 TEST(Recomputation, OfPartsOfTheExperts) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
   const auto repeated = [&](RecomputeModules modules) {

@@ -1,5 +1,5 @@
-// Latent attention, with DeepSeek-V3's numbers: 128 heads of 128 + 64 columns, values of 128, ranks 1536 and
-// 512.
+// Latent attention, with DeepSeek-V3's numbers: 128 heads of 128 + 64 columns, values of 128, ranks of 1536
+// and 512.
 #include <gtest/gtest.h>
 
 #include "models/operators.hpp"
@@ -102,6 +102,15 @@ TEST(LatentAttention, SplitsItsProductsEvenly) {
   const LayerOps four = layer_operators(zoo::deepseek_v3(), kFour, LayerKind::kDense);
   EXPECT_EQ(4.0 * total_flops(four.forward), total_flops(one.forward));
   EXPECT_EQ(4.0 * total_flops(four.input_gradient), total_flops(one.input_gradient));
+}
+
+// Each gather is cut into chunks with the up projection that consumes it.
+TEST(LatentAttention, GathersBesideItsUpProjectionsIfOverlapped) {
+  Shard shard = kFour;
+  shard.overlap_tensor = true;
+  const Ops ops = layer_operators(zoo::deepseek_v3(), shard, LayerKind::kDense).forward;
+  EXPECT_EQ(partner(ops, "query gather"), "query up");
+  EXPECT_EQ(partner(ops, "kv gather"), "kv up");
 }
 
 TEST(LatentAttention, RepeatsItsUpProjectionsOnly) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -320,15 +319,6 @@ TEST(Overlap, HidesInputGradientReductionsAndInputGathersOnly) {
             (Names{"ffn input gather", "ffn gradient reduce", "qkv input gather", "qkv gradient reduce"}));
   EXPECT_EQ(hidden(sp.forward), Names{});
   EXPECT_EQ(hidden(sp.recompute), Names{});
-}
-
-// The GEMM that a collective of the list is cut into chunks with.
-std::string_view partner(const Ops& ops, std::string_view name) {
-  const auto gemm = [](const Op& op) { return op.kind == OpKind::kGemm; };
-  const auto at = std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; });
-  if (at->beside == Beside::kNextGemm) return std::find_if(at, ops.end(), gemm)->name;
-  if (at->beside != Beside::kPreviousGemm) return "none";
-  return std::find_if(std::make_reverse_iterator(at), ops.rend(), gemm)->name;
 }
 
 // TransformerEngine's user buffers, in bf16 and with fp8's casts between.
