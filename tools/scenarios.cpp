@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "sim/scenario/library.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -20,12 +22,11 @@ std::string source_line(const SourceLocation& where) {
   return line.size() <= kLongest ? line : std::string();
 }
 
-int answer_one(const std::string& file, const Arguments& arguments, Session& session,
+int answer_one(const std::string& file, const Arguments& arguments, Session& session, Library& library,
                const std::function<int(const Scenario&)>& answer) {
   Diagnostics diagnostics;
   try {
-    const std::optional<Scenario> scenario =
-        load_scenario(file, arguments.all("set"), session.data, diagnostics);
+    const std::optional<Scenario> scenario = load_scenario(file, arguments.all("set"), library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
       print_diagnostics(diagnostics.sorted(), arguments, session);
       return kWrongInput;
@@ -69,7 +70,9 @@ int for_each_scenario(const Arguments& arguments, Session& session,
   if (std::count(files.begin(), files.end(), "-") > 1)
     throw UsageError("standard input can be read only once", "give - once");
   int worst = kDone;
-  for (const std::string& file : files) worst = std::max(worst, answer_one(file, arguments, session, answer));
+  Library library(session.data);
+  for (const std::string& file : files)
+    worst = std::max(worst, answer_one(file, arguments, session, library, answer));
   return worst;
 }
 

@@ -29,9 +29,9 @@ std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind k
     YamlMap inner = map.map(key);
     if (inner.present()) spec = load(inner, std::string());
   } else if (const auto file = find_preset(map, key, node->text, kind, places)) {
-    const auto tree = load_yaml_file(*file, diagnostics);
-    if (!tree) return std::nullopt;
-    YamlMap inner(&*tree, map.path_of(key), tree->where, diagnostics, &origins);
+    const YamlNode* tree = places.library.tree(*file, diagnostics);
+    if (tree == nullptr) return std::nullopt;
+    YamlMap inner(tree, map.path_of(key), tree->where, diagnostics, &origins);
     spec = load(inner, file->stem().string());
   }
   return diagnostics.error_count() == before ? spec : std::nullopt;
@@ -139,9 +139,9 @@ FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const Prese
   }
   const auto file = find_preset(map, "fabric", first.node.default_fabric, kFabricPreset, places);
   if (!file) return {};
-  const auto tree = load_yaml_file(*file, map.diagnostics());
-  if (!tree) return {};
-  YamlMap fabric(&*tree, map.path_of("fabric"), tree->where, map.diagnostics());
+  const YamlNode* tree = places.library.tree(*file, map.diagnostics());
+  if (tree == nullptr) return {};
+  YamlMap fabric(tree, map.path_of("fabric"), tree->where, map.diagnostics());
   return read_fabric(fabric, file->stem().string());
 }
 
@@ -195,7 +195,7 @@ std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSp
   if (required)
     root.error("profile", "missing-key", "is required, but not given",
                fmt::format("the node has no default profile; installed: {}",
-                           join(places.data.names(std::string(kProfilePreset.folder)), ", ")));
+                           join(places.library.data().names(std::string(kProfilePreset.folder)), ", ")));
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
+#include "sim/scenario/library.hpp"
 #include "sim/scenario/load_machine.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/scenario/no_effect.hpp"
@@ -145,7 +146,9 @@ void Reader::read_profile() {
   const auto file =
       find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   root_->finish();
-  if (file && watch_.clean()) scenario_.profile = load_profile(*file, diagnostics_);
+  if (!file || !watch_.clean()) return;
+  if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
+    scenario_.profile = *profile;
 }
 
 std::optional<Scenario> Reader::read() {
@@ -178,12 +181,10 @@ void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostic
   YamlNode* cluster = find_value(root, "cluster");
   const YamlNode* node = cluster == nullptr ? nullptr : cluster->find("node");
   if (node == nullptr || cluster->find("fabric") != nullptr) return;
-  std::optional<YamlNode> tree;
   if (node->kind == YamlNode::Kind::kScalar) {
     const auto file = preset_path(node->text, kNodePreset, places);
-    if (file) tree = load_yaml_file(*file, diagnostics);
-    if (!tree) return;  // reported when the name is read
-    node = &*tree;
+    node = file ? places.library.tree(*file, diagnostics) : nullptr;
+    if (node == nullptr) return;  // reported when the name is read
   }
   const YamlNode* fabric = node->find("fabric");
   if (fabric == nullptr || fabric->kind != YamlNode::Kind::kScalar) return;
@@ -214,9 +215,9 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
     std::string name = value->text;
     if (place.kind) {
       const auto file = preset_path(name, *place.kind, places);
-      auto tree = file ? load_yaml_file(*file, diagnostics) : std::nullopt;
-      if (!tree || tree->kind != YamlNode::Kind::kMap) return;  // reported when the name is read
-      mapping = *std::move(tree);
+      const YamlNode* tree = file ? places.library.tree(*file, diagnostics) : nullptr;
+      if (tree == nullptr || tree->kind != YamlNode::Kind::kMap) return;  // reported when the name is read
+      mapping = *tree;
       name = file->stem().string();
     }
     if (mapping.find("name") == nullptr)
@@ -230,7 +231,7 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
 }  // namespace
 
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
-                                      const DataDirectory& data, Diagnostics& diagnostics) {
+                                      Library& library, Diagnostics& diagnostics) {
   if (root.find("stagecraft") == nullptr) {
     diagnostics.error({.code = "not-a-scenario",
                        .where = {.file = source, .line = 1, .column = 1},
@@ -240,21 +241,33 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
                        .notes = {}});
     return std::nullopt;
   }
-  return Reader(root, source, {.data = data, .folder = folder}, diagnostics).read();
+  return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
 }
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
-                                      const DataDirectory& data, Diagnostics& diagnostics) {
+                                      Library& library, Diagnostics& diagnostics) {
   const Watch watch(diagnostics);
   auto root = load_yaml_file(file, diagnostics);
   if (!root) return std::nullopt;
   const fs::path folder = file.parent_path();
   for (const std::string& assignment : overrides) {
-    expand_name(*root, assignment, {.data = data, .folder = folder}, diagnostics);
+    expand_name(*root, assignment, {.library = library, .folder = folder}, diagnostics);
     apply_override(*root, assignment, diagnostics);
   }
-  auto scenario = read_scenario(*root, file.string(), folder, data, diagnostics);
+  auto scenario = read_scenario(*root, file.string(), folder, library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
+}
+
+std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
+                                      const DataDirectory& data, Diagnostics& diagnostics) {
+  Library library(data);
+  return read_scenario(root, source, folder, library, diagnostics);
+}
+
+std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
+                                      const DataDirectory& data, Diagnostics& diagnostics) {
+  Library library(data);
+  return load_scenario(file, overrides, library, diagnostics);
 }
 
 }  // namespace stagecraft

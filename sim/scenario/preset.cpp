@@ -30,7 +30,7 @@ std::string hint_for(const std::string& name, PresetKind kind, const DataDirecto
 std::optional<fs::path> preset_path(const std::string& name, PresetKind kind, const PresetPlaces& places) {
   if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;
   const fs::path file =
-      is_path(name) ? places.folder / name : places.data.root / kind.folder / (name + ".yaml");
+      is_path(name) ? places.folder / name : places.library.data().root / kind.folder / (name + ".yaml");
   std::error_code ignored;  // what cannot be looked at cannot be read either
   return fs::is_regular_file(file, ignored) ? std::optional(file) : std::nullopt;
 }
@@ -44,7 +44,7 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
   else
     map.error(key, "unknown-name",
               fmt::format("{} is not a known {}, nor a file", in_quotes(name), kind.noun),
-              hint_for(name, kind, places.data));
+              hint_for(name, kind, places.library.data()));
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/yaml.hpp"
+#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -26,7 +27,7 @@ inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
 
 // Where names and paths are looked up.
 struct PresetPlaces {
-  const DataDirectory& data;
+  Library& library;
   const std::filesystem::path& folder;  // of the scenario
 };
 

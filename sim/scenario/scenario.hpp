@@ -58,6 +58,8 @@ struct DataDirectory {
   [[nodiscard]] std::vector<std::string> names(const std::string& folder) const;
 };
 
+class Library;
+
 // `overrides`: "parallelism.tensor=4", as of --set, applied in order before reading.
 [[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
                                                     std::span<const std::string> overrides,
@@ -66,6 +68,15 @@ struct DataDirectory {
 [[nodiscard]] std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source,
                                                     const std::filesystem::path& folder,
                                                     const DataDirectory& data, Diagnostics& diagnostics);
+
+// The same for many scenarios: files of models, nodes, fabrics and profiles are read once
+// (sim/scenario/library.hpp).
+[[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
+                                                    std::span<const std::string> overrides, Library& library,
+                                                    Diagnostics& diagnostics);
+[[nodiscard]] std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source,
+                                                    const std::filesystem::path& folder, Library& library,
+                                                    Diagnostics& diagnostics);
 
 // Every key with its value, defaults included; loading it gives an equal scenario (but for origins and
 // warnings).
