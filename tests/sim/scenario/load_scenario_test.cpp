@@ -65,6 +65,7 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
   EXPECT_EQ(s.options, OptionsSpec{});
+  EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
   EXPECT_EQ(s.training.precision, Precision::kBf16);
@@ -127,6 +128,105 @@ TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
               ElementsAre("parallelism.sequence_parallel", "parallelism.zero_stage", "training.recompute",
                           "overlap.gradients", "overlap.parameters", "overlap.pipeline", "overlap.tensor",
                           "overlap.context", "overlap.expert", "options.scatter_gather"));
+}
+
+// The effect of a key depends on others: each pair below says when a key does nothing, and when it does
+// something.
+std::vector<std::string> idle_keys(const std::string& rest) {
+  const Result result =
+      read("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 2}\n" + rest);
+  EXPECT_TRUE(result.scenario) << result.messages;
+  std::vector<std::string> paths;
+  if (result.scenario)
+    for (const Diagnostic& warning : result.scenario->warnings) paths.push_back(warning.path);
+  return paths;
+}
+
+TEST(Scenario, SaysWhenContextAndExpertKeysHadNoEffect) {
+  const std::string keys =
+      "training: {global_batch_size: 16}\noverlap: {context: true, expert: true}\n"
+      "options: {expert_dispatcher: all-gather}\n";
+  EXPECT_THAT(idle_keys(keys + "parallelism: {context_exchange: p2p}\n"),
+              ElementsAre("parallelism.context_exchange", "overlap.context", "overlap.expert",
+                          "options.expert_dispatcher"));
+  EXPECT_THAT(idle_keys(keys + "parallelism: {context: 2, context_exchange: p2p}\n"),
+              ElementsAre("overlap.expert", "options.expert_dispatcher"));
+  EXPECT_THAT(idle_keys(keys + "parallelism: {context: 2, context_exchange: all-gather}\n"),
+              ElementsAre("overlap.context", "overlap.expert", "options.expert_dispatcher"));
+}
+
+TEST(Scenario, SaysWhenShardingKeysHadNoEffect) {
+  const std::string keys = "options: {reshard_after_forward: false, bucket_parameters: 1000}\n";
+  EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\nparallelism: {zero_group: 8}\n"),
+              ElementsAre("parallelism.zero_group", "options.reshard_after_forward"));
+  EXPECT_THAT(
+      idle_keys(keys + "training: {global_batch_size: 16}\nparallelism: {zero_stage: 3, zero_group: 8}\n"),
+      ElementsAre());
+  EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\n"
+                               "parallelism: {tensor: 8, context: 2, zero_stage: 3}\n"),
+              ElementsAre());  // context ranks are replicas of the weights
+  EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\n"
+                               "parallelism: {tensor: 8, pipeline: 2, zero_stage: 3}\n"),
+              ElementsAre("parallelism.zero_stage", "options.bucket_parameters"));
+}
+
+TEST(Scenario, SaysWhenTensorOverlapAndEndsHadNoEffect) {
+  const std::string keys = "training: {global_batch_size: 16}\noverlap: {tensor: true}\n";
+  EXPECT_THAT(idle_keys(keys + "parallelism: {tensor: 2, embedding_as_layer: false}\n"),
+              ElementsAre("parallelism.embedding_as_layer", "overlap.tensor"));
+  EXPECT_THAT(idle_keys(keys + "parallelism: {tensor: 2, pipeline: 2, sequence_parallel: true, "
+                               "loss_as_layer: false}\n"),
+              ElementsAre());
+}
+
+TEST(Scenario, SaysWhichSharesStayOnTheGpu) {
+  EXPECT_THAT(idle_keys("training: {global_batch_size: 16}\n"
+                        "offload: {optimizer: 0, activations: 0.5, weights: 0.0}\n"),
+              ElementsAre("offload.optimizer", "offload.weights"));
+}
+
+TEST(Scenario, SaysWhichRecomputedModulesTheModelLacks) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+      "training: {global_batch_size: 8, recompute: {granularity: selective, modules: [core_attn, layernorm, "
+      "mlp, "
+      "moe, moe_act, shared_experts, mla_up_proj]}}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  ASSERT_EQ(result.scenario->warnings.size(), 1u);
+  EXPECT_EQ(result.scenario->warnings.front().path, "training.recompute.modules");
+  EXPECT_EQ(
+      result.scenario->warnings.front().message,
+      "had no effect: core_attn: flash attention keeps no scores; moe: the model has no experts; moe_act: "
+      "the model has no experts; shared_experts: the model has no shared experts; mla_up_proj: the model has "
+      "no latent attention");
+}
+
+TEST(Scenario, ReadsRecomputeAsAWordOrAMapping) {
+  const auto recompute = [](const std::string& text) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+        "training: {global_batch_size: 8, attention: unfused, recompute: " +
+        text + "}\n");
+    EXPECT_EQ(result.messages, "");
+    return result.scenario ? result.scenario->training.recompute : RecomputeSpec{};
+  };
+  EXPECT_EQ(recompute("full"), (RecomputeSpec{.granularity = Recompute::kFull}));
+  EXPECT_EQ(recompute("{granularity: full}"), (RecomputeSpec{.granularity = Recompute::kFull}));
+  EXPECT_EQ(recompute("{granularity: full, method: block, layers: 3}"),
+            (RecomputeSpec{.granularity = Recompute::kFull, .method = RecomputeMethod::kBlock, .layers = 3}));
+  EXPECT_EQ(recompute("{granularity: selective, modules: layernorm}"),
+            (RecomputeSpec{.granularity = Recompute::kSelective,
+                           .modules = RecomputeModules().with(RecomputeModule::kLayerNorm)}));
+  EXPECT_EQ(recompute("{granularity: none}"), RecomputeSpec{});
+}
+
+TEST(Scenario, SaysOnceThatASectionIsNoMapping) {
+  const Result result = load("gpt3-175b-1024xA100.yaml", {"training=3", "parallelism=4", "offload=1"});
+  EXPECT_FALSE(result.scenario);
+  EXPECT_EQ(result.messages,
+            "--set offload=1: error: offload: expected a mapping, found '1'\n"
+            "--set parallelism=4: error: parallelism: expected a mapping, found '4'\n"
+            "--set training=3: error: training: expected a mapping, found '3'\n");
 }
 
 TEST(Scenario, WarnsBeyondTheTrainedLengthOfRotaryPositions) {
@@ -209,6 +309,36 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
     EXPECT_EQ(a.assertions[i].metric, b.assertions[i].metric);
     EXPECT_EQ(a.assertions[i].relation, b.assertions[i].relation);
     EXPECT_EQ(a.assertions[i].limit, b.assertions[i].limit);
+  }
+}
+
+// The same for a transformer, and every key that says how to split and repeat it.
+TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
+  const std::string head =
+      "stagecraft: 1\nmodel: {family: gpt, layers: 14, hidden: 1024, heads: 16, vocab: 51200, "
+      "max_sequence_length: 1024}\ncluster: {node: dgx-a100-80gb, nodes: 4}\n"
+      "parallelism: {tensor: 2, context: 2, context_exchange: all-to-all, pipeline: 4, embedding_as_layer: "
+      "true, "
+      "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
+      "overlap: {tensor: true, context: false, expert: true}\n"
+      "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: all-gather}\n"
+      "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
+  for (const std::string recompute :
+       {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",
+        "{granularity: full, method: block, layers: 2}"}) {
+    SCOPED_TRACE(recompute);
+    const Result first = read(head + "training: {global_batch_size: 8, recompute: " + recompute + "}\n");
+    ASSERT_TRUE(first.scenario) << first.messages;
+    const Result second = read(to_yaml(*first.scenario));
+    ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+    EXPECT_EQ(first.scenario->model, second.scenario->model);
+    EXPECT_EQ(first.scenario->parallelism, second.scenario->parallelism);
+    EXPECT_EQ(first.scenario->training, second.scenario->training);
+    EXPECT_EQ(first.scenario->overlap, second.scenario->overlap);
+    EXPECT_EQ(first.scenario->options, second.scenario->options);
+    EXPECT_EQ(first.scenario->offload, second.scenario->offload);
+    EXPECT_EQ(first.scenario->parallelism.zero_group, 2);
+    EXPECT_EQ(first.scenario->offload.weights, 0.333333333333);
   }
 }
 

@@ -1,0 +1,57 @@
+#include "sim/scenario/library.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+
+TEST(Library, ReadsAFileOnce) {
+  Library library({.root = kRoot});
+  Diagnostics diagnostics;
+  const fs::path model = kRoot / "scenarios/models/gpt-22b.yaml";
+  const fs::path profile = kRoot / "calibrate/profiles/a100-sxm4-80gb.yaml";
+  const YamlNode* tree = library.tree(model, diagnostics);
+  const HardwareProfile* measured = library.profile(profile, diagnostics);
+  ASSERT_NE(tree, nullptr);
+  ASSERT_NE(measured, nullptr);
+  EXPECT_EQ(measured->name, "a100-sxm4-80gb");
+  EXPECT_EQ(library.tree(model, diagnostics), tree);
+  EXPECT_EQ(library.profile(profile, diagnostics), measured);
+  EXPECT_TRUE(diagnostics.items().empty());
+}
+
+TEST(Library, ReportsAWrongFileEveryTime) {
+  Library library({.root = kRoot});
+  Diagnostics diagnostics;
+  EXPECT_EQ(library.tree(kRoot / "no-such.yaml", diagnostics), nullptr);
+  EXPECT_EQ(library.tree(kRoot / "no-such.yaml", diagnostics), nullptr);
+  EXPECT_EQ(library.profile(kRoot / "README.md", diagnostics), nullptr);
+  EXPECT_GE(diagnostics.error_count(), 3u);
+}
+
+// Scenarios read one after the other do not see each other: an override of one is not that of the next.
+TEST(Library, GivesTheSameScenariosAsReadingAlone) {
+  Library library({.root = kRoot});
+  const fs::path file = kRoot / "scenarios/gpt3-175b-1024xA100.yaml";
+  Diagnostics diagnostics;
+  const std::vector<std::string> overrides = {"model.layers=48", "cluster.node.nics=4",
+                                              "cluster.fabric.oversubscription=2"};
+  const auto changed = load_scenario(file, overrides, library, diagnostics);
+  const auto plain = load_scenario(file, {}, library, diagnostics);
+  const auto alone = load_scenario(file, {}, DataDirectory{.root = kRoot}, diagnostics);
+  ASSERT_TRUE(changed && plain && alone);
+  EXPECT_NE(to_yaml(*changed), to_yaml(*alone));
+  EXPECT_EQ(to_yaml(*plain), to_yaml(*alone));
+  EXPECT_EQ(plain->origins, alone->origins);
+}
+
+}  // namespace
+}  // namespace stagecraft
