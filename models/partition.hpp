@@ -23,8 +23,8 @@ struct Widths {
   [[nodiscard]] std::int64_t qkv() const { return query + key_value + value; }
 };
 
-// throws InternalError unless t divides a and f, and one of k and t divides the other; the resolver of plans
-// says so first.
+// throws InternalError unless t divides a, and f where a layer is dense, and one of k and t divides the
+// other; the resolver of plans says so first.
 [[nodiscard]] Widths widths(const TransformerSpec& model, std::int64_t tensor);
 
 // What a rank holds of a layer's experts.
