@@ -9,7 +9,8 @@
 //   ring         c blocks: the rank's own s/c queries and keys, causal, then c-1 dense ones of half as many
 //                scores: all queries meet another rank's earlier chunk, or the later queries both of its
 //                chunks; the shape is (s/c, s/2c) in either case. Messages carry K and V, backward dK and dV
-//                too, at 16 bit. Unfused blocks skip nothing: c of (s/c, s/c).
+//                too, at 16 bit; TransformerEngine sends one more but the same bytes, its first without
+//                gradients and its last with nothing else. Unfused blocks skip nothing: c of (s/c, s/c).
 //   all-gather   K and V of all ranks, then (s/c, s) causal; backward gathers again and scatters dK and dV.
 //   all-to-all   heads in place of tokens, there and back: a/(t c) heads of the whole sample.
 //   source  Korthikanti et al. (arXiv 2205.05198), section 4; Dao (arXiv 2307.08691), section 4.1; the

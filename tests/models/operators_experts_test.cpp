@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/check.hpp"
 #include "models/expert_operators.hpp"
@@ -262,26 +263,34 @@ TEST(Experts, OfOneAreTheDenseBlockAndARouter) {
   EXPECT_EQ(products(layer_operators(model, kAlone, LayerKind::kExperts)), dense + Flops(6.0 * 4096 * 4096));
 }
 
+std::vector<Shard> split_shards(ExpertDispatcher dispatcher) {
+  std::vector<Shard> shards;
+  for (const std::int64_t t : {1, 2})
+    for (const std::int64_t c : {1, 4})
+      for (const std::int64_t e : {1, 2, 8})
+        for (const std::int64_t et : {1, 2})
+          shards.push_back({.sequence = 4096,
+                            .tensor = t,
+                            .context = c,
+                            .expert = e,
+                            .expert_tensor = et,
+                            .sequence_parallel = t > 1,
+                            .context_exchange = ContextExchange::kAllGather,
+                            .expert_dispatcher = dispatcher});
+  return shards;
+}
+
 // Property: expert ranks have tokens of their own, so that each multiplies what one rank with all experts
-// does. Tensor ranks share a rank's tokens.
+// does. Tensor and context ranks share a rank's tokens.
 TEST(Experts, SplitTheirProductsEvenly) {
   for (const TransformerSpec& model : {zoo::mixtral_8x7b(), zoo::deepseek_v3()}) {
     const Flops alone = products(layer_operators(model, kAlone, LayerKind::kExperts));
     for (const ExpertDispatcher dispatcher : {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather}) {
-      for (const std::int64_t t : {1, 2}) {
-        for (const std::int64_t e : {1, 2, 8}) {
-          for (const std::int64_t et : {1, 2}) {
-            SCOPED_TRACE(testing::Message() << "t=" << t << " e=" << e << " et=" << et);
-            const Shard shard{.sequence = 4096,
-                              .tensor = t,
-                              .expert = e,
-                              .expert_tensor = et,
-                              .sequence_parallel = t > 1,
-                              .expert_dispatcher = dispatcher};
-            const Flops rank = products(layer_operators(model, shard, LayerKind::kExperts));
-            EXPECT_EQ(static_cast<double>(t) * rank, alone);
-          }
-        }
+      for (const Shard& shard : split_shards(dispatcher)) {
+        SCOPED_TRACE(testing::Message() << "t=" << shard.tensor << " c=" << shard.context
+                                        << " e=" << shard.expert << " et=" << shard.expert_tensor);
+        const Flops rank = products(layer_operators(model, shard, LayerKind::kExperts));
+        EXPECT_EQ(static_cast<double>(shard.tensor * shard.context) * rank, alone);
       }
     }
   }

@@ -70,6 +70,16 @@ TEST(LatentAttention, GathersLatentVectorsUnderSequenceParallelism) {
   EXPECT_EQ(find(layer.forward, "query up").gemm, forward_shape(4096, 6144, 1536));
 }
 
+// Every rank projects all tokens down; only gradients of the latent vectors are summed over the heads' ranks.
+TEST(LatentAttention, ReducesLatentGradientsWithoutSequenceParallelism) {
+  const LayerOps layer =
+      layer_operators(zoo::deepseek_v3(), {.sequence = 4096, .tensor = 4}, LayerKind::kDense);
+  EXPECT_EQ(find(layer.forward, "query down").gemm.m, 4096);
+  EXPECT_EQ(count(layer.forward, "query gather") + count(layer.forward, "kv gather"), 0);
+  EXPECT_EQ(find(layer.input_gradient, "query gradient reduce").collective, CollectiveKind::kAllReduce);
+  EXPECT_EQ(find(layer.input_gradient, "kv gradient reduce").collective, CollectiveKind::kAllReduce);
+}
+
 // T' h twice, 6 bytes an element: two projections read one vector.
 TEST(LatentAttention, AddsTheGradientsOfItsTwoInputs) {
   const LayerOps layer = layer_operators(zoo::deepseek_v3(), kFour, LayerKind::kDense);
