@@ -1,0 +1,229 @@
+#include "models/expert_exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "models/op_builder.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kCountBytes = 8;  // tokens of an expert, int64
+
+std::int64_t scaled(std::int64_t count, double factor) {
+  return std::llround(static_cast<double>(count) * factor);
+}
+
+// A collective of vectors of h with `extra` bytes beside each.
+struct Exchange {
+  std::string_view name;
+  CollectiveKind kind = CollectiveKind::kAllToAll;
+  CommGroup group = CommGroup::kExpert;
+  std::int64_t rows = 0, extra = 0;
+};
+
+void add_exchange(Ops& ops, const Exchange& exchange, const TransformerSpec& model, const Shard& shard) {
+  const bool over_experts = exchange.group == CommGroup::kExpert;
+  if ((over_experts ? shard.expert : shard.expert_tensor) == 1) return;
+  const Beside beside = over_experts && shard.overlap_expert ? Beside::kOtherMicroBatch : Beside::kNothing;
+  const std::int64_t row = element_bytes(shard.precision) * model.hidden + exchange.extra;
+  ops.push_back(
+      collective_op(exchange.name, exchange.kind, Bytes(exchange.rows * row), beside, exchange.group));
+}
+
+void add_counts(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t ranks = shard.expert * shard.expert_tensor;
+  if (ranks == 1) return;
+  const CommGroup group = shard.expert > 1 ? CommGroup::kExpert : CommGroup::kExpertTensor;
+  ops.push_back(collective_op("expert counts", CollectiveKind::kAllGather,
+                              Bytes(kCountBytes * model.experts->count * ranks), Beside::kNothing, group));
+}
+
+// Rows move from the order of their sender to that of the local experts, and back.
+void add_sort(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  if (r.experts > 1) ops.push_back(permutation_op(name, 2 * r.rows(), model.hidden, shard));
+}
+
+// From the rank's tokens to the rows of the local experts. Its own reverse, in sum, on the way back.
+void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  add_counts(ops, model, shard);
+  ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
+  add_exchange(ops, {.name = "expert dispatch", .rows = r.received, .extra = kRoutingWeightBytes}, model,
+               shard);
+  add_exchange(ops,
+               {.name = "expert gather",
+                .kind = CollectiveKind::kAllGather,
+                .group = CommGroup::kExpertTensor,
+                .rows = r.rows(),
+                .extra = kRoutingWeightBytes},
+               model, shard);
+  add_sort(ops, "expert sort", model, shard);
+}
+
+void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  add_sort(ops, "expert unsort", model, shard);
+  add_exchange(ops,
+               {.name = "expert scatter",
+                .kind = CollectiveKind::kReduceScatter,
+                .group = CommGroup::kExpertTensor,
+                .rows = r.rows()},
+               model, shard);
+  add_exchange(ops, {.name = "expert combine", .rows = r.received}, model, shard);
+  ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
+}
+
+void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
+  add_exchange(ops, {.name = "expert combine gradient", .rows = r.received}, model, shard);
+  add_exchange(ops,
+               {.name = "expert gradient gather",
+                .kind = CollectiveKind::kAllGather,
+                .group = CommGroup::kExpertTensor,
+                .rows = r.rows()},
+               model, shard);
+  add_sort(ops, "expert unsort", model, shard);
+}
+
+void add_dispatch_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  add_sort(ops, "expert sort", model, shard);
+  add_exchange(ops,
+               {.name = "expert gradient scatter",
+                .kind = CollectiveKind::kReduceScatter,
+                .group = CommGroup::kExpertTensor,
+                .rows = r.rows(),
+                .extra = kRoutingWeightBytes},
+               model, shard);
+  add_exchange(ops, {.name = "expert dispatch gradient", .rows = r.received, .extra = kRoutingWeightBytes},
+               model, shard);
+  ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
+}
+
+// Tokens of all ranks of the expert-tensor group, and of the expert group too.
+struct Gathered {
+  std::int64_t by_expert_tensor = 0, by_all = 0;
+};
+
+Gathered gathered(const Shard& shard) {
+  const std::int64_t first = shard.local_tokens() * shard.expert_tensor;
+  return {.by_expert_tensor = first, .by_all = first * shard.expert};
+}
+
+// Weights and the map that says who goes where, of all experts.
+std::int64_t scores_bytes(const TransformerSpec& model) {
+  return model.experts->count * (kRoutingWeightBytes + 1);
+}
+
+struct GatherNames {
+  std::string_view by_expert_tensor, by_expert;
+};
+
+void add_tokens_gather(Ops& ops, GatherNames names, std::int64_t extra, const TransformerSpec& model,
+                       const Shard& shard) {
+  const Gathered tokens = gathered(shard);
+  add_exchange(ops,
+               {.name = names.by_expert_tensor,
+                .kind = CollectiveKind::kAllGather,
+                .group = CommGroup::kExpertTensor,
+                .rows = tokens.by_expert_tensor,
+                .extra = extra},
+               model, shard);
+  add_exchange(
+      ops,
+      {.name = names.by_expert, .kind = CollectiveKind::kAllGather, .rows = tokens.by_all, .extra = extra},
+      model, shard);
+}
+
+void add_tokens_scatter(Ops& ops, GatherNames names, std::int64_t extra, const TransformerSpec& model,
+                        const Shard& shard) {
+  const Gathered tokens = gathered(shard);
+  add_exchange(ops,
+               {.name = names.by_expert,
+                .kind = CollectiveKind::kReduceScatter,
+                .rows = tokens.by_all,
+                .extra = extra},
+               model, shard);
+  add_exchange(ops,
+               {.name = names.by_expert_tensor,
+                .kind = CollectiveKind::kReduceScatter,
+                .group = CommGroup::kExpertTensor,
+                .rows = tokens.by_expert_tensor,
+                .extra = extra},
+               model, shard);
+}
+
+// The copies of local experts among the gathered tokens; no token is read that nobody wants.
+Op pick(std::string_view name, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  const std::int64_t wanted = std::min(gathered(shard).by_all, r.rows());
+  return permutation_op(name, wanted + r.rows(), model.hidden, shard);
+}
+
+// Partial sums: every gathered token is written, wanted or not.
+Op spread(std::string_view name, const TransformerSpec& model, const Shard& shard) {
+  const Routing r = routing(model, shard);
+  return permutation_op(name, gathered(shard).by_all + r.rows(), model.hidden, shard);
+}
+
+}  // namespace
+
+Routing routing(const TransformerSpec& model, const Shard& shard) {
+  SC_CHECK(model.experts.has_value(), "the model has experts");
+  SC_CHECK(model.experts->count % shard.expert == 0, "every expert rank holds the same number of experts");
+  SC_CHECK(shard.tensor == 1 || shard.sequence_parallel,
+           "tensor ranks route tokens of their own: experts need sequence parallelism");
+  const ExpertsSpec& experts = *model.experts;
+  const bool capacity = experts.capacity_factor > 0;
+  const std::int64_t copies = shard.local_tokens() * experts.top_k;
+  const double sent = capacity ? experts.capacity_factor : 1;
+  const double busiest = capacity ? experts.capacity_factor : experts.imbalance;
+  const std::int64_t ranks = shard.expert * shard.expert_tensor;
+  const double mean = static_cast<double>(copies * ranks) / static_cast<double>(experts.count);
+  return {.tokens = shard.local_tokens(),
+          .sent = scaled(copies, sent),
+          .received = scaled(copies, busiest),
+          .experts = experts.count / shard.expert,
+          .per_expert = std::max<std::int64_t>(1, std::llround(mean * busiest))};
+}
+
+void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+    return add_dispatch_by_exchange(ops, model, shard);
+  }
+  add_tokens_gather(ops, {"expert gather", "expert dispatch"}, scores_bytes(model), model, shard);
+  ops.push_back(pick("permute", model, shard));
+}
+
+void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+    return add_combine_by_exchange(ops, model, shard);
+  }
+  ops.push_back(spread("unpermute", model, shard));
+  add_tokens_scatter(ops, {"expert scatter", "expert combine"}, 0, model, shard);
+}
+
+void add_combine_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+    return add_combine_gradient_by_exchange(ops, model, shard);
+  }
+  add_tokens_gather(ops, {"expert gradient gather", "expert combine gradient"}, 0, model, shard);
+  ops.push_back(pick("unpermute", model, shard));
+}
+
+// The map has no gradient, the weights have.
+void add_dispatch_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+    return add_dispatch_gradient_by_exchange(ops, model, shard);
+  }
+  ops.push_back(spread("permute", model, shard));
+  add_tokens_scatter(ops, {"expert gradient scatter", "expert dispatch gradient"},
+                     kRoutingWeightBytes * model.experts->count, model, shard);
+}
+
+}  // namespace stagecraft
