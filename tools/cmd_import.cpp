@@ -13,6 +13,7 @@
 #include "calibrate/fit/nccl_tests.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
+#include "tools/import_jobs.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
@@ -77,6 +78,7 @@ struct Importer {
 };
 
 constexpr Importer kImporters[] = {
+    {.name = "megatron", .run = import_megatron_job},
     {.name = "nccl-tests", .run = import_nccl_tests_file},
 };
 

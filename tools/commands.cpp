@@ -92,6 +92,13 @@ constexpr std::string_view kCalibrateExamples[] = {
     "stagecraft calibrate plan scenarios/gpt3-175b-1024xA100.yaml scenarios/llama3-8b-64xA100.yaml"};
 
 constexpr OptionSpec kImportOptions[] = {
+    {.name = "define",
+     .argument = "NAME=VALUE",
+     .help = "megatron: the value of a shell variable; may be repeated",
+     .repeated = true},
+    {.name = "gpus", .argument = "N", .help = "megatron, deepspeed: GPUs of the job, where it does not say"},
+    {.name = "node", .argument = "NAME", .help = "megatron, deepspeed: the machine it runs on"},
+    {.name = "vocab", .argument = "N", .help = "megatron, deepspeed: tokens, before padding"},
     {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"}};
 constexpr std::string_view kImportExamples[] = {
     "stagecraft import nccl-tests tests/data/nccl_tests/all_reduce_gh200_2x4_fast.txt",

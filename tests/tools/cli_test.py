@@ -161,6 +161,28 @@ class Goldens(Case):
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --json",
         ]))
 
+    def test_imported_jobs_of_megatron(self):
+        data = "tests/data/megatron"
+        defined = " ".join(f"--define {line[2:].strip()}"
+                           for line in (SOURCE / data / "train_llama3_8b_h100_fp8.args.txt").read_text().splitlines()
+                           if re.fullmatch(r"# [A-Z_]+=\S+", line))
+        gpt3 = f"stagecraft import megatron {data}/train_gpt3_175b_distributed.args.txt"
+        self.assert_golden("import-megatron", transcript([
+            f"stagecraft import megatron {data}/args_dump_gpt_64layer_tp4_pp16.log.txt",
+            f"stagecraft import megatron {data}/made_args_dump_traps.log.txt --node dgx-h100",
+            gpt3,
+            f"{gpt3} --define GPUS_PER_NODE=8 --define NUM_NODES=1",
+            f"{gpt3} --gpus 1024 --vocab 50257 --node dgx-a100-80gb",
+            f"stagecraft import megatron {data}/train_llama3_8b_h100_fp8.args.txt {defined}",
+            f"stagecraft import megatron {data}/sc21_common.args.txt --json",
+            "stagecraft import megatron --gpus 16 --vocab 1000 --node dgx-h100 -- --num-layers 8 --hidden-size 64 "
+            "--num-attention-heads 4 --max-position-embeddings 32 --seq-length 32 --micro-batch-size 1 --bf16 --wibble 3",
+            "stagecraft import megatron no-such-file",
+            "stagecraft import megatron a b",
+            f"{gpt3} --define TP",
+            f"{gpt3} --node dgx-h10",
+        ]))
+
     def test_words_that_are_wrong(self):
         shape = "--stages 4 --micro-batches 8"
         self.assert_golden("usage", transcript([
@@ -242,6 +264,19 @@ class Goldens(Case):
 
 
 class Answers(Case):
+    def test_what_was_imported_from_megatron_is_a_scenario(self):
+        options = ["--num-layers", "8", "--hidden-size", "64", "--num-attention-heads", "4", "--seq-length", "32", "--bf16",
+                   "--max-position-embeddings", "32", "--micro-batch-size", "1", "--pipeline-model-parallel-size", "4"]
+        jobs = [["tests/data/megatron/args_dump_gpt_64layer_tp4_pp16.log.txt"],
+                ["--gpus", "1024", "--vocab", "50257", "tests/data/megatron/train_gpt3_175b_distributed.args.txt"],
+                ["--gpus", "16", "--vocab", "1000", "--", *options]]
+        for job in jobs:
+            with self.subTest(job=job):
+                imported = stagecraft("import", "megatron", *job)
+                self.assertEqual(DONE, imported.returncode, imported.stderr)
+                checked = stagecraft("check", "-", text_in=imported.stdout)
+                self.assertEqual(DONE, checked.returncode, checked.stderr)
+
     def results(self, ran):
         return [json.loads(line) for line in ran.stdout.splitlines()]
 

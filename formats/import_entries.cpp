@@ -1,0 +1,77 @@
+#include "formats/import_entries.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "models/model_spec.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::size_t kLineWidth = 100;
+
+}  // namespace
+
+FragmentEntry entry(std::string key, std::int64_t value, const ImportSource& source) {
+  return {.key = std::move(key), .value = fragment_number(value, source.where), .comment = source.comment};
+}
+
+FragmentEntry flag_entry(std::string key, bool value, const ImportSource& source) {
+  return {.key = std::move(key), .value = fragment_flag(value, source.where), .comment = source.comment};
+}
+
+FragmentEntry text_entry(std::string key, std::string_view value, const ImportSource& source) {
+  return {.key = std::move(key), .value = fragment_text(value, source.where), .comment = source.comment};
+}
+
+FragmentEntry share_entry(std::string key, double value, const ImportSource& source) {
+  FragmentEntry share = entry(std::move(key), 0, source);
+  share.value.text = fmt::format("{}", value);
+  return share;
+}
+
+FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries) {
+  FragmentEntry map{.key = std::move(key)};
+  if (!entries.empty()) map.value.where = entries.front().value.where;
+  map.entries = std::move(entries);
+  return map;
+}
+
+std::vector<std::string> wrapped(const std::string& title, const std::vector<std::string>& items) {
+  std::vector<std::string> lines;
+  std::string line = title;
+  bool empty = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? "," : "");
+    if (!empty && line.size() + 1 + item.size() > kLineWidth) {
+      lines.push_back(std::exchange(line, "  "));
+      empty = true;
+    }
+    if (!empty) line += ' ';
+    line += item;
+    empty = false;
+  }
+  lines.push_back(std::move(line));
+  return lines;
+}
+
+std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model, const std::string& file,
+                                           Diagnostics& diagnostics) {
+  const SourceLocation where{file, 0, 0};
+  const YamlNode tree = to_tree(model, where);
+  Diagnostics found;
+  YamlMap map(&tree, "model", where, found);
+  const ModelSpec spec = load_model(map);
+  for (const Diagnostic& diagnostic : found.items()) diagnostics.add(diagnostic);
+  const auto* transformer = std::get_if<TransformerSpec>(&spec);
+  if (found.has_errors() || transformer == nullptr) return std::nullopt;
+  const std::int64_t count = parameter_count(*transformer);
+  return fmt::format("{} parameters ({})", with_thousands(count), human_count(count));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,44 @@
+// What importers of jobs have in common: what the user adds to a file, and entries with their origin.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "formats/fragment.hpp"
+
+namespace stagecraft {
+
+// What the user adds, since no option of the job says it.
+struct ImportRequest {
+  std::optional<std::int64_t> gpus = {};
+  std::optional<std::int64_t> vocab = {};  // before padding
+  std::optional<std::string> node = {};    // a node preset
+  std::int64_t node_gpus = 8;              // of that node; every preset has 8
+};
+
+// Where a value came from.
+struct ImportSource {
+  std::string comment = {};
+  SourceLocation where = {};
+};
+
+[[nodiscard]] FragmentEntry entry(std::string key, std::int64_t value, const ImportSource& source);
+[[nodiscard]] FragmentEntry flag_entry(std::string key, bool value, const ImportSource& source);
+[[nodiscard]] FragmentEntry text_entry(std::string key, std::string_view value, const ImportSource& source);
+// A bare number with decimals.
+[[nodiscard]] FragmentEntry share_entry(std::string key, double value, const ImportSource& source);
+[[nodiscard]] FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries);
+// Lines of at most 100 characters of `items`, the first after `title`.
+[[nodiscard]] std::vector<std::string> wrapped(const std::string& title,
+                                               const std::vector<std::string>& items);
+
+// "671,026,404,352 parameters (671.0 B)": the count beside the name shows a wrong file. nullopt after a
+// mistake that only the whole model shows, which is reported.
+[[nodiscard]] std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model,
+                                                         const std::string& file, Diagnostics& diagnostics);
+
+}  // namespace stagecraft

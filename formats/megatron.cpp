@@ -1,0 +1,105 @@
+#include "formats/megatron.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/text.hpp"
+#include "formats/megatron_sections.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+bool has_key(const Entries& entries, std::string_view key) {
+  return std::any_of(entries.begin(), entries.end(), [&](const FragmentEntry& e) { return e.key == key; });
+}
+
+void add_section(Fragment& fragment, std::string key, Entries entries) {
+  if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void add_measurement(const MegatronArguments& arguments, std::optional<std::int64_t> batch,
+                     std::vector<std::string>& head) {
+  if (arguments.iterations.empty()) return;
+  const std::vector<double> times = steady_iterations_ms(arguments, batch);
+  if (times.empty()) {
+    head.push_back(fmt::format("measured: {} iterations in the log, all of them warm-up or of another batch",
+                               arguments.iterations.size()));
+    return;
+  }
+  const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  head.push_back(fmt::format(
+      "measured: median {:.1f} ms, mean {:.1f} ms over {} of {} iterations (the first two left out)",
+      median(times), mean, times.size(), arguments.iterations.size()));
+  head.push_back(
+      fmt::format("compare: `stagecraft run` should say {:.4g} s, on the machine that was measured",
+                  median(times) / 1000));
+}
+
+std::vector<std::string> assumptions(const MegatronReader& reader) {
+  std::vector<std::string> lines = reader.notes();
+  if (reader.assumed().empty()) return lines;
+  const char* era = reader.of_2021() ? "of 2021" : "at commit 000c4ac (2025)";
+  const std::string title =
+      reader.is_dump() ? "what the dump does not say: " : fmt::format("defaults of Megatron-LM {}: ", era);
+  const std::vector<std::string> defaults = wrapped(title, reader.assumed());
+  lines.insert(lines.end(), defaults.begin(), defaults.end());
+  return lines;
+}
+
+}  // namespace
+
+std::optional<Fragment> import_megatron(const MegatronArguments& arguments, const ImportRequest& request,
+                                        Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  MegatronReader reader(arguments, diagnostics);
+  MegatronJob job;
+  read_megatron_degrees(reader, request, job);
+  Entries model = read_megatron_model(reader, request, job);
+  Entries training = read_megatron_training(reader, job);
+  Entries cluster = read_megatron_cluster(reader, request, job);
+  Entries parallelism = read_megatron_parallelism(reader, job);
+
+  Fragment fragment;
+  fragment.head.push_back(fmt::format("From {}: {} of Megatron-LM, {} arguments", arguments.file,
+                                      reader.is_dump() ? "the argument dump" : "the options",
+                                      arguments.items.size()));
+  const bool complete = has_key(model, "vocab");
+  if (complete && diagnostics.error_count() == before) {
+    if (auto line = parameters_line(model, arguments.file, diagnostics))
+      fragment.head.push_back(std::move(*line));
+  }
+  add_measurement(arguments, reader.integer("global_batch_size"), fragment.head);
+  fragment.entries.push_back(entry("stagecraft", 1, {}));
+  fragment.entries.push_back(
+      text_entry("name", fmt::format("Megatron-LM, {} layers on {} GPUs", job.layers, job.gpus), {}));
+  if (!complete) {
+    fragment.missing.emplace_back(
+        "vocab: 50257   # under model: tokens of the tokenizer, padded; or import with --vocab N");
+    reader.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
+                   "--vocab N");
+  }
+  add_section(fragment, "model", std::move(model));
+  add_section(fragment, "cluster", std::move(cluster));
+  add_section(fragment, "parallelism", std::move(parallelism));
+  fragment.entries.push_back(read_megatron_schedule(reader, job));
+  add_section(fragment, "training", std::move(training));
+  add_section(fragment, "overlap", read_megatron_overlap(reader, job));
+  add_section(fragment, "options", read_megatron_options(reader, job));
+  add_section(fragment, "offload", read_megatron_offload(reader, job));
+  fragment.ignored = reader.finish();
+  fragment.assumed = assumptions(reader);
+  if (diagnostics.error_count() != before) return std::nullopt;
+  return fragment;
+}
+
+}  // namespace stagecraft

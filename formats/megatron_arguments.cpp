@@ -1,0 +1,473 @@
+#include "formats/megatron_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "formats/megatron_flags.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::size_t kWarmUpIterations = 2;
+constexpr std::string_view kDumpTitle = "- arguments -";
+constexpr std::string_view kDumpEnd = "- end of arguments -";
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool starts_name(char c) {
+  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool continues_name(char c) {
+  return starts_name(c) || (c >= '0' && c <= '9');
+}
+
+// Options are written with dashes or underscores, in the dump always with underscores.
+std::string canonical(std::string_view written) {
+  std::string name;
+  for (const char c : written)
+    name += c == '-' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  return name;
+}
+
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {
+    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
+  }
+  bool next(std::string_view& line) {
+    if (rest_.empty()) return false;
+    const std::size_t end = rest_.find('\n');
+    line = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number_;
+    return true;
+  }
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  std::string_view rest_;
+  int number_ = 0;
+};
+
+// ---- The dump ----
+
+// "0: ", "[1,0]<stdout>:", "[2026-01-02 03:04:05] ", "12:": what launchers put before a line.
+std::string_view without_prefix(std::string_view line) {
+  for (bool again = true; again;) {
+    again = false;
+    const std::string_view text = trimmed(line);
+    if (text.starts_with('[')) {
+      const std::size_t close = text.find(']');
+      if (close == std::string_view::npos) return line;
+      std::size_t end = close + 1;
+      if (const std::size_t tag = text.find(">:", close);
+          tag != std::string_view::npos && text[close + 1] == '<')
+        end = tag + 2;
+      line = text.substr(end);
+      if (line.starts_with(':')) line.remove_prefix(1);
+      again = true;
+    } else if (const std::size_t digits = text.find_first_not_of("0123456789");
+               digits != std::string_view::npos && digits > 0 && text[digits] == ':') {
+      line = text.substr(digits + 1);
+      again = true;
+    }
+  }
+  return line;
+}
+
+// ['core_attn', 'mlp'] and [0, 1, 1]: the items; nullopt for what is no flat list.
+std::optional<std::vector<std::string>> list_items(std::string_view text) {
+  if (text.size() < 2 || !text.starts_with('[') || !text.ends_with(']')) return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  if (text.find_first_of("[]*+") != std::string_view::npos) return std::nullopt;
+  std::vector<std::string> items;
+  while (!trimmed(text).empty()) {
+    const std::size_t comma = text.find(',');
+    std::string_view item = trimmed(text.substr(0, comma));
+    if (item.size() >= 2 && (item.front() == '\'' || item.front() == '"') && item.back() == item.front())
+      item = item.substr(1, item.size() - 2);
+    items.emplace_back(item);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return items;
+}
+
+// `  name ......... value`; a name of 48 letters or more has no dots, an empty value leaves blanks.
+std::optional<MegatronArgument> dump_argument(std::string_view line, const SourceLocation& where) {
+  if (line.empty() || !is_blank(line.front())) return std::nullopt;
+  line = trimmed(line);
+  const std::size_t name_end = std::min(line.find(' '), line.size());
+  const std::string_view name = line.substr(0, name_end);
+  if (name.empty() || !starts_name(name.front()) || !std::all_of(name.begin(), name.end(), continues_name))
+    return std::nullopt;
+  std::string_view value = line.substr(name_end);
+  const std::size_t dots = value.find_first_not_of(' ');
+  if (dots != std::string_view::npos && value[dots] == '.') {
+    const std::size_t after = std::min(value.find_first_not_of('.', dots), value.size());
+    if (after == value.size() || value[after] == ' ') value.remove_prefix(after);  // else ".001", a value
+  }
+  value = trimmed(value);
+  MegatronArgument argument{.name = canonical(name), .spelled = std::string(name), .where = where};
+  if (auto items = list_items(value))
+    argument.values = std::move(*items);
+  else if (!value.empty() && value != "None")
+    argument.values = {std::string(value)};
+  return argument;
+}
+
+// "elapsed time per iteration (ms): 126993.5 " of the fields between bars.
+std::optional<double> field(std::string_view line, std::string_view key) {
+  const std::size_t at = line.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = line.substr(at + key.size());
+  return parse_number(trimmed(rest.substr(0, rest.find('|'))));
+}
+
+std::optional<MegatronIteration> iteration_of(std::string_view line) {
+  if (line.find(" iteration ") == std::string_view::npos) return std::nullopt;
+  const std::optional<double> time = field(line, "elapsed time per iteration (ms):");
+  if (!time || !(*time > 0)) return std::nullopt;
+  MegatronIteration iteration{.milliseconds = *time};
+  if (const auto batch = field(line, "global batch size:"); batch && *batch >= 1 && *batch <= 1e9)
+    iteration.global_batch_size = static_cast<std::int64_t>(*batch);
+  return iteration;
+}
+
+MegatronArguments read_dump(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
+  MegatronArguments arguments{.door = MegatronArguments::Door::kDump, .file = name};
+  enum class Part { kBefore, kInside, kAfter } part = Part::kBefore;
+  std::set<std::string, std::less<>> seen;
+  Lines lines(text);
+  for (std::string_view line; lines.next(line);) {
+    if (part != Part::kInside && line.find(kDumpTitle) != std::string_view::npos && part == Part::kBefore) {
+      part = Part::kInside;
+    } else if (part == Part::kInside && line.find(kDumpEnd) != std::string_view::npos) {
+      part = Part::kAfter;
+    } else if (part == Part::kInside) {
+      auto argument = dump_argument(without_prefix(line), {name, lines.number(), 0});
+      if (argument && seen.insert(argument->name).second) arguments.items.push_back(std::move(*argument));
+    } else if (auto iteration = iteration_of(line)) {
+      arguments.iterations.push_back(*iteration);
+    }
+  }
+  if (part == Part::kInside) {
+    diagnostics.warning({.code = "cut-off",
+                         .where = {name, lines.number(), 0},
+                         .message = "the argument block has no end: what it says is used as far as it goes"});
+  }
+  return arguments;
+}
+
+// ---- The words ----
+
+struct Word {
+  std::string text = {};
+  std::vector<std::string> unexpanded = {};
+  int line = 0;
+};
+
+// Splits as a shell would, but for what it would run: quotes, comments, line ends after a backslash.
+class Words {
+ public:
+  Words(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics)
+      : name_(name), defines_(defines), diagnostics_(diagnostics) {}
+
+  std::vector<Word> split(std::string_view text) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    for (at_ = 0; at_ < text.size();) step(text);
+    if (quote_ != 0) {
+      diagnostics_.error({.code = "open-quote",
+                          .where = {name_, quote_line_, 0},
+                          .message = fmt::format("the quote {} is not closed", quote_)});
+    }
+    end_word();
+    return std::move(words_);
+  }
+
+  // A word that a shell has unquoted already.
+  Word expand(std::string_view text) {
+    quote_ = '"';
+    open_ = true;
+    for (at_ = 0; at_ < text.size();) {
+      if (text[at_] == '$')
+        dollar(text);
+      else
+        word_.text += text[at_++];
+    }
+    quote_ = 0;
+    open_ = false;
+    return std::exchange(word_, {});
+  }
+
+ private:
+  void step(std::string_view text) {
+    const char c = text[at_];
+    if (c == '\n') ++line_;
+    if (quote_ == '\'') return c == '\'' ? close_quote() : take(c);
+    if (c == '\\' && at_ + 1 < text.size()) return backslash(text);
+    if (c == '$') return dollar(text);
+    if (c == '`') return note_command();
+    if (quote_ == '"') return c == '"' ? close_quote() : take(c);
+    if (c == '\'' || c == '"') {
+      quote_ = c;
+      quote_line_ = line_;
+      open_ = true;
+      ++at_;
+    } else if (is_blank(c) || c == '\n') {
+      end_word();
+      ++at_;
+    } else if (c == '#' && !open_) {
+      at_ = std::min(text.find('\n', at_), text.size());
+    } else {
+      take(c);
+    }
+  }
+
+  void take(char c) {
+    word_.text += c;
+    open_ = true;
+    ++at_;
+  }
+
+  void close_quote() {
+    quote_ = 0;
+    ++at_;
+  }
+
+  void backslash(std::string_view text) {
+    const std::size_t next = text[at_ + 1] == '\r' ? at_ + 2 : at_ + 1;
+    if (next < text.size() && text[next] == '\n') {
+      ++line_;
+      at_ = next + 1;
+    } else {
+      word_.text += text[at_ + 1];
+      open_ = true;
+      at_ += 2;
+    }
+  }
+
+  void note_command() {
+    if (std::find(word_.unexpanded.begin(), word_.unexpanded.end(), "`…`") == word_.unexpanded.end())
+      word_.unexpanded.emplace_back("`…`");
+    take('`');
+  }
+
+  // $NAME, ${NAME}, ${NAME:-default}; $(command) is never run.
+  void dollar(std::string_view text) {
+    const std::size_t begin = at_;
+    std::size_t end = at_ + 1;
+    std::string variable;
+    if (end < text.size() && text[end] == '{') {
+      const std::size_t close = text.find_first_of("}\n", end);
+      const bool closed = close != std::string_view::npos && text[close] == '}';
+      for (std::size_t i = end + 1; i < text.size() && continues_name(text[i]); ++i) variable += text[i];
+      end = closed ? close + 1 : std::min(end + 1 + variable.size(), text.size());
+    } else if (end < text.size() && text[end] == '(') {
+      variable = "(…)";
+      ++end;
+    } else {
+      while (end < text.size() && continues_name(text[end])) variable += text[end++];
+    }
+    at_ = end;
+    open_ = true;
+    if (const auto known = defines_.find(variable); known != defines_.end()) return put(known->second);
+    word_.text += text.substr(begin, end - begin);
+    if (!variable.empty()) word_.unexpanded.push_back(variable);
+  }
+
+  void put(std::string_view value) {
+    for (const char c : value) {
+      if (quote_ == 0 && is_blank(c))
+        end_word();
+      else
+        word_.text += c, open_ = true;
+    }
+  }
+
+  void end_word() {
+    if (open_) {
+      word_.line = line_;
+      words_.push_back(std::move(word_));
+    }
+    word_ = {};
+    open_ = false;
+  }
+
+  const std::string& name_;
+  const ShellDefines& defines_;
+  Diagnostics& diagnostics_;
+  std::vector<Word> words_;
+  Word word_;
+  std::size_t at_ = 0;
+  char quote_ = 0;
+  bool open_ = false;  // a word has begun, be it empty
+  int line_ = 1, quote_line_ = 1;
+};
+
+// "--lr" and "-lr" are options, "-1" and "-5e-3" are numbers.
+bool is_option(const Word& word) {
+  const std::size_t letter = word.text.find_first_not_of('-');
+  return letter != std::string::npos && letter > 0 && starts_name(word.text[letter]);
+}
+
+class ArgvReader {
+ public:
+  ArgvReader(const std::string& name, Diagnostics& diagnostics)
+      : diagnostics_(diagnostics), arguments_{.door = MegatronArguments::Door::kArgv, .file = name} {}
+
+  MegatronArguments read(const std::vector<Word>& words) && {
+    for (const Word& word : words) {
+      if (is_option(word))
+        begin_option(word);
+      else if (current_)
+        add_value(word, word.text);
+      else
+        stray(word);
+    }
+    end_option();
+    return std::move(arguments_);
+  }
+
+ private:
+  [[nodiscard]] SourceLocation place(const Word& word) const { return {arguments_.file, word.line, 0}; }
+
+  void begin_option(const Word& word) {
+    end_option();
+    const std::size_t equals = word.text.find('=');
+    const std::string option = word.text.substr(0, equals);
+    current_ = MegatronArgument{.spelled = option, .where = place(word)};
+    current_->name = canonical(option.substr(option.find_first_not_of('-')));
+    if (equals != std::string::npos) add_value(word, word.text.substr(equals + 1));
+  }
+
+  void add_value(const Word& word, std::string value) {
+    current_->values.push_back(std::move(value));
+    current_->unexpanded.insert(current_->unexpanded.end(), word.unexpanded.begin(), word.unexpanded.end());
+  }
+
+  void stray(const Word& word) {
+    if (word.unexpanded.empty()) {
+      // The program's name and its launcher may stand before the first option.
+      diagnostics_.warning({.code = "stray-word",
+                            .where = place(word),
+                            .message = fmt::format("{} stands before the first option and is not read",
+                                                   in_quotes(word.text))});
+      return;
+    }
+    diagnostics_.error({.code = "unexpanded-variable",
+                        .where = place(word),
+                        .message = fmt::format("${} may hold any option, and its value is not known",
+                                               word.unexpanded.front()),
+                        .hint = fmt::format("--define {}='…'", word.unexpanded.front())});
+  }
+
+  void end_option() {
+    if (!current_) return;
+    for (const MegatronSpelling& spelling : megatron_spellings()) {
+      if (spelling.option != current_->name) continue;
+      current_->name = spelling.name;
+      if (!spelling.value.empty()) current_->values = {std::string(spelling.value)};
+      break;
+    }
+    auto& items = arguments_.items;
+    const auto before = std::find_if(items.begin(), items.end(), [&](const MegatronArgument& item) {
+      return item.name == current_->name;
+    });
+    if (before == items.end()) {
+      items.push_back(std::move(*current_));
+    } else {
+      warn_of_two(*before);
+      *before = std::move(*current_);
+    }
+    current_.reset();
+  }
+
+  void warn_of_two(const MegatronArgument& before) {
+    const MegatronFlag* flag = find_megatron_flag(before.name);
+    if (before.values == current_->values || (flag != nullptr && flag->kind == MegatronFlagKind::kAside))
+      return;
+    diagnostics_.warning({.code = "given-twice",
+                          .where = current_->where,
+                          .path = current_->spelled,
+                          .message = fmt::format("is given twice, and the last counts: {} after {}",
+                                                 join(current_->values, " "), join(before.values, " "))});
+  }
+
+  Diagnostics& diagnostics_;
+  MegatronArguments arguments_;
+  std::optional<MegatronArgument> current_;
+};
+
+std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_t errors_before,
+                                         Diagnostics& diagnostics) {
+  if (arguments.items.empty()) {
+    diagnostics.error({.code = "no-arguments",
+                       .where = {arguments.file, 0, 0},
+                       .message = "holds no option of Megatron-LM, nor the argument block of its log",
+                       .hint = "a shell script is not read: run it with its launcher set to echo, and import "
+                               "what it prints"});
+  }
+  if (diagnostics.error_count() != errors_before) return std::nullopt;
+  return arguments;
+}
+
+// The block itself, or a script that quotes it in a comment: the title line has dashes on both sides.
+bool is_dump(std::string_view text) {
+  return text.find(kDumpTitle) != std::string_view::npos;
+}
+
+}  // namespace
+
+const MegatronArgument* MegatronArguments::find(std::string_view name) const {
+  const auto found = std::find_if(items.begin(), items.end(),
+                                  [&](const MegatronArgument& item) { return item.name == name; });
+  return found == items.end() ? nullptr : &*found;
+}
+
+std::optional<MegatronArguments> read_megatron_text(std::string_view text, const std::string& name,
+                                                    const ShellDefines& defines, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  if (is_dump(text)) return checked(read_dump(text, name, diagnostics), before, diagnostics);
+  Words words(name, defines, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words.split(text)), before, diagnostics);
+}
+
+std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> given,
+                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  const std::string name = "command line";
+  Words expander(name, defines, diagnostics);
+  std::vector<Word> words;
+  for (const std::string& word : given) words.push_back(expander.expand(word));
+  return checked(ArgvReader(name, diagnostics).read(words), before, diagnostics);
+}
+
+std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,
+                                         std::optional<std::int64_t> global_batch_size) {
+  std::vector<double> times;
+  for (std::size_t i = kWarmUpIterations; i < arguments.iterations.size(); ++i) {
+    const MegatronIteration& iteration = arguments.iterations[i];
+    if (!global_batch_size || !iteration.global_batch_size ||
+        *iteration.global_batch_size == *global_batch_size)
+      times.push_back(iteration.milliseconds);
+  }
+  return times;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+// The arguments of a Megatron-LM job, by either of two doors.
+//
+//   dump   the block that rank 0 prints into its log, every default resolved, and the iteration lines after
+//   it argv   the options of a launch script, one or more a line, or the words of a command line
+//
+// Nothing is evaluated: a shell variable is replaced where a definition was given and else stays as it is,
+// marked, for who needs the value to refuse. Both doors give the same names, those of the dump.
+//
+//   source  NVIDIA/Megatron-LM @d98e8a6 megatron/training/arguments.py (_print_args), training.py
+//           (training_log).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+
+namespace stagecraft {
+
+struct MegatronArgument {
+  std::string name = {};                     // "tensor_model_parallel_size", lower case
+  std::string spelled = {};                  // as it stands there: "--disable-bias-linear"
+  std::vector<std::string> values = {};      // none of a bare flag; of a Python list its items
+  std::vector<std::string> unexpanded = {};  // shell variables in the values that nobody defined
+  SourceLocation where = {};
+};
+
+// One line of the log: ` iteration 5/ 1000 | … | elapsed time per iteration (ms): 126993.5 | …`.
+struct MegatronIteration {
+  double milliseconds = 0;
+  std::optional<std::int64_t> global_batch_size = {};  // differs while the batch ramps up
+};
+
+struct MegatronArguments {
+  enum class Door : std::uint8_t { kDump, kArgv };
+  Door door = Door::kArgv;
+  std::string file = {};
+  std::vector<MegatronArgument> items = {};  // names unique: of an option given twice the last counts
+  std::vector<MegatronIteration> iterations = {};
+
+  [[nodiscard]] const MegatronArgument* find(std::string_view name) const;
+};
+
+using ShellDefines = std::map<std::string, std::string, std::less<>>;
+
+// The door is seen from the text. Reported: no argument at all, a dump without its end (warning), a word
+// where an option belongs, quotes that do not close. nullopt after an error.
+[[nodiscard]] std::optional<MegatronArguments> read_megatron_text(std::string_view text,
+                                                                  const std::string& name,
+                                                                  const ShellDefines& defines,
+                                                                  Diagnostics& diagnostics);
+
+// What stood after `--`; the shell has split and unquoted it already.
+[[nodiscard]] std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> words,
+                                                                   const ShellDefines& defines,
+                                                                   Diagnostics& diagnostics);
+
+// Without the first two iterations, which warm up, and those of another batch size than `global_batch_size`.
+[[nodiscard]] std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,
+                                                       std::optional<std::int64_t> global_batch_size);
+
+}  // namespace stagecraft

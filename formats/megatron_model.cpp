@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "formats/megatron_grammar.hpp"
+#include "formats/megatron_sections.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kGpt2Tokens = 50'257;  // Radford et al. (2019), section 2.3
+constexpr std::int64_t kMaxDivisor = 1'000'000;
+
+// A number with its source, or what follows from the others.
+FragmentEntry number_or(MegatronReader& reader, std::string_view name, std::string key, std::int64_t derived,
+                        const std::string& rule) {
+  if (const auto value = reader.integer(name)) return entry(std::move(key), *value, reader.source(name));
+  ImportSource source = reader.source(name);
+  source.comment = fmt::format("{}, {}", reader.spelled(name), rule);
+  reader.assume(fmt::format("{} {} = {}", reader.spelled(name), rule, derived));
+  return entry(std::move(key), derived, source);
+}
+
+std::int64_t ffn_default(MegatronReader& reader, std::int64_t hidden) {
+  return reader.flag("swiglu") ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
+}
+
+class ModelSection {
+ public:
+  ModelSection(MegatronReader& reader, const ImportRequest& request, MegatronJob& job)
+      : reader_(reader), request_(request), job_(job) {}
+
+  Entries read() {
+    swiglu_ = reader_.flag("swiglu");
+    rms_ = reads_rms();
+    add(text_entry("family", swiglu_ && rms_ ? "llama" : "gpt",
+                   {.comment = "sets nothing that is not written below", .where = {}}));
+    job_.layers = reader_.required("num_layers", kMaxPatternLayers);
+    add(entry("layers", job_.layers, reader_.source("num_layers")));
+    hidden_ = reader_.required("hidden_size");
+    add(entry("hidden", hidden_, reader_.source("hidden_size")));
+    add_heads();
+    ffn_ = ffn_default(reader_, hidden_);
+    add(number_or(reader_, "ffn_hidden_size", "ffn_hidden", ffn_,
+                  swiglu_ ? "8/3 of hidden to 64" : "4 hidden"));
+    ffn_ = reader_.integer("ffn_hidden_size").value_or(ffn_);
+    add_vocab();
+    add_choices();
+    add_latent_attention();
+    add_experts();
+    if (const auto mtp = reader_.integer("mtp_num_layers", 0)) {
+      job_.mtp_layers = *mtp;
+      if (*mtp > 0) add(entry("mtp_layers", *mtp, reader_.source("mtp_num_layers")));
+    }
+    return std::move(entries_);
+  }
+
+ private:
+  void add(FragmentEntry item) { entries_.push_back(std::move(item)); }
+
+  bool reads_rms() {
+    const std::string word = reader_.text("normalization");
+    if (word.empty()) reader_.assume(reader_.spelled("normalization") + " LayerNorm");
+    if (!word.empty() && word != "LayerNorm" && word != "RMSNorm")
+      reader_.error("normalization", "unknown-name", in_quotes(word) + " is neither LayerNorm nor RMSNorm");
+    return word == "RMSNorm";
+  }
+
+  void add_heads() {
+    latent_ = reader_.flag("multi_latent_attention");
+    const std::int64_t heads = reader_.required("num_attention_heads");
+    add(entry("heads", heads, reader_.source("num_attention_heads")));
+    if (latent_) return;  // its head sizes are its own
+    if (reader_.flag("group_query_attention")) {
+      add(number_or(reader_, "num_query_groups", "kv_heads", 1, "default"));
+    } else {
+      add(entry("kv_heads", heads,
+                {.comment = reader_.source("num_attention_heads").comment + ", no grouped queries",
+                 .where = reader_.source("num_attention_heads").where}));
+    }
+    add(number_or(reader_, "kv_channels", "head_size", std::max<std::int64_t>(1, hidden_ / heads),
+                  "hidden / heads"));
+  }
+
+  std::optional<std::int64_t> tokens(std::string& from, SourceLocation& where) {
+    if (request_.vocab) {
+      from = fmt::format("{} tokens given", *request_.vocab);
+      return request_.vocab;
+    }
+    if (const auto size = reader_.integer("vocab_size")) {
+      from = fmt::format("{} {}", reader_.spelled("vocab_size"), *size);
+      where = reader_.source("vocab_size").where;
+      return size;
+    }
+    if (reader_.text("tokenizer_type") == "GPT2BPETokenizer") {
+      from = fmt::format("{} GPT2BPETokenizer: {} tokens", reader_.spelled("tokenizer_type"), kGpt2Tokens);
+      where = reader_.source("tokenizer_type").where;
+      reader_.warning(
+          "tokenizer_type", "assumed",
+          fmt::format("no size of the vocabulary is given: GPT-2's {} tokens are assumed", kGpt2Tokens),
+          "--vocab N, if its files were others");
+      return kGpt2Tokens;
+    }
+    return std::nullopt;
+  }
+
+  void add_vocab() {
+    if (const auto padded = reader_.integer("padded_vocab_size"))
+      return add(entry("vocab", *padded, reader_.source("padded_vocab_size")));
+    std::string from;
+    SourceLocation where = reader_.source("hidden_size").where;
+    const std::optional<std::int64_t> size = tokens(from, where);
+    const std::int64_t divisor =
+        reader_.integer("make_vocab_size_divisible_by", 1, kMaxDivisor).value_or(128);
+    if (!size) return;
+    const std::int64_t step = divisor * job_.tensor;
+    const std::int64_t padded = (*size + step - 1) / step * step;
+    add(entry(
+        "vocab", padded,
+        {.comment = fmt::format("{}, padded to a multiple of {} × tensor {}", from, divisor, job_.tensor),
+         .where = where}));
+  }
+
+  bool reads_rope() {
+    if (reader_.flag("use_rotary_position_embeddings")) return true;
+    const std::string word = reader_.text("position_embedding_type");
+    if (word.empty()) reader_.assume(reader_.spelled("position_embedding_type") + " learned_absolute");
+    if (word == "relative" || word == "none") {
+      reader_.error("position_embedding_type", "not-supported",
+                    in_quotes(word) + " positions are not supported", "learned_absolute and rope are");
+    }
+    return word == "rope" || word == "yarn" || word == "mrope";
+  }
+
+  void add_positions() {
+    const bool rope = reads_rope();
+    job_.learned_positions = !rope;
+    if (!rope) {
+      const auto most = reader_.integer("max_position_embeddings");
+      if (!most) {
+        reader_.missing(
+            Severity::kWarning, "model.max_sequence_length",
+            "nothing says how many positions are learned: as many as the sequence has are assumed",
+            "max-position-embeddings says it");
+      }
+      add(entry("max_sequence_length", most ? *most : reader_.required("seq_length"),
+                reader_.source(most ? "max_position_embeddings" : "seq_length")));
+    }
+    const bool legacy = reader_.given("use_rotary_position_embeddings") != nullptr;
+    add(text_entry(
+        "position", rope ? "rope" : "learned",
+        reader_.source(legacy && rope ? "use_rotary_position_embeddings" : "position_embedding_type")));
+  }
+
+  void add_choices() {
+    add_positions();
+    add(text_entry("activation", swiglu_ ? "swiglu" : "gelu", reader_.source("swiglu")));
+    add(text_entry("normalization", rms_ ? "rmsnorm" : "layernorm", reader_.source("normalization")));
+    const bool untied = reader_.flag("untie_embeddings_and_output_weights");
+    add(flag_entry("tied_embeddings", !untied, reader_.source("untie_embeddings_and_output_weights")));
+    const MegatronArgument* bias = reader_.given("add_bias_linear");
+    const bool biases = bias == nullptr || reader_.flag("add_bias_linear");
+    add(flag_entry("biases", biases, reader_.source("add_bias_linear")));
+    if (!biases && reader_.flag("add_qkv_bias"))
+      add(flag_entry("qkv_bias", true, reader_.source("add_qkv_bias")));
+    if (!latent_ && reader_.flag("qk_layernorm"))
+      add(flag_entry("qk_norm", true, reader_.source("qk_layernorm")));
+    add_dropout();
+  }
+
+  void add_dropout() {
+    double most = 0;
+    ImportSource from;
+    for (const char* name : {"attention_dropout", "hidden_dropout"}) {
+      const bool absent = reader_.given(name) == nullptr;
+      const double share = absent ? 0.1 : reader_.number(name, 0, 1).value_or(0);
+      if (absent) reader_.assume(reader_.spelled(name) + " 0.1");
+      if (share >= most) from = reader_.source(name);
+      most = std::max(most, share);
+    }
+    add(flag_entry("dropout", most > 0, from));
+  }
+
+  void add_latent_attention() {
+    if (!latent_) return;
+    Entries latent;
+    const auto query = reader_.integer("q_lora_rank", 0).value_or(0);
+    latent.push_back(entry("query_rank", query, reader_.source("q_lora_rank")));
+    latent.push_back(number_or(reader_, "kv_lora_rank", "kv_rank", 32, "default"));
+    latent.push_back(number_or(reader_, "qk_head_dim", "nope_head_size", 128, "default"));
+    latent.push_back(number_or(reader_, "qk_pos_emb_head_dim", "rope_head_size", 64, "default"));
+    latent.push_back(number_or(reader_, "v_head_dim", "value_head_size", 128, "default"));
+    add(map_entry("latent_attention", std::move(latent)));
+  }
+
+  void add_experts() {
+    const std::int64_t count = reader_.integer("num_experts", 0).value_or(0);
+    job_.experts = count > 0;
+    if (count == 0) return;
+    Entries experts;
+    experts.push_back(entry("count", count, reader_.source("num_experts")));
+    experts.push_back(number_or(reader_, "moe_router_topk", "top_k", 2, "default"));
+    experts.push_back(number_or(reader_, "moe_ffn_hidden_size", "ffn_hidden", ffn_, "as ffn-hidden-size"));
+    if (const auto width = reader_.integer("moe_shared_expert_intermediate_size")) {
+      const ImportSource source = reader_.source("moe_shared_expert_intermediate_size");
+      experts.push_back(entry(
+          "shared", 1, {.comment = source.comment + " is the width of all together", .where = source.where}));
+      experts.push_back(entry("shared_ffn_hidden", *width, source));
+      if (reader_.flag("moe_shared_expert_gate"))
+        experts.push_back(flag_entry("shared_gate", true, reader_.source("moe_shared_expert_gate")));
+    }
+    add_dense_layers(experts);
+    if (const auto factor = reader_.number("moe_expert_capacity_factor", 0, 1e6))
+      experts.push_back(
+          share_entry("capacity_factor", *factor, reader_.source("moe_expert_capacity_factor")));
+    add(map_entry("experts", std::move(experts)));
+  }
+
+  void add_dense_layers(Entries& experts) {
+    const MegatronArgument* item = reader_.given("moe_layer_freq");
+    if (item == nullptr) return;
+    // A list in a dump has come apart into its items; that of a shell may have been split at blanks.
+    const bool apart = reader_.is_dump() && item->values.size() != 1;
+    const std::string text = apart ? fmt::format("[{}]", join(item->values, ",")) : join(item->values, " ");
+    std::string mistake;
+    const auto pattern = read_layer_pattern(text, job_.layers, mistake);
+    if (!pattern) {
+      return reader_.error("moe_layer_freq", "bad-pattern", fmt::format("{}: {}", in_quotes(text), mistake),
+                           "an integer, or a list of one 0 or 1 a layer as in [0]*3+[1]*58");
+    }
+    std::vector<std::int64_t> dense;
+    for (std::size_t i = 0; i < pattern->size(); ++i)
+      if (!(*pattern)[i]) dense.push_back(static_cast<std::int64_t>(i));
+    if (dense.empty()) return;
+    ImportSource source = reader_.source("moe_layer_freq");
+    source.comment += " " + text;
+    const auto first = static_cast<std::int64_t>(dense.size());
+    if (dense.back() == first - 1)
+      experts.push_back(entry("first_dense_layers", first, source));
+    else
+      experts.push_back(
+          {.key = "dense_layers", .value = fragment_numbers(dense, source.where), .comment = source.comment});
+  }
+
+  MegatronReader& reader_;
+  const ImportRequest& request_;
+  MegatronJob& job_;
+  Entries entries_;
+  std::int64_t hidden_ = 1, ffn_ = 1;
+  bool swiglu_ = false, rms_ = false, latent_ = false;
+};
+
+}  // namespace
+
+Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request, MegatronJob& job) {
+  return ModelSection(reader, request, job).read();
+}
+
+}  // namespace stagecraft

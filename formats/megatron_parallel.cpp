@@ -1,0 +1,337 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "formats/megatron_grammar.hpp"
+#include "formats/megatron_sections.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kMaxDegree = 1'000'000;  // three of them multiply within 64 bits
+
+std::int64_t degree(MegatronReader& reader, std::string_view name) {
+  if (reader.given(name) == nullptr) {
+    if (!reader.of_2021() || !name.starts_with("context")) reader.assume(reader.spelled(name) + " 1");
+    return 1;
+  }
+  return reader.integer(name, 1, kMaxDegree).value_or(1);
+}
+
+std::optional<std::int64_t> gpus_of(MegatronReader& reader, const ImportRequest& request) {
+  if (request.gpus) return request.gpus;
+  if (const auto world = reader.integer("world_size")) return world;
+  const auto nodes = reader.integer("nnodes", 1, kMaxDegree);
+  const auto per_node = reader.integer("nproc_per_node", 1, kMaxDegree);
+  if (nodes && per_node) return *nodes * *per_node;
+  return std::nullopt;
+}
+
+// "tensor × context × pipeline", without what is 1.
+std::string product_of(const MegatronJob& job) {
+  std::vector<std::string> factors;
+  if (job.tensor > 1) factors.emplace_back("tensor");
+  if (job.context > 1) factors.emplace_back("context");
+  if (job.pipeline > 1) factors.emplace_back("pipeline");
+  return join(factors, " × ");
+}
+
+std::string gpu_source(MegatronReader& reader, const ImportRequest& request) {
+  if (request.gpus) return fmt::format("{} GPUs given", *request.gpus);
+  if (const auto world = reader.integer("world_size"))
+    return fmt::format("{} {}", reader.spelled("world_size"), *world);
+  return fmt::format("{} × {}", reader.spelled("nnodes"), reader.spelled("nproc_per_node"));
+}
+
+// Layers of each stage where the first and the last pipeline rank hold another number than the rest.
+std::optional<std::vector<std::int64_t>> uneven_ends(MegatronReader& reader, const MegatronJob& job) {
+  const auto first = reader.integer("decoder_first_pipeline_num_layers", 0, kMaxPatternLayers);
+  const auto last = reader.integer("decoder_last_pipeline_num_layers", 0, kMaxPatternLayers);
+  if (!first && !last) return std::nullopt;
+  const char* name = first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers";
+  const std::int64_t rest = job.layers - first.value_or(0) - last.value_or(0);
+  const std::int64_t ranks = job.pipeline - (first ? 1 : 0) - (last ? 1 : 0);
+  const std::int64_t v = job.virtual_stages;
+  const bool whole = first.value_or(0) % v == 0 && last.value_or(0) % v == 0;
+  if (rest < 0 || (ranks > 0 ? rest % (ranks * v) != 0 : rest != 0) || !whole) {
+    reader.error(name, "not-divisible",
+                 fmt::format("{} layers are left for {} pipeline ranks of {} chunks", rest, ranks, v),
+                 "the rest must split evenly");
+    return std::nullopt;
+  }
+  if (job.pipeline * v > kMaxPatternLayers) return std::nullopt;  // more stages than layers: reported as such
+  std::vector<std::int64_t> stages;
+  for (std::int64_t chunk = 0; chunk < v; ++chunk) {
+    for (std::int64_t rank = 0; rank < job.pipeline; ++rank) {
+      const bool is_first = rank == 0 && first, is_last = rank == job.pipeline - 1 && last;
+      stages.push_back(is_first ? *first / v : is_last ? *last / v : rest / (ranks * v));
+    }
+  }
+  return stages;
+}
+
+class Chunks {
+ public:
+  Chunks(MegatronReader& reader, MegatronJob& job) : reader_(reader), job_(job) {}
+
+  void read(Entries& entries) {
+    if (job_.pipeline == 1) return;
+    if (reader_.given("pipeline_model_parallel_layout") != nullptr) return read_layout(entries);
+    ImportSource source;
+    job_.virtual_stages = chunks(source);
+    if (job_.virtual_stages > 1) entries.push_back(entry("virtual_stages", job_.virtual_stages, source));
+    if (const auto stages = uneven_ends(reader_, job_)) {
+      const char* name = reader_.given("decoder_first_pipeline_num_layers") != nullptr
+                             ? "decoder_first_pipeline_num_layers"
+                             : "decoder_last_pipeline_num_layers";
+      const ImportSource from = reader_.source(name);
+      entries.push_back(
+          {.key = "stage_layers", .value = fragment_numbers(*stages, from.where), .comment = from.comment});
+    }
+    if (embedding()) {
+      entries.push_back(
+          flag_entry("embedding_as_layer", true, reader_.source("account_for_embedding_in_pipeline_split")));
+    }
+    if (loss())
+      entries.push_back(
+          flag_entry("loss_as_layer", true, reader_.source("account_for_loss_in_pipeline_split")));
+  }
+
+ private:
+  bool embedding() { return reader_.flag("account_for_embedding_in_pipeline_split"); }
+  bool loss() { return reader_.flag("account_for_loss_in_pipeline_split"); }
+
+  std::int64_t chunks(ImportSource& source) {
+    source = reader_.source("virtual_pipeline_model_parallel_size");
+    const auto derived = reader_.integer("virtual_pipeline_model_parallel_size", 1, kMaxDegree);
+    const auto per_rank = reader_.integer("num_virtual_stages_per_pipeline_rank", 1, kMaxDegree);
+    const auto layers = reader_.integer("num_layers_per_virtual_pipeline_stage", 1, kMaxPatternLayers);
+    if (derived) return *derived;
+    source = reader_.source("num_virtual_stages_per_pipeline_rank");
+    if (per_rank) return *per_rank;
+    source = reader_.source("num_layers_per_virtual_pipeline_stage");
+    if (!layers) return 1;
+    const std::int64_t counted = job_.layers + (embedding() ? 1 : 0) + (loss() ? 1 : 0);
+    if (counted % (job_.pipeline * *layers) != 0) {
+      reader_.error("num_layers_per_virtual_pipeline_stage", "not-divisible",
+                    fmt::format("chunks of {} layers on {} pipeline ranks do not divide {} layers", *layers,
+                                job_.pipeline, counted));
+      return 1;
+    }
+    source.comment = fmt::format("{}: {} / ({} × {})", source.comment, counted, job_.pipeline, *layers);
+    return counted / (job_.pipeline * *layers);
+  }
+
+  void read_layout(Entries& entries) {
+    constexpr const char* kName = "pipeline_model_parallel_layout";
+    const ImportSource source = reader_.source(kName);
+    std::string mistake;
+    const auto stages = read_pipeline_layout(reader_.text(kName), mistake);
+    if (!stages) return reader_.error(kName, "bad-layout", mistake);
+    const auto count = static_cast<std::int64_t>(stages->size());
+    if (count % job_.pipeline != 0) {
+      return reader_.error(kName, "not-divisible",
+                           fmt::format("{} stages are no multiple of pipeline {}", count, job_.pipeline));
+    }
+    std::vector<std::int64_t> layers;
+    for (const LayoutStage& stage : *stages) layers.push_back(stage.layers);
+    const bool elsewhere = std::any_of(stages->begin(), stages->end() - 1,
+                                       [](const LayoutStage& stage) { return stage.mtp_layers > 0; });
+    if (elsewhere) {
+      reader_.warning(kName, "not-modelled",
+                      "layers of multi-token prediction before the last stage are put on the last stage");
+    }
+    job_.virtual_stages = count / job_.pipeline;
+    if (job_.virtual_stages > 1) entries.push_back(entry("virtual_stages", job_.virtual_stages, source));
+    entries.push_back(
+        {.key = "stage_layers", .value = fragment_numbers(layers, source.where), .comment = source.comment});
+  }
+
+  MegatronReader& reader_;
+  MegatronJob& job_;
+};
+
+void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
+  if (job.context == 1) return;
+  entries.push_back(entry("context", job.context, reader.source("context_parallel_size")));
+  const MegatronArgument* item = reader.given("cp_comm_type");
+  if (item == nullptr || item->values.empty()) return reader.assume(reader.spelled("cp_comm_type") + " p2p");
+  struct Exchange {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array<Exchange, 3> kExchanges{
+      {{"p2p", "p2p"}, {"all_gather", "all-gather"}, {"a2a", "all-to-all"}}};
+  const std::string& first = item->values.front();
+  const auto known = std::find_if(kExchanges.begin(), kExchanges.end(),
+                                  [&](const Exchange& e) { return e.theirs == first; });
+  const bool alike = std::all_of(item->values.begin(), item->values.end(),
+                                 [&](const std::string& other) { return other == first; });
+  if (known == kExchanges.end() || !alike) {
+    return reader.error("cp_comm_type", "not-supported",
+                        in_quotes(join(item->values, " ")) + " is not supported",
+                        "one of p2p, all_gather and a2a for all layers is");
+  }
+  entries.push_back(text_entry("context_exchange", known->ours, reader.source("cp_comm_type")));
+}
+
+void add_expert_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
+  if (!job.experts) return;
+  job.expert = degree(reader, "expert_model_parallel_size");
+  if (job.expert > 1)
+    entries.push_back(entry("expert", job.expert, reader.source("expert_model_parallel_size")));
+  const auto given = reader.integer("expert_tensor_parallel_size", 1, kMaxDegree);
+  ImportSource source = reader.source("expert_tensor_parallel_size");
+  if (!given) source.comment = "as tensor, unless expert-tensor-parallel-size says otherwise";
+  if (!given && job.tensor > 1)
+    reader.assume(fmt::format("expert-tensor-parallel-size {}, as tensor", job.tensor));
+  const std::int64_t tensor = given.value_or(job.tensor);
+  const std::int64_t one = job.expert * tensor;  // GPUs of a pipeline rank that hold all experts once
+  if (const std::int64_t ranks = job.gpus / job.pipeline; ranks % one != 0) {
+    reader.warning(
+        "expert_model_parallel_size", "not-divisible",
+        fmt::format("{} GPUs of a pipeline rank are no multiple of expert × expert_tensor = {}", ranks, one),
+        "`stagecraft check` will refuse it");
+  }
+  if (given.value_or(job.tensor) > 1)
+    entries.push_back(entry("expert_tensor", given.value_or(job.tensor), source));
+}
+
+}  // namespace
+
+void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request, MegatronJob& job) {
+  job.tensor = degree(reader, "tensor_model_parallel_size");
+  job.pipeline = degree(reader, "pipeline_model_parallel_size");
+  job.context = degree(reader, "context_parallel_size");
+  const std::optional<std::int64_t> gpus = gpus_of(reader, request);
+  const bool said = reader.source("nnodes").where.line > 0 && reader.source("nproc_per_node").where.line > 0;
+  if (!gpus && said) return;  // what is wrong with them has been reported
+  if (!gpus) {
+    return reader.missing(Severity::kError, "cluster.nodes", "nothing says how many GPUs the job has",
+                          "--gpus N; or give --nnodes and --nproc-per-node of its launcher");
+  }
+  job.gpus = *gpus;
+  const std::int64_t one = job.tensor * job.context * job.pipeline;
+  const char* biggest = job.pipeline > 1 ? "pipeline_model_parallel_size" : "tensor_model_parallel_size";
+  if (*gpus < one) {
+    reader.error(biggest, "too-few-gpus",
+                 fmt::format("{} GPUs are fewer than {} = {}", *gpus, product_of(job), one),
+                 fmt::format("--gpus N, a multiple of {}", one));
+  } else if (*gpus % one != 0) {
+    reader.error(biggest, "not-divisible",
+                 fmt::format("{} GPUs are no multiple of {} = {}", *gpus, product_of(job), one),
+                 fmt::format("--gpus N, a multiple of {}", one));
+  } else {
+    job.data = *gpus / one;
+    const auto data = reader.integer("data_parallel_size");
+    if (data && *data != job.data) {
+      reader.warning("data_parallel_size", "contradiction",
+                     fmt::format("says {}, and {} GPUs leave {}", *data, *gpus, job.data));
+    }
+  }
+}
+
+Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request, MegatronJob& job) {
+  job.node = request.node.value_or(job.fp8 ? "dgx-h100" : "dgx-a100-80gb");
+  ImportSource source{.comment = "--node", .where = reader.source("world_size").where};
+  if (!request.node) {
+    source.comment = "assumed";
+    reader.note(fmt::format("the machine: {}", job.node));
+    reader.missing(Severity::kWarning, "cluster.node",
+                   fmt::format("nothing says which machine the job runs on: {} is assumed", job.node),
+                   "--node NAME; `stagecraft doctor` lists them");
+  }
+  Entries entries{text_entry("node", job.node, source)};
+  source.comment = gpu_source(reader, request);
+  if (job.gpus % request.node_gpus == 0) {
+    source.comment += fmt::format(", {} a node", request.node_gpus);
+    entries.push_back(entry("nodes", job.gpus / request.node_gpus, source));
+  } else if (job.gpus < request.node_gpus) {
+    entries.push_back(entry("gpus", job.gpus, source));
+  } else {
+    reader.error("world_size", "not-divisible",
+                 fmt::format("{} GPUs are no whole number of nodes of {}", job.gpus, request.node_gpus),
+                 "--gpus N, or --node NAME");
+  }
+  if (request.gpus) return entries;
+  const auto per_node = reader.integer("nproc_per_node");
+  if (per_node && *per_node != request.node_gpus && job.gpus > *per_node) {
+    reader.warning(
+        "nproc_per_node", "contradiction",
+        fmt::format("the job has {} GPUs a node, and {} has {}", *per_node, job.node, request.node_gpus),
+        "--node NAME");
+  }
+  return entries;
+}
+
+int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source) {
+  source = reader.source("use_distributed_optimizer");
+  const int optimizer = reader.flag("use_distributed_optimizer") ? 1 : 0;
+  if (reader.flag("deepspeed")) {  // forks that hand the optimizer to DeepSpeed
+    source = reader.source("zero_stage");
+    return static_cast<int>(reader.integer("zero_stage", 0, 3).value_or(0));
+  }
+  if (reader.flag("use_torch_fsdp2")) {
+    source = reader.source("use_torch_fsdp2");
+    return 3;
+  }
+  if (!reader.flag("use_megatron_fsdp")) return optimizer;
+  source = reader.source("data_parallel_sharding_strategy");
+  constexpr std::array<std::string_view, 4> kStrategies{"no_shard", "optim", "optim_grads",
+                                                        "optim_grads_params"};
+  const std::string word = reader.text("data_parallel_sharding_strategy");
+  const auto found = std::find(kStrategies.begin(), kStrategies.end(), word);
+  if (word.empty()) {
+    reader.assume(reader.spelled("data_parallel_sharding_strategy") + " no_shard");
+    return optimizer;
+  }
+  if (found == kStrategies.end()) {
+    reader.error("data_parallel_sharding_strategy", "unknown-name",
+                 in_quotes(word) + " is not a known strategy",
+                 "no_shard, optim, optim_grads or optim_grads_params");
+    return optimizer;
+  }
+  return static_cast<int>(found - kStrategies.begin());
+}
+
+Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
+  Entries entries;
+  entries.push_back(entry("tensor", job.tensor, reader.source("tensor_model_parallel_size")));
+  entries.push_back(entry("pipeline", job.pipeline, reader.source("pipeline_model_parallel_size")));
+  ImportSource data = reader.source("data_parallel_size");
+  if (!reader.is_dump()) data.comment = fmt::format("what {} GPUs leave", job.gpus);
+  entries.push_back(entry("data", job.data, data));
+  add_context(reader, job, entries);
+  add_expert_degrees(reader, job, entries);
+  Chunks(reader, job).read(entries);
+  if (job.tensor > 1 && reader.flag("sequence_parallel"))
+    entries.push_back(flag_entry("sequence_parallel", true, reader.source("sequence_parallel")));
+  ImportSource source;
+  if (const int stage = read_megatron_zero_stage(reader, source); stage > 0 && job.data * job.context > 1)
+    entries.push_back(entry("zero_stage", stage, source));
+  if (reader.flag("use_tp_pp_dp_mapping")) {
+    FragmentEntry order{.key = "order", .comment = reader.source("use_tp_pp_dp_mapping").comment};
+    order.value.kind = YamlNode::Kind::kSequence;
+    for (const char* axis : {"tensor", "context", "expert", "pipeline", "data"})
+      order.value.items.push_back(fragment_text(axis));
+    entries.push_back(std::move(order));
+  }
+  return entries;
+}
+
+FragmentEntry read_megatron_schedule(MegatronReader& reader, const MegatronJob& job) {
+  if (job.virtual_stages == 1) {
+    return text_entry("schedule", "1f1b",
+                      {.comment = job.pipeline > 1 ? "one chunk a rank" : "no pipeline", .where = {}});
+  }
+  const ImportSource chunks{.comment = fmt::format("{} chunks a rank", job.virtual_stages), .where = {}};
+  const auto group = reader.integer("microbatch_group_size_per_vp_stage", 1, kMaxDegree);
+  if (!group || *group == job.pipeline) return text_entry("schedule", "interleaved-1f1b", chunks);
+  return map_entry("schedule",
+                   {text_entry("name", "interleaved-1f1b", chunks),
+                    entry("micro_batch_group", *group, reader.source("microbatch_group_size_per_vp_stage"))});
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,255 @@
+#include "formats/megatron_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "formats/megatron_flags.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+bool says_off(const MegatronArgument& argument, bool dump) {
+  if (argument.values.empty()) return dump;  // a bare flag is on, None is off
+  constexpr std::array<std::string_view, 7> kOff{"False", "None", "0", "[]", "0.0", "none", "false"};
+  return argument.values.size() == 1 &&
+         std::find(kOff.begin(), kOff.end(), argument.values.front()) != kOff.end();
+}
+
+bool is_harmless(const MegatronFlag& flag, const MegatronArgument& argument) {
+  if (flag.harmless.empty() || argument.values.size() != 1) return false;
+  return fmt::format("|{}|", flag.harmless).find(fmt::format("|{}|", argument.values.front())) !=
+         std::string::npos;
+}
+
+bool is_renamed(std::string_view name) {
+  const auto dead = megatron_dead_names();
+  return std::any_of(dead.begin(), dead.end(),
+                     [&](const MegatronDeadName& old) { return old.name == name && old.same_value; });
+}
+
+// Old names under the new ones, where the value means the same and the new name is absent.
+void rename_dead(MegatronArguments& arguments) {
+  for (const MegatronDeadName& dead : megatron_dead_names()) {
+    const MegatronArgument* now = arguments.find(dead.now);
+    if (!dead.same_value || (now != nullptr && !now->values.empty())) continue;
+    std::erase_if(arguments.items, [&](const MegatronArgument& item) {
+      return now != nullptr && item.name == dead.now && arguments.find(dead.name) != nullptr;
+    });
+    for (MegatronArgument& item : arguments.items)
+      if (item.name == dead.name) item.name = dead.now;
+  }
+}
+
+}  // namespace
+
+MegatronReader::MegatronReader(const MegatronArguments& arguments, Diagnostics& diagnostics)
+    : arguments_(arguments), diagnostics_(diagnostics) {
+  const auto any = [&](auto is) {
+    return std::any_of(arguments.items.begin(), arguments.items.end(),
+                       [&](const MegatronArgument& item) { return is(item.name); });
+  };
+  of_2021_ = any(is_of_2021) && !any(is_newer_than_2021);
+  if (!is_dump()) warn_of_dead_names();
+  rename_dead(arguments_);
+}
+
+void MegatronReader::warn_of_dead_names() {
+  for (const MegatronDeadName& dead : megatron_dead_names()) {
+    const MegatronArgument* item = find(dead.name);
+    if (item == nullptr) continue;
+    diagnostics_.warning({.code = "old-name",
+                          .where = item->where,
+                          .path = item->spelled,
+                          .message = fmt::format("is a name of the past, read as {}", spelled(dead.now))});
+  }
+}
+
+const MegatronArgument* MegatronReader::find(std::string_view name) const {
+  return arguments_.find(name);
+}
+
+const MegatronArgument* MegatronReader::given(std::string_view name) {
+  const MegatronArgument* item = find(name);
+  if (item == nullptr) return nullptr;
+  const bool first = read_.emplace(name).second;
+  if (!item->unexpanded.empty()) {
+    if (first) {
+      const std::string& variable = item->unexpanded.front();
+      const bool command = variable == "`…`" || variable == "(…)";
+      diagnostics_.error({.code = "unexpanded-variable",
+                          .where = item->where,
+                          .path = item->spelled,
+                          .message = command
+                                         ? "what a command would print is not known, and no command is run"
+                                         : fmt::format("the value of ${} is not known", variable),
+                          .hint = command ? "write its value" : fmt::format("--define {}=VALUE", variable)});
+    }
+    return nullptr;
+  }
+  if (is_dump() && item->values.empty()) return nullptr;
+  if (item->values.size() == 1 && item->values.front() == "None") return nullptr;
+  return item;
+}
+
+bool MegatronReader::flag(std::string_view name) {
+  const MegatronArgument* item = given(name);
+  return item != nullptr && !says_off(*item, is_dump());
+}
+
+std::string MegatronReader::text(std::string_view name) {
+  const MegatronArgument* item = given(name);
+  if (item == nullptr) return {};
+  if (item->values.size() == 1) return item->values.front();
+  error(name, "not-one-value", fmt::format("needs one value, and has {}", item->values.size()));
+  return {};
+}
+
+std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::int64_t min,
+                                                    std::int64_t max) {
+  const MegatronArgument* item = given(name);
+  if (item == nullptr) return std::nullopt;
+  const std::size_t before = diagnostics_.error_count();
+  const std::string word = text(name);
+  if (diagnostics_.error_count() != before) return std::nullopt;
+  const std::optional<std::int64_t> value = parse_integer(word);
+  if (!value)
+    error(name, "not-a-number", fmt::format("{} is no whole number", in_quotes(word)));
+  else if (*value < min || *value > max)
+    error(name, "out-of-range", fmt::format("{} is not between {} and {}", *value, min, max));
+  else
+    return value;
+  return std::nullopt;
+}
+
+std::optional<double> MegatronReader::number(std::string_view name, double min, double max) {
+  if (given(name) == nullptr) return std::nullopt;
+  const std::optional<double> value = parse_number(text(name));
+  if (value && *value >= min && *value <= max) return value;
+  error(name, "out-of-range", fmt::format("a number between {:g} and {:g} belongs here", min, max));
+  return std::nullopt;
+}
+
+std::int64_t MegatronReader::required(std::string_view name, std::int64_t max) {
+  const std::size_t before = diagnostics_.error_count();
+  const std::optional<std::int64_t> value = integer(name, 1, max);
+  if (value) return *value;
+  if (diagnostics_.error_count() == before && (find(name) == nullptr || find(name)->unexpanded.empty())) {
+    diagnostics_.error({.code = "missing-option",
+                        .where = {arguments_.file, 0, 0},
+                        .path = spelled(name),
+                        .message = "is required, but not given"});
+  }
+  return 1;
+}
+
+ImportSource MegatronReader::source(std::string_view name) const {
+  const MegatronArgument* item = find(name);
+  if (item == nullptr || (is_dump() && item->values.empty()))
+    return {.comment = is_dump() ? "not in the dump" : "default", .where = {arguments_.file, 0, 0}};
+  return {.comment = item->spelled, .where = item->where};
+}
+
+std::string MegatronReader::spelled(std::string_view name) const {
+  if (const MegatronArgument* item = find(name)) return item->spelled;
+  if (is_dump()) return std::string(name);
+  for (const MegatronSpelling& spelling : megatron_spellings())
+    if (spelling.name == name && spelling.value.empty()) name = spelling.option;
+  std::string option(name);
+  std::replace(option.begin(), option.end(), '_', '-');
+  return "--" + option;
+}
+
+void MegatronReader::missing(Severity severity, std::string path, std::string message, std::string hint) {
+  diagnostics_.add({.severity = severity,
+                    .code = "missing",
+                    .where = {arguments_.file, 0, 0},
+                    .path = std::move(path),
+                    .message = std::move(message),
+                    .hint = std::move(hint)});
+}
+
+void MegatronReader::assume(std::string item) {
+  if (std::find(assumed_.begin(), assumed_.end(), item) == assumed_.end())
+    assumed_.push_back(std::move(item));
+}
+
+void MegatronReader::error(std::string_view name, std::string code, std::string message, std::string hint) {
+  diagnostics_.error({.code = std::move(code),
+                      .where = source(name).where,
+                      .path = spelled(name),
+                      .message = std::move(message),
+                      .hint = std::move(hint)});
+}
+
+void MegatronReader::warning(std::string_view name, std::string code, std::string message, std::string hint) {
+  diagnostics_.warning({.code = std::move(code),
+                        .where = source(name).where,
+                        .path = spelled(name),
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
+}
+
+void MegatronReader::unknown(const MegatronArgument& argument) {
+  std::vector<std::string> names;
+  for (const MegatronFlag& flag : megatron_flags())
+    if (flag.name.find('*') == std::string_view::npos) names.emplace_back(flag.name);
+  for (const MegatronSpelling& spelling : megatron_spellings()) names.emplace_back(spelling.option);
+  std::string hint = "if it changes time or memory, the prediction does not know";
+  constexpr std::size_t kShort = 4;  // a letter or two resemble many names
+  if (const auto near = nearest_name(argument.name, names); near && argument.name.size() >= kShort)
+    hint = fmt::format("did you mean {}?", spelled(*near));
+  diagnostics_.warning({.code = "unknown-option",
+                        .where = argument.where,
+                        .path = argument.spelled,
+                        .message = "is not known here, and not read",
+                        .hint = std::move(hint)});
+}
+
+std::vector<std::string> MegatronReader::finish() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // in the order of the file
+  const auto put_aside = [&](std::string_view about, const std::string& name) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == about; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {std::string(about), {}});
+    group->second.push_back(name);
+  };
+  std::size_t off = 0;
+  for (const MegatronArgument& item : arguments_.items) {
+    if (read_.contains(item.name)) continue;
+    const MegatronFlag* flag = find_megatron_flag(item.name);
+    if (is_dump() && says_off(item, true)) {
+      ++off;
+    } else if (is_renamed(item.name)) {
+      put_aside("said under a newer name", item.spelled);
+    } else if (flag == nullptr) {
+      unknown(item);
+    } else if (flag->kind == MegatronFlagKind::kRead || flag->kind == MegatronFlagKind::kAside) {
+      put_aside(flag->text, item.spelled);
+    } else if (says_off(item, is_dump()) || is_harmless(*flag, item)) {
+      put_aside("off", item.spelled);
+    } else if (flag->kind == MegatronFlagKind::kNotModelled) {
+      diagnostics_.warning({.code = "not-modelled",
+                            .where = item.where,
+                            .path = item.spelled,
+                            .message = fmt::format("is not modelled: {}", flag->text)});
+    } else {
+      diagnostics_.error({.code = "not-supported",
+                          .where = item.where,
+                          .path = item.spelled,
+                          .message = fmt::format("is not supported: {}", flag->text)});
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [about, names] : groups) {
+    const std::vector<std::string> group = wrapped(about + ": ", names);
+    lines.insert(lines.end(), group.begin(), group.end());
+  }
+  if (off > 0) lines.push_back(fmt::format("{} arguments that are None, False, 0 or empty", off));
+  return lines;
+}
+
+}  // namespace stagecraft

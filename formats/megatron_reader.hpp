@@ -1,0 +1,68 @@
+// Argument by argument: what was read, where it came from, and what is left over in the end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "formats/import_entries.hpp"
+#include "formats/megatron_arguments.hpp"
+
+namespace stagecraft {
+
+class MegatronReader {
+ public:
+  MegatronReader(const MegatronArguments& arguments, Diagnostics& diagnostics);
+
+  // nullptr where it is absent, None, or holds a shell variable (reported). Marks the name as read.
+  const MegatronArgument* given(std::string_view name);
+  // A bare flag, or True.
+  bool flag(std::string_view name);
+  std::string text(std::string_view name);  // empty where absent
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t min = 1,
+                                      std::int64_t max = 1'000'000'000);
+  std::optional<double> number(std::string_view name, double min, double max);
+  // Reports when it is absent; 1 then.
+  std::int64_t required(std::string_view name, std::int64_t max = 1'000'000'000);
+
+  // "--tensor-model-parallel-size", "world_size"; "default" where it is absent.
+  [[nodiscard]] ImportSource source(std::string_view name) const;
+  // As the user would write it: with dashes unless this is a dump.
+  [[nodiscard]] std::string spelled(std::string_view name) const;
+
+  // A default that counted: one item of a list.
+  void assume(std::string item);
+  // Anything else that was assumed: a line of its own.
+  void note(std::string line) { notes_.push_back(std::move(line)); }
+  void error(std::string_view name, std::string code, std::string message, std::string hint = {});
+  void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
+  // About a key of the scenario that no argument says.
+  void missing(Severity severity, std::string path, std::string message, std::string hint);
+
+  [[nodiscard]] bool is_dump() const { return arguments_.door == MegatronArguments::Door::kDump; }
+  // Before context parallelism, flash attention and fused gradient accumulation.
+  [[nodiscard]] bool of_2021() const { return of_2021_; }
+  [[nodiscard]] const MegatronArguments& arguments() const { return arguments_; }
+  [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+  // Refuses and warns about what nobody asked for. Returns the lines of what changes nothing.
+  [[nodiscard]] std::vector<std::string> finish();
+
+ private:
+  [[nodiscard]] const MegatronArgument* find(std::string_view name) const;
+  void warn_of_dead_names();
+  void unknown(const MegatronArgument& argument);
+
+  MegatronArguments arguments_;
+  Diagnostics& diagnostics_;
+  bool of_2021_ = false;
+  std::set<std::string, std::less<>> read_;
+  std::vector<std::string> assumed_, notes_;
+};
+
+}  // namespace stagecraft

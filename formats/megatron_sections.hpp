@@ -1,0 +1,48 @@
+// The sections of a scenario, read from the arguments of Megatron-LM one after the other; each needs what the
+// ones before it found out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/fragment.hpp"
+#include "formats/megatron.hpp"
+#include "formats/megatron_reader.hpp"
+
+namespace stagecraft {
+
+// What several sections ask for.
+struct MegatronJob {
+  std::int64_t layers = 1;
+  std::int64_t mtp_layers = 0;
+  bool experts = false;
+  bool learned_positions = false;
+  bool fp16 = false, fp8 = false;
+  std::int64_t gpus = 1, tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1;
+  std::int64_t virtual_stages = 1;
+  std::int64_t micro_batch_size = 1;
+  std::string node = {};
+};
+
+using Entries = std::vector<FragmentEntry>;
+
+// `job.tensor` pads the vocabulary. An entry `vocab` is absent where nothing says it.
+[[nodiscard]] Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request,
+                                          MegatronJob& job);
+
+// GPUs and degrees; reports when they do not go together.
+void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request, MegatronJob& job);
+[[nodiscard]] Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request,
+                                            MegatronJob& job);
+[[nodiscard]] Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job);
+[[nodiscard]] FragmentEntry read_megatron_schedule(MegatronReader& reader, const MegatronJob& job);
+[[nodiscard]] Entries read_megatron_training(MegatronReader& reader, MegatronJob& job);
+[[nodiscard]] Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job);
+[[nodiscard]] Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job);
+[[nodiscard]] Entries read_megatron_offload(MegatronReader& reader, const MegatronJob& job);
+// 0 | 1 | 2 | 3, from the optimizer's and FSDP's options.
+[[nodiscard]] int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source);
+
+}  // namespace stagecraft

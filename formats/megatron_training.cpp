@@ -1,0 +1,279 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "formats/megatron_sections.hpp"
+#include "models/shard.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+bool is_bf16(const std::string& dtype) {
+  return dtype == "bf16" || dtype == "torch.bfloat16";
+}
+
+void add_batches(MegatronReader& reader, MegatronJob& job, Entries& entries) {
+  job.micro_batch_size = reader.required("micro_batch_size");
+  if (const auto global = reader.integer("global_batch_size")) {
+    entries.push_back(entry("global_batch_size", *global, reader.source("global_batch_size")));
+  } else {
+    const std::int64_t samples = job.micro_batch_size * job.data;
+    reader.assume(
+        fmt::format("{} = micro-batch-size × data ranks = {}", reader.spelled("global_batch_size"), samples));
+    entries.push_back(entry("global_batch_size", samples,
+                            {.comment = "default: micro-batch-size × data ranks",
+                             .where = reader.source("micro_batch_size").where}));
+  }
+  entries.push_back(entry("micro_batch_size", job.micro_batch_size, reader.source("micro_batch_size")));
+  entries.push_back(entry("sequence_length", reader.required("seq_length"), reader.source("seq_length")));
+  for (const char* name : {"rampup_batch_size", "step_batch_size_schedule"}) {
+    const MegatronArgument* item = reader.given(name);
+    if (item == nullptr) continue;
+    reader.note(fmt::format("the batch grows ({} {}): global_batch_size is the final one", item->spelled,
+                            join(item->values, " ")));
+  }
+}
+
+void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
+  const bool bf16 = reader.flag("bf16"), fp16 = reader.flag("fp16");
+  job.fp8 = reader.given("fp8") != nullptr;
+  job.fp16 = fp16 && !job.fp8;
+  if (bf16 && fp16) reader.error("fp16", "contradiction", "fp16 and bf16 are both on", "one of them");
+  const char* from = job.fp8 ? "fp8" : fp16 ? "fp16" : "bf16";
+  ImportSource source = reader.source(from);
+  if (!job.fp8 && !fp16 && !bf16) source.comment = "neither fp16 nor bf16";
+  entries.push_back(text_entry("precision",
+                               job.fp8 ? "fp8"
+                               : fp16  ? "fp16"
+                               : bf16  ? "bf16"
+                                       : "fp32",
+                               source));
+  // fp16 accumulates as it computes, bf16 in fp32, unless told otherwise.
+  const bool wide = reader.flag("accumulate_allreduce_grads_in_fp32");
+  const char* narrow = nullptr;
+  if (is_bf16(reader.text("main_grads_dtype"))) narrow = "main_grads_dtype";
+  if (is_bf16(reader.text("megatron_fsdp_main_grads_dtype"))) narrow = "megatron_fsdp_main_grads_dtype";
+  if (reader.flag("grad_reduce_in_bf16")) narrow = "grad_reduce_in_bf16";
+  ImportSource gradient = reader.source("accumulate_allreduce_grads_in_fp32");
+  if (job.fp16) {
+    if (!wide) gradient.comment = "without accumulate-allreduce-grads-in-fp32";
+    entries.push_back(text_entry("gradient_dtype", wide ? "fp32" : "fp16", gradient));
+  } else if (bf16 || job.fp8) {
+    if (!wide) gradient.comment = "as Megatron-LM trains in bf16";
+    entries.push_back(narrow != nullptr ? text_entry("gradient_dtype", "bf16", reader.source(narrow))
+                                        : text_entry("gradient_dtype", "fp32", gradient));
+  }
+}
+
+class RecomputeSection {
+ public:
+  explicit RecomputeSection(MegatronReader& reader) : reader_(reader) {}
+
+  FragmentEntry read() {
+    find_granularity();
+    if (granularity_ == "full") return full();
+    if (granularity_ == "selective") return selective();
+    return text_entry("recompute", "none", source_);
+  }
+
+ private:
+  void find_granularity() {
+    source_ = reader_.source("recompute_granularity");
+    granularity_ = reader_.text("recompute_granularity");
+    if (!granularity_.empty() && granularity_ != "full" && granularity_ != "selective") {
+      reader_.error("recompute_granularity", "unknown-name",
+                    in_quotes(granularity_) + " is neither full nor selective");
+    }
+    if (reader_.flag("recompute_activations")) say("selective", "recompute_activations");
+    if (reader_.flag("moe_layer_recompute")) {
+      if (granularity_.empty()) say("selective", "moe_layer_recompute");
+      moe_ = true;
+    }
+    if (reader_.flag("checkpoint_activations")) say("full", "checkpoint_activations");
+    old_method_ = reader_.text("activations_checkpoint_method");
+    if (!old_method_.empty()) say("full", "activations_checkpoint_method");
+  }
+
+  void say(const char* granularity, const char* name) {
+    granularity_ = granularity;
+    source_ = reader_.source(name);
+  }
+
+  FragmentEntry full() {
+    const std::string method = old_method_.empty() ? reader_.text("recompute_method") : old_method_;
+    const std::int64_t layers = reader_.integer("recompute_num_layers").value_or(1);
+    if (!method.empty() && method != "uniform" && method != "block")
+      reader_.error("recompute_method", "unknown-name", in_quotes(method) + " is neither uniform nor block");
+    if (method != "block" && layers == 1) return text_entry("recompute", "full", source_);
+    return map_entry("recompute",
+                     {text_entry("granularity", "full", source_),
+                      text_entry("method", method == "block" ? "block" : "uniform",
+                                 reader_.source(old_method_.empty() ? "recompute_method"
+                                                                    : "activations_checkpoint_method")),
+                      entry("layers", layers, reader_.source("recompute_num_layers"))});
+  }
+
+  FragmentEntry selective() {
+    const MegatronArgument* given = reader_.given("recompute_modules");
+    std::vector<std::string> modules =
+        given == nullptr ? std::vector<std::string>{"core_attn"} : given->values;
+    if (given == nullptr) reader_.assume(reader_.spelled("recompute_modules") + " core_attn");
+    if (moe_ && std::find(modules.begin(), modules.end(), "moe") == modules.end())
+      modules.emplace_back("moe");
+    for (const std::string& module : modules) {
+      const auto& known = kRecomputeModuleNames;
+      if (std::find(known.begin(), known.end(), module) != known.end()) continue;
+      const std::vector<std::string> names(known.begin(), known.end());
+      reader_.error("recompute_modules", "unknown-name", in_quotes(module) + " is not supported",
+                    suggest(module, names));
+    }
+    if (modules == std::vector<std::string>{"core_attn"})
+      return text_entry("recompute", "selective", source_);
+    FragmentEntry list{
+        .key = "modules",
+        .comment = reader_.source(given == nullptr ? "moe_layer_recompute" : "recompute_modules").comment};
+    list.value.kind = YamlNode::Kind::kSequence;
+    for (const std::string& module : modules) list.value.items.push_back(fragment_text(module));
+    return map_entry("recompute", {text_entry("granularity", "selective", source_), std::move(list)});
+  }
+
+  MegatronReader& reader_;
+  ImportSource source_;
+  std::string granularity_, old_method_;
+  bool moe_ = false;
+};
+
+FragmentEntry read_attention(MegatronReader& reader) {
+  std::string backend = reader.text("attention_backend");
+  if (const std::size_t dot = backend.find('.'); dot != std::string::npos) backend.erase(0, dot + 1);
+  if (reader.flag("use_flash_attn")) return text_entry("attention", "flash", reader.source("use_flash_attn"));
+  if (!backend.empty()) {
+    const bool unfused = backend == "unfused" || backend == "local";
+    if (!unfused && backend != "auto" && backend != "flash" && backend != "fused")
+      reader.error("attention_backend", "unknown-name", in_quotes(backend) + " is not a known backend",
+                   "flash, fused, unfused, local or auto");
+    return text_entry("attention", unfused ? "unfused" : "flash", reader.source("attention_backend"));
+  }
+  const bool old = reader.of_2021();
+  if (!reader.is_dump() || !old)
+    reader.assume(old ? "attention unfused" : reader.spelled("attention_backend") + " auto, taken as flash");
+  return text_entry(
+      "attention", old ? "unfused" : "flash",
+      {.comment = old ? "no flash attention in Megatron-LM of 2021" : "attention-backend auto", .where = {}});
+}
+
+void warn_of_unfused(MegatronReader& reader, const char* name, bool used) {
+  if (reader.given(name) == nullptr || reader.flag(name) || !used) return;
+  reader.warning(name, "not-modelled",
+                 "some kernels are not fused, and options.fused_kernels knows all or none");
+}
+
+}  // namespace
+
+Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
+  Entries entries;
+  add_batches(reader, job, entries);
+  add_precision(reader, job, entries);
+  entries.push_back(RecomputeSection(reader).read());
+  entries.push_back(read_attention(reader));
+  const std::string optimizer = reader.text("optimizer");
+  if (!optimizer.empty() && optimizer != "adam") {
+    reader.warning("optimizer", "not-modelled",
+                   in_quotes(optimizer) + " is not modelled: Adam's states and step are counted");
+  }
+  return entries;
+}
+
+Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
+  Entries entries;
+  ImportSource zero;
+  const bool reduces = job.data * job.context > 1;
+  if (reduces) {
+    const bool torch = reader.text("ddp_impl") == "torch";
+    const char* name = reader.given("ddp_impl") != nullptr ? "ddp_impl" : "overlap_grad_reduce";
+    entries.push_back(
+        flag_entry("gradients", torch || reader.flag("overlap_grad_reduce"), reader.source(name)));
+    if (read_megatron_zero_stage(reader, zero) > 0)
+      entries.push_back(flag_entry("parameters", reader.flag("overlap_param_gather"),
+                                   reader.source("overlap_param_gather")));
+  }
+  if (job.pipeline > 1) {
+    const MegatronArgument* given = reader.given("overlap_p2p_comm");
+    const bool may = job.virtual_stages > 1 && !reader.of_2021();
+    const bool overlaps = may && (given == nullptr || reader.flag("overlap_p2p_comm"));
+    ImportSource source = reader.source("overlap_p2p_comm");
+    if (!may) source.comment = reader.of_2021() ? "not in Megatron-LM of 2021" : "interleaved schedules only";
+    entries.push_back(flag_entry("pipeline", overlaps, source));
+  }
+  if (job.tensor > 1)
+    entries.push_back(flag_entry("tensor", reader.flag("tp_comm_overlap"), reader.source("tp_comm_overlap")));
+  if (job.expert > 1) {
+    entries.push_back(flag_entry("expert", reader.flag("overlap_moe_expert_parallel_comm"),
+                                 reader.source("overlap_moe_expert_parallel_comm")));
+  }
+  return entries;
+}
+
+Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
+  Entries entries;
+  const auto buckets = reader.integer("ddp_bucket_size");
+  if (buckets && job.data * job.context > 1)
+    entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
+  const bool fusion_given = reader.given("gradient_accumulation_fusion") != nullptr;
+  if (fusion_given ? !reader.flag("gradient_accumulation_fusion") : reader.of_2021()) {
+    ImportSource source = reader.source("gradient_accumulation_fusion");
+    if (!fusion_given) source.comment = "not in Megatron-LM of 2021";
+    entries.push_back(flag_entry("gradient_accumulation_fusion", false, source));
+  }
+  constexpr const char* kScatter = "scatter_gather_tensors_in_pipeline";  // on unless it says otherwise
+  if (job.pipeline > 1 && job.tensor > 1 && !reader.flag("sequence_parallel") &&
+      reader.given(kScatter) != nullptr)
+    entries.push_back(flag_entry("scatter_gather", reader.flag(kScatter), reader.source(kScatter)));
+  if (job.expert > 1) {
+    const std::string word = reader.text("moe_token_dispatcher_type");
+    ImportSource source = reader.source("moe_token_dispatcher_type");
+    if (word.empty()) reader.assume(reader.spelled("moe_token_dispatcher_type") + " allgather");
+    if (word == "flex") {
+      reader.warning("moe_token_dispatcher_type", "not-modelled",
+                     fmt::format("the flexible dispatcher {}is priced as an all-to-all",
+                                 reader.text("moe_flex_dispatcher_backend").empty()
+                                     ? ""
+                                     : in_quotes(reader.text("moe_flex_dispatcher_backend")) + " "));
+    } else if (!word.empty() && word != "allgather" && word != "alltoall" && word != "alltoall_seq") {
+      reader.error("moe_token_dispatcher_type", "unknown-name",
+                   in_quotes(word) + " is not a known dispatcher", "allgather, alltoall or flex");
+    }
+    const bool gathers = word.empty() || word == "allgather";
+    entries.push_back(text_entry("expert_dispatcher", gathers ? "all-gather" : "all-to-all", source));
+  }
+  const bool swiglu = reader.flag("swiglu");
+  warn_of_unfused(reader, "bias_gelu_fusion",
+                  !swiglu && (reader.given("add_bias_linear") == nullptr || reader.flag("add_bias_linear")));
+  warn_of_unfused(reader, "bias_swiglu_fusion", swiglu);
+  warn_of_unfused(reader, "bias_dropout_fusion", true);
+  warn_of_unfused(reader, "apply_rope_fusion", !job.learned_positions);
+  return entries;
+}
+
+Entries read_megatron_offload(MegatronReader& reader, const MegatronJob& job) {
+  Entries entries;
+  const char* name = reader.flag("optimizer_cpu_offload") ? "optimizer_cpu_offload"
+                     : reader.flag("cpu_optimizer")       ? "cpu_optimizer"
+                                                          : nullptr;
+  if (name != nullptr) {
+    const auto share = reader.number("optimizer_offload_fraction", 0, 1);
+    entries.push_back(share_entry("optimizer", share.value_or(1),
+                                  reader.source(share ? "optimizer_offload_fraction" : name)));
+  }
+  if (reader.flag("cpu_offloading")) {
+    const auto layers = reader.integer("cpu_offloading_num_layers", 0).value_or(0);
+    const double share = std::min(1.0, static_cast<double>(layers) / static_cast<double>(job.layers));
+    entries.push_back(share_entry("activations", share, reader.source("cpu_offloading_num_layers")));
+  }
+  return entries;
+}
+
+}  // namespace stagecraft

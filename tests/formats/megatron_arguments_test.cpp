@@ -1,0 +1,185 @@
+#include "formats/megatron_arguments.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "formats/megatron_flags.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string sample(const std::string& name) {
+  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/megatron/" + name);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+MegatronArguments read(std::string_view text, const ShellDefines& defines = {}) {
+  Diagnostics diagnostics;
+  auto arguments = read_megatron_text(text, "job", defines, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.items()) ADD_FAILURE() << render(diagnostic);
+  return arguments.value_or(MegatronArguments{});
+}
+
+std::string value(const MegatronArguments& arguments, std::string_view name) {
+  const MegatronArgument* item = arguments.find(name);
+  if (item == nullptr) return "absent";
+  return item->values.empty() ? "none" : item->values.size() == 1 ? item->values.front() : "list";
+}
+
+std::string refusal(std::string_view text) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_megatron_text(text, "job", {}, diagnostics).has_value());
+  return diagnostics.items().empty() ? "" : render(diagnostics.items().front());
+}
+
+// Counts and mean were taken from the file with other tools.
+TEST(MegatronDump, OfTheGptRunHasItsArgumentsAndIterations) {
+  const MegatronArguments dump = read(sample("args_dump_gpt_64layer_tp4_pp16.log.txt"));
+  EXPECT_EQ(dump.door, MegatronArguments::Door::kDump);
+  EXPECT_EQ(dump.items.size(), 152u);
+  EXPECT_EQ(value(dump, "num_layers"), "64");
+  EXPECT_EQ(value(dump, "params_dtype"), "torch.float16");
+  EXPECT_EQ(value(dump, "adam_eps"), "1e-08");
+  EXPECT_EQ(value(dump, "bert_load"), "none");
+  EXPECT_EQ(value(dump, "retriever_report_topk_accuracies"), "none");
+  EXPECT_EQ(dump.find("world_size")->where.line, 152);
+  ASSERT_EQ(dump.iterations.size(), 12u);
+  const std::vector<double> times = steady_iterations_ms(dump, 1024);
+  ASSERT_EQ(times.size(), 10u);
+  EXPECT_NEAR(std::accumulate(times.begin(), times.end(), 0.0) / 10, 125'570.9, 0.05);
+}
+
+TEST(MegatronDump, SurvivesPrefixesLongNamesListsAndEmptyValues) {
+  const MegatronArguments dump = read(sample("made_args_dump_traps.log.txt"));
+  EXPECT_EQ(dump.items.size(), 28u);
+  EXPECT_EQ(value(dump, "pipeline_model_parallel_comm_backend_for_small_groups"), "none");
+  EXPECT_EQ(value(dump, "tokenizer_model"), "none");
+  EXPECT_THAT(dump.find("moe_layer_freq")->values, ElementsAre("0", "1", "1", "1"));
+  EXPECT_THAT(dump.find("recompute_modules")->values, ElementsAre("core_attn", "mlp"));
+  ASSERT_EQ(dump.iterations.size(), 2u);
+  EXPECT_EQ(dump.iterations[1].milliseconds, 5000.2);
+  EXPECT_EQ(dump.iterations[1].global_batch_size, 128);
+  EXPECT_THAT(steady_iterations_ms(dump, 128), IsEmpty());
+}
+
+TEST(MegatronDump, IsReadBehindEveryPrefixOfALauncher) {
+  for (const std::string prefix :
+       {"", "0: ", "12:", "[1,0]<stdout>:", "[default0]:", "[2026-01-02 03:04:05] "}) {
+    SCOPED_TRACE(prefix);
+    const MegatronArguments dump =
+        read(prefix + "------------------------ arguments ------------------------\r\n" + prefix +
+             "  lr .............................................. .001\r\n" + prefix +
+             "  num_layers ...................................... 4\r\n" + prefix +
+             "-------------------- end of arguments ---------------------\r\n");
+    EXPECT_EQ(dump.items.size(), 2u);
+    EXPECT_EQ(value(dump, "num_layers"), "4");
+    EXPECT_EQ(value(dump, "lr"), ".001");
+  }
+}
+
+TEST(MegatronDump, WithoutItsEndIsReadWithAWarning) {
+  Diagnostics diagnostics;
+  const auto dump = read_megatron_text("--- arguments ---\n  num_layers .... 4\n", "job", {}, diagnostics);
+  ASSERT_TRUE(dump.has_value());
+  EXPECT_EQ(dump->items.size(), 1u);
+  ASSERT_EQ(diagnostics.items().size(), 1u);
+  EXPECT_EQ(diagnostics.items()[0].code, "cut-off");
+}
+
+TEST(MegatronArgv, TakesOptionsAsAShellWould) {
+  const MegatronArguments argv = read(
+      "# a comment\n"
+      "--num-layers 4 --hidden_size=64 \\\n"
+      "  --swiglu --- --min-lr -1e-5 # another\n"
+      "--split '99,1,0' --rampup-batch-size 16 \"16\" 1000\n"
+      "--DDP-impl local --disable-bias-linear --fp8-format hybrid\n");
+  EXPECT_EQ(argv.door, MegatronArguments::Door::kArgv);
+  EXPECT_EQ(value(argv, "num_layers"), "4");
+  EXPECT_EQ(value(argv, "hidden_size"), "64");
+  EXPECT_EQ(value(argv, "swiglu"), "---");  // no option: a value
+  EXPECT_EQ(value(argv, "min_lr"), "-1e-5");
+  EXPECT_EQ(value(argv, "split"), "99,1,0");
+  EXPECT_THAT(argv.find("rampup_batch_size")->values, ElementsAre("16", "16", "1000"));
+  EXPECT_EQ(value(argv, "ddp_impl"), "local");
+  EXPECT_EQ(value(argv, "add_bias_linear"), "False");
+  EXPECT_EQ(argv.find("add_bias_linear")->spelled, "--disable-bias-linear");
+  EXPECT_EQ(value(argv, "fp8"), "hybrid");
+  EXPECT_EQ(argv.find("ddp_impl")->where, (SourceLocation{"job", 5, 0}));
+}
+
+TEST(MegatronArgv, PutsDefinitionsInPlaceOfVariables) {
+  const MegatronArguments argv =
+      read("--tp $TP --name \"a${TP}b\" --raw '$TP' $MORE", {{"TP", "8"}, {"MORE", "--bf16 --pp 2"}});
+  EXPECT_EQ(value(argv, "tp"), "8");
+  EXPECT_EQ(value(argv, "name"), "a8b");
+  EXPECT_EQ(value(argv, "raw"), "$TP");
+  EXPECT_EQ(value(argv, "bf16"), "none");
+  EXPECT_EQ(value(argv, "pp"), "2");
+  for (const MegatronArgument& item : argv.items) EXPECT_THAT(item.unexpanded, IsEmpty()) << item.name;
+}
+
+TEST(MegatronArgv, MarksVariablesThatNobodyDefined) {
+  const MegatronArguments argv = read("--a $A --b ${B:-x} --c $(nproc) --d `nproc` --e '$E'");
+  EXPECT_THAT(argv.find("a")->unexpanded, ElementsAre("A"));
+  EXPECT_THAT(argv.find("b")->unexpanded, ElementsAre("B"));
+  EXPECT_THAT(argv.find("c")->unexpanded, ElementsAre("(…)"));
+  EXPECT_THAT(argv.find("d")->unexpanded, ElementsAre("`…`"));
+  EXPECT_THAT(argv.find("e")->unexpanded, IsEmpty());
+}
+
+TEST(MegatronArgv, IsTakenFromTheCommandLineWordByWord) {
+  Diagnostics diagnostics;
+  const std::vector<std::string> words = {"--num-layers", "4", "--moe-layer-freq", "[0]*1 + [1]*3",
+                                          "--tp=$TP"};
+  const auto argv = read_megatron_words(words, {{"TP", "2"}}, diagnostics);
+  ASSERT_TRUE(argv.has_value());
+  EXPECT_EQ(value(*argv, "moe_layer_freq"), "[0]*1 + [1]*3");
+  EXPECT_EQ(value(*argv, "tp"), "2");
+}
+
+TEST(MegatronArgv, CountsTheLastOfTwo) {
+  Diagnostics diagnostics;
+  const auto argv = read_megatron_text("--num-layers 4\n--num-layers 8\n", "job", {}, diagnostics);
+  ASSERT_TRUE(argv.has_value());
+  EXPECT_EQ(value(*argv, "num_layers"), "8");
+  ASSERT_EQ(diagnostics.items().size(), 1u);
+  EXPECT_EQ(render(diagnostics.items()[0]),
+            "job:2: warning: --num-layers: is given twice, and the last counts: 8 after 4");
+}
+
+TEST(MegatronArgv, RefusesWhatItCannotSplit) {
+  EXPECT_EQ(refusal("--split '99,1,0\n--lr 1\n"), "job:1: error: the quote ' is not closed");
+  EXPECT_EQ(refusal("$OPTIONS --lr 1"),
+            "job:1: error: $OPTIONS may hold any option, and its value is not known\n"
+            "  hint: --define OPTIONS='…'");
+  EXPECT_NE(refusal("# nothing\n").find("holds no option of Megatron-LM"), std::string::npos);
+}
+
+TEST(MegatronFlags, AreNamedOnceAndInTheirCanonicalForm) {
+  std::vector<std::string_view> names;
+  for (const MegatronFlag& flag : megatron_flags()) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), flag.name), 0) << flag.name;
+    EXPECT_EQ(flag.name.find('-'), std::string_view::npos) << flag.name;
+    EXPECT_TRUE(flag.kind == MegatronFlagKind::kRead || !flag.text.empty()) << flag.name;
+    names.push_back(flag.name);
+  }
+}
+
+TEST(MegatronFlags, KnowEverySpellingAndWhatReplacedTheDead) {
+  for (const MegatronSpelling& spelling : megatron_spellings())
+    EXPECT_NE(find_megatron_flag(spelling.name), nullptr) << spelling.option;
+  for (const MegatronDeadName& dead : megatron_dead_names())
+    EXPECT_NE(find_megatron_flag(dead.now), nullptr) << dead.name;
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,95 @@
+// Samples and small jobs of Megatron-LM as the tests import them.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/yaml.hpp"
+#include "formats/megatron.hpp"
+#include "models/model_spec.hpp"
+
+namespace stagecraft::testing_megatron {
+
+inline std::string sample(const std::string& name) {
+  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/megatron/" + name);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The definitions that a sample's own comments give: "# TP=8".
+inline ShellDefines defines_of(const std::string& text) {
+  ShellDefines defines;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find('=');
+    if (line.starts_with("# ") && equals != std::string::npos && line.find(' ', 2) == std::string::npos)
+      defines[line.substr(2, equals - 2)] = line.substr(equals + 1);
+  }
+  return defines;
+}
+
+struct Import {
+  std::optional<Fragment> fragment;
+  std::vector<std::string> messages;
+
+  // "parallelism.tensor": the value as it is written; "absent".
+  [[nodiscard]] std::string at(const std::string& path) const {
+    if (!fragment) return "refused";
+    const std::vector<FragmentEntry>* entries = &fragment->entries;
+    std::istringstream parts(path);
+    const FragmentEntry* found = nullptr;
+    for (std::string part; std::getline(parts, part, '.');) {
+      found = nullptr;
+      for (const FragmentEntry& entry : *entries)
+        if (entry.key == part) found = &entry;
+      if (found == nullptr) return "absent";
+      entries = &found->entries;
+    }
+    if (found->value.kind != YamlNode::Kind::kSequence) return found->value.text;
+    std::string list;
+    for (const YamlNode& item : found->value.items) list += (list.empty() ? "" : " ") + item.text;
+    return list;
+  }
+};
+
+inline Import import_text(const std::string& text, const ImportRequest& request = {},
+                          const ShellDefines& defines = {}) {
+  Import import;
+  Diagnostics diagnostics;
+  if (const auto arguments = read_megatron_text(text, "job", defines, diagnostics))
+    import.fragment = import_megatron(*arguments, request, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) import.messages.push_back(render(diagnostic));
+  return import;
+}
+
+inline Import import_sample(const std::string& name, const ImportRequest& request = {}) {
+  const std::string text = sample(name);
+  return import_text(text, request, defines_of(text));
+}
+
+inline std::int64_t parameters(const Import& import) {
+  if (!import.fragment) return 0;
+  for (const FragmentEntry& entry : import.fragment->entries) {
+    if (entry.key != "model") continue;
+    Diagnostics diagnostics;
+    const YamlNode tree = to_tree(entry.entries, {});
+    YamlMap map(&tree, "model", {}, diagnostics);
+    return parameter_count(std::get<TransformerSpec>(load_model(map)));
+  }
+  return 0;
+}
+
+// A job that says everything, with more options behind it.
+inline std::string job(const std::string& more) {
+  return "--num-layers 8 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 32 --seq-length "
+         "32\n"
+         "--micro-batch-size 1 --global-batch-size 64 --vocab-size 1000 --bf16 --nnodes 2 --nproc-per-node "
+         "8\n" +
+         more;
+}
+
+}  // namespace stagecraft::testing_megatron

@@ -1,0 +1,14 @@
+// `stagecraft import megatron|deepspeed`: the jobs of other programs as scenarios.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/command_line.hpp"
+
+namespace stagecraft {
+
+// One file, `-` for standard input, or the words after `--`.
+int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
+
+}  // namespace stagecraft
