@@ -132,13 +132,19 @@ int check_command(const Arguments& arguments, Session& session) {
       json.field("ok", true)
           .field("gpus", plan.gpus())
           .field("tensor", plan.tensor)
-          .field("pipeline", plan.pipeline);
+          .field("pipeline", plan.pipeline)
+          .field("context", plan.context)
+          .field("expert", plan.expert)
+          .field("expert_tensor", plan.expert_tensor);
       json.field("data", plan.data).field("micro_batches", plan.micro_batches).end_object();
       session.out << json.str() << '\n';
     } else {
-      session.out << fmt::format("{}: ok: {} GPUs, tensor {} x pipeline {} x data {}, {} micro-batches, {}\n",
-                                 scenario.source, plan.gpus(), plan.tensor, plan.pipeline, plan.data,
-                                 plan.micro_batches, scenario.schedule.name);
+      const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
+      const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
+      session.out << fmt::format(
+          "{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n", scenario.source,
+          plan.gpus(), plan.tensor, context, plan.pipeline, plan.data, expert, plan.micro_batches,
+          scenario.schedule.name);
     }
     return kDone;
   });

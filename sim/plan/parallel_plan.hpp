@@ -43,7 +43,9 @@ struct ParallelPlan {
   int micro_batches = 1;
   std::vector<StageContent> stages;  // pipeline * virtual_stages, in model order
   RankMesh mesh;                     // tensor, context, data, pipeline; expert degree 1
-  RankMesh expert_mesh;  // expert_tensor on the tensor axis, expert, expert_data on the data axis, pipeline
+  // expert_tensor on the tensor axis, expert, expert_data on the data axis, pipeline: the same ranks in each
+  // stage as in `mesh`. Of a model without experts it means nothing.
+  RankMesh expert_mesh;
 
   [[nodiscard]] int gpus() const { return tensor * context * pipeline * data; }
   // Ranks over which gradients are reduced: of dense weights, and of routed experts.

@@ -190,6 +190,18 @@ TEST(ExpertParallel, KeepsDenseLayersAndExpertsOfAStageOnTheSameRanks) {
   EXPECT_TRUE(outcome_of(c).plan);
 }
 
+// Without experts there is nothing to agree with: tensor, pipeline, data is an order like any other.
+TEST(Order, MayPutThePipelineAnywhereWithoutExperts) {
+  Case c;
+  c.parallelism = {.tensor = 2,
+                   .pipeline = 2,
+                   .order = {Axis::kTensor, Axis::kPipeline, Axis::kData, Axis::kContext, Axis::kExpert}};
+  const auto plan = outcome_of(c).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->mesh.stride(Axis::kPipeline), 2);
+  EXPECT_EQ(plan->mesh.stride(Axis::kData), 4);
+}
+
 TEST(ZeroGroup, DividesTheReplicas) {
   Case c;
   c.parallelism = {.context = 2, .zero_stage = 3, .zero_group = 3};
