@@ -1,6 +1,7 @@
 #include "models/compute_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.hpp"
 #include "calibrate/profile/tile_model.hpp"
@@ -50,13 +51,63 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
           .provenance = model.batched_efficiency.provenance};
 }
 
+// The products of all groups, their traffic and the groups themselves. Math and traffic of so many small
+// problems hide each other in part only: the root of the sum of their squares.
+Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
+  const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
+  const ExpertKernels& experts = profile.experts;
+  const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value *
+                      experts.grouped_factor.value;
+  const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
+  return {.seconds = groups + std::hypot(gemm_flops(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+          .provenance = experts.grouped_factor.provenance};
+}
+
+// A backward kernel pads the values to the queries where they are of another size: the head that it works
+// on, and the FLOPs that this adds.
+struct FlashHead {
+  double size = 0, padding = 1;
+};
+
+FlashHead flash_head(OpKind kind, const AttentionShape& shape) {
+  const double mean = static_cast<double>(shape.query_size + shape.value_size) / 2;
+  if (kind == OpKind::kFlashForward) return {.size = mean};
+  const auto larger = static_cast<double>(std::max(shape.query_size, shape.value_size));
+  return {.size = larger, .padding = larger / mean};
+}
+
+// Of an operator that says no shape.
+constexpr AttentionShape kBenchmarkShape{
+    .batch = 64, .queries = 4096, .keys = 4096, .query_size = 128, .value_size = 128};
+
 Work flash_work(const HardwareProfile& profile, Precision precision, const Op& op) {
-  const Sourced<FlopRate>& rate =
-      op.kind == OpKind::kFlashForward ? profile.attention.flash_forward : profile.attention.flash_backward;
-  const double seconds = op.flops.count() / rate.value.count();
-  if (precision != Precision::kFp32) return {.seconds = seconds, .provenance = rate.provenance};
+  const AttentionShape& shape = op.attention.batch > 0 ? op.attention : kBenchmarkShape;
+  const AttentionModel& model = profile.attention;
+  const FlashPass& pass = op.kind == OpKind::kFlashForward ? model.kernel().forward : model.kernel().backward;
+  const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
+  const FlashHead head = flash_head(op.kind, shape);
+  const auto keys = static_cast<double>(shape.keys);
+  const double blocks =
+      static_cast<double>(shape.batch) * std::ceil(static_cast<double>(shape.queries) / kFlashBlockQueries);
+  const double rate = curve.rate.count() * keys / (keys + curve.half_length) *
+                      flash_occupancy(pass.half_blocks.value * profile.device.sms, blocks) *
+                      flash_head_share(model.half_head_size.value, head.size);
+  const double done = op.flops.count() * head.padding * (shape.causal ? 0.5 : 1.0);
+  const double fixed = to_seconds(model.fixed.value);
+  if (precision != Precision::kFp32) {
+    return {.seconds = fixed + std::max(done / rate, memory_seconds(profile, op.bytes)),
+            .provenance = curve.provenance};
+  }
   const FlopRate sixteen_bit = std::max(profile.device.peak_fp16, profile.device.peak_bf16);
-  return {.seconds = seconds * (sixteen_bit / profile.peak(precision)), .provenance = Provenance::kAssumed};
+  const double slower = sixteen_bit / profile.peak(precision);
+  return {.seconds = fixed + std::max(done / rate * slower, memory_seconds(profile, op.bytes)),
+          .provenance = Provenance::kAssumed};
+}
+
+Work permutation_work(const HardwareProfile& profile, const Op& op) {
+  const Sourced<double>& share = profile.experts.permutation_efficiency;
+  const double rate = profile.device.memory_bandwidth.count() * share.value;
+  return {.seconds = static_cast<double>(op.bytes.count()) / rate, .provenance = share.provenance};
 }
 
 Work memory_work(const HardwareProfile& profile, const Op& op) {
@@ -71,16 +122,18 @@ Work loss_work(const HardwareProfile& profile, const Op& op) {
 Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
-    case OpKind::kGroupedGemm:
       return gemm_work(profile, precision, op);
+    case OpKind::kGroupedGemm:
+      return grouped_gemm_work(profile, precision, op);
     case OpKind::kBatchedGemm:
       return batched_gemm_work(profile, precision, op);
     case OpKind::kFlashForward:
     case OpKind::kFlashBackward:
       return flash_work(profile, precision, op);
     case OpKind::kMemory:
-    case OpKind::kPermutation:
       return memory_work(profile, op);
+    case OpKind::kPermutation:
+      return permutation_work(profile, op);
     case OpKind::kLoss:
       return loss_work(profile, op);
     case OpKind::kCollective:
@@ -97,7 +150,8 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
   const double formula =
       model.efficiency(shape.layout).value * tile_quantisation(model, profile.device.sms, size_of(shape));
   if (std::ranges::find(model.table_precisions, precision) == model.table_precisions.end()) {
-    return {.value = formula, .provenance = Provenance::kAssumed};
+    const double factor = precision == Precision::kFp8 ? model.fp8_factor.value : 1;
+    return {.value = formula * factor, .provenance = Provenance::kAssumed};
   }
   if (shape.batch != 1) return {.value = formula, .provenance = Provenance::kAnalytic};
   const auto exact = std::ranges::find_if(model.rows, [&](const GemmRow& row) {

@@ -237,16 +237,24 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
   for (const Sourced<double>* item :
        {&gemm.scale, &gemm.efficiency_tn, &gemm.efficiency_nn, &gemm.efficiency_nt, &gemm.batched_efficiency,
         &gemm.misaligned_factor, &profile.memory_efficiency, &profile.loss_traffic, &profile.tensor_overlap,
-        &profile.gradient_overlap_slowdown, &profile.memory.fragmentation})
+        &profile.gradient_overlap_slowdown, &profile.memory.fragmentation, &profile.experts.grouped_factor,
+        &profile.experts.permutation_efficiency, &profile.attention.half_head_size})
     count(item->provenance);
   for (const Sourced<Duration>* item :
-       {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration})
+       {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration,
+        &profile.experts.group_gap, &profile.attention.fixed})
     count(item->provenance);
+  if (profile.supports(Precision::kFp8)) count(gemm.fp8_factor.provenance);
   for (const Sourced<Bytes>* item :
        {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
     count(item->provenance);
-  for (const Sourced<FlopRate>* item : {&profile.attention.flash_forward, &profile.attention.flash_backward})
-    count(item->provenance);
+  for (const FlashKernel& kernel : profile.attention.kernels) {
+    for (const FlashPass* pass : {&kernel.forward, &kernel.backward}) {
+      count(pass->causal.provenance);
+      count(pass->dense.provenance);
+      count(pass->half_blocks.provenance);
+    }
+  }
   return shares;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -70,7 +71,7 @@ class ProfileFitter {
   void fit_sustained();
   void fit_memory_kernels();
   void fit_attention_kernels();
-  void fit_attention_rate(const std::string& op, Sourced<FlopRate>& rate);
+  void fit_attention_curve(const std::string& kernel, const std::string& op, bool masked, FlashPass& pass);
   void fit_collectives();
   void fit_group(const CollectiveGroup& group, const Samples& samples);
 
@@ -252,49 +253,91 @@ void ProfileFitter::fit_memory_kernels() {
   tell("kernel", fmt::format("{} of the memory bandwidth", percent(share)), errors);
 }
 
-// FLOPs of the full square: scores and values forward, two and a half times that backward.
-double square_flops(const Sample& sample) {
+bool causal(const Sample& sample) {
+  const std::string word = tag(sample, "causal", "false");
+  return word == "true" || word == "yes" || word == "1";
+}
+
+// FLOPs that the kernel does: scores and values forward, two and a half times that backward; half of the
+// square under a mask.
+double attention_flops(const Sample& sample) {
   const auto length = static_cast<double>(extent(sample, "sequence", 0));
   const double forward = 4 * length * length * static_cast<double>(extent(sample, "batch", 1)) *
                          static_cast<double>(extent(sample, "heads", 1)) *
                          static_cast<double>(extent(sample, "head_size", 0));
-  return sample.op == "flash_backward" ? 2.5 * forward : forward;
+  return (sample.op == "flash_backward" ? 2.5 : 1) * (causal(sample) ? 0.5 : 1) * forward;
 }
 
-void ProfileFitter::fit_attention_rate(const std::string& op, Sourced<FlopRate>& rate) {
-  const auto causal = [](const Sample& s) {
-    const std::string word = tag(s, "causal", "false");
-    return word == "true" || word == "yes" || word == "1";
-  };
-  const auto of_op = [&](const Sample& s) {
-    return s.family == "attention" && s.op == op && square_flops(s) > 0;
-  };
-  Samples samples = pick([&](const Sample& s) { return of_op(s) && causal(s); });
-  if (samples.empty()) samples = pick(of_op);
+// What a profile adds or takes off beside the curve: gap and fixed part, occupancy, head size. A curve is
+// fitted to what is left, so that the price of a sample is the sample.
+double curve_seconds(const HardwareProfile& profile, const FlashPass& pass, const Sample& sample) {
+  const double length = static_cast<double>(extent(sample, "sequence", 0));
+  const double heads =
+      static_cast<double>(extent(sample, "batch", 1)) * static_cast<double>(extent(sample, "heads", 1));
+  const double constant =
+      to_seconds(profile.attention.fixed.value) + to_seconds(profile.host.kernel_gap.value);
+  const double share = flash_occupancy(pass.half_blocks.value * profile.device.sms,
+                                       heads * std::ceil(length / kFlashBlockQueries)) *
+                       flash_head_share(profile.attention.half_head_size.value,
+                                        static_cast<double>(extent(sample, "head_size", 0)));
+  return std::max(sample.median_s - constant, 0.5 * sample.median_s) * share;
+}
+
+void ProfileFitter::fit_attention_curve(const std::string& kernel, const std::string& op, bool masked,
+                                        FlashPass& pass) {
+  FlashCurve& curve = masked ? pass.causal : pass.dense;
+  const Samples samples = pick([&](const Sample& s) {
+    return s.family == "attention" && s.op == op && attention_flops(s) > 0 && causal(s) == masked &&
+           tag(s, "implementation", kernel) == kernel;
+  });
   std::map<double, std::vector<double>> rates;  // by length; of several head counts and sizes the median
   for (const Sample* sample : samples)
-    rates[static_cast<double>(extent(*sample, "sequence", 1))].push_back(square_flops(*sample) /
-                                                                         sample->median_s);
+    rates[static_cast<double>(extent(*sample, "sequence", 1))].push_back(
+        attention_flops(*sample) / curve_seconds(out_.profile, pass, *sample));
   std::vector<AttentionPoint> points;
   for (const auto& [length, of_length] : rates)
     points.push_back({.length = length, .rate = FlopRate(median(of_length))});
+  const std::string family = fmt::format("{}, {}, {}", kernel, op, masked ? "causal" : "dense");
   if (points.size() < 3) {
     if (!points.empty())
-      tell(op, fmt::format("{} lengths, 3 are needed: the base's rate stays", points.size()));
+      tell(family, fmt::format("{} lengths, 3 are needed: the base's curve stays", points.size()));
     return;
   }
-  const std::optional<AttentionFit> fit = fit_attention(op, points);
-  if (!fit) return tell(op, "the rate shows no limit: the base's rate stays");
-  const FlopRate at(rounded(fit->at(kAttentionLength).count(), 1e9));
-  measured(rate, at, samples.size(),
-           fmt::format("R L/(L + L_half) at L = {:.0f}, R {}, L_half {:.0f}; each length left out: {}",
-                       kAttentionLength, human(fit->rate), fit->half_length, fit->left_out.summary()));
-  tell(op, fmt::format("{} on the full square at {:.0f}", human(at), kAttentionLength), fit->left_out);
+  const std::optional<AttentionFit> fit = fit_attention(family, points);
+  if (!fit) return tell(family, "the rate shows no limit: the base's curve stays");
+  curve = {.rate = FlopRate(rounded(fit->rate.count(), 1e9)),
+           .half_length = rounded(fit->half_length, 1),
+           .provenance = Provenance::kMeasured,
+           .source = fmt::format("R L/(L + L_half) over {} lengths, each left out: {}; {}", points.size(),
+                                 fit->left_out.summary(), origin(samples.size()))};
+  used_ += samples.size();
+  tell(family, fmt::format("{}, half of it at {:.0f}", human(curve.rate), curve.half_length), fit->left_out);
 }
 
+// The kernel called so; a new one starts as the one in use, of which it keeps what was not measured.
+FlashKernel& kernel_called(AttentionModel& model, const std::string& name) {
+  const auto found = std::ranges::find(model.kernels, name, &FlashKernel::name);
+  if (found != model.kernels.end()) return *found;
+  FlashKernel fresh = model.kernel();
+  fresh.name = name;
+  return model.kernels.emplace_back(std::move(fresh));
+}
+
+// A sample without `implementation` is of the kernel in use. Where the samples are of one kernel, a run takes
+// that one.
 void ProfileFitter::fit_attention_kernels() {
-  fit_attention_rate("flash_forward", out_.profile.attention.flash_forward);
-  fit_attention_rate("flash_backward", out_.profile.attention.flash_backward);
+  AttentionModel& model = out_.profile.attention;
+  std::set<std::string> names;
+  for (const Sample* sample : pick([](const Sample& s) { return s.family == "attention"; }))
+    names.insert(tag(*sample, "implementation", model.kernel().name));
+  for (const std::string& name : names) {
+    FlashKernel& kernel = kernel_called(model, name);
+    for (const bool masked : {true, false}) {
+      fit_attention_curve(name, "flash_forward", masked, kernel.forward);
+      fit_attention_curve(name, "flash_backward", masked, kernel.backward);
+    }
+    if (names.size() == 1) model.in_use = static_cast<std::size_t>(&kernel - model.kernels.data());
+  }
 }
 
 std::optional<CollectiveKind> collective_kind(const std::string& op) {

@@ -10,9 +10,9 @@
 //                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
 //                ratio)
 //   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
-//   attention    flash_forward, flash_backward -> rate at the length that training uses most
-//   (kAttentionLength), on
-//                the full square, causal samples first; interpolated
+//   attention    by `implementation`: flash_forward, flash_backward, causal and dense apart -> R and L_half
+//   of
+//                that pass of that kernel, from three lengths or more
 //   nccl         one fit per (collective, ranks, nodes, algorithm)
 #pragma once
 
@@ -27,8 +27,6 @@
 #include "calibrate/profile/hardware_profile.hpp"
 
 namespace stagecraft {
-
-inline constexpr double kAttentionLength = 4096;  // between the 2048 of GPT-3 and the 8192 of Llama 3
 
 // What was made of one family of samples.
 struct FamilyFit {

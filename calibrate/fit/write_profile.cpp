@@ -81,7 +81,7 @@ std::string gemm_table(const GemmModel& model, const ProfileRemarks& remarks) {
   return out;
 }
 
-std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks) {
+std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, bool fp8) {
   std::string out = "gemm:\n";
   out += "  " + constant("scale", model.scale);
   out += "  " + constant("efficiency_tn", model.efficiency_tn);
@@ -89,6 +89,7 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks) 
   out += "  " + constant("efficiency_nt", model.efficiency_nt);
   out += "  " + constant("batched_efficiency", model.batched_efficiency);
   out += "  " + constant("misaligned_factor", model.misaligned_factor);
+  if (fp8) out += "  " + constant("fp8_factor", model.fp8_factor);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",
       scalar(model.tile_source));
@@ -100,6 +101,33 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks) 
   out += fmt::format("  correction: {{radius: {}, prior: {}, {}}}\n", model.correction_radius,
                      model.correction_prior, story(Provenance::kAnalytic, model.correction_source));
   return out + gemm_table(model, remarks);
+}
+
+std::string flash_curve(std::string_view key, const FlashCurve& curve) {
+  return fmt::format("        {}: {{rate: {}, half_length: {}, {}}}\n", key, written(curve.rate),
+                     written(curve.half_length), story(curve.provenance, curve.source));
+}
+
+std::string flash_pass(std::string_view key, const FlashPass& pass) {
+  return fmt::format("      {}:\n", key) + flash_curve("causal", pass.causal) +
+         flash_curve("dense", pass.dense) + "        " + constant("half_blocks", pass.half_blocks);
+}
+
+std::string attention_section(const AttentionModel& attention) {
+  std::string out = fmt::format("attention:\n  kernel: {}\n", scalar(attention.kernel().name));
+  out += "  " + constant("fixed", attention.fixed);
+  out += "  " + constant("half_head_size", attention.half_head_size) + "  kernels:\n";
+  for (const FlashKernel& kernel : attention.kernels) {
+    out += fmt::format("    {}:\n", scalar(kernel.name)) + flash_pass("forward", kernel.forward) +
+           flash_pass("backward", kernel.backward);
+  }
+  return out;
+}
+
+std::string experts_section(const ExpertKernels& experts) {
+  return "experts:\n  " + constant("grouped_factor", experts.grouped_factor) + "  " +
+         constant("group_gap", experts.group_gap) + "  " +
+         constant("permutation_efficiency", experts.permutation_efficiency);
 }
 
 std::string collectives_section(const std::vector<CollectiveFit>& fits) {
@@ -149,11 +177,10 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
       "{}\n",
       remarks.heading, scalar(profile.name), scalar(profile.date), scalar(profile.made_by));
   out += device_section(profile.device);
-  out += gemm_section(profile.gemm, remarks);
+  out += gemm_section(profile.gemm, remarks, profile.device.peak_fp8.count() > 0);
   out += constant("memory_efficiency", profile.memory_efficiency);
   out += constant("loss_traffic", profile.loss_traffic);
-  out += "attention:\n  " + constant("flash_forward", profile.attention.flash_forward);
-  out += "  " + constant("flash_backward", profile.attention.flash_backward);
+  out += attention_section(profile.attention) + experts_section(profile.experts);
   out += "host:\n  " + constant("kernel_gap", profile.host.kernel_gap);
   out += "  " + constant("launch", profile.host.launch);
   out += "  " + constant("per_iteration", profile.host.per_iteration);

@@ -53,6 +53,20 @@ const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {
   return efficiency_nt;
 }
 
+double flash_occupancy(double half_blocks, double blocks) {
+  return blocks / (blocks + half_blocks) * (kFlashBenchmarkBlocks + half_blocks) / kFlashBenchmarkBlocks;
+}
+
+double flash_head_share(double half_head_size, double head_size) {
+  return head_size / (head_size + half_head_size) * (kFlashBenchmarkHeadSize + half_head_size) /
+         kFlashBenchmarkHeadSize;
+}
+
+const FlashKernel& AttentionModel::kernel() const {
+  SC_CHECK(in_use < kernels.size(), "a profile has a flash kernel; the loader has seen to it");
+  return kernels[in_use];
+}
+
 bool HardwareProfile::supports(Precision precision) const {
   return peak_or_zero(device, precision).count() > 0;
 }

@@ -87,6 +87,8 @@ struct GemmModel {
   Sourced<double> efficiency_tn, efficiency_nn, efficiency_nt;
   Sourced<double> batched_efficiency;  // attention's batched GEMMs, all layouts, of peak before quantisation
   Sourced<double> misaligned_factor;   // a batched GEMM with a dimension that is no multiple of 8
+  // Efficiency in fp8 over that in 16 bit, each of its own peak: scaling work inside the kernel, other tiles.
+  Sourced<double> fp8_factor{.value = 1};
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;
@@ -115,8 +117,52 @@ struct CollectiveFit {
   std::string source{};
 };
 
+// What is special about the kernels of a mixture of experts.
+struct ExpertKernels {
+  Sourced<double> grouped_factor{.value = 1};  // efficiency of a grouped GEMM over that of the tile model
+  Sourced<Duration> group_gap;                 // of each group: switching weights, or a launch of its own
+  Sourced<double> permutation_efficiency{.value = 1};  // of memory bandwidth, rows gathered and scattered
+};
+
+// Rate of a flash kernel on rows of L keys: rate * L / (L + half_length). FLOPs are those that are done: half
+// of the square under a causal mask.
+struct FlashCurve {
+  FlopRate rate{};
+  double half_length = 0;
+  Provenance provenance = Provenance::kAssumed;
+  std::string source{};
+};
+
+struct FlashPass {
+  FlashCurve causal, dense;
+  // Blocks of 128 queries, in units of the SMs, at which half of the rate of very many blocks is reached. The
+  // rates of the curves hold at kFlashBenchmarkBlocks.
+  Sourced<double> half_blocks;
+};
+
+// A kernel generation: rates belong to it as much as to the GPU.
+struct FlashKernel {
+  std::string name;  // "fa2", "cudnn"
+  FlashPass forward, backward;
+};
+
+inline constexpr double kFlashBlockQueries = 128;
+// 16 Ki tokens of 16 heads, as the benchmarks of flash-attention have it.
+inline constexpr double kFlashBenchmarkBlocks = 2048;
+inline constexpr double kFlashBenchmarkHeadSize = 128;
+
+// Shares of a curve's rate that so many blocks, or heads of such a size, reach; 1 for those of the benchmark.
+[[nodiscard]] double flash_occupancy(double half_blocks, double blocks);
+[[nodiscard]] double flash_head_share(double half_head_size, double head_size);
+
 struct AttentionModel {
-  Sourced<FlopRate> flash_forward, flash_backward;  // on the full square, FLOPs not halved for causality
+  std::vector<FlashKernel> kernels;  // names unique
+  std::size_t in_use = 0;            // what a run takes unless it says otherwise
+  Sourced<Duration> fixed;           // beside host.kernel_gap: fill and drain of a kernel
+  // Head size at which half of the rate of very large heads is reached: softmax is work per score.
+  Sourced<double> half_head_size;
+
+  [[nodiscard]] const FlashKernel& kernel() const;  // throws InternalError when there is none
 };
 
 struct HostModel {
@@ -142,6 +188,7 @@ struct HardwareProfile {
   Sourced<double> loss_traffic;  // bytes of the loss kernels relative to the unfused count (38 forward + 14
                                  // backward a logit)
   AttentionModel attention;
+  ExpertKernels experts;
   HostModel host;
   Sourced<double>
       tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides

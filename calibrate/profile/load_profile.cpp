@@ -136,7 +136,13 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
   section.map.finish();
 }
 
-GemmModel read_gemm(YamlMap& root) {
+// Of its own where the device has the mode: fp8 kernels are other kernels.
+void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
+  if (device_has_it || gemm.has("fp8_factor"))
+    model.fp8_factor = read_number(gemm, "fp8_factor", kEfficiency);
+}
+
+GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
   Section section = required_section(root, "gemm", "the matrix multiplications of the device");
   if (!section.ok) return {};
   YamlMap& in = section.map;
@@ -147,6 +153,7 @@ GemmModel read_gemm(YamlMap& root) {
   model.efficiency_nt = read_number(in, "efficiency_nt", kEfficiency);
   model.batched_efficiency = read_number(in, "batched_efficiency", kEfficiency);
   model.misaligned_factor = read_number(in, "misaligned_factor", {.above = 0, .up_to = 1});
+  read_fp8(in, device.peak_fp8.count() > 0, model);
   read_tiles(in, model);
   read_split_k(in, model);
   read_correction(in, model);
@@ -155,13 +162,77 @@ GemmModel read_gemm(YamlMap& root) {
   return model;
 }
 
-AttentionModel read_attention(YamlMap& root) {
-  Section section = required_section(root, "attention", "the rates of the flash kernels");
+FlashCurve read_flash_curve(YamlMap& pass, std::string_view key) {
+  Section section = required_section(pass, key, "{rate, half_length, provenance, source}");
   if (!section.ok) return {};
-  AttentionModel attention{.flash_forward = read_flop_rate(section.map, "flash_forward"),
-                           .flash_backward = read_flop_rate(section.map, "flash_backward")};
+  const std::size_t errors = section.map.diagnostics().error_count();
+  FlashCurve curve{.rate = section.map.flop_rate("rate")};
+  require_positive(section.map, "rate", curve.rate.count(), errors);
+  curve.half_length =
+      read_in_range(section.map, "half_length", {.above = 0, .up_to = 100'000, .closed_below = true});
+  Story story = read_story(section.map);
   section.map.finish();
+  curve.provenance = story.provenance;
+  curve.source = std::move(story.source);
+  return curve;
+}
+
+FlashPass read_flash_pass(YamlMap& kernel, std::string_view key) {
+  Section section = required_section(kernel, key, "{causal, dense, half_blocks}");
+  if (!section.ok) return {};
+  FlashPass pass{.causal = read_flash_curve(section.map, "causal"),
+                 .dense = read_flash_curve(section.map, "dense"),
+                 .half_blocks = read_number(section.map, "half_blocks",
+                                            {.above = 0, .up_to = 100, .closed_below = true})};
+  section.map.finish();
+  return pass;
+}
+
+std::vector<FlashKernel> read_flash_kernels(YamlMap& attention) {
+  const YamlNode* node = attention.get("kernels");
+  if (node == nullptr || node->kind != YamlNode::Kind::kMap || node->entries.empty()) {
+    attention.error("kernels", "empty-table", "a mapping of at least one kernel is required",
+                    "NAME: {forward: {causal, dense, half_blocks}, backward: {...}}");
+    return {};
+  }
+  YamlMap named = attention.map("kernels");
+  std::vector<FlashKernel> kernels;
+  for (const YamlEntry& entry : node->entries) {
+    Section section = required_section(named, entry.key, "{forward, backward}");
+    if (!section.ok) continue;
+    kernels.push_back({.name = entry.key,
+                       .forward = read_flash_pass(section.map, "forward"),
+                       .backward = read_flash_pass(section.map, "backward")});
+    section.map.finish();
+  }
+  named.finish();
+  return kernels;
+}
+
+AttentionModel read_attention(YamlMap& root) {
+  Section section = required_section(root, "attention", "the flash kernels of the device");
+  if (!section.ok) return {};
+  YamlMap& in = section.map;
+  AttentionModel attention{
+      .kernels = read_flash_kernels(in),
+      .fixed = read_duration(in, "fixed"),
+      .half_head_size = read_number(in, "half_head_size", {.above = 0, .up_to = 1000, .closed_below = true})};
+  std::vector<std::string> names;
+  for (const FlashKernel& kernel : attention.kernels) names.push_back(kernel.name);
+  attention.in_use = in.choice("kernel", names);
+  in.finish();
   return attention;
+}
+
+ExpertKernels read_experts(YamlMap& root) {
+  Section section = required_section(root, "experts", "the kernels of a mixture of experts");
+  if (!section.ok) return {};
+  ExpertKernels experts{
+      .grouped_factor = read_number(section.map, "grouped_factor", kEfficiency),
+      .group_gap = read_duration(section.map, "group_gap"),
+      .permutation_efficiency = read_number(section.map, "permutation_efficiency", kEfficiency)};
+  section.map.finish();
+  return experts;
 }
 
 HostModel read_host(YamlMap& root) {
@@ -249,10 +320,11 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.date = root.text("date");
   profile.made_by = root.text("made_by");
   profile.device = read_device(root);
-  profile.gemm = read_gemm(root);
+  profile.gemm = read_gemm(root, profile.device);
   profile.memory_efficiency = read_number(root, "memory_efficiency", kEfficiency);
   profile.loss_traffic = read_number(root, "loss_traffic", {.above = 0, .up_to = 4});
   profile.attention = read_attention(root);
+  profile.experts = read_experts(root);
   profile.host = read_host(root);
   profile.tensor_overlap = read_number(root, "tensor_overlap", kShare);
   profile.gradient_overlap_slowdown =

@@ -9,16 +9,13 @@ bytes. Needs python3 and python3-yaml.
     make_a100_profile.py --check    exit 1 if the profile in the tree differs from what would be written
 """
 
-import argparse
 import itertools
 import math
-import pathlib
 import sys
 
-import yaml
+from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, fit_grouped, grouped_rows, header,
+                          kernels_and_host, load, main, mean, median, overheads, sourced, table)
 
-HERE = pathlib.Path(__file__).resolve().parent
-PROFILE = HERE.parent / "profiles" / "a100-sxm4-80gb.yaml"
 LAYOUTS = ("TN", "NN", "NT")
 
 # Tiles (m, n, rate relative to the largest) and split-k rule. The shapes are those that cuBLAS has for the A100; rates and
@@ -29,6 +26,7 @@ SPLIT_K_MAX, SPLIT_K_MIN_DEPTH, PROLOGUE_K = 4, 1024, 50
 # The table corrects the formula nearby: weight exp(-(d/RADIUS)^2), d the distance in (ln m, ln n, ln k), against PRIOR for
 # "the formula is right". The leave-one-out error is flat around these two (printed).
 RADIUS, PRIOR = 0.6, 0.3
+PCIE_BYTES_US = 0.91 * 1.6e6  # the memory rate of the card of the table, SimuMax's own fit
 
 
 # --- GEMM -------------------------------------------------------------------------------------------------------------
@@ -95,52 +93,23 @@ def report_gemm(rows, efficiency, sms):
         print(f"  leave one out, radius {radius} prior {prior}: mean {mean(loo):.2%}, median {median(loo):.2%}{chosen}")
 
 
+def add_grouped(data, published, efficiency, sms):
+    """The constants of grouped GEMMs, fitted on every other row of SimuMax's and reported on the rest."""
+    device = {"tiles": TILES, "prologue": PROLOGUE_K, "sms": sms, "peak": published["ops"]["group_matmul"]["tflops"],
+              "e": efficiency, "bytes_us": PCIE_BYTES_US}
+    factor, gap, errors = fit_grouped(grouped_rows(published), device)
+    story = (f"fitted on 6 of the 12 grouped GEMMs of the table: mean error of the other 6 {100 * mean(map_abs(errors)):.0f} %, "
+             f"worst {100 * max(map_abs(errors)):.0f} %")
+    print(f"Grouped GEMM: factor {factor}, gap {gap} us; {story}")
+    data["experts"] = {"grouped_factor": {"value": factor, "provenance": "analytic", "source": story},
+                       "group_gap": {"value": f"{gap} us", "provenance": "analytic", "source": story}, **data["experts"]}
+
+
+def map_abs(values):
+    return [abs(value) for value in values]
+
+
 # --- collectives ------------------------------------------------------------------------------------------------------
-
-def solve(matrix, right):
-    """Gauss-Jordan with pivots; None when singular."""
-    size = len(right)
-    rows = [matrix[i][:] + [right[i]] for i in range(size)]
-    for i in range(size):
-        pivot = max(range(i, size), key=lambda r: abs(rows[r][i]))
-        if rows[pivot][i] == 0:
-            return None
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        for r in range(size):
-            if r != i:
-                factor = rows[r][i] / rows[i][i]
-                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[i])]
-    return [rows[i][size] / rows[i][i] for i in range(size)]
-
-
-def non_negative_least_squares(features, target):
-    """Exact for a few unknowns: the best of all supports whose plain solution is not negative."""
-    unknowns = len(features[0])
-    best = None
-    supports = itertools.chain.from_iterable(
-        itertools.combinations(range(unknowns), size) for size in range(1, unknowns + 1))
-    for support in supports:
-        normal = [[sum(x[i] * x[j] for x in features) for j in support] for i in support]
-        solution = solve(normal, [sum(x[i] * t for x, t in zip(features, target)) for i in support])
-        if solution is None or min(solution) < 0:
-            continue
-        full = [0.0] * unknowns
-        for i, value in zip(support, solution):
-            full[i] = value
-        loss = sum((sum(a * b for a, b in zip(full, x)) - t) ** 2 for x, t in zip(features, target))
-        if best is None or loss < best[0]:
-            best = (loss, full)
-    return best[1]
-
-
-def fit_all_reduce(points, ranks):
-    """t us = a + S*factor/B + c*sqrt(S), relative least squares, all >= 0. Returns (a us, B GB/s, c us/sqrt(B), errors)."""
-    factor = 2 * (ranks - 1) / ranks
-    features = [(1 / t, factor * size / 1e3 / t, math.sqrt(size) / t) for size, t in points]
-    a, inverse, c = non_negative_least_squares(features, [1.0] * len(points))
-    errors = [abs((a + inverse * factor * size / 1e3 + c * math.sqrt(size)) / t - 1) for size, t in points]
-    return a, 1 / inverse, c, errors
-
 
 def curve(data, name):
     found, = [c for c in data["curves"] if c["id"] == name]
@@ -161,59 +130,19 @@ def read_curves(vtrain, nccl):
 
 
 def fit_collectives(curves):
-    """{group: [(ranks, nodes, a, B, c)]}, and prints every fit."""
+    """{group: [(kind, ranks, nodes, (a, B, c))]}, and prints every fit."""
     groups = {}
     print("All-reduce: a us, B GB/s of bus, c us per sqrt(byte); mean and worst error over the sizes of the curve")
     for group, name, ranks, nodes, points in curves:
-        a, bandwidth, c, errors = fit_all_reduce(points, ranks)
+        a, bandwidth, c, errors = fit_collective("all-reduce", ranks, points)
         note = "" if group else "   (for comparison, not in the profile)"
         print(f"  {name:27} {a:6.1f} {bandwidth:6.1f} {c:7.4f}  {mean(errors):6.2%} {max(errors):6.1%}{note}")
         if group:
-            groups.setdefault(group, []).append((ranks, nodes, a, bandwidth, c))
+            groups.setdefault(group, []).append(("all-reduce", ranks, nodes, (a, bandwidth, c)))
     return groups
 
 
 # --- the profile ------------------------------------------------------------------------------------------------------
-
-def mean(values):
-    return sum(values) / len(values)
-
-
-def median(values):
-    return sorted(values)[len(values) // 2]
-
-
-def quoted(text):
-    return "'" + text.replace("'", "''") + "'"
-
-
-def sourced(key, constant, indent=""):
-    assert set(constant) == {"value", "provenance", "source"}, (key, constant)
-    value, provenance, source = constant["value"], constant["provenance"], quoted(constant["source"])
-    return f"{indent}{key}: {{value: {value}, provenance: {provenance}, source: {source}}}"
-
-
-def header(data, sms_row):
-    device = data["device"]
-    peaks = [f"  peak_{name}: {sms_row[column]} TFLOP/s"
-             for name, column in (("fp32", "tf32_tflops"), ("fp16", "bf16_tflops"), ("bf16", "bf16_tflops"))]
-    source = ("data sheet by way of stas00/ml-engineering; peak_fp32 is TF32; " + device["memory_source"])
-    return ["# Written by calibrate/published/make_a100_profile.py from published figures. Do not edit; edit its inputs.",
-            "# Format: calibrate/profile/README.md.",
-            "stagecraft_profile: 1",
-            "name: a100-sxm4-80gb",
-            f"date: {quoted(data['date'])}",
-            "made_by: python3 calibrate/published/make_a100_profile.py",
-            "device:",
-            f"  name: {device['name']}",
-            f"  sms: {sms_row['sms']}",
-            f"  memory: {device['memory']}",
-            f"  memory_bandwidth: {round(sms_row['hbm_tb_s'] * 1000)} GB/s",
-            f"  nvlink: {sms_row['nvlink_unidir_gb_s']} GB/s",
-            *peaks,
-            "  provenance: published",
-            f"  source: {quoted(source)}"]
-
 
 def gemm_section(data, rows, efficiency, sms):
     errors = [abs(math.exp(r) - 1) for r in log_ratios(rows, efficiency, sms)]
@@ -256,63 +185,26 @@ SOURCES = {
 
 
 def collective_section(groups):
-    lines = ["collectives:"]
-    for group, fits in groups.items():
-        lines += ["- provenance: interpolated",
-                  f"  source: {quoted(SOURCES[group])}",
-                  "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]",
-                  "  rows:"]
-        lines += [f"  - [all-reduce, {ranks}, {nodes}, any, {a:.2f} us, {bandwidth:.1f} GB/s, {c * 1e-6:.3e}]"
-                  for ranks, nodes, a, bandwidth, c in fits]
-    return lines
+    return ["collectives:", *itertools.chain.from_iterable(
+        collective_table(SOURCES[group], fits) for group, fits in groups.items())]
 
 
-def constants(data):
-    lines = [sourced("memory_efficiency", data["memory_efficiency"]), sourced("loss_traffic", data["loss_traffic"])]
-    for name in ("attention", "host"):
-        lines += [f"{name}:", *(sourced(key, value, "  ") for key, value in data[name].items())]
-    return lines + [sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown")]
-
-
-def overheads(data):
-    spread = data["relative_spread"]
-    return ["memory:", *(sourced(key, value, "  ") for key, value in data["memory"].items()),
-            "relative_spread:",
-            *(f"  {key}: {quoted(value) if key == 'source' else value}" for key, value in spread.items())]
-
-
-def load(path):
-    with open(path, encoding="utf-8") as file:
-        return yaml.safe_load(file)
-
-
-def make_profile():
-    data = load(HERE / "a100_end_to_end.yaml")
-    device, = [g for g in load(HERE / "data" / "devices_and_links.yaml")["gpus"] if g["gpu"] == "A100-SXM4-80GB"]
-    rows = read_gemm_rows(load(HERE / "data" / "simumax_efficiency_a100_pcie.yaml"))
+def lines_of(script, name, data, gpu):
+    """The profile of an A100: compute of SimuMax's table, collectives of three sources."""
+    device = data_sheet(gpu)
+    published = table("simumax_efficiency_a100_pcie")
+    rows = read_gemm_rows(published)
     efficiency = fit_layouts(rows, device["sms"])
     report_gemm(rows, efficiency, device["sms"])
-    groups = fit_collectives(
-        read_curves(load(HERE / "data" / "vtrain_nccl_allreduce.yaml"), load(HERE / "data" / "nccl_curves.yaml")))
-    lines = (header(data, device) + gemm_section(data, rows, efficiency, device["sms"]) + constants(data) +
-             collective_section(groups) + overheads(data))
-    return "\n".join(lines) + "\n"
+    add_grouped(data, published, efficiency, device["sms"])
+    groups = fit_collectives(read_curves(table("vtrain_nccl_allreduce"), table("nccl_curves")))
+    return (header(script, name, data, device) + gemm_section(data, rows, efficiency, device["sms"]) +
+            kernels_and_host(data) + collective_section(groups) + overheads(data))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the profile would change")
-    check = parser.parse_args().check
-    text = make_profile()
-    if not check:
-        PROFILE.parent.mkdir(exist_ok=True)
-        PROFILE.write_text(text, encoding="utf-8")
-        return 0
-    if PROFILE.is_file() and PROFILE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PROFILE.name} is not what this script makes of its inputs; run it without --check", file=sys.stderr)
-    return 1
+def make_lines():
+    return lines_of("make_a100_profile.py", "a100-sxm4-80gb", load(HERE / "a100_end_to_end.yaml"), "A100-SXM4-80GB")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "a100-sxm4-80gb", make_lines))

@@ -17,6 +17,16 @@ namespace {
 using namespace std::chrono_literals;
 using namespace stagecraft::literals;
 
+// 50 TFLOP/s forward and 25 backward where nothing limits; under a causal mask 40 and 20.
+FlashKernel toy_flash() {
+  FlashKernel kernel{.name = "toy", .forward = {}, .backward = {}};
+  kernel.forward.dense = {.rate = 50_TFLOPps, .provenance = Provenance::kPublished};
+  kernel.forward.causal = {.rate = 40_TFLOPps, .provenance = Provenance::kInterpolated};
+  kernel.backward.dense = {.rate = 25_TFLOPps, .provenance = Provenance::kPublished};
+  kernel.backward.causal = {.rate = 20_TFLOPps, .provenance = Provenance::kInterpolated};
+  return kernel;
+}
+
 // A device to reckon with: 4 SMs, 100 TFLOP/s at 16 bit, 1 TB/s of which half is reached, one tile of 128 x
 // 128 without prologue, layout efficiencies 0.5, no gaps. A GEMM of 256 x 256 fills it: 50 TFLOP/s.
 HardwareProfile toy() {
@@ -39,8 +49,7 @@ HardwareProfile toy() {
   profile.gemm.split_k_max = 1;
   profile.gemm.correction_radius = 0.5;
   profile.gemm.table_precisions = {Precision::kBf16};
-  profile.attention.flash_forward = {.value = 50_TFLOPps, .provenance = Provenance::kPublished};
-  profile.attention.flash_backward = {.value = 25_TFLOPps, .provenance = Provenance::kPublished};
+  profile.attention.kernels = {toy_flash()};
   profile.relative_spread = {0.01, 0.02, 0.03, 0.04, 0.05};
   return profile;
 }
@@ -111,19 +120,127 @@ TEST(ComputeCost, OfMemoryBoundWorkIsItsBytesAndTellsWhereTheRateIsFrom) {
   EXPECT_EQ(cost.relative_spread, 0.01);
 }
 
+// `flops` of the full square, one head of 128 x 1024.
+Op flash(OpKind kind, double flops, bool causal = false) {
+  return {
+      .kind = kind,
+      .name = "op",
+      .attention =
+          {.batch = 1, .queries = 1024, .keys = 1024, .query_size = 128, .value_size = 128, .causal = causal},
+      .flops = Flops(flops)};
+}
+
 TEST(ComputeCost, OfFlashAttentionHasARateForEachDirection) {
-  const Op forward{.kind = OpKind::kFlashForward, .name = "op", .flops = Flops(1e12)};
-  const Op backward{.kind = OpKind::kFlashBackward, .name = "op", .flops = Flops(1e12)};
-  EXPECT_EQ(time_of(toy(), forward), 20ms);
-  EXPECT_EQ(time_of(toy(), backward), 40ms);
-  EXPECT_EQ(compute_cost(toy(), Precision::kBf16, forward).provenance, Provenance::kPublished);
+  EXPECT_EQ(time_of(toy(), flash(OpKind::kFlashForward, 1e12)), 20ms);
+  EXPECT_EQ(time_of(toy(), flash(OpKind::kFlashBackward, 1e12)), 40ms);
+  EXPECT_EQ(compute_cost(toy(), Precision::kBf16, flash(OpKind::kFlashForward, 1e12)).provenance,
+            Provenance::kPublished);
+}
+
+// Half of 1e12 FLOPs at 40 TFLOP/s.
+TEST(ComputeCost, OfCausalFlashAttentionDoesHalfOfTheSquareAtARateOfItsOwn) {
+  const Cost cost = compute_cost(toy(), Precision::kBf16, flash(OpKind::kFlashForward, 1e12, true));
+  EXPECT_EQ(cost.time, 12'500us);
+  EXPECT_EQ(cost.provenance, Provenance::kInterpolated);
+}
+
+// At as many keys as the half length the rate is half.
+TEST(ComputeCost, OfFlashAttentionRisesWithTheLength) {
+  HardwareProfile profile = toy();
+  profile.attention.kernels[0].forward.dense.half_length = 1024;
+  EXPECT_EQ(time_of(profile, flash(OpKind::kFlashForward, 1e12)), 40ms);
+  Op longer = flash(OpKind::kFlashForward, 1e12);
+  longer.attention.keys = 3072;
+  EXPECT_EQ(time_of(profile, longer), from_seconds(0.02 * 4 / 3));
+}
+
+// 4 SMs and 256 a SM: half of the rate at 1024 blocks, two thirds at the 2048 of the benchmark, where the
+// curve holds. 8 blocks of one head reach 8/1032 over 2/3.
+TEST(ComputeCost, OfFlashAttentionFallsWhereBlocksAreFew) {
+  HardwareProfile profile = toy();
+  profile.attention.kernels[0].forward.dense.rate = 50_TFLOPps;
+  profile.attention.kernels[0].forward.half_blocks.value = 256;
+  EXPECT_EQ(time_of(profile, flash(OpKind::kFlashForward, 1e12)), from_seconds(0.02 * 1032 / 8 * 2 / 3));
+  Op many = flash(OpKind::kFlashForward, 1e12);
+  many.attention.batch = 256;
+  EXPECT_EQ(time_of(profile, many), 20ms);
+}
+
+// d/(d + 128): half at the benchmarks' 128, a third at 64.
+TEST(ComputeCost, OfFlashAttentionFallsWithSmallHeads) {
+  HardwareProfile profile = toy();
+  profile.attention.half_head_size.value = 128;
+  EXPECT_EQ(time_of(profile, flash(OpKind::kFlashForward, 1e12)), 20ms);
+  Op small = flash(OpKind::kFlashForward, 1e12);
+  small.attention.query_size = small.attention.value_size = 64;
+  EXPECT_EQ(time_of(profile, small), 30ms);
+}
+
+// 192 and 128 are counted as 320, and done as 384.
+TEST(ComputeCost, OfFlashAttentionBackwardPadsTheValuesToTheQueries) {
+  Op latent = flash(OpKind::kFlashBackward, 1e12);
+  latent.attention.query_size = 192;
+  EXPECT_EQ(time_of(toy(), latent), 48ms);
+  latent.kind = OpKind::kFlashForward;
+  EXPECT_EQ(time_of(toy(), latent), 20ms);
+}
+
+// 1 GB at 500 GB/s against 1 GFLOP.
+TEST(ComputeCost, OfFlashAttentionIsNeverBelowItsBytesAndAddsWhatIsFixed) {
+  HardwareProfile profile = toy();
+  profile.attention.fixed.value = 4us;
+  Op thin = flash(OpKind::kFlashForward, 1e9);
+  thin.bytes = 1_GB;
+  EXPECT_EQ(time_of(profile, thin), 2ms + 4us);
 }
 
 // fp32 has a tenth of the peak.
 TEST(ComputeCost, OfFlashAttentionInFp32IsAssumedToScaleWithThePeak) {
-  const Cost cost = compute_cost(toy(), Precision::kFp32,
-                                 {.kind = OpKind::kFlashForward, .name = "op", .flops = Flops(1e12)});
+  const Cost cost = compute_cost(toy(), Precision::kFp32, flash(OpKind::kFlashForward, 1e12));
   EXPECT_EQ(cost.time, 200ms);
+  EXPECT_EQ(cost.provenance, Provenance::kAssumed);
+}
+
+// 2 groups of 256 x 256: 8 tiles, two waves of 4 SMs, 13.1072e9 FLOPs at 50 TFLOP/s; 65.536 MB at 500 GB/s
+// take as long as half of that. A gap for each group.
+TEST(ComputeCost, OfAGroupedGemmCountsTheTilesOfAllGroupsAndHalfHidesItsTraffic) {
+  HardwareProfile profile = toy();
+  Op op = gemm({.m = 256, .n = 256, .k = 50'000, .batch = 2});
+  op.kind = OpKind::kGroupedGemm;
+  EXPECT_EQ(time_of(profile, op), 262'144ns);
+  op.bytes = Bytes(65'536'000);
+  EXPECT_EQ(time_of(profile, op), from_seconds(131.072e-6 * std::sqrt(5.0)));
+  op.bytes = {};
+  profile.experts.grouped_factor.value = 0.5;
+  profile.experts.group_gap.value = 3us;
+  EXPECT_EQ(time_of(profile, op), 524'288ns + 6us);
+}
+
+// One tile a group: 3 groups on 4 SMs are one wave, as one group is.
+TEST(ComputeCost, OfAGroupedGemmFillsAWaveWithSeveralGroups) {
+  Op one = gemm({.m = 128, .n = 128, .k = 50'000});
+  Op three = gemm({.m = 128, .n = 128, .k = 50'000, .batch = 3});
+  one.kind = three.kind = OpKind::kGroupedGemm;
+  EXPECT_EQ(time_of(toy(), three), time_of(toy(), one));
+}
+
+// 1 GB at a fifth of 1000 GB/s, where a copy reaches half.
+TEST(ComputeCost, OfAPermutationHasAShareOfTheBandwidthOfItsOwn) {
+  HardwareProfile profile = toy();
+  profile.experts.permutation_efficiency = {.value = 0.2, .provenance = Provenance::kPublished};
+  const Cost cost =
+      compute_cost(profile, Precision::kBf16, {.kind = OpKind::kPermutation, .name = "op", .bytes = 1_GB});
+  EXPECT_EQ(cost.time, 5ms);
+  EXPECT_EQ(cost.provenance, Provenance::kPublished);
+}
+
+// The formula of 16 bit at the peak of fp8, 200 TFLOP/s, times the factor: 65.536 us / 0.8.
+TEST(ComputeCost, OfAGemmInFp8TakesItsFactor) {
+  HardwareProfile profile = toy();
+  profile.device.peak_fp8 = 200_TFLOPps;
+  profile.gemm.fp8_factor.value = 0.8;
+  const Cost cost = compute_cost(profile, Precision::kFp8, gemm({.m = 256, .n = 256, .k = 50'000}));
+  EXPECT_EQ(cost.time, 81'920ns);
   EXPECT_EQ(cost.provenance, Provenance::kAssumed);
 }
 

@@ -127,7 +127,7 @@ TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
   EXPECT_LT(fit.families.at(0).left_out.median(), 0.03);
   // What was not measured stays the base's word.
   EXPECT_EQ(profile.memory_efficiency.value, base.memory_efficiency.value);
-  EXPECT_EQ(profile.attention.flash_forward.source, base.attention.flash_forward.source);
+  EXPECT_EQ(profile.attention.kernel().forward.causal.source, base.attention.kernel().forward.causal.source);
   // No sustained samples: the clocks of bursts, and the file says so.
   EXPECT_EQ(profile.gemm.scale.value, 1);
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kAssumed);
@@ -160,21 +160,29 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_EQ(profile.gemm.rows.size(), base.gemm.rows.size());
 }
 
-TEST(FitProfile, AttentionIsTheRateOfTheFullSquareAtTheLengthOfTraining) {
-  // 500 TFLOP/s * L / (L + 1024) on the full square: at 4096 it is 400.
+// The profile prices what it was fitted on: 250 TFLOP/s L/(L + 1024) of what is done, at the blocks of the
+// benchmark (32 heads of 8192: 2048), and 6 us beside it.
+TEST(FitProfile, AttentionIsACurveOverTheLengthsForEachPassAndMask) {
+  const HardwareProfile base = a100();
   std::vector<Sample> samples;
   for (const std::int64_t length : {1024, 2048, 8192}) {
-    Sample sample = made_sample("attention", "flash_forward");
-    sample.shape = {{"batch", 2}, {"heads", 16}, {"head_size", 128}, {"sequence", length}};
+    Sample sample = made_sample("attention", "flash_backward");
+    const std::int64_t heads = 2048 * 128 / length;
+    sample.shape = {{"batch", 1}, {"heads", heads}, {"head_size", 128}, {"sequence", length}};
     sample.tags = {{"causal", "true"}, {"dtype", "bf16"}};
     const auto l = static_cast<double>(length);
-    sample.median_s = 4 * l * l * 2 * 16 * 128 / (500e12 * l / (l + 1024));
+    const double done = 0.5 * 2.5 * 4 * l * l * static_cast<double>(heads) * 128;
+    sample.median_s = 6e-6 + done / (250e12 * l / (l + 1024));
     sample.min_s = sample.median_s;
     samples.push_back(sample);
   }
-  const HardwareProfile profile = read_back(to_yaml(fitted(samples, a100())));
-  EXPECT_NEAR(profile.attention.flash_forward.value.count(), 400e12, 1e9);
-  EXPECT_EQ(profile.attention.flash_forward.provenance, Provenance::kMeasured);
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  const FlashPass& pass = profile.attention.kernel().backward;
+  EXPECT_NEAR(pass.causal.rate.count(), 250e12, 1e9);
+  EXPECT_NEAR(pass.causal.half_length, 1024, 1);
+  EXPECT_EQ(pass.causal.provenance, Provenance::kMeasured);
+  EXPECT_EQ(pass.dense.source, base.attention.kernel().backward.dense.source);
+  EXPECT_EQ(profile.attention.kernel().forward.causal.rate, base.attention.kernel().forward.causal.rate);
 }
 
 TEST(FitProfile, MemoryKernelsGiveTheirShareOfTheDataSheet) {

@@ -6,6 +6,7 @@
 
 #include "calibrate/fit/gemm_fit.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "models/compute_cost.hpp"
 #include "tests/calibrate/fit/published_tables.hpp"
 
 namespace stagecraft {
@@ -46,12 +47,28 @@ TEST(H100Profile, RowsAreTheGridWithoutItsLaunch) {
   }
 }
 
-TEST(H100Profile, AttentionIsTheRateOfThePublishedCurve) {
+// The benchmark as an operator, 16 heads of 128 over 16 Ki tokens: the profile meets each point of the curve
+// that it was fitted on.
+TEST(H100Profile, PricesTheBenchmarkOfItsAttentionKernel) {
+  const HardwareProfile profile = h100_profile();
   for (const AttentionCurve& curve : attention_curves()) {
     if (curve.name != "cuDNN H100-SXM5 fwd causal true") continue;
-    const AttentionFit fit = fit_attention(curve.name, curve.points).value();
-    // The curve halves the FLOPs of causal attention, a profile does not.
-    EXPECT_NEAR(h100_profile().attention.flash_forward.value / (2.0 * fit.at(4096)), 1, 0.01);
+    for (const AttentionPoint& point : curve.points) {
+      SCOPED_TRACE(point.length);
+      const auto length = static_cast<std::int64_t>(point.length);
+      const double square = 4.0 * 16384 * point.length * 2048;
+      const Op op{.kind = OpKind::kFlashForward,
+                  .name = "benchmark",
+                  .attention = {.batch = 16 * 16384 / length,
+                                .queries = length,
+                                .keys = length,
+                                .query_size = 128,
+                                .value_size = 128,
+                                .causal = true},
+                  .flops = Flops(square)};
+      const double published = square / 2 / point.rate.count();
+      EXPECT_NEAR(to_seconds(compute_cost(profile, Precision::kBf16, op).time) / published, 1, 0.04);
+    }
     return;
   }
   FAIL() << "the curve is not in the table";

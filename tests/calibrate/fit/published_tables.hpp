@@ -37,16 +37,28 @@ inline std::int64_t extent(const YamlNode& node) {
   return parse_integer(node.text).value();
 }
 
-// OpenXLA: m, n, k and TFLOP/s of stand-alone calls on an H100.
-inline std::vector<GemmPoint> xla_h100_gemms() {
+// OpenXLA: m, n, k and TFLOP/s in bf16 of stand-alone calls.
+inline std::vector<GemmPoint> xla_gemms(const std::string& name) {
   std::vector<GemmPoint> points;
-  const YamlNode table = published_table("xla_gemm_h100");
+  const YamlNode table = published_table(name);
   for (const YamlNode& row : at(table, "rows").items) {
     const GemmSize size{.m = extent(row.items[0]), .n = extent(row.items[1]), .k = extent(row.items[2])};
     const double flops = 2.0 * static_cast<double>(size.m * size.n * size.k);
     points.push_back({.size = size, .seconds = flops / (cell(row.items[3]) * 1e12)});
   }
   return points;
+}
+
+inline std::vector<GemmPoint> xla_h100_gemms() {
+  return xla_gemms("xla_gemm_h100");
+}
+
+inline std::vector<GemmPoint> xla_b200_gemms() {
+  return xla_gemms("xla_gemm_b200");
+}
+
+inline GemmDevice b200() {  // data sheet; 0.67 of it is SimuMax's fit
+  return {.sms = 148, .peak = FlopRate(2250e12), .memory_bandwidth = Bandwidth(0.67 * 8e12)};
 }
 
 inline GemmDevice h100() {  // data sheet; 0.85 of it is what the grid of docs/calibration.md reaches

@@ -53,9 +53,9 @@ gemm:
     - [256, 256, 512, NT, 0.5]
 memory_efficiency: {value: 0.9, provenance: measured, source: our suite}
 loss_traffic: {value: 1, provenance: assumed, source: unfused}
-attention:
-  flash_forward: {value: 5 TFLOP/s, provenance: measured, source: our suite}
-  flash_backward: {value: 4 TFLOP/s, provenance: measured, source: our suite}
+attention: {kernel: fa2, fixed: {value: 4 us, provenance: assumed, source: guess}, half_head_size: {value: 32, provenance: assumed, source: guess}, kernels: {
+  fa2: {forward: {causal: {rate: 5 TFLOP/s, half_length: 300, provenance: measured, source: our suite}, dense: {rate: 6 TFLOP/s, half_length: 100, provenance: measured, source: our suite}, half_blocks: {value: 1.7, provenance: assumed, source: guess}},
+        backward: {causal: {rate: 4 TFLOP/s, half_length: 0, provenance: measured, source: our suite}, dense: {rate: 4 TFLOP/s, half_length: 0, provenance: analytic, source: fit}, half_blocks: {value: 0, provenance: assumed, source: guess}}}}}
 host:
   kernel_gap: {value: 2 us, provenance: assumed, source: guess}
   launch: {value: 5 us, provenance: assumed, source: guess}
@@ -74,6 +74,10 @@ memory:
   workspace: {value: 8 MiB, provenance: assumed, source: guess}
   fragmentation: {value: 0, provenance: assumed, source: guess}
 relative_spread: {measured: 0.01, published: 0.02, interpolated: 0.03, analytic: 0.04, assumed: 0.5, provenance: assumed, source: guess}
+experts:
+  grouped_factor: {value: 0.9, provenance: analytic, source: fit}
+  group_gap: {value: 1 us, provenance: analytic, source: fit}
+  permutation_efficiency: {value: 0.5, provenance: published, source: a fit}
 )";
 
 std::string with(std::string_view old_text, std::string_view new_text) {
@@ -128,7 +132,16 @@ TEST(LoadProfile, ReadsEveryKey) {
   EXPECT_THAT(profile->gemm.table_precisions, testing::ElementsAre(Precision::kFp16));
   EXPECT_EQ(profile->host.kernel_gap.value, std::chrono::microseconds(2));
   EXPECT_EQ(profile->host.per_iteration.provenance, Provenance::kAssumed);
-  EXPECT_EQ(profile->attention.flash_backward.value, 4_TFLOPps);
+  EXPECT_EQ(profile->attention.kernel().name, "fa2");
+  EXPECT_EQ(profile->attention.kernel().forward.dense.rate, 6_TFLOPps);
+  EXPECT_EQ(profile->attention.kernel().forward.causal.half_length, 300);
+  EXPECT_EQ(profile->attention.kernel().forward.half_blocks.value, 1.7);
+  EXPECT_EQ(profile->attention.kernel().backward.dense.provenance, Provenance::kAnalytic);
+  EXPECT_EQ(profile->attention.half_head_size.value, 32);
+  EXPECT_EQ(profile->attention.fixed.value, std::chrono::microseconds(4));
+  EXPECT_EQ(profile->experts.grouped_factor.value, 0.9);
+  EXPECT_EQ(profile->experts.group_gap.value, std::chrono::microseconds(1));
+  EXPECT_EQ(profile->experts.permutation_efficiency.value, 0.5);
   EXPECT_EQ(profile->memory.communicators.value, 512_MiB);
   EXPECT_EQ(profile->spread(Provenance::kAssumed), 0.5);
   EXPECT_EQ(profile->spread_source, "guess");
@@ -164,6 +177,29 @@ TEST(LoadProfile, APeakThatIsAbsentIsAModeThatTheDeviceHasNot) {
   ASSERT_TRUE(profile) << said;
   EXPECT_TRUE(profile->supports(Precision::kFp16));
   EXPECT_FALSE(profile->supports(Precision::kFp8));
+}
+
+TEST(LoadProfile, ADeviceWithFp8SaysWhatItsKernelsReach) {
+  EXPECT_EQ(complaint("  peak_fp16: 10 TFLOP/s\n", "  peak_fp16: 10 TFLOP/s\n  peak_fp8: 20 TFLOP/s\n"),
+            R"(toy.yaml:15:3: error: gemm.fp8_factor: is required, but not given
+  hint: a constant is a mapping {value, provenance, source}
+)");
+}
+
+TEST(LoadProfile, TheFlashKernelInUseIsOneOfThoseThatAreGiven) {
+  EXPECT_THAT(complaint("{kernel: fa2,", "{kernel: fa3,"),
+              testing::HasSubstr("attention.kernel: 'fa3' is not known here\n  hint: did you mean 'fa2'?"));
+}
+
+TEST(LoadProfile, ARateOfAFlashKernelIsAboveZero) {
+  EXPECT_THAT(complaint("{rate: 6 TFLOP/s,", "{rate: 0 TFLOP/s,"),
+              testing::HasSubstr("attention.kernels.fa2.forward.dense.rate: must be above 0"));
+}
+
+TEST(LoadProfile, AFlashKernelHasAllItsCurves) {
+  EXPECT_THAT(complaint("dense: {rate: 4 TFLOP/s, half_length: 0, provenance: analytic, source: fit}, ", ""),
+              testing::HasSubstr("attention.kernels.fa2.backward.dense: is required, but not given\n"
+                                 "  hint: {rate, half_length, provenance, source}"));
 }
 
 TEST(LoadProfile, AConstantNeedsAProvenance) {

@@ -1,0 +1,281 @@
+"""What the scripts that make hardware profiles from published figures share: reading, small fits, the sections of the file.
+
+Needs python3 and python3-yaml. The same input gives the same bytes.
+"""
+
+import argparse
+import itertools
+import math
+import pathlib
+import sys
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROFILES = HERE.parent / "profiles"
+BLOCK_QUERIES, BENCHMARK_BLOCKS = 128, 2048  # of calibrate/profile/hardware_profile.hpp
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def table(name):
+    """A published table of calibrate/published/data."""
+    return load(HERE / "data" / f"{name}.yaml")
+
+
+def data_sheet(gpu):
+    found, = [g for g in table("devices_and_links")["gpus"] if g["gpu"] == gpu]
+    return found
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+# --- small fits -------------------------------------------------------------------------------------------------------
+
+def solve(matrix, right):
+    """Gauss-Jordan with pivots; None when singular."""
+    size = len(right)
+    rows = [matrix[i][:] + [right[i]] for i in range(size)]
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda r: abs(rows[r][i]))
+        if rows[pivot][i] == 0:
+            return None
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for r in range(size):
+            if r != i:
+                factor = rows[r][i] / rows[i][i]
+                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[i])]
+    return [rows[i][size] / rows[i][i] for i in range(size)]
+
+
+def non_negative_least_squares(features, target):
+    """Exact for a few unknowns: the best of all supports whose plain solution is not negative."""
+    unknowns = len(features[0])
+    best = None
+    supports = itertools.chain.from_iterable(
+        itertools.combinations(range(unknowns), size) for size in range(1, unknowns + 1))
+    for support in supports:
+        normal = [[sum(x[i] * x[j] for x in features) for j in support] for i in support]
+        solution = solve(normal, [sum(x[i] * t for x, t in zip(features, target)) for i in support])
+        if solution is None or min(solution) < 0:
+            continue
+        full = [0.0] * unknowns
+        for i, value in zip(support, solution):
+            full[i] = value
+        loss = sum((sum(a * b for a, b in zip(full, x)) - t) ** 2 for x, t in zip(features, target))
+        if best is None or loss < best[0]:
+            best = (loss, full)
+    return best[1]
+
+
+def bus_factor(kind, ranks):
+    return (2 if kind == "all-reduce" else 1) * (ranks - 1) / ranks
+
+
+def fit_collective(kind, ranks, points):
+    """t us = a + S*f/B + c*sqrt(S), relative least squares, none negative: (a us, B GB/s, c us per sqrt(byte), errors)."""
+    factor = bus_factor(kind, ranks)
+    features = [(1 / t, factor * size / 1e3 / t, math.sqrt(size) / t) for size, t in points]
+    a, inverse, c = non_negative_least_squares(features, [1.0] * len(points))
+    errors = [abs((a + inverse * factor * size / 1e3 + c * math.sqrt(size)) / t - 1) for size, t in points]
+    return a, 1 / inverse, c, errors
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+def flash_gflop(length, causal, direction):
+    """FLOPs that the benchmark of flash-attention does at a length: 16 Ki tokens of 16 heads of 128."""
+    forward = 4 * 16384 * length * 2048 * (0.5 if causal else 1) / 1e9
+    return forward * {"fwd": 1, "bwd": 2.5, "fwd+bwd": 3.5}[direction]
+
+
+def flash_times(gpu, kernel, causal, direction):
+    """[(length, us)] of a published curve; `bwd` is the difference of the two that are published."""
+    if direction == "bwd":
+        forward = dict(flash_times(gpu, kernel, causal, "fwd"))
+        both = flash_times(gpu, kernel, causal, "fwd+bwd")
+        return [(length, us - forward[length]) for length, us in both if length in forward]
+    row, = [r for r in table("flash_attention")["rows"]
+            if (r["gpu"], r["kernel"], r["causal"], r["direction"]) == (gpu, kernel, causal, direction)]
+    return [(length, 1e3 * flash_gflop(length, causal, direction) / rate)
+            for length, rate in zip(row["seqlen"], row["tflops"]) if rate]
+
+
+def fit_flash(points, causal, direction, fixed_us):
+    """t = fixed + F (1 + L_half/L) / R, relative least squares: (R TFLOP/s, L_half, mean error)."""
+    work = [(length, us, 1e3 * flash_gflop(length, causal, direction)) for length, us in points]
+    features = [(f / us, f / length / us) for length, us, f in work]
+    inverse, slope = non_negative_least_squares(features, [1 - fixed_us / us for _, us, _ in work])
+    errors = [abs((fixed_us + f * (inverse + slope / length)) / us - 1) for length, us, f in work]
+    return 1 / inverse, slope / inverse, mean(errors)
+
+
+def curve(rate, half_length, provenance, source):
+    return (f"{{rate: {rate:g} TFLOP/s, half_length: {half_length:g}, provenance: {provenance}, "
+            f"source: {quoted(source)}}}")
+
+
+def fitted_curve(spec, causal, fixed_us):
+    """A curve of {gpu, kernel, direction}: `direction` fwd, bwd (of the difference) or fwd+bwd (both passes as one)."""
+    kernel, direction = spec["fit"], spec["direction"]
+    kernels = 2 if direction == "fwd+bwd" else 1
+    rate, half, error = fit_flash(flash_times(spec["gpu"], kernel, causal, direction), causal, direction, kernels * fixed_us)
+    word = "causal" if causal else "dense"
+    what = {"fwd": "forward", "bwd": "forward and backward less forward", "fwd+bwd": "forward and backward in one figure"}
+    return curve(round(rate), round(half), "interpolated",
+                 f"{kernel} on {spec['gpu']}, {what[direction]}, {word}, head size 128 (Dao-AILab/flash-attention @0251105a, "
+                 f"assets); {fixed_us:g} us + F/(R L/(L + L_half)), mean error {100 * error:.1f} %")
+
+
+def flash_pass(name, spec, fixed_us):
+    lines = [f"      {name}:"]
+    for word, causal in (("causal", True), ("dense", False)):
+        given = spec.get(word)
+        text = (curve(given["rate"], given["half_length"], given["provenance"], given["source"]) if given
+                else fitted_curve(spec, causal, fixed_us))
+        lines.append(f"        {word}: {text}")
+    return lines + [sourced("half_blocks", spec["half_blocks"], "        ")]
+
+
+def microseconds(constant):
+    value, unit = str(constant["value"]).split()
+    assert unit == "us", constant
+    return float(value)
+
+
+def attention_section(data):
+    """Section `attention` of a file of constants: curves given, or named to be fitted beside `fixed` and the kernel gap."""
+    spec = data["attention"]
+    fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
+    lines = ["attention:", f"  kernel: {spec['kernel']}",
+             *(sourced(key, spec[key], "  ") for key in ("fixed", "half_head_size")), "  kernels:"]
+    for name, kernel in spec["kernels"].items():
+        lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us),
+                  *flash_pass("backward", kernel["backward"], fixed_us)]
+    return lines
+
+
+# --- grouped GEMM -----------------------------------------------------------------------------------------------------
+
+def quantisation(tiles, prologue, sms, size):
+    """Q of calibrate/profile/tile_model.hpp for (m, n, k, batch), without split-k."""
+    m, n, k, batch = size
+    cheapest = min(-(-(-(-m // tm) * -(-n // tn) * batch) // sms) * tm * tn * (k + prologue) / rate for tm, tn, rate in tiles)
+    return m * n * k * batch / sms / cheapest
+
+
+def grouped_rows(data):
+    """[(groups, m, n, k, layout, bytes, us)] of SimuMax's grouped GEMMs; the source prints M, N, K of the forward pass."""
+    part = data["ops"]["group_matmul"]
+    rows = []
+    for values in part["rows"]:
+        row = dict(zip(part["columns"], values))
+        groups, m, n, k = row["ng"], row["M"], row["N"], row["K"]
+        gradient = 4 if row.get("main_grad_dtype", "fp32") == "fp32" else 2
+        operands = 2 * (m * k + n * k + m * n)
+        shape, traffic = {"fwd": ((m, n, k, "TN"), operands), "bwd_grad_act": ((m, k, n, "NN"), operands),
+                          "bwd_grad_w": ((n, k, m, "NT"), 2 * (m * k + m * n) + 2 * gradient * n * k)}[row["stage"]]
+        us = 2e-6 * m * n * k * groups / (part["tflops"] * row["efficiency"])
+        rows.append((groups, *shape, groups * traffic, us))
+    return rows
+
+
+def grouped_errors(rows, device, factor, gap_us):
+    """predicted/published - 1 by the rule of models/compute_cost.hpp; `device` has peak, e, tiles, prologue, sms, bytes_us."""
+    errors = []
+    for groups, m, n, k, layout, traffic, us in rows:
+        q = quantisation(device["tiles"], device["prologue"], device["sms"], (m, n, k, groups))
+        math_us = 2e-6 * m * n * k * groups / (device["peak"] * device["e"][layout] * factor * q)
+        errors.append((groups * gap_us + math.hypot(math_us, traffic / device["bytes_us"])) / us - 1)
+    return errors
+
+
+def fit_grouped(rows, device):
+    """(factor, gap us) of the least mean |error| over every other row of the table, and the mean error of the rest."""
+    seen, unseen = rows[::2], rows[1::2]
+    grid = [(round(0.5 + 0.01 * i, 2), round(0.1 * j, 1)) for i in range(71) for j in range(101)]
+    factor, gap = min(grid, key=lambda c: mean([abs(e) for e in grouped_errors(seen, device, *c)]))
+    return factor, gap, grouped_errors(unseen, device, factor, gap)
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+def quoted(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sourced(key, constant, indent=""):
+    assert set(constant) == {"value", "provenance", "source"}, (key, constant)
+    value, provenance, source = constant["value"], constant["provenance"], quoted(constant["source"])
+    return f"{indent}{key}: {{value: {value}, provenance: {provenance}, source: {source}}}"
+
+
+def header(script, name, data, sheet):
+    device = data["device"]
+    peaks = [("fp32", "tf32_tflops"), ("fp16", "bf16_tflops"), ("bf16", "bf16_tflops"), ("fp8", "fp8_tflops")]
+    source = (device.get("sheet_source", "data sheet by way of stas00/ml-engineering") + "; peak_fp32 is TF32; " +
+              device["memory_source"])
+    return [f"# Written by calibrate/published/{script} from published figures. Do not edit; edit its inputs.",
+            "# Format: calibrate/profile/README.md.",
+            "stagecraft_profile: 1",
+            f"name: {name}",
+            f"date: {quoted(data['date'])}",
+            f"made_by: python3 calibrate/published/{script}",
+            "device:",
+            f"  name: {device['name']}",
+            f"  sms: {device.get('sms', sheet.get('sms'))}",
+            f"  memory: {device['memory']}",
+            f"  memory_bandwidth: {round(sheet['hbm_tb_s'] * 1000)} GB/s",
+            f"  nvlink: {sheet['nvlink_unidir_gb_s']} GB/s",
+            *(f"  peak_{precision}: {sheet[column]} TFLOP/s" for precision, column in peaks if sheet[column]),
+            "  provenance: published",
+            f"  source: {quoted(source)}"]
+
+
+def collective_table(source, rows, provenance="interpolated"):
+    """`rows` of (kind, ranks, nodes, (a us, B GB/s, c us per sqrt(byte)))."""
+    return [f"- provenance: {provenance}", f"  source: {quoted(source)}",
+            "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]", "  rows:",
+            *(f"  - [{kind}, {ranks}, {nodes}, any, {a:.2f} us, {b:.1f} GB/s, {c * 1e-6:.3e}]"
+              for kind, ranks, nodes, (a, b, c) in rows)]
+
+
+def kernels_and_host(data):
+    """From memory_efficiency to the overlaps: everything between the GEMMs and the collectives."""
+    return [sourced("memory_efficiency", data["memory_efficiency"]), sourced("loss_traffic", data["loss_traffic"]),
+            *attention_section(data),
+            "experts:", *(sourced(key, value, "  ") for key, value in data["experts"].items()),
+            "host:", *(sourced(key, value, "  ") for key, value in data["host"].items()),
+            *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown"))]
+
+
+def overheads(data):
+    spread = data["relative_spread"]
+    return ["memory:", *(sourced(key, value, "  ") for key, value in data["memory"].items()),
+            "relative_spread:",
+            *(f"  {key}: {quoted(value) if key == 'source' else value}" for key, value in spread.items())]
+
+
+def main(description, name, make_lines):
+    """Writes the profile `name`, or with --check says whether the one in the tree is what would be written."""
+    parser = argparse.ArgumentParser(description=description.split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the profile would change")
+    check = parser.parse_args().check
+    text = "\n".join(make_lines()) + "\n"
+    profile = PROFILES / f"{name}.yaml"
+    if not check:
+        profile.write_text(text, encoding="utf-8")
+        return 0
+    if profile.is_file() and profile.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{profile.name} is not what this script makes of its inputs; run it without --check", file=sys.stderr)
+    return 1
