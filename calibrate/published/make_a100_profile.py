@@ -13,7 +13,7 @@ import itertools
 import math
 import sys
 
-from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, fit_grouped, grouped_rows, header,
+from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, grouped_constants, header,
                           kernels_and_host, load, main, mean, median, overheads, sourced, table)
 
 LAYOUTS = ("TN", "NN", "NT")
@@ -26,7 +26,7 @@ SPLIT_K_MAX, SPLIT_K_MIN_DEPTH, PROLOGUE_K = 4, 1024, 50
 # The table corrects the formula nearby: weight exp(-(d/RADIUS)^2), d the distance in (ln m, ln n, ln k), against PRIOR for
 # "the formula is right". The leave-one-out error is flat around these two (printed).
 RADIUS, PRIOR = 0.6, 0.3
-PCIE_BYTES_US = 0.91 * 1.6e6  # the memory rate of the card of the table, SimuMax's own fit
+PCIE_BYTES_US = 0.91 * 1600 * 1.024 ** 3 * 1e3  # the memory rate of the card of the table: SimuMax counts GB as 1024^3
 
 
 # --- GEMM -------------------------------------------------------------------------------------------------------------
@@ -97,16 +97,9 @@ def add_grouped(data, published, efficiency, sms):
     """The constants of grouped GEMMs, fitted on every other row of SimuMax's and reported on the rest."""
     device = {"tiles": TILES, "prologue": PROLOGUE_K, "sms": sms, "peak": published["ops"]["group_matmul"]["tflops"],
               "e": efficiency, "bytes_us": PCIE_BYTES_US}
-    factor, gap, errors = fit_grouped(grouped_rows(published), device)
-    story = (f"fitted on 6 of the 12 grouped GEMMs of the table: mean error of the other 6 {100 * mean(map_abs(errors)):.0f} %, "
-             f"worst {100 * max(map_abs(errors)):.0f} %")
-    print(f"Grouped GEMM: factor {factor}, gap {gap} us; {story}")
-    data["experts"] = {"grouped_factor": {"value": factor, "provenance": "analytic", "source": story},
-                       "group_gap": {"value": f"{gap} us", "provenance": "analytic", "source": story}, **data["experts"]}
-
-
-def map_abs(values):
-    return [abs(value) for value in values]
+    grouped = grouped_constants(published, device, "SimuMax's A100-PCIe")
+    print("Grouped GEMM: " + grouped["grouped_factor"]["source"])
+    data["experts"] = {**grouped, **data["experts"]}
 
 
 # --- collectives ------------------------------------------------------------------------------------------------------

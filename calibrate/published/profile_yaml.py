@@ -124,24 +124,24 @@ def curve(rate, half_length, provenance, source):
             f"source: {quoted(source)}}}")
 
 
-def fitted_curve(spec, causal, fixed_us):
-    """A curve of {gpu, kernel, direction}: `direction` fwd, bwd (of the difference) or fwd+bwd (both passes as one)."""
+def fitted_curve(spec, causal, fixed_us, whose):
+    """A curve of {gpu, fit, direction}: `direction` fwd, bwd (of the difference) or fwd+bwd (both passes as one)."""
     kernel, direction = spec["fit"], spec["direction"]
     kernels = 2 if direction == "fwd+bwd" else 1
     rate, half, error = fit_flash(flash_times(spec["gpu"], kernel, causal, direction), causal, direction, kernels * fixed_us)
     word = "causal" if causal else "dense"
     what = {"fwd": "forward", "bwd": "forward and backward less forward", "fwd+bwd": "forward and backward in one figure"}
-    return curve(round(rate), round(half), "interpolated",
-                 f"{kernel} on {spec['gpu']}, {what[direction]}, {word}, head size 128 (Dao-AILab/flash-attention @0251105a, "
+    return curve(round(rate), round(half), "analytic" if whose else "interpolated",
+                 f"{whose}{kernel} on {spec['gpu']}, {what[direction]}, {word}, head size 128 (Dao-AILab/flash-attention @0251105a, "
                  f"assets); {fixed_us:g} us + F/(R L/(L + L_half)), mean error {100 * error:.1f} %")
 
 
-def flash_pass(name, spec, fixed_us):
+def flash_pass(name, spec, fixed_us, whose):
     lines = [f"      {name}:"]
     for word, causal in (("causal", True), ("dense", False)):
         given = spec.get(word)
         text = (curve(given["rate"], given["half_length"], given["provenance"], given["source"]) if given
-                else fitted_curve(spec, causal, fixed_us))
+                else fitted_curve(spec, causal, fixed_us, whose))
         lines.append(f"        {word}: {text}")
     return lines + [sourced("half_blocks", spec["half_blocks"], "        ")]
 
@@ -152,15 +152,17 @@ def microseconds(constant):
     return float(value)
 
 
-def attention_section(data):
-    """Section `attention` of a file of constants: curves given, or named to be fitted beside `fixed` and the kernel gap."""
+def attention_section(data, whose):
+    """Section `attention` of a file of constants: curves given, or named to be fitted beside `fixed` and the kernel gap.
+
+    `whose` goes before the source of a fitted curve: "" where it was measured on this device."""
     spec = data["attention"]
     fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
     lines = ["attention:", f"  kernel: {spec['kernel']}",
              *(sourced(key, spec[key], "  ") for key in ("fixed", "half_head_size")), "  kernels:"]
     for name, kernel in spec["kernels"].items():
-        lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us),
-                  *flash_pass("backward", kernel["backward"], fixed_us)]
+        lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us, whose),
+                  *flash_pass("backward", kernel["backward"], fixed_us, whose)]
     return lines
 
 
@@ -207,6 +209,17 @@ def fit_grouped(rows, device):
     return factor, gap, grouped_errors(unseen, device, factor, gap)
 
 
+def grouped_constants(published, device, whose):
+    """Constants of grouped GEMMs with their story: fitted on every other row, judged on the rest."""
+    rows = grouped_rows(published)
+    factor, gap, unseen = fit_grouped(rows, device)
+    errors = [abs(error) for error in unseen]
+    story = (f"fitted on {len(rows) - len(errors)} of {len(rows)} grouped GEMMs of {whose} @4dcaae51; the other {len(errors)}: "
+             f"mean error {100 * mean(errors):.0f} %, median {100 * median(errors):.0f} %, worst {100 * max(errors):.0f} %")
+    return {"grouped_factor": {"value": factor, "provenance": "analytic", "source": story},
+            "group_gap": {"value": f"{gap:g} us", "provenance": "analytic", "source": story}}
+
+
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 def quoted(text):
@@ -249,10 +262,10 @@ def collective_table(source, rows, provenance="interpolated"):
               for kind, ranks, nodes, (a, b, c) in rows)]
 
 
-def kernels_and_host(data):
+def kernels_and_host(data, whose=""):
     """From memory_efficiency to the overlaps: everything between the GEMMs and the collectives."""
     return [sourced("memory_efficiency", data["memory_efficiency"]), sourced("loss_traffic", data["loss_traffic"]),
-            *attention_section(data),
+            *attention_section(data, whose),
             "experts:", *(sourced(key, value, "  ") for key, value in data["experts"].items()),
             "host:", *(sourced(key, value, "  ") for key, value in data["host"].items()),
             *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown"))]

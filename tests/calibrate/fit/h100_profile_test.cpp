@@ -1,7 +1,9 @@
-// The H100 profile in the tree says what the fit of its published grid says.
+// The profiles of Hopper and Blackwell in the tree say what the fits of their published grids say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "calibrate/fit/gemm_fit.hpp"
@@ -12,12 +14,16 @@
 namespace stagecraft {
 namespace {
 
-HardwareProfile h100_profile() {
+HardwareProfile profile_called(const std::string& name) {
   Diagnostics diagnostics;
   std::optional<HardwareProfile> profile =
-      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/h100-sxm5-80gb.yaml", diagnostics);
+      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/" + name + ".yaml", diagnostics);
   EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
   return profile.value();
+}
+
+HardwareProfile h100_profile() {
+  return profile_called("h100-sxm5-80gb");
 }
 
 TEST(H100Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
@@ -33,6 +39,37 @@ TEST(H100Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
     EXPECT_EQ(profile.gemm.tiles[i].m, fit.model.tiles[i].m);
     EXPECT_EQ(profile.gemm.tiles[i].n, fit.model.tiles[i].n);
     EXPECT_NEAR(profile.gemm.tiles[i].rate, fit.model.tiles[i].rate, 1e-3);
+  }
+}
+
+TEST(B200Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
+  const HardwareProfile profile = profile_called("b200-sxm-180gb");
+  const GemmFit fit = fit_gemm(xla_b200_gemms(), b200(), {});
+  EXPECT_NEAR(profile.gemm.efficiency_tn.value, fit.model.efficiency_tn.value, 1e-3);
+  EXPECT_EQ(profile.gemm.prologue_k, fit.model.prologue_k);
+  EXPECT_EQ(profile.gemm.correction_radius, fit.model.correction_radius);
+  EXPECT_EQ(profile.gemm.rows.size(), fit.model.rows.size());
+  ASSERT_EQ(profile.gemm.tiles.size(), fit.model.tiles.size());
+  for (std::size_t i = 0; i < fit.model.tiles.size(); ++i)
+    EXPECT_NEAR(profile.gemm.tiles[i].rate, fit.model.tiles[i].rate, 1e-3);
+}
+
+// One chip, one power limit; 4.8 against 3.35 TB/s. A thin GEMM is faster, a thick one is not.
+TEST(H200Profile, IsTheH100WithAnotherMemory) {
+  const HardwareProfile h100 = h100_profile(), h200 = profile_called("h200-sxm-141gb");
+  EXPECT_EQ(h200.gemm.scale.value, h100.gemm.scale.value);
+  EXPECT_NEAR(h200.device.memory_bandwidth / h100.device.memory_bandwidth, 4.8 / 3.35, 1e-9);
+  // A row that is mostly launch with the faster memory says nothing any more.
+  EXPECT_GE(h200.gemm.rows.size() + 5, h100.gemm.rows.size());
+  for (const GemmRow& row : h200.gemm.rows) {
+    SCOPED_TRACE(testing::Message() << row.m << " " << row.n << " " << row.k);
+    const auto before = std::ranges::find_if(h100.gemm.rows, [&](const GemmRow& other) {
+      return other.m == row.m && other.n == row.n && other.k == row.k;
+    });
+    ASSERT_NE(before, h100.gemm.rows.end());
+    EXPECT_GE(row.efficiency, before->efficiency);
+    EXPECT_LE(row.efficiency, 1.1 * before->efficiency);
+    EXPECT_EQ(row.provenance, Provenance::kAnalytic);
   }
 }
 

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Makes calibrate/profiles/b200-sxm-180gb.yaml from published figures: an extrapolation, no B200 was at hand.
+
+OpenXLA's grid gives the GEMMs, SimuMax's table of the device attention, grouped GEMMs and the collectives of a node;
+b200_constants.yaml the rest.
+
+    make_b200_profile.py            write the profile
+    make_b200_profile.py --check    exit 1 if the profile in the tree differs from what would be written
+"""
+
+import sys
+
+from make_h100_profile import gemm_section
+from profile_yaml import (BENCHMARK_BLOCKS, BLOCK_QUERIES, HERE, collective_table, data_sheet, grouped_constants, header,
+                          kernels_and_host, load, main, mean, microseconds, overheads, table)
+
+GIGABYTE = 1.024 ** 3  # SimuMax multiplies its GB/s by 1024^3
+RANKS = (2, 4, 8)
+KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
+         "all2all": "all-to-all"}
+
+
+def heads_rows(published, op):
+    """[(heads, TFLOP/s done)] at a sequence of 4096, heads of 128, one causal sample; the source counts the full square."""
+    part = published["ops"][op]
+    rows = [dict(zip(part["columns"], values)) for values in part["rows"]]
+    return [(row["head_num"], part["tflops"] * row["efficiency"] / 2) for row in rows
+            if row["seq_len"] == 4096 and row["qk_head_dim"] == 128 and row["qkv_contiguous"]]
+
+
+def attention_error(row, rate, half_blocks, sms, spec):
+    """predicted/published - 1 of one row by the rule of models/compute_cost.hpp."""
+    heads, published_rate = row
+    done = 0.5 * 4 * 4096 ** 2 * heads * 128 * spec["work"] / 1e6
+    blocks, half = heads * 4096 / BLOCK_QUERIES, half_blocks * sms
+    occupancy = blocks / (blocks + half) * (BENCHMARK_BLOCKS + half) / BENCHMARK_BLOCKS
+    us = spec["fixed_us"] + done / (rate * occupancy * 4096 / (4096 + spec["half_length"]))
+    return us / (done / published_rate) - 1
+
+
+def fit_pass(rows, sms, spec):
+    """(R, blocks an SM at half of it) of the least mean |error|, and that error."""
+    grid = [(rate, round(0.1 * i, 1)) for rate in range(600, 1500, 5) for i in range(81)]
+
+    def loss(constants):
+        return mean([abs(attention_error(row, *constants, sms, spec)) for row in rows])
+    best = min(grid, key=loss)
+    return best, loss(best)
+
+
+def attention_pass(published, op, name, data):
+    spec = data["attention"]
+    fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
+    lengths = spec["half_lengths"][name]
+    (rate, half_blocks), error = fit_pass(
+        heads_rows(published, op), data["device"]["sms"],
+        {"work": 1 if name == "forward" else 2.5, "fixed_us": fixed_us, "half_length": lengths["causal"]})
+    story = (f"SimuMax @4dcaae51, {op} at 4096 with 4 to 128 heads of 128: mean error {100 * error:.0f} %; half length of the "
+             "H100's cuDNN")
+    dense = "dense over causal as on the H100; " + story
+    return {"causal": {"rate": rate, "half_length": lengths["causal"], "provenance": "analytic", "source": story},
+            "dense": {"rate": round(rate * spec["dense_over_causal"]), "half_length": lengths["dense"],
+                      "provenance": "assumed", "source": dense},
+            "half_blocks": {"value": half_blocks, "provenance": "analytic", "source": story}}
+
+
+def add_kernels(data, published):
+    gemm = data["gemm"]
+    data["attention"]["kernels"] = {"cudnn": {
+        "forward": attention_pass(published, "sdp_fwd", "forward", data),
+        "backward": attention_pass(published, "sdp_bwd", "backward", data)}}
+    device = {"tiles": gemm["tiles"], "prologue": gemm["split_k"]["prologue"], "sms": data["device"]["sms"],
+              "peak": published["ops"]["group_matmul"]["tflops"] * gemm["scale"]["value"],
+              "e": {tag: gemm[f"efficiency_{tag.lower()}"]["value"] for tag in ("TN", "NN", "NT")},
+              "bytes_us": data["memory_efficiency"]["value"] * 8e6}
+    data["experts"] = {**grouped_constants(published, device, "SimuMax's B200"), **data["experts"]}
+
+
+def collectives(published):
+    """SimuMax's own fits of a node: latency + fixed latency + S*f/(GB/s * efficiency)."""
+    network = published["networks"]["high_intra_node"]
+    rows = []
+    for op, kind in KINDS.items():
+        fit = network["ops"][op]
+        for ranks in RANKS:
+            fixed = fit["fixed_latency_us_by_comm_num"].get(ranks, fit["fixed_latency_us"])
+            bandwidth = network["default"]["gbps"] * GIGABYTE * fit["efficient_factor"]
+            rows.append((kind, ranks, 1, (fit["latency_us"] + fixed, bandwidth, 0)))
+    return rows
+
+
+def make_lines():
+    data, published = load(HERE / "b200_constants.yaml"), table("simumax_efficiency_b200")
+    sheet = data_sheet("B200-SXM")
+    add_kernels(data, published)
+    return (header("make_b200_profile.py", "b200-sxm-180gb", data, sheet) +
+            gemm_section(data, table("xla_gemm_b200"), sheet["bf16_tflops"], "sm_100") + kernels_and_host(data) +
+            ["collectives:", *collective_table("SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve is "
+                                               "published", collectives(published))] + overheads(data))
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "b200-sxm-180gb", make_lines))

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Makes calibrate/profiles/h200-sxm-141gb.yaml from the inputs of the H100 profile: nothing in it was measured on an H200 but
+one all-reduce.
+
+The two devices have the same SMs, peaks, power limit and NVLink, so the constants of compute are carried over and say so. What
+differs is the memory: its size, its rate under every memory-bound kernel, and under the bytes of the GEMM grid, where
+t' = t0 + ((t - t0)^4 - tb^4 + tb'^4)^(1/4) with tb the bytes at 0.85 of the data sheet before and after.
+
+    make_h200_profile.py            write the profile
+    make_h200_profile.py --check    exit 1 if the profile in the tree differs from what would be written
+"""
+
+import sys
+
+from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, gemm_section, nvls_tree, xla_collectives
+from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, header, kernels_and_host, load, main,
+                          overheads, table)
+
+TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
+GRID_BYTES = 0.85  # share of the data sheet that the GEMM grid asks for
+H200_ALL_REDUCE = ("all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering network/benchmarks, a plot read in pixels), "
+                   "NVLS; fitted")
+
+
+def transferred(node):
+    """Constants of another device: no longer measured, published or interpolated, and the source says whose they are."""
+    if isinstance(node, dict) and {"provenance", "source"} <= set(node):
+        word = node["provenance"]
+        return {**node, "provenance": word if word == "assumed" else "analytic", "source": TRANSFERRED + node["source"]}
+    if isinstance(node, dict):
+        return {key: transferred(value) for key, value in node.items()}
+    return node
+
+
+def faster_memory(grid, t0_us, before, after):
+    """The grid with the bytes of each row at another memory rate, GB/s; rows that are launch alone stay."""
+    rows = []
+    for m, n, k, tflops, *rest in grid["rows"]:
+        us = 2 * m * n * k / tflops / 1e6
+        moved = 2 * (m * k + k * n + m * n) / 1e3 / GRID_BYTES
+        kernel = max(us - t0_us, 0) ** 4 - (moved / before) ** 4 + (moved / after) ** 4
+        rows.append((m, n, k, 2 * m * n * k / (t0_us + kernel ** 0.25) / 1e6 if kernel > 0 else tflops, *rest))
+    return {**grid, "rows": rows}
+
+
+def all_reduce_of_eight():
+    row, = [c for c in table("nccl_curves")["curves"] if c["id"] == "h200x8_nvls_torch"]
+    return ("all-reduce", 8, 1, fit_collective("all-reduce", 8, list(zip(row["bytes"], row["time_us"])))[:3])
+
+
+def transferred_collectives():
+    """Of the H100 node, but the one group that has a curve of its own."""
+    return [row for row in xla_collectives() if row[:3] != ("all-reduce", 8, 1)]
+
+
+def make_lines():
+    data = load(HERE / "h100_constants.yaml")
+    before, sheet = data_sheet("H100-SXM5-80GB"), data_sheet("H200-SXM")
+    fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
+    gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
+    data = {**transferred(data), **fixed}
+    data["gemm"].update(gemm)
+    data["device"] = {"name": "NVIDIA H200", "memory": "139.8 GiB",
+                      "memory_source": "memory that a program sees on 141 GB cards, 139.8 GiB, recalled"}
+    grid = faster_memory(table("xla_gemm_h100"), data["grid"]["t0_us"], 1e3 * before["hbm_tb_s"], 1e3 * sheet["hbm_tb_s"])
+    gemm_lines = gemm_section(data, grid, sheet["bf16_tflops"], "sm_90 (H100, bytes of each row at 4800 in place of 3350 GB/s)")
+    return (header("make_h200_profile.py", "h200-sxm-141gb", data, sheet) +
+            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
+            ["collectives:", *collective_table(H200_ALL_REDUCE, [all_reduce_of_eight()]),
+             *collective_table(TRANSFERRED + XLA_COLLECTIVES, transferred_collectives(), "analytic"),
+             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic")] + overheads(data))
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "h200-sxm-141gb", make_lines))
