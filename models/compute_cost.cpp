@@ -76,12 +76,11 @@ FlashHead flash_head(OpKind kind, const AttentionShape& shape) {
   return {.size = larger, .padding = larger / mean};
 }
 
-// Of an operator that says no shape.
-constexpr AttentionShape kBenchmarkShape{
-    .batch = 64, .queries = 4096, .keys = 4096, .query_size = 128, .value_size = 128};
-
 Work flash_work(const HardwareProfile& profile, Precision precision, const Op& op) {
-  const AttentionShape& shape = op.attention.batch > 0 ? op.attention : kBenchmarkShape;
+  const AttentionShape& shape = op.attention;
+  SC_CHECK(
+      shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.query_size > 0 && shape.value_size > 0,
+      "an attention core has an empty extent");
   const AttentionModel& model = profile.attention;
   const FlashPass& pass = op.kind == OpKind::kFlashForward ? model.kernel().forward : model.kernel().backward;
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;

@@ -46,8 +46,8 @@ struct Cost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
-// throws InternalError for a collective, which topology/ prices; for an empty GEMM; for a precision without a
-// peak.
+// throws InternalError for a collective, which topology/ prices; for an empty GEMM or attention core; for a
+// precision without a peak.
 [[nodiscard]] Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op);
 
 // The share of (peak * scale) that an unbatched GEMM reaches, and by which rule. Exposed for tests and

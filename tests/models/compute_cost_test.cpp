@@ -297,6 +297,9 @@ TEST(ComputeCost, RefusesWhatItCannotPrice) {
       InternalError);
   EXPECT_THROW(static_cast<void>(compute_cost(toy(), Precision::kBf16, gemm({.m = 0, .n = 1, .k = 1}))),
                InternalError);
+  EXPECT_THROW(
+      static_cast<void>(compute_cost(toy(), Precision::kBf16, {.kind = OpKind::kFlashForward, .name = "op"})),
+      InternalError);
   EXPECT_THROW(static_cast<void>(compute_cost(toy(), Precision::kFp8, gemm({.m = 8, .n = 8, .k = 8}))),
                InternalError);
 }

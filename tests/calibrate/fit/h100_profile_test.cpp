@@ -68,7 +68,7 @@ TEST(H200Profile, IsTheH100WithAnotherMemory) {
     });
     ASSERT_NE(before, h100.gemm.rows.end());
     EXPECT_GE(row.efficiency, before->efficiency);
-    EXPECT_LE(row.efficiency, 1.1 * before->efficiency);
+    EXPECT_LE(row.efficiency, 4.8 / 3.35 * before->efficiency);
     EXPECT_EQ(row.provenance, Provenance::kAnalytic);
   }
 }
