@@ -1,26 +1,71 @@
-#include "base/check.hpp"
+#include "models/layer_matrices.hpp"
 #include "models/operators.hpp"
-#include "models/partition.hpp"
 
 namespace stagecraft {
 
 namespace {
 
-// Forward FLOPs of one sample, on however many GPUs.
+// Forward FLOPs of one sample, on however many GPUs, by what recompute may repeat.
 struct ForwardFlops {
-  double linear = 0;  // of all layers' weights
-  double core = 0;    // of all layers' attention cores: Q K^T and P V over the full square
-  double head = 0;
-  [[nodiscard]] double all() const { return linear + core + head; }
+  double other = 0;      // linear layers that no module names: QKV or down projections, output projections
+  double latent_up = 0;  // MLA's up projections
+  double core = 0;       // Q K^T and P V over the full square
+  double mlp = 0;        // dense feed-forward blocks
+  double shared = 0;     // shared experts
+  double routed = 0;     // router, gate of the shared experts, and the K experts of each token
+  double heads = 0;      // of the model, and once more for each layer of multi-token prediction
+
+  [[nodiscard]] double layers() const { return other + latent_up + core + mlp + shared + routed; }
+  [[nodiscard]] double all() const { return layers() + heads; }
 };
 
+// Q K^T multiplies d_qk columns of a head, P V d_v.
+std::int64_t core_columns(const TransformerSpec& model) {
+  const std::int64_t value =
+      model.latent_attention ? model.latent_attention->value_head_size : model.head_size;
+  return model.heads * (model.head_size + value);
+}
+
+void add_layers(const TransformerSpec& model, LayerKind kind, double layers, double sequence,
+                ForwardFlops& sum) {
+  if (layers == 0) return;
+  const LayerMatrices matrices = layer_matrices(model, kind, {});
+  const auto linear = [&](std::int64_t weights) {
+    return 2.0 * layers * sequence * static_cast<double>(weights);
+  };
+  sum.other += linear(matrices.qkv + matrices.latent_down + matrices.projection);
+  sum.latent_up += linear(matrices.latent_up);
+  sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
+  sum.mlp += linear(matrices.ffn);
+  sum.shared += linear(matrices.shared);
+  if (kind == LayerKind::kExperts)
+    sum.routed += linear(matrices.router + matrices.shared_gate + model.experts->top_k * matrices.expert);
+}
+
 ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) {
-  const Widths w = widths(model, 1);
-  const auto l = static_cast<double>(model.layers), s = static_cast<double>(sequence);
-  const auto weights = static_cast<double>(model.hidden * (w.qkv() + w.query + w.up + w.ffn));
-  return {.linear = 2.0 * l * s * weights,
-          .core = 4.0 * l * s * s * static_cast<double>(w.query),
-          .head = 2.0 * s * static_cast<double>(model.hidden * model.vocab)};
+  const auto s = static_cast<double>(sequence), h = static_cast<double>(model.hidden);
+  const auto predictions = static_cast<double>(model.mtp_layers);
+  ForwardFlops sum;
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    add_layers(model, kind, static_cast<double>(model.layers_of(kind)), s, sum);
+  if (model.mtp_layers > 0) add_layers(model, model.mtp_kind(), predictions, s, sum);
+  sum.other += 2.0 * predictions * s * 2.0 * h * h;  // their projections [h, 2h]
+  sum.heads = 2.0 * (1.0 + predictions) * s * static_cast<double>(model.hidden * model.vocab);
+  return sum;
+}
+
+// What one selective recompute repeats. Norms and activations have no FLOPs; `moe` is the whole block, shared
+// experts included (Megatron-LM, core/transformer/moe/moe_layer.py).
+double repeated(const ForwardFlops& forward, RecomputeModules modules) {
+  using enum RecomputeModule;
+  double again = 0;
+  // The convention of the paper's figures (s/6h more); one repetition of the core would be a third of it.
+  if (modules.has(kCoreAttention)) again += 3.0 * forward.core;
+  if (modules.has(kMlp)) again += forward.mlp;
+  if (modules.has(kMoe)) again += forward.routed;
+  if (modules.has(kMoe) || modules.has(kSharedExperts)) again += forward.shared;
+  if (modules.has(kLatentUp)) again += forward.latent_up;
+  return again;
 }
 
 }  // namespace
@@ -42,12 +87,11 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
   switch (recompute.granularity) {
     case Recompute::kNone:
       break;
-    // The convention of the paper's figures (s/6h more); one repetition of the core would be a third of it.
     case Recompute::kSelective:
-      again = 3.0 * forward.core;
+      again = repeated(forward, recompute.modules);
       break;
     case Recompute::kFull:
-      again = recompute.layers * (forward.linear + forward.core);
+      again = recompute.layers * forward.layers();
       break;
   }
   return Flops(static_cast<double>(samples) * (3.0 * forward.all() + again));

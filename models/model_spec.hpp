@@ -77,8 +77,9 @@ struct TransformerSpec {
   bool biases = true;  // of linear layers; GPT has them, Llama has not
   bool qkv_bias =
       true;  // of the QKV projection alone: Qwen2 has it without the others; as `biases` unless given
-  bool qk_norm = false;  // a norm over each head of Q and of K, 2q parameters a layer (Qwen3)
-  bool dropout = true;   // masks are stored and dropout kernels run; GPT trains with it, Llama without
+  // A norm over each head of Q and of K: 2q parameters a layer (Qwen3), 4q where it is LayerNorm.
+  bool qk_norm = false;
+  bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
 
   std::optional<LatentAttentionSpec> latent_attention =
       {};  // head_size is then nope + rope, kv_heads is heads

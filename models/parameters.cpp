@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "base/check.hpp"
+#include "models/layer_matrices.hpp"
 #include "models/model_spec.hpp"
 #include "models/operators.hpp"
 #include "models/partition.hpp"
@@ -10,28 +9,79 @@ namespace stagecraft {
 namespace {
 
 // LayerNorm has a weight and a bias, RMSNorm a weight.
-std::int64_t norm_parameters(const TransformerSpec& model) {
-  return model.normalization == Normalization::kLayerNorm ? 2 * model.hidden : model.hidden;
+std::int64_t norm_parameters(const TransformerSpec& model, std::int64_t width) {
+  return model.normalization == Normalization::kLayerNorm ? 2 * width : width;
+}
+
+// Norms of the residual stream, of Q and K, and of compressed vectors: on every rank.
+std::int64_t norms_of_layer(const TransformerSpec& model) {
+  std::int64_t norms = 2 * norm_parameters(model, model.hidden);
+  if (model.qk_norm) norms += 2 * norm_parameters(model, model.head_size);
+  if (const auto& latent = model.latent_attention)
+    norms += norm_parameters(model, latent->query_rank) + norm_parameters(model, latent->kv_rank);
+  return norms;
+}
+
+// Column biases are split with their outputs; the row bias is added after the collective and lives on every
+// rank. `width` is the rank's part of the block.
+std::int64_t block_biases(const TransformerSpec& model, std::int64_t width) {
+  if (!model.biases || width == 0) return 0;
+  return (model.activation == Activation::kSwiglu ? 2 * width : width) + model.hidden;
+}
+
+std::int64_t attention_biases(const TransformerSpec& model, std::int64_t tensor) {
+  const std::int64_t columns = model.qkv_bias ? qkv_columns(model, tensor) : 0;
+  return columns + (model.biases ? model.hidden : 0);
+}
+
+// Of one routed expert.
+std::int64_t expert_parameters(const TransformerSpec& model, const LayerMatrices& matrices,
+                               std::int64_t expert_tensor) {
+  return matrices.expert + block_biases(model, model.experts->ffn_hidden / expert_tensor);
 }
 
 std::int64_t vocabulary_matrix(const TransformerSpec& model, std::int64_t tensor) {
   return vocabulary_share(model, tensor) * model.hidden;
 }
 
-}  // namespace
-
-ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, const WeightSplit& split_ways) {
-  SC_CHECK(kind == LayerKind::kDense, "layers with experts are not counted here");
-  const Widths w = widths(model, split_ways.tensor);
-  const std::int64_t split = model.hidden * (w.qkv() + w.query + w.up + w.ffn);
-  // Column biases are split with their outputs; row biases are added after the collective and live on every
-  // rank.
-  const std::int64_t biases = model.biases ? w.qkv() + w.up + 2 * model.hidden : 0;
-  return {.dense = split + biases + 2 * norm_parameters(model), .experts = 0};
+// Sums over the layers of both kinds, multi-token prediction and the ends; `of_layer` counts one layer.
+template <class OfLayer>
+std::int64_t whole_model(const TransformerSpec& model, OfLayer of_layer) {
+  std::int64_t sum = embedding_parameters(model, 1);
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (const std::int64_t layers = model.layers_of(kind)) sum += layers * of_layer(kind);
+  if (model.mtp_layers > 0) {
+    const LayerKind kind = model.mtp_kind();
+    const std::int64_t beside = mtp_parameters(model, {}).all() - layer_parameters(model, kind, {}).all();
+    sum += model.mtp_layers * (of_layer(kind) + beside);
+  }
+  return sum + (model.tied_embeddings ? norm_parameters(model, model.hidden) : head_parameters(model, 1));
 }
 
+}  // namespace
+
+ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
+  const LayerMatrices matrices = layer_matrices(model, kind, split);
+  ParameterShare share{.dense = matrices.attention() + attention_biases(model, split.tensor) +
+                                norms_of_layer(model)};
+  if (kind == LayerKind::kDense) {
+    share.dense += matrices.ffn + block_biases(model, model.ffn_hidden / split.tensor);
+    return share;
+  }
+  const ExpertsSpec& experts = *model.experts;
+  SC_CHECK(split.expert > 0 && experts.count % split.expert == 0, "every rank holds as many experts");
+  share.dense += matrices.router + matrices.shared_gate + matrices.shared +
+                 block_biases(model, experts.shared_width() / split.tensor);
+  share.experts = experts.count / split.expert * expert_parameters(model, matrices, split.expert_tensor);
+  return share;
+}
+
+// The projection [h, 2h] is column-parallel; where t does not divide h the fullest rank counts.
 ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split) {
-  return layer_parameters(model, model.mtp_kind(), split);
+  ParameterShare share = layer_parameters(model, model.mtp_kind(), split);
+  const std::int64_t rows = (model.hidden + split.tensor - 1) / split.tensor;
+  share.dense += 2 * model.hidden * rows + 3 * norm_parameters(model, model.hidden);
+  return share;
 }
 
 std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor) {
@@ -40,28 +90,20 @@ std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t ten
 }
 
 std::int64_t head_parameters(const TransformerSpec& model, std::int64_t tensor) {
-  return vocabulary_matrix(model, tensor) + norm_parameters(model);
+  return vocabulary_matrix(model, tensor) + norm_parameters(model, model.hidden);
 }
 
 std::int64_t parameter_count(const TransformerSpec& model) {
-  const std::int64_t head = model.tied_embeddings ? norm_parameters(model) : head_parameters(model, 1);
-  return model.layers * layer_parameters(model, LayerKind::kDense, {}).all() +
-         embedding_parameters(model, 1) + head;
+  return whole_model(model, [&](LayerKind kind) { return layer_parameters(model, kind, {}).all(); });
 }
 
 std::int64_t active_parameter_count(const TransformerSpec& model) {
-  return parameter_count(model);
-}
-
-LayerKind TransformerSpec::kind_of(std::int64_t layer) const {
-  SC_CHECK(layer >= 0 && layer < layers, "a layer of the model");
-  if (!experts) return LayerKind::kDense;
-  return std::ranges::binary_search(experts->dense_layers, layer) ? LayerKind::kDense : LayerKind::kExperts;
-}
-
-std::int64_t TransformerSpec::layers_of(LayerKind kind) const {
-  const std::int64_t dense = experts ? static_cast<std::int64_t>(experts->dense_layers.size()) : layers;
-  return kind == LayerKind::kDense ? dense : layers - dense;
+  return whole_model(model, [&](LayerKind kind) {
+    const std::int64_t all = layer_parameters(model, kind, {}).all();
+    if (kind == LayerKind::kDense) return all;
+    const std::int64_t idle = model.experts->count - model.experts->top_k;
+    return all - idle * expert_parameters(model, layer_matrices(model, kind, {}), 1);
+  });
 }
 
 }  // namespace stagecraft

@@ -115,6 +115,31 @@ constexpr std::string_view kActivationWords[] = {"gelu", "swiglu"};
 constexpr std::string_view kNormalizationWords[] = {"layernorm", "rmsnorm"};
 constexpr std::string_view kPositionWords[] = {"learned", "rope"};
 
+std::string integers(const std::vector<std::int64_t>& list) {
+  return list_of(list, [](std::int64_t n) { return std::to_string(n); });
+}
+
+void print(Emitter& out, const LatentAttentionSpec& latent) {
+  out.number("query_rank", latent.query_rank);
+  out.number("kv_rank", latent.kv_rank);
+  out.number("nope_head_size", latent.nope_head_size);
+  out.number("rope_head_size", latent.rope_head_size);
+  out.number("value_head_size", latent.value_head_size);
+}
+
+// A width of no shared experts, and a capacity that drops no token, cannot be written.
+void print(Emitter& out, const ExpertsSpec& experts) {
+  out.number("count", experts.count);
+  out.number("top_k", experts.top_k);
+  out.number("ffn_hidden", experts.ffn_hidden);
+  out.number("shared", experts.shared);
+  if (experts.shared > 0) out.number("shared_ffn_hidden", experts.shared_ffn_hidden);
+  out.flag("shared_gate", experts.shared_gate);
+  out.field("dense_layers", integers(experts.dense_layers));
+  if (experts.capacity_factor > 0) out.real("capacity_factor", experts.capacity_factor);
+  out.real("imbalance", experts.imbalance);
+}
+
 void print(Emitter& out, const TransformerSpec& model) {
   out.text("name", model.name);
   out.field("family", word(model.family, kFamilyWords));
@@ -131,7 +156,20 @@ void print(Emitter& out, const TransformerSpec& model) {
   out.field("position", word(model.position, kPositionWords));
   out.flag("tied_embeddings", model.tied_embeddings);
   out.flag("biases", model.biases);
+  out.flag("qkv_bias", model.qkv_bias);
+  out.flag("qk_norm", model.qk_norm);
   out.flag("dropout", model.dropout);
+  if (model.latent_attention) {
+    out.open("latent_attention");
+    print(out, *model.latent_attention);
+    out.close();
+  }
+  if (model.experts) {
+    out.open("experts");
+    print(out, *model.experts);
+    out.close();
+  }
+  out.number("mtp_layers", model.mtp_layers);
 }
 
 void print(Emitter& out, const StagesSpec& model) {
@@ -214,8 +252,7 @@ void print(Emitter& out, const ParallelSpec& spec) {
   out.number("expert", spec.expert);
   out.number("expert_tensor", spec.expert_tensor);
   out.number("virtual_stages", spec.virtual_stages);
-  if (!spec.stage_layers.empty())
-    out.field("stage_layers", list_of(spec.stage_layers, [](std::int64_t n) { return std::to_string(n); }));
+  if (!spec.stage_layers.empty()) out.field("stage_layers", integers(spec.stage_layers));
   out.flag("embedding_as_layer", spec.embedding_as_layer);
   out.flag("loss_as_layer", spec.loss_as_layer);
   out.flag("sequence_parallel", spec.sequence_parallel);

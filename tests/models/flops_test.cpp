@@ -44,6 +44,59 @@ TEST(ModelFlops, PerTokenAreSixPerWeightAndTwelvePerScoreRow) {
   EXPECT_NEAR(model_flops(zoo::llama31_405b(), 1, 8192).count() / 8192, 2.625425e12, 1e6);
 }
 
+// Training FLOPs per token, attention counted over the full square.
+double per_token(const TransformerSpec& model, std::int64_t sequence) {
+  return model_flops(model, 1, sequence).count() / static_cast<double>(sequence);
+}
+
+// 6 (parameters a token meets, without embedding and norms) + 6 l s a (d_qk + d_v).
+TEST(ModelFlops, OfExpertsCountThoseThatATokenVisits) {
+  for (const TransformerSpec& model : {zoo::mixtral_8x7b(), zoo::mixtral_8x22b()}) {
+    const std::int64_t norms = (2 * model.layers + 1) * model.hidden;
+    const std::int64_t weights = active_parameter_count(model) - model.vocab * model.hidden - norms;
+    const std::int64_t token = 6 * weights + 12 * model.layers * 4096 * model.hidden;
+    EXPECT_EQ(model_flops(model, 1, 4096), Flops(4096.0 * static_cast<double>(token)));
+  }
+  EXPECT_NEAR(per_token(zoo::mixtral_8x7b(), 4096), 8.293397e10, 1e4);
+  EXPECT_NEAR(per_token(zoo::llama3_8b(), 8192), 5.791285e10, 1e4);
+}
+
+// Scores over d_qk = 192 columns of a head, values over 128; the router of 58 layers included.
+TEST(ModelFlops, OfLatentAttentionCountQueriesAndValuesApart) {
+  const TransformerSpec model = zoo::deepseek_v3_without_mtp();
+  const std::int64_t norms = 61 * (2 * 7168 + 1536 + 512) + 7168;
+  const std::int64_t weights = active_parameter_count(model) - 129280 * 7168 - norms;
+  const std::int64_t token = 6 * weights + 6 * 61 * std::int64_t{4096} * 128 * (192 + 128);
+  EXPECT_EQ(model_flops(model, 1, 4096), Flops(4096.0 * static_cast<double>(token)));
+  EXPECT_NEAR(per_token(model, 4096), 2.811522e11, 1e5);
+}
+
+// Its layer, its projection [h, 2h], and the head once more.
+TEST(ModelFlops, OfMultiTokenPredictionAreALayerAProjectionAndAHead) {
+  const TransformerSpec with = zoo::deepseek_v3(), without = zoo::deepseek_v3_without_mtp();
+  TransformerSpec deeper = without;
+  ++deeper.layers;
+  const double projection = 6.0 * 2 * 7168 * 7168, head = 6.0 * 7168 * 129280;
+  EXPECT_EQ(model_flops(with, 1, 4096) - model_flops(deeper, 1, 4096), Flops(4096 * (projection + head)));
+}
+
+TEST(ModelFlops, OfSharedExpertsAndTheirGateAreEveryTokens) {
+  TransformerSpec shared = zoo::mixtral_8x7b();
+  shared.experts->shared = 2;
+  shared.experts->shared_ffn_hidden = 1024;
+  shared.experts->shared_gate = true;
+  EXPECT_EQ(model_flops(shared, 1, 4096) - model_flops(zoo::mixtral_8x7b(), 1, 4096),
+            Flops(6.0 * 4096 * 32 * (3.0 * 4096 * 2048 + 4096)));
+}
+
+// Balance moves time and drops tokens; the work that the model asks for stays.
+TEST(ModelFlops, IgnoreImbalanceAndCapacity) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->imbalance = 1.5;
+  model.experts->capacity_factor = 1.25;
+  EXPECT_EQ(model_flops(model, 1, 4096), model_flops(zoo::mixtral_8x7b(), 1, 4096));
+}
+
 TEST(HardwareFlops, AreTheModelsWithoutRecompute) {
   EXPECT_EQ(hardware_flops(zoo::gpt_22b(), 2, 2048, {.granularity = Recompute::kNone}),
             model_flops(zoo::gpt_22b(), 2, 2048));
@@ -65,6 +118,57 @@ TEST(HardwareFlops, OfSelectiveRecomputeFollowThePapersConvention) {
             Flops(gpt_form(model, 2048, 24)));
   EXPECT_NEAR(hardware_flops(model, 1, 2048, {.granularity = Recompute::kSelective}).count(), 2.263929e15,
               1e9);
+}
+
+// FLOPs that selective recompute of `modules` repeats, of one sample of 4096 tokens.
+double repeated(const TransformerSpec& model, RecomputeModules modules) {
+  const Flops hardware =
+      hardware_flops(model, 1, 4096, {.granularity = Recompute::kSelective, .modules = modules});
+  return (hardware - model_flops(model, 1, 4096)).count();
+}
+
+double repeated(const TransformerSpec& model, RecomputeModule module) {
+  return repeated(model, RecomputeModules().with(module));
+}
+
+// DeepSeek-V3: 3 dense layers of width 18432; 58 of experts and one of multi-token prediction, 8 x 2048
+// routed and 2048 shared.
+TEST(HardwareFlops, OfSelectiveRecomputeAddTheForwardOfEachModuleOnce) {
+  using enum RecomputeModule;
+  const TransformerSpec model = zoo::deepseek_v3();
+  const double two = 2.0 * 4096, h = 7168, shared = 3 * h * 2048;
+  EXPECT_EQ(repeated(model, RecomputeModules()), 0);
+  EXPECT_EQ(repeated(model, kMlp), two * 3 * (3 * h * 18432));
+  EXPECT_EQ(repeated(model, kSharedExperts), two * 59 * shared);
+  EXPECT_EQ(repeated(model, kMoe), two * 59 * (h * 256 + 8 * 3 * h * 2048 + shared));
+  EXPECT_EQ(repeated(model, kLatentUp), two * 62 * (1536.0 * 128 * 192 + 512.0 * 128 * 256));
+  EXPECT_EQ(repeated(model, kLayerNorm), 0);
+  EXPECT_EQ(repeated(model, kMoeActivation), 0);
+}
+
+TEST(HardwareFlops, AddUpOverModules) {
+  using enum RecomputeModule;
+  const TransformerSpec model = zoo::deepseek_v3();
+  EXPECT_EQ(repeated(model, RecomputeModules().with(kMlp).with(kLatentUp).with(kLayerNorm)),
+            repeated(model, kMlp) + repeated(model, kLatentUp));
+  EXPECT_EQ(repeated(model, RecomputeModules().with(kMoe).with(kSharedExperts)), repeated(model, kMoe));
+}
+
+TEST(HardwareFlops, OfModulesThatAModelHasNotAreTheModels) {
+  using enum RecomputeModule;
+  for (const RecomputeModule module : {kMoe, kMoeActivation, kSharedExperts, kLatentUp})
+    EXPECT_EQ(repeated(zoo::llama3_8b(), module), 0);
+  EXPECT_EQ(repeated(zoo::mixtral_8x7b(), kMlp), 0);
+}
+
+// All but the heads runs again: four forwards of layers and projection, three of each of the two heads.
+TEST(HardwareFlops, OfFullRecomputeRepeatTheLayersOfMultiTokenPrediction) {
+  const TransformerSpec model = zoo::deepseek_v3();
+  const double forward = model_flops(model, 1, 4096).count() / 3, heads = 2 * 2.0 * 4096 * 7168 * 129280;
+  EXPECT_EQ(hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull}),
+            Flops(4 * (forward - heads) + 3 * heads));
+  EXPECT_EQ(hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull, .layers = 0.5}),
+            Flops(3.5 * (forward - heads) + 3 * heads));
 }
 
 // Property: what t ranks do together is what one rank does alone, with all layers and the head, forward and

@@ -78,6 +78,7 @@ TEST(LoadModel, GivesLlamaItsDefaults) {
                                     .position = Position::kRope,
                                     .tied_embeddings = false,
                                     .biases = false,
+                                    .qkv_bias = false,
                                     .dropout = false}));
 }
 
@@ -103,6 +104,7 @@ TEST(LoadModel, TakesEveryNumberAndChoiceAlone) {
                                     .position = Position::kRope,
                                     .tied_embeddings = false,
                                     .biases = false,
+                                    .qkv_bias = false,
                                     .dropout = false}));
 }
 
@@ -171,17 +173,231 @@ TEST(BadModel, HasKeysThatNobodyKnows) {
               ElementsAre("model.layer: is not a known key (did you mean 'layers'?)"));
 }
 
-TEST(BadModel, IsAMixtureOfExperts) {
-  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: {count: 8}}").messages,
-              ElementsAre("model.experts: not supported yet (describe a dense model: leave experts out)"));
+// 4 layers of 8 experts, of which a token visits 2.
+std::string with_experts(const std::string& more) {
+  return "{family: llama, layers: 4, hidden: 64, heads: 4, ffn_hidden: 96, vocab: 10, experts: {count: 8, "
+         "top_k: 2,"
+         " ffn_hidden: 32" +
+         (more.empty() ? std::string() : ", " + more) + "}}";
+}
+
+TEST(LoadModel, GivesExpertsTheirDefaults) {
+  const TransformerSpec model = transformer(with_experts(""));
+  EXPECT_EQ(model.experts, (ExpertsSpec{.count = 8,
+                                        .top_k = 2,
+                                        .ffn_hidden = 32,
+                                        .shared = 0,
+                                        .shared_ffn_hidden = 0,
+                                        .shared_gate = false,
+                                        .dense_layers = {},
+                                        .capacity_factor = 0,
+                                        .imbalance = 1}));
+  EXPECT_EQ(model.layers_of(LayerKind::kExperts), 4);
+  EXPECT_EQ(model.ffn_hidden, 96);
+}
+
+TEST(LoadModel, TakesEveryNumberOfExperts) {
+  const TransformerSpec model =
+      transformer(with_experts("shared: 2, shared_ffn_hidden: 48, shared_gate: true, dense_layers: [0, 3], "
+                               "capacity_factor: 1.25, imbalance: 1.1"));
+  EXPECT_EQ(model.experts, (ExpertsSpec{.count = 8,
+                                        .top_k = 2,
+                                        .ffn_hidden = 32,
+                                        .shared = 2,
+                                        .shared_ffn_hidden = 48,
+                                        .shared_gate = true,
+                                        .dense_layers = {0, 3},
+                                        .capacity_factor = 1.25,
+                                        .imbalance = 1.1}));
+  EXPECT_EQ(model.experts->shared_width(), 96);
+  EXPECT_EQ(model.kind_of(0), LayerKind::kDense);
+  EXPECT_EQ(model.kind_of(1), LayerKind::kExperts);
+  EXPECT_EQ(model.mtp_kind(), LayerKind::kDense);
+}
+
+TEST(LoadModel, MakesSharedExpertsAsWideAsRoutedOnes) {
+  EXPECT_EQ(transformer(with_experts("shared: 3")).experts->shared_width(), 3 * 32);
+}
+
+TEST(LoadModel, TakesTheFirstLayersAsDense) {
+  EXPECT_EQ(transformer(with_experts("first_dense_layers: 3")).experts->dense_layers,
+            (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(transformer(with_experts("first_dense_layers: 0")).experts->dense_layers,
+            std::vector<std::int64_t>{});
+}
+
+TEST(LoadModel, NeedsTheDenseWidthOnlyWhereALayerIsDense) {
+  const std::string head =
+      "{family: llama, layers: 4, hidden: 64, heads: 4, vocab: 10, experts: {count: 8, top_k: 2,"
+      " ffn_hidden: 32";
+  EXPECT_EQ(transformer(head + "}}").ffn_hidden, 32);
+  EXPECT_THAT(load(head + ", first_dense_layers: 1}}").messages,
+              ElementsAre("model.ffn_hidden: is required, but not given"));
+}
+
+TEST(LoadModel, TakesLatentAttention) {
+  const TransformerSpec model = transformer(
+      "{family: llama, layers: 2, hidden: 64, heads: 4, ffn_hidden: 96, vocab: 10, mtp_layers: 1,"
+      " latent_attention: {query_rank: 24, kv_rank: 16, nope_head_size: 8, rope_head_size: 4, "
+      "value_head_size: 10}}");
+  EXPECT_EQ(
+      model.latent_attention,
+      (LatentAttentionSpec{
+          .query_rank = 24, .kv_rank = 16, .nope_head_size = 8, .rope_head_size = 4, .value_head_size = 10}));
+  EXPECT_EQ(model.head_size, 12);
+  EXPECT_EQ(model.kv_heads, 4);
+  EXPECT_EQ(model.mtp_layers, 1);
+}
+
+TEST(LoadModel, LetsLatentAttentionProjectQueriesInOneStep) {
+  const TransformerSpec model = transformer(
+      "{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, head_size: 12, kv_heads: 4,"
+      " latent_attention: {kv_rank: 16, nope_head_size: 8, rope_head_size: 4, value_head_size: 10}}");
+  EXPECT_EQ(model.latent_attention->query_rank, 0);
+  EXPECT_TRUE(model.biases);
+  EXPECT_FALSE(model.qkv_bias);
+}
+
+TEST(LoadModel, GivesQkvTheBiasesOfTheOthersUnlessToldOtherwise) {
+  const std::string gpt = "{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10";
+  EXPECT_TRUE(transformer(gpt + "}").qkv_bias);
+  EXPECT_FALSE(transformer(gpt + ", biases: false}").qkv_bias);
+  EXPECT_TRUE(transformer(gpt + ", biases: false, qkv_bias: true, qk_norm: true}").qkv_bias);
+}
+
+TEST(LoadModel, TakesAModelOfTwoTrillionParameters) {
+  const TransformerSpec model = transformer(
+      "{family: llama, layers: 100, hidden: 16384, heads: 128, kv_heads: 8, vocab: 200000,"
+      " experts: {count: 512, top_k: 8, ffn_hidden: 800}}");
+  EXPECT_EQ(parameter_count(model),
+            100 * (16384 * 128 * 2 * (128 + 8) + 2 * 16384 + 512 * (3 * std::int64_t{16384} * 800 + 16384)) +
+                2 * std::int64_t{200000} * 16384 + 16384);
+  EXPECT_GT(parameter_count(model), 2'000'000'000'000);
+}
+
+TEST(BadModel, HasExpertsWithoutTheirNumbers) {
+  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: {}}").messages,
+              ElementsAre("model.experts.count: is required, but not given",
+                          "model.experts.ffn_hidden: is required, but not given",
+                          "model.experts.top_k: is required, but not given"));
+  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: 8}").messages,
+              ElementsAre("model.experts: expected a mapping, found '8'"));
+}
+
+TEST(BadModel, SendsATokenToMoreExpertsThanThereAre) {
+  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: {count: 8, top_k: 9, "
+                   "ffn_hidden: 1}}")
+                  .messages,
+              ElementsAre("model.experts.top_k: 9 is more than experts.count = 8 (use 1 to 8)"));
+}
+
+TEST(BadModel, HasNoLayerWithExperts) {
+  EXPECT_THAT(
+      load(with_experts("first_dense_layers: 4")).messages,
+      ElementsAre("model.experts.first_dense_layers: 4 leaves no layer with experts: the model has 4 (use "
+                  "at most 3, or leave experts out)"));
+  EXPECT_THAT(
+      load(with_experts("dense_layers: [0, 1, 2, 3]")).messages,
+      ElementsAre("model.experts.dense_layers: names all 4 layers of the model (leave a layer with experts, "
+                  "or leave experts out)"));
+}
+
+TEST(BadModel, NamesItsDenseLayersInTwoWays) {
+  EXPECT_THAT(
+      load(with_experts("first_dense_layers: 1, dense_layers: [0]")).messages,
+      ElementsAre("model.experts.first_dense_layers: stands beside dense_layers, which says the same thing "
+                  "(keep one of the two)"));
+}
+
+TEST(BadModel, NamesDenseLayersThatAreNotThereOrTwiceOrOutOfOrder) {
+  const std::string order = " (name each layer once, in ascending order, from 0)";
+  EXPECT_THAT(load(with_experts("dense_layers: [0, 4]")).messages,
+              ElementsAre("model.experts.dense_layers.1: 4 is more than 3, the largest allowed"));
+  EXPECT_THAT(load(with_experts("dense_layers: [1, 0]")).messages,
+              ElementsAre("model.experts.dense_layers: 0 stands behind 1" + order));
+  EXPECT_THAT(load(with_experts("dense_layers: [1, 1]")).messages,
+              ElementsAre("model.experts.dense_layers: 1 stands behind 1" + order));
+}
+
+TEST(BadModel, DescribesSharedExpertsThatItHasNot) {
+  EXPECT_THAT(
+      load(with_experts("shared_ffn_hidden: 32, shared_gate: true")).messages,
+      ElementsAre("model.experts.shared_ffn_hidden: is the width of shared experts, but there are none (give "
+                  "shared, or leave this out)",
+                  "model.experts.shared_gate: gates the output of shared experts, but there are none (give "
+                  "shared, or leave this out)"));
+}
+
+TEST(BadModel, BalancesItsExpertsInAnImpossibleWay) {
+  EXPECT_THAT(
+      load(with_experts("capacity_factor: 0, imbalance: 0.9")).messages,
+      ElementsAre("model.experts.capacity_factor: is not above 0 (leave it out: no token is dropped then)",
+                  "model.experts.imbalance: 0.9 is less than 1, the smallest allowed"));
+  EXPECT_THAT(load(with_experts("capacity_factor: 9, imbalance: 8.5")).messages,
+              ElementsAre("model.experts.capacity_factor: 9 is more than 8, the largest allowed",
+                          "model.experts.imbalance: 8.5 is more than 8, the largest allowed"));
+}
+
+TEST(BadModel, ContradictsItsLatentAttention) {
+  EXPECT_THAT(
+      load("{family: llama, layers: 2, hidden: 64, heads: 4, kv_heads: 2, head_size: 16, ffn_hidden: 96, "
+           "vocab: 10,"
+           " qkv_bias: true, qk_norm: true,"
+           " latent_attention: {kv_rank: 16, nope_head_size: 8, rope_head_size: 4, value_head_size: 10}}")
+          .messages,
+      ElementsAre(
+          "model.kv_heads: 2 contradicts latent_attention, which expands keys and values to all heads: 4 "
+          "(leave kv_heads out)",
+          "model.head_size: 16 contradicts latent_attention, where nope_head_size + rope_head_size is 12 "
+          "(leave head_size out)",
+          "model.qkv_bias: latent attention projects Q, K and V without biases (leave qkv_bias out)",
+          "model.qk_norm: latent attention has norms of its own, on the compressed vectors (leave qk_norm "
+          "out)"));
+}
+
+TEST(BadModel, HasLatentAttentionWithoutItsNumbers) {
+  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, head_size: 3, vocab: 10,"
+                   " latent_attention: {rank: 4}}")
+                  .messages,
+              ElementsAre("model.latent_attention.kv_rank: is required, but not given",
+                          "model.latent_attention.nope_head_size: is required, but not given",
+                          "model.latent_attention.rope_head_size: is required, but not given",
+                          "model.latent_attention.value_head_size: is required, but not given",
+                          "model.latent_attention.rank: is not a known key (one of query_rank, kv_rank, "
+                          "nope_head_size, rope_head_size, value_head_size)"));
 }
 
 TEST(BadModel, IsLargerThanOurIntegers) {
+  const std::string hint = ", more than 1e+15 (check layers, hidden, heads, ffn_hidden, vocab and experts)";
+  EXPECT_THAT(load("{family: gpt, layers: 1000000, hidden: 1000000, heads: 1000, vocab: 10}").messages,
+              ElementsAre("model.layers: the model would have about 1.2e+19 parameters" + hint));
   EXPECT_THAT(
-      load("{family: gpt, layers: 1000000000, hidden: 1000000, heads: 1000, vocab: 10}").messages,
-      ElementsAre(
-          "model.layers: the model would have about 1.2e+22 parameters, more than 1e+15 (check layers, "
-          "hidden, heads, ffn_hidden and vocab)"));
+      load("{family: llama, layers: 1, hidden: 1000000000, heads: 1, vocab: 10, experts: {count: 1000000000,"
+           " top_k: 1, ffn_hidden: 1000000000, shared: 1000000000}}")
+          .messages,
+      ElementsAre("model.layers: the model would have about 6.0e+27 parameters" + hint));
+  EXPECT_THAT(
+      load("{family: llama, layers: 1, hidden: 1000000000, heads: 1, head_size: 1, ffn_hidden: 1, vocab: 10,"
+           " mtp_layers: 1}")
+          .messages,
+      ElementsAre("model.layers: the model would have about 2.0e+18 parameters" + hint));
+  EXPECT_THAT(load("{family: gpt, layers: 1000000001, hidden: 64, heads: 4, vocab: 10}").messages,
+              ElementsAre("model.layers: 1000000001 is more than 1000000, the largest allowed"));
+}
+
+// Answers at once, although 10^9 numbers might divide it.
+TEST(BadModel, IsToldTheDivisorsOfAHugePrime) {
+  EXPECT_THAT(
+      load("{family: gpt, layers: 1, hidden: 10, heads: 999999937, kv_heads: 2, head_size: 1, vocab: 10}")
+          .messages,
+      ElementsAre("model.kv_heads: 2 does not divide heads = 999999937 (use 1 or 999999937)"));
+}
+
+TEST(BadModel, IsToldTheFirstSixteenDivisors) {
+  EXPECT_THAT(
+      load("{family: gpt, layers: 1, hidden: 720, heads: 720, kv_heads: 7, vocab: 10}").messages,
+      ElementsAre("model.kv_heads: 7 does not divide heads = 720 (use 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, "
+                  "16, 18, 20, 24 or 30)"));
 }
 
 TEST(BadModel, HasStageListsThatDisagree) {

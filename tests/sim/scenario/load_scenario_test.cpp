@@ -312,6 +312,33 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
   }
 }
 
+TEST(Scenario, ReadsBackEveryBlockOfAModelFromItsYaml) {
+  const auto scenario = [](const std::string& model) {
+    return "stagecraft: 1\nmodel: {family: llama, layers: 4, hidden: 64, heads: 4, vocab: 100, ffn_hidden: "
+           "96, " +
+           model +
+           "}\ncluster: {node: dgx-a100-80gb, nodes: 1}\nparallelism: {}\n"
+           "training: {global_batch_size: 16, sequence_length: 128}\n";
+  };
+  for (const char* model :
+       {"qkv_bias: true, qk_norm: true, kv_heads: 2, head_size: 24",
+        "mtp_layers: 2, experts: {count: 8, top_k: 2, ffn_hidden: 32}",
+        "experts: {count: 8, top_k: 8, ffn_hidden: 32, shared: 2, shared_gate: true, first_dense_layers: 3}",
+        "experts: {count: 8, top_k: 1, ffn_hidden: 32, shared: 1, shared_ffn_hidden: 48, dense_layers: [1, "
+        "3],"
+        " capacity_factor: 1.25, imbalance: 1.1}",
+        "latent_attention: {query_rank: 24, kv_rank: 16, nope_head_size: 8, rope_head_size: 4,"
+        " value_head_size: 10}",
+        "latent_attention: {kv_rank: 16, nope_head_size: 8, rope_head_size: 4, value_head_size: 10}"}) {
+    SCOPED_TRACE(model);
+    const Result first = read(scenario(model));
+    ASSERT_TRUE(first.scenario) << first.messages;
+    const Result second = read(to_yaml(*first.scenario));
+    ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+    EXPECT_EQ(first.scenario->model, second.scenario->model);
+  }
+}
+
 // The same for a transformer, and every key that says how to split and repeat it.
 TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
   const std::string head =

@@ -1,0 +1,118 @@
+#include "models/load_blocks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace stagecraft {
+
+namespace {
+
+std::vector<std::int64_t> first_layers(YamlMap& map, std::int64_t layers) {
+  const std::int64_t first = map.integer("first_dense_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
+  if (first >= layers) {
+    map.error("first_dense_layers", "no-expert-layer",
+              fmt::format("{} leaves no layer with experts: the model has {}", first, layers),
+              fmt::format("use at most {}, or leave experts out", layers - 1));
+    return {};
+  }
+  std::vector<std::int64_t> dense(static_cast<std::size_t>(first));
+  std::iota(dense.begin(), dense.end(), 0);
+  return dense;
+}
+
+std::vector<std::int64_t> listed_layers(YamlMap& map, std::int64_t layers) {
+  const std::size_t mistakes = map.diagnostics().error_count();
+  std::vector<std::int64_t> dense = map.integers("dense_layers", {.min = 0, .max = layers - 1});
+  if (map.diagnostics().error_count() > mistakes) return {};
+  const auto late = std::ranges::adjacent_find(dense, std::greater_equal{});
+  if (late != dense.end()) {
+    map.error("dense_layers", "bad-order", fmt::format("{} stands behind {}", late[1], late[0]),
+              "name each layer once, in ascending order, from 0");
+    return {};
+  }
+  if (static_cast<std::int64_t>(dense.size()) == layers) {
+    map.error("dense_layers", "no-expert-layer", fmt::format("names all {} layers of the model", layers),
+              "leave a layer with experts, or leave experts out");
+    return {};
+  }
+  return dense;
+}
+
+std::vector<std::int64_t> dense_layers(YamlMap& map, std::int64_t layers) {
+  const bool first = map.has("first_dense_layers"), listed = map.has("dense_layers");
+  if (first && listed) {
+    map.error("first_dense_layers", "contradiction", "stands beside dense_layers, which says the same thing",
+              "keep one of the two");
+    return {};
+  }
+  return listed ? listed_layers(map, layers) : first_layers(map, layers);
+}
+
+void load_shared_experts(YamlMap& map, ExpertsSpec& experts) {
+  experts.shared = map.integer("shared", {.min = 0, .max = kMaxCount, .fallback = 0});
+  const std::int64_t width = read_count(map, "shared_ffn_hidden", experts.ffn_hidden);
+  experts.shared_ffn_hidden = experts.shared > 0 ? width : 0;
+  experts.shared_gate = map.boolean("shared_gate", false);
+  if (experts.shared > 0) return;
+  const std::string hint = "give shared, or leave this out";
+  if (map.has("shared_ffn_hidden"))
+    map.error("shared_ffn_hidden", "contradiction", "is the width of shared experts, but there are none",
+              hint);
+  if (experts.shared_gate)
+    map.error("shared_gate", "contradiction", "gates the output of shared experts, but there are none", hint);
+}
+
+// Balanced shares: an expert or a rank of them takes at most all tokens, which is less than `count` of them.
+void load_balance(YamlMap& map, ExpertsSpec& experts) {
+  const auto most = static_cast<double>(experts.count);
+  const std::size_t mistakes = map.diagnostics().error_count();
+  experts.capacity_factor = map.number("capacity_factor", {.min = 0, .max = most, .fallback = 0});
+  const bool read = map.has("capacity_factor") && map.diagnostics().error_count() == mistakes;
+  if (read && experts.capacity_factor == 0)
+    map.error("capacity_factor", "out-of-range", "is not above 0", "leave it out: no token is dropped then");
+  experts.imbalance = map.number("imbalance", {.min = 1, .max = most, .fallback = 1});
+}
+
+}  // namespace
+
+std::int64_t read_count(YamlMap& map, std::string_view key, std::optional<std::int64_t> fallback) {
+  return map.integer(key, {.min = 1, .max = kMaxCount, .fallback = fallback});
+}
+
+std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers) {
+  if (!model.has("experts")) return std::nullopt;
+  YamlMap map = model.map("experts");
+  const std::size_t mistakes = map.diagnostics().error_count();
+  ExpertsSpec experts{.count = read_count(map, "count"),
+                      .top_k = read_count(map, "top_k"),
+                      .ffn_hidden = read_count(map, "ffn_hidden")};
+  const bool known = map.diagnostics().error_count() == mistakes;
+  if (known && experts.top_k > experts.count) {
+    map.error("top_k", "out-of-range",
+              fmt::format("{} is more than experts.count = {}", experts.top_k, experts.count),
+              fmt::format("use 1 to {}", experts.count));
+  }
+  load_shared_experts(map, experts);
+  experts.dense_layers = dense_layers(map, layers);
+  if (!known) experts.count = kMaxCount;  // what stands in for a refused count bounds nothing
+  load_balance(map, experts);
+  map.finish();
+  return experts;
+}
+
+std::optional<LatentAttentionSpec> load_latent_attention(YamlMap& model) {
+  if (!model.has("latent_attention")) return std::nullopt;
+  YamlMap map = model.map("latent_attention");
+  const LatentAttentionSpec latent{
+      .query_rank = map.integer("query_rank", {.min = 0, .max = kMaxCount, .fallback = 0}),
+      .kv_rank = read_count(map, "kv_rank"),
+      .nope_head_size = read_count(map, "nope_head_size"),
+      .rope_head_size = read_count(map, "rope_head_size"),
+      .value_head_size = read_count(map, "value_head_size")};
+  map.finish();
+  return latent;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,29 @@
+// Reads the optional blocks of a `model:` mapping: experts and latent attention.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/yaml.hpp"
+#include "models/model_spec.hpp"
+
+namespace stagecraft {
+
+// Far above any model, and low enough that no product of two overflows; load_model checks the products of
+// more.
+inline constexpr std::int64_t kMaxCount = 1'000'000'000;
+inline constexpr std::int64_t kMaxLayers = 1'000'000;  // lists of layers stay short
+
+// A whole number from 1 to kMaxCount.
+[[nodiscard]] std::int64_t read_count(YamlMap& map, std::string_view key,
+                                      std::optional<std::int64_t> fallback = {});
+
+// The mapping `experts` of `model`; nullopt when it is absent. Without shared experts their width is 0.
+//   layers  of the model, kMaxLayers where that is not known.
+[[nodiscard]] std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers);
+
+// The mapping `latent_attention` of `model`; nullopt when it is absent.
+[[nodiscard]] std::optional<LatentAttentionSpec> load_latent_attention(YamlMap& model);
+
+}  // namespace stagecraft

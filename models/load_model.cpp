@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "models/load_blocks.hpp"
+#include "models/model_spec.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Above it products of the numbers could leave 64 bits (see check_size).
+constexpr double kMaxParameters = 1e15;
+
+// What a family sets unless the file says otherwise.
+struct FamilyDefaults {
+  Activation activation;
+  Normalization normalization;
+  Position position;
+  bool tied_embeddings, biases, dropout;
+};
+
+// source  Radford et al. (2019) and Brown et al. (arXiv 2005.14165), section 2.1, as trained by Megatron-LM.
+constexpr FamilyDefaults kGptDefaults{.activation = Activation::kGelu,
+                                      .normalization = Normalization::kLayerNorm,
+                                      .position = Position::kLearned,
+                                      .tied_embeddings = true,
+                                      .biases = true,
+                                      .dropout = true};
+// source  Touvron et al. (arXiv 2302.13971), section 2.2.
+constexpr FamilyDefaults kLlamaDefaults{.activation = Activation::kSwiglu,
+                                        .normalization = Normalization::kRmsNorm,
+                                        .position = Position::kRope,
+                                        .tied_embeddings = false,
+                                        .biases = false,
+                                        .dropout = false};
+
+template <class Enum, std::size_t n>
+Enum choose(YamlMap& map, std::string_view key, const std::array<std::string, n>& names, Enum fallback) {
+  return static_cast<Enum>(map.choice(key, names, static_cast<std::size_t>(fallback)));
+}
+
+void load_choices(YamlMap& map, TransformerSpec& model) {
+  const FamilyDefaults& defaults = model.family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
+  model.activation =
+      choose(map, "activation", std::array<std::string, 2>{"gelu", "swiglu"}, defaults.activation);
+  model.normalization = choose(map, "normalization", std::array<std::string, 2>{"layernorm", "rmsnorm"},
+                               defaults.normalization);
+  model.position = choose(map, "position", std::array<std::string, 2>{"learned", "rope"}, defaults.position);
+  model.tied_embeddings = map.boolean("tied_embeddings", defaults.tied_embeddings);
+  model.biases = map.boolean("biases", defaults.biases);
+  model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
+  model.qk_norm = map.boolean("qk_norm", false);
+  model.dropout = map.boolean("dropout", defaults.dropout);
+}
+
+// "1, 2, 3, 4 or 6": divisors of n, as many as a line holds.
+std::string divisors(std::int64_t n) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::int64_t> found, partners;
+  for (std::int64_t d = 1; d * d <= n && found.size() < kMost; ++d) {
+    if (n % d != 0) continue;
+    found.push_back(d);
+    if (d * d != n) partners.push_back(n / d);
+  }
+  found.insert(found.end(), partners.rbegin(), partners.rend());
+  found.resize(std::min(found.size(), kMost));
+  std::vector<std::string> words;
+  for (const std::int64_t d : found) words.push_back(std::to_string(d));
+  if (words.size() == 1) return words.front();
+  const std::string last = std::move(words.back());
+  words.pop_back();
+  return join(words, ", ") + " or " + last;
+}
+
+// A key that latent attention settles: it may be repeated, not contradicted.
+std::int64_t settled(YamlMap& map, std::string_view key, std::int64_t value, std::string_view why) {
+  const std::int64_t given = read_count(map, key, value);
+  if (given != value)
+    map.error(key, "contradiction", fmt::format("{} contradicts latent_attention, {} {}", given, why, value),
+              fmt::format("leave {} out", key));
+  return value;
+}
+
+void load_latent_heads(YamlMap& map, TransformerSpec& model, bool known) {
+  if (!known) {  // what stands in for a refused number contradicts everything
+    (void)map.has("kv_heads"), (void)map.has("head_size");
+    return;
+  }
+  const LatentAttentionSpec& latent = *model.latent_attention;
+  model.kv_heads = settled(map, "kv_heads", model.heads, "which expands keys and values to all heads:");
+  model.head_size = settled(map, "head_size", latent.nope_head_size + latent.rope_head_size,
+                            "where nope_head_size + rope_head_size is");
+}
+
+// What latent attention has no place for; DeepSeek-V2 and -V3 train without.
+void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
+  if (!model.latent_attention) return;
+  if (model.qkv_bias)
+    map.error("qkv_bias", "contradiction", "latent attention projects Q, K and V without biases",
+              "leave qkv_bias out");
+  if (model.qk_norm)
+    map.error("qk_norm", "contradiction", "latent attention has norms of its own, on the compressed vectors",
+              "leave qk_norm out");
+}
+
+void load_heads(YamlMap& map, TransformerSpec& model) {
+  const std::size_t mistakes = map.diagnostics().error_count();
+  model.hidden = read_count(map, "hidden");
+  model.heads = read_count(map, "heads");
+  model.latent_attention = load_latent_attention(map);
+  if (model.latent_attention)
+    return load_latent_heads(map, model, map.diagnostics().error_count() == mistakes);
+  model.kv_heads = read_count(map, "kv_heads", model.heads);
+  model.head_size = read_count(map, "head_size", std::max<std::int64_t>(1, model.hidden / model.heads));
+  if (map.diagnostics().error_count() > mistakes) return;  // what stands in for a refused number fits nothing
+  if (!map.has("head_size") && model.hidden % model.heads != 0) {
+    map.error("hidden", "not-divisible",
+              fmt::format("{} is not divisible by heads = {}", model.hidden, model.heads),
+              "give head_size, or change hidden or heads");
+  }
+  if (model.heads % model.kv_heads != 0) {
+    map.error("kv_heads", "not-divisible",
+              fmt::format("{} does not divide heads = {}", model.kv_heads, model.heads),
+              "use " + divisors(model.heads));
+  }
+}
+
+// Llama's width follows no rule of h: rounding and multipliers differ by size. Without a dense layer it is
+// the experts'.
+std::int64_t load_width(YamlMap& map, const TransformerSpec& model) {
+  std::optional<std::int64_t> fallback;
+  if (model.family == Family::kGpt) fallback = 4 * model.hidden;
+  if (model.experts && model.experts->dense_layers.empty()) fallback = model.experts->ffn_hidden;
+  return read_count(map, "ffn_hidden", fallback);
+}
+
+// Weights of the attention of one layer.
+double attention_size(const TransformerSpec& model) {
+  const auto h = static_cast<double>(model.hidden), a = static_cast<double>(model.heads),
+             q = static_cast<double>(model.head_size);
+  if (!model.latent_attention) return h * q * 2 * (a + static_cast<double>(model.kv_heads));
+  const LatentAttentionSpec& latent = *model.latent_attention;
+  const auto query = static_cast<double>(latent.query_rank), kv = static_cast<double>(latent.kv_rank),
+             value = static_cast<double>(latent.value_head_size);
+  return h * (query + kv + q) + std::max(query, h) * a * q + kv * a * (q + value) + h * a * value;
+}
+
+// Weights of the experts of one layer.
+double experts_size(const TransformerSpec& model, double matrices) {
+  if (!model.experts) return 0;
+  const ExpertsSpec& experts = *model.experts;
+  const auto count = static_cast<double>(experts.count), width = static_cast<double>(experts.ffn_hidden);
+  const double shared = static_cast<double>(experts.shared) * static_cast<double>(experts.shared_ffn_hidden);
+  return static_cast<double>(model.hidden) * (count + matrices * (count * width + shared));
+}
+
+// Products of the numbers stay inside 64 bits below this size. In doubles, which do not overflow, and never
+// less than the exact count by more than its biases and norms.
+void check_size(YamlMap& map, const TransformerSpec& model) {
+  const auto h = static_cast<double>(model.hidden), predictions = static_cast<double>(model.mtp_layers);
+  const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
+  const double dense = static_cast<double>(model.layers_of(LayerKind::kDense)) + predictions;
+  const double sparse = static_cast<double>(model.layers_of(LayerKind::kExperts)) + predictions;
+  const double ends =
+      h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.max_sequence_length));
+  const double parameters = (static_cast<double>(model.layers) + predictions) * attention_size(model) +
+                            std::max(1.0, dense) * matrices * h * static_cast<double>(model.ffn_hidden) +
+                            sparse * experts_size(model, matrices) + predictions * 2 * h * h + ends;
+  if (parameters > kMaxParameters) {
+    map.error("layers", "out-of-range",
+              fmt::format("the model would have about {:.1e} parameters, more than {:.0e}", parameters,
+                          kMaxParameters),
+              "check layers, hidden, heads, ffn_hidden, vocab and experts");
+  }
+}
+
+TransformerSpec load_transformer(YamlMap& map, Family family) {
+  TransformerSpec model;
+  model.family = family;
+  model.name = map.text("name", family == Family::kGpt ? "gpt" : "llama");
+  const std::size_t mistakes = map.diagnostics().error_count();
+  model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
+  const bool known = map.diagnostics().error_count() == mistakes;
+  load_heads(map, model);
+  model.experts = load_experts(map, known ? model.layers : kMaxLayers);
+  model.ffn_hidden = load_width(map, model);
+  model.vocab = read_count(map, "vocab");
+  model.max_sequence_length = map.integer("max_sequence_length", {.min = 0, .max = kMaxCount, .fallback = 0});
+  model.mtp_layers = map.integer("mtp_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
+  load_choices(map, model);
+  check_latent_choices(map, model);
+  // What stands in for refused numbers is small, but lists of layers may not fit it.
+  if (map.diagnostics().error_count() == mistakes) check_size(map, model);
+  return model;
+}
+
+// Sizes may be left out: messages and reductions are then free and no memory is counted.
+std::vector<Bytes> sizes(YamlMap& map, std::string_view key) {
+  return map.has(key) ? map.byte_sizes(key) : std::vector<Bytes>{Bytes(0)};
+}
+
+std::vector<Duration> costs(YamlMap& map, std::string_view key) {
+  if (!map.has(key)) map.error(key, "missing-key", "is required, but not given");
+  return map.durations(key);
+}
+
+// One entry stands for all stages; two lists of two or more must agree.
+void check_lengths(YamlMap& map, const StagesSpec& model) {
+  struct Named {
+    std::string_view key;
+    std::size_t size;
+  };
+  const std::array<Named, 5> lists{{{"forward", model.forward.size()},
+                                    {"input_gradient", model.input_gradient.size()},
+                                    {"weight_gradient", model.weight_gradient.size()},
+                                    {"activation", model.activation.size()},
+                                    {"gradient", model.gradient.size()}}};
+  const Named* first = nullptr;
+  for (const Named& list : lists) {
+    if (list.size == 0) {
+      map.error(list.key, "empty-list", "has no entry", "give one entry per stage, or one for all");
+    }
+    if (list.size < 2) continue;
+    if (first == nullptr) first = &list;
+    if (list.size == first->size) continue;
+    map.error(list.key, "length-mismatch",
+              fmt::format("has {} entries, {} has {}", list.size, first->key, first->size),
+              "give every list one entry per stage, or one for all");
+  }
+}
+
+StagesSpec load_stages(YamlMap& map) {
+  const std::size_t mistakes = map.diagnostics().error_count();
+  StagesSpec model{.name = map.text("name", "stages"),
+                   .forward = costs(map, "forward"),
+                   .input_gradient = costs(map, "input_gradient"),
+                   .weight_gradient = costs(map, "weight_gradient"),
+                   .activation = sizes(map, "activation"),
+                   .gradient = sizes(map, "gradient")};
+  // A refused entry is missing from its list: lengths mean nothing then.
+  if (map.diagnostics().error_count() == mistakes) check_lengths(map, model);
+  return model;
+}
+
+}  // namespace
+
+ModelSpec load_model(YamlMap& map) {
+  const std::array<std::string, 3> families{"gpt", "llama", "stages"};
+  const std::size_t mistakes = map.diagnostics().error_count();
+  const std::size_t family = map.choice("family", families);
+  if (map.diagnostics().error_count() > mistakes) return {};  // which keys are right depends on the family
+  ModelSpec model = family == 2 ? ModelSpec(load_stages(map))
+                                : load_transformer(map, family == 1 ? Family::kLlama : Family::kGpt);
+  map.finish();
+  return model;
+}
+
+}  // namespace stagecraft
