@@ -1,5 +1,6 @@
 #include "models/layer_matrices.hpp"
 #include "models/operators.hpp"
+#include "models/partition.hpp"
 
 namespace stagecraft {
 
@@ -21,9 +22,7 @@ struct ForwardFlops {
 
 // Q K^T multiplies d_qk columns of a head, P V d_v.
 std::int64_t core_columns(const TransformerSpec& model) {
-  const std::int64_t value =
-      model.latent_attention ? model.latent_attention->value_head_size : model.head_size;
-  return model.heads * (model.head_size + value);
+  return model.heads * (model.head_size + value_head_size(model));
 }
 
 void add_layers(const TransformerSpec& model, LayerKind kind, double layers, double sequence,

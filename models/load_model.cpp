@@ -145,7 +145,7 @@ double attention_size(const TransformerSpec& model) {
   const LatentAttentionSpec& latent = *model.latent_attention;
   const auto query = static_cast<double>(latent.query_rank), kv = static_cast<double>(latent.kv_rank),
              value = static_cast<double>(latent.value_head_size);
-  return h * (query + kv + q) + std::max(query, h) * a * q + kv * a * (q + value) + h * a * value;
+  return h * (query + kv + q) + (query > 0 ? query : h) * a * q + kv * a * (q + value) + h * a * value;
 }
 
 // Weights of the experts of one layer.
@@ -157,8 +157,8 @@ double experts_size(const TransformerSpec& model, double matrices) {
   return static_cast<double>(model.hidden) * (count + matrices * (count * width + shared));
 }
 
-// Products of the numbers stay inside 64 bits below this size. In doubles, which do not overflow, and never
-// less than the exact count by more than its biases and norms.
+// Products of the numbers stay inside 64 bits below this size. In doubles, which do not overflow; biases and
+// norms are left out, and predictions count as layers of both kinds.
 void check_size(YamlMap& map, const TransformerSpec& model) {
   const auto h = static_cast<double>(model.hidden), predictions = static_cast<double>(model.mtp_layers);
   const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;

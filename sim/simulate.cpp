@@ -241,7 +241,26 @@ void refuse_unpriced(const Scenario& scenario, Diagnostics& diagnostics) {
   refuse("offload.weights", scenario.offload.weights > 0);
 }
 
+// Blocks of a model that are counted, and have neither operators nor activations.
+void refuse_unpriced_blocks(const Scenario& scenario, Diagnostics& diagnostics) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr) return;
+  const auto refuse = [&](const char* path, bool asked) {
+    if (!asked) return;
+    diagnostics.error({.code = "not-supported-yet",
+                       .where = place_of(scenario, path),
+                       .path = path,
+                       .message = "is not supported yet",
+                       .hint = "take a model without"});
+  };
+  refuse("model.experts", model->experts.has_value());
+  refuse("model.latent_attention", model->latent_attention.has_value());
+  refuse("model.mtp_layers", model->mtp_layers > 0);
+  refuse("model.qk_norm", model->qk_norm);
+}
+
 std::optional<Prepared> place(const Scenario& scenario, Diagnostics& diagnostics) {
+  refuse_unpriced_blocks(scenario, diagnostics);
   check_precision(scenario, diagnostics);
   const std::optional<ParallelPlan> plan =
       resolve({.model = scenario.model,
