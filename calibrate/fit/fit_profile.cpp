@@ -45,6 +45,8 @@ class ProfileFitter {
   }
 
   FittedProfile run() && {
+    tell_limited();
+    fit_kernel_gap();
     fit_gemms();
     fit_batched();
     fit_sustained();
@@ -66,6 +68,8 @@ class ProfileFitter {
     return found;
   }
 
+  void tell_limited();
+  void fit_kernel_gap();
   void fit_gemms();
   void fit_batched();
   void fit_sustained();
@@ -103,7 +107,13 @@ std::optional<GemmLayout> layout_of(const Sample& sample) {
   return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
 }
 
+// The clock was below that of a burst while it ran: no point of the burst fit.
+bool clock_limited(const Sample& sample) {
+  return tag(sample, "seen_clock", "") == "limited";
+}
+
 bool plain_gemm(const Sample& sample, std::string_view dtype, std::string_view load) {
+  if (load == "burst" && clock_limited(sample)) return false;
   return sample.family == "gemm" && layout_of(sample) && tag(sample, "dtype", "bf16") == dtype &&
          tag(sample, "load", "burst") == load && tag(sample, "cache", "cold") == "cold" &&
          !sample.tags.contains("chunks") && !sample.tags.contains("grouped");
@@ -145,6 +155,36 @@ GemmDevice ProfileFitter::gemm_device() const {
   return {.sms = profile.device.sms,
           .peak = profile.peak(table_precision()),
           .memory_bandwidth = profile.device.memory_bandwidth * profile.memory_efficiency.value};
+}
+
+std::string shape_name(const Sample& sample) {
+  std::string words = tag(sample, "layout", "");
+  for (const auto& [name, value] : sample.shape) words += fmt::format(" {} {}", name, value);
+  return words;
+}
+
+// Which products were left out of the burst fit because power or heat held the clock.
+void ProfileFitter::tell_limited() {
+  std::vector<std::string> names;
+  for (const Sample* sample : pick([](const Sample& s) {
+         return s.family == "gemm" && tag(s, "load", "burst") == "burst" && clock_limited(s);
+       }))
+    names.push_back(shape_name(*sample));
+  if (names.empty()) return;
+  tell("gemm, clock limited",
+       fmt::format("{} left out of the burst fit: {}", names.size(), join(names, "; ")));
+}
+
+void ProfileFitter::fit_kernel_gap() {
+  std::vector<double> seconds;
+  for (const Sample* sample : pick([](const Sample& s) {
+         return s.family == "system" && s.op == "empty_kernel" && tag(s, "stream", "") == "busy";
+       }))
+    seconds.push_back(sample->median_s);
+  if (seconds.empty()) return;
+  const Duration gap = from_seconds(median(seconds));
+  measured(out_.profile.host.kernel_gap, gap, seconds.size(), "an empty kernel in a busy stream, median");
+  tell("system, kernel gap", human(gap));
 }
 
 void ProfileFitter::fit_gemms() {

@@ -9,6 +9,8 @@
 //                split-k, correction, table
 //                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
 //                ratio)
+//                a burst whose clock was held (seen_clock:limited) is left out, and listed
+//   system       an empty kernel in a busy stream -> kernel gap
 //   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
 //   attention    by `implementation`: flash_forward, flash_backward, causal and dense apart -> R and L_half
 //   of

@@ -11,6 +11,7 @@ import sys
 SETS = {
     "megatron_sc21": "SC'21, Table 1",
     "sequence_parallel_selective_recompute": "2205.05198, Table 5",
+    "simumax_b200": "SimuMax, 8 B200",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B rows",
 }

@@ -133,6 +133,37 @@ TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kAssumed);
 }
 
+// Ten times as slow, and without weight: the fit has not seen it, and says so.
+TEST(FitProfile, ABurstAtALimitedClockIsLeftOutAndListed) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  const FittedProfile before = fitted(samples, base);
+  Sample limited = made_sample("gemm", "gemm");
+  limited.shape = {{"m", 3072}, {"n", 3072}, {"k", 3072}, {"batch", 1}};
+  limited.tags = {
+      {"layout", "TN"}, {"dtype", "bf16"}, {"load", "burst"}, {"cache", "cold"}, {"seen_clock", "limited"}};
+  limited.median_s = limited.min_s = 10 * 2.0 * 3072 * 3072 * 3072 / 250e12;
+  samples.push_back(limited);
+  const FittedProfile after = fitted(samples, base);
+  EXPECT_EQ(after.profile.gemm.rows.size(), before.profile.gemm.rows.size());
+  EXPECT_EQ(after.profile.gemm.efficiency_tn.value, before.profile.gemm.efficiency_tn.value);
+  EXPECT_EQ(after.families.front().outcome, "1 left out of the burst fit: TN batch 1 k 3072 m 3072 n 3072");
+}
+
+TEST(FitProfile, AnEmptyKernelInABusyStreamIsTheKernelGap) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = all_reduce_samples();
+  for (const char* stream : {"busy", "alone"}) {
+    Sample sample = made_sample("system", "empty_kernel");
+    sample.tags = {{"clock", "device"}, {"stream", stream}};
+    sample.median_s = sample.min_s = stream == std::string("busy") ? 1.5e-6 : 4e-6;
+    samples.push_back(sample);
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_EQ(profile.host.kernel_gap.value, std::chrono::nanoseconds(1500));
+  EXPECT_EQ(profile.host.kernel_gap.provenance, Provenance::kMeasured);
+}
+
 TEST(FitProfile, SustainedOverBurstIsTheScale) {
   const HardwareProfile base = a100();
   std::vector<Sample> samples = gemm_samples(base);
