@@ -94,9 +94,12 @@ std::optional<std::string> read_limited(std::FILE* stream) {
 
 }  // namespace
 
-std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagnostics& diagnostics) {
+std::string place_name(const std::filesystem::path& file) {
+  return file == "-" ? "<stdin>" : file.string();
+}
+
+std::optional<std::string> load_text_file(const std::filesystem::path& file, Diagnostics& diagnostics) {
   const bool standard_input = file == "-";
-  const std::string name = standard_input ? "<stdin>" : file.string();
   if (!standard_input) {
     if (auto obstacle = find_obstacle(file)) {
       diagnostics.error(std::move(*obstacle));
@@ -106,12 +109,14 @@ std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagno
   const std::unique_ptr<std::FILE, FileCloser> opened(standard_input ? nullptr
                                                                      : std::fopen(file.c_str(), "rb"));
   std::FILE* const stream = standard_input ? stdin : opened.get();
-  const auto text = stream != nullptr ? read_limited(stream) : std::nullopt;
-  if (!text) {
-    diagnostics.error(unreadable(name, std::generic_category().message(errno)));
-    return std::nullopt;
-  }
-  return parse_yaml(*text, name, diagnostics);
+  auto text = stream != nullptr ? read_limited(stream) : std::nullopt;
+  if (!text) diagnostics.error(unreadable(place_name(file), std::generic_category().message(errno)));
+  return text;
+}
+
+std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  const auto text = load_text_file(file, diagnostics);
+  return text ? parse_yaml(*text, place_name(file), diagnostics) : std::nullopt;
 }
 
 }  // namespace stagecraft
