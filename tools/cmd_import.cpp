@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "calibrate/fit/nccl_tests.hpp"
+#include "formats/hf_config.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/import_jobs.hpp"
@@ -70,6 +71,20 @@ int import_nccl_tests_file(const std::vector<std::string>& words, const Argument
   return import_nccl_tests(words[0], arguments, session);
 }
 
+int import_hf(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
+  if (words.size() != 1)
+    throw UsageError("`import hf` takes one file",
+                     "stagecraft import hf config.json, or - for standard input");
+  Diagnostics diagnostics;
+  std::optional<HfConfig> read;
+  if (const std::optional<std::string> text = load_text_file(words[0], diagnostics))
+    read = read_hf_config(*text, place_name(words[0]), diagnostics);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (!read) return kWrongInput;
+  session.out << to_yaml(read->fragment);
+  return kDone;
+}
+
 // What can be imported. An importer gets the words after its name: files, `-` for standard input, and what
 // stands after `--`.
 struct Importer {
@@ -78,6 +93,7 @@ struct Importer {
 };
 
 constexpr Importer kImporters[] = {
+    {.name = "hf", .run = import_hf},
     {.name = "megatron", .run = import_megatron_job},
     {.name = "nccl-tests", .run = import_nccl_tests_file},
 };

@@ -1,0 +1,36 @@
+// A Hugging Face `config.json` as a model of ours.
+//
+// What is read: Llama, Mistral, Mixtral, Qwen2 and Qwen3 with and without experts, DeepSeek-V2 and V3, GPT-2,
+// GPT-NeoX; a model of an unknown type when its keys are those of Llama, with a warning; the language model
+// of a model of several parts (`text_config`). The sequence length and everything about training is not in
+// the file: the fragment says what is missing.
+//
+//   refused by name   layers that are not full attention (layer_types, full_attention_interval, a sliding
+//                     window in use), an unknown architecture, experts in a dense type or none in a type of
+//                     experts, biases on some linear layers only, gated activations other than SiLU
+//   never             a number that is guessed: an absent one is reported, an altered key is a warning
+//   source            keys, and what an absent key means: formats/hf_tables.hpp
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.hpp"
+#include "base/yaml.hpp"
+#include "formats/fragment.hpp"
+#include "models/model_spec.hpp"
+
+namespace stagecraft {
+
+struct HfConfig {
+  Fragment fragment;      // `stagecraft: 1` and a `model:` section
+  TransformerSpec model;  // what the fragment's model section means
+};
+
+// The text of a config.json; `name` is used in places only. All mistakes are reported at once, at their keys;
+// nullopt then. Where each value of the model stands goes to `origins`, under "model.".
+[[nodiscard]] std::optional<HfConfig> read_hf_config(std::string_view text, const std::string& name,
+                                                     Diagnostics& diagnostics, Origins* origins = nullptr);
+
+}  // namespace stagecraft

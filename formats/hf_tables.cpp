@@ -1,0 +1,192 @@
+#include "formats/hf_tables.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+
+namespace {
+
+constexpr HfArchitecture kArchitectures[] = {
+    {.model_type = "gpt2", .class_name = "GPT2LMHeadModel", .shape = HfShape::kGpt2, .tied = true},
+    {.model_type = "gpt_neox", .class_name = "GPTNeoXForCausalLM", .shape = HfShape::kNeox},
+    {.model_type = "llama", .class_name = "LlamaForCausalLM"},
+    {.model_type = "mistral", .class_name = "MistralForCausalLM", .window = HfWindow::kUnlessNull},
+    {.model_type = "mixtral", .class_name = "MixtralForCausalLM", .experts = HfExperts::kMixtral},
+    {.model_type = "qwen2",
+     .class_name = "Qwen2ForCausalLM",
+     .window = HfWindow::kWhenSwitchedOn,
+     .qkv_bias = true},
+    {.model_type = "qwen2_moe",
+     .class_name = "Qwen2MoeForCausalLM",
+     .experts = HfExperts::kQwen2,
+     .window = HfWindow::kWhenSwitchedOn,
+     .qkv_bias = true},
+    {.model_type = "qwen3",
+     .class_name = "Qwen3ForCausalLM",
+     .window = HfWindow::kWhenSwitchedOn,
+     .qk_norm = true,
+     .own_head_size = true},
+    {.model_type = "qwen3_moe",
+     .class_name = "Qwen3MoeForCausalLM",
+     .experts = HfExperts::kQwen3,
+     .window = HfWindow::kWhenSwitchedOn,
+     .qk_norm = true},
+    {.model_type = "deepseek_v2",
+     .class_name = "DeepseekV2ForCausalLM",
+     .experts = HfExperts::kDeepSeek,
+     .latent = true},
+    {.model_type = "deepseek_v3",
+     .class_name = "DeepseekV3ForCausalLM",
+     .experts = HfExperts::kDeepSeek,
+     .latent = true},
+};
+
+constexpr HfRefusedKey kRefusedKeys[] = {
+    {"attn_layer_period", "state-space layers between attention layers"},
+    {"attn_layer_indices", "state-space layers between attention layers"},
+    {"hybrid_override_pattern", "layers of several kinds"},
+    {"layers_block_type", "layers of several kinds"},
+    {"block_types", "layers of several kinds"},
+    {"per_layer_config", "layers that differ from each other"},
+    {"ssm_cfg", "state-space layers"},
+    {"state_size", "state-space layers"},
+    {"mamba_d_state", "state-space layers"},
+    {"attention_chunk_size", "attention within chunks"},
+    {"sliding_window_pattern", "sliding windows in some of the layers"},
+    {"index_topk", "sparse attention behind an indexer"},
+    {"cross_attention_layers", "cross-attention"},
+    {"add_cross_attention", "cross-attention"},
+    {"is_encoder_decoder", "an encoder before the decoder"},
+};
+
+constexpr std::string_view kOrigin[] = {
+    "architectures", "auto_map",   "transformers_version", "_name_or_path",   "name_or_path",
+    "_commit_hash",  "model_name", "unsloth_fixed",        "unsloth_version", "_from_model_config"};
+constexpr std::string_view kTokens[] = {
+    "bos_token_id",        "eos_token_id",        "pad_token_id", "sep_token_id",
+    "cls_token_id",        "mask_token_id",       "unk_token_id", "decoder_start_token_id",
+    "forced_bos_token_id", "forced_eos_token_id", "prefix"};
+constexpr std::string_view kRotation[] = {"rope_theta",
+                                          "rope_scaling",
+                                          "rope_parameters",
+                                          "rope_interleave",
+                                          "partial_rotary_factor",
+                                          "rotary_pct",
+                                          "rotary_emb_base",
+                                          "original_max_position_embeddings",
+                                          "use_mrope"};
+constexpr std::string_view kValues[] = {"initializer_range",
+                                        "rms_norm_eps",
+                                        "layer_norm_eps",
+                                        "layer_norm_epsilon",
+                                        "routed_scaling_factor",
+                                        "scale_attn_weights",
+                                        "scale_attn_by_inverse_layer_idx",
+                                        "reorder_and_upcast_attn"};
+constexpr std::string_view kRouter[] = {"aux_loss_alpha",     "seq_aux",      "router_aux_loss_coef",
+                                        "norm_topk_prob",     "scoring_func", "output_router_logits",
+                                        "router_jitter_noise"};
+constexpr std::string_view kGeneration[] = {"use_cache",
+                                            "do_sample",
+                                            "temperature",
+                                            "top_k",
+                                            "top_p",
+                                            "typical_p",
+                                            "num_beams",
+                                            "num_beam_groups",
+                                            "max_length",
+                                            "min_length",
+                                            "early_stopping",
+                                            "length_penalty",
+                                            "repetition_penalty",
+                                            "diversity_penalty",
+                                            "no_repeat_ngram_size",
+                                            "encoder_no_repeat_ngram_size",
+                                            "bad_words_ids",
+                                            "begin_suppress_tokens",
+                                            "suppress_tokens",
+                                            "exponential_decay_length_penalty",
+                                            "num_return_sequences",
+                                            "remove_invalid_values",
+                                            "return_dict_in_generate",
+                                            "output_scores",
+                                            "task_specific_params",
+                                            "cache_implementation"};
+constexpr std::string_view kTasks[] = {"id2label",
+                                       "label2id",
+                                       "num_labels",
+                                       "problem_type",
+                                       "finetuning_task",
+                                       "classifier_dropout",
+                                       "summary_activation",
+                                       "summary_first_dropout",
+                                       "summary_proj_to_labels",
+                                       "summary_type",
+                                       "summary_use_proj",
+                                       "is_decoder",
+                                       "return_dict",
+                                       "output_attentions",
+                                       "output_hidden_states",
+                                       "torchscript",
+                                       "tie_encoder_decoder",
+                                       "cross_attention_hidden_size",
+                                       "pruned_heads",
+                                       "chunk_size_feed_forward",
+                                       "use_bfloat16",
+                                       "tf_legacy_loss",
+                                       "tokenizer_class"};
+constexpr std::string_view kStored[] = {"quantization_config", "compression_config"};
+constexpr std::string_view kSplit[] = {"pretraining_tp",
+                                       "ep_size",
+                                       "attn_implementation",
+                                       "_attn_implementation",
+                                       "_attn_implementation_autoset",
+                                       "gradient_checkpointing"};
+
+constexpr HfFreeKeys kFreeKeys[] = {
+    {"what the file is and where it came from", kOrigin},
+    {"numbers of tokens", kTokens},
+    {"angles of the rotation", kRotation},
+    {"values in formulas whose shape is fixed", kValues},
+    {"of the router's loss and weights", kRouter},
+    {"of generating text", kGeneration},
+    {"of other tasks, or of Python", kTasks},
+    {"how stored weights are quantized: training.precision is yours to say", kStored},
+    {"how another program split the work: parallelism and training.recompute are yours to say", kSplit},
+};
+
+template <class Matches>
+const HfArchitecture* find_architecture(Matches matches) {
+  const auto* const found = std::find_if(std::begin(kArchitectures), std::end(kArchitectures), matches);
+  return found == std::end(kArchitectures) ? nullptr : found;
+}
+
+}  // namespace
+
+std::span<const HfArchitecture> hf_architectures() {
+  return kArchitectures;
+}
+
+const HfArchitecture* hf_architecture(std::string_view model_type) {
+  return find_architecture([&](const HfArchitecture& a) { return a.model_type == model_type; });
+}
+
+const HfArchitecture* hf_architecture_of_class(std::string_view class_name) {
+  return find_architecture([&](const HfArchitecture& a) { return a.class_name == class_name; });
+}
+
+std::vector<std::string> hf_model_types() {
+  std::vector<std::string> names;
+  for (const HfArchitecture& architecture : kArchitectures) names.emplace_back(architecture.model_type);
+  return names;
+}
+
+std::span<const HfRefusedKey> hf_refused_keys() {
+  return kRefusedKeys;
+}
+
+std::span<const HfFreeKeys> hf_free_keys() {
+  return kFreeKeys;
+}
+
+}  // namespace stagecraft

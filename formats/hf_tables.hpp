@@ -1,0 +1,70 @@
+// What is known about Hugging Face's `config.json`: model types, names of keys, keys that cost nothing.
+//
+//   source  configuration classes of huggingface/transformers @008e574
+//   (src/transformers/models/*/configuration_*.py):
+//           names of keys, what an absent key means, which linear layers have a bias. Facts only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+// How a layer is built, which decides what its keys mean.
+enum class HfShape : std::uint8_t {
+  kGpt2,   // learned positions, LayerNorm, two matrices with GELU, biases everywhere
+  kNeox,   // the same with rotary positions and an untied head
+  kLlama,  // rotary positions, RMSNorm, three matrices with SiLU
+};
+
+enum class HfExperts : std::uint8_t { kNone, kMixtral, kQwen2, kQwen3, kDeepSeek };
+
+// When attention is cut to `sliding_window` tokens.
+enum class HfWindow : std::uint8_t {
+  kWhenGiven,      // `sliding_window` is a number
+  kUnlessNull,     // the same, and an absent key means 4096 tokens (Mistral)
+  kWhenSwitchedOn  // `use_sliding_window: true` as well; layers from `max_window_layers` on (Qwen)
+};
+
+struct HfArchitecture {
+  std::string_view model_type;
+  std::string_view class_name;  // in `architectures`
+  HfShape shape = HfShape::kLlama;
+  HfExperts experts = HfExperts::kNone;
+  HfWindow window = HfWindow::kWhenGiven;
+  bool tied = false;           // when `tie_word_embeddings` is absent
+  bool qkv_bias = false;       // on Q, K and V alone
+  bool qk_norm = false;        // over each head of Q and K
+  bool latent = false;         // multi-head latent attention
+  bool own_head_size = false;  // `head_dim` is required: hidden over heads would be wrong
+};
+
+[[nodiscard]] std::span<const HfArchitecture> hf_architectures();
+// nullptr when there is none.
+[[nodiscard]] const HfArchitecture* hf_architecture(std::string_view model_type);
+[[nodiscard]] const HfArchitecture* hf_architecture_of_class(std::string_view class_name);
+[[nodiscard]] std::vector<std::string> hf_model_types();
+
+// A key that means layers of a kind that is not modelled, whatever its value; null, false and 0 mean nothing.
+struct HfRefusedKey {
+  std::string_view key;
+  std::string_view what;  // "state-space layers"
+};
+[[nodiscard]] std::span<const HfRefusedKey> hf_refused_keys();
+
+// Keys that change neither time nor memory, by reason.
+struct HfFreeKeys {
+  std::string_view reason;
+  std::span<const std::string_view> keys;
+};
+[[nodiscard]] std::span<const HfFreeKeys> hf_free_keys();
+
+// Every name for the number of routed experts, those of altered files included.
+inline constexpr std::array<std::string_view, 4> kHfExpertCounts = {"num_experts", "num_local_experts",
+                                                                    "n_routed_experts", "num_routed_experts"};
+
+}  // namespace stagecraft
