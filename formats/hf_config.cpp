@@ -52,6 +52,13 @@ class HfImport {
     add(std::move(key), fragment_flag(flag), std::move(comment));
   }
 
+  void add_group(std::string key, std::vector<FragmentEntry> entries) {
+    if (entries.empty()) return;  // reported
+    YamlNode place;               // of the group: where its first value stands
+    place.where = entries.front().value.where;
+    model.push_back({.key = std::move(key), .value = std::move(place), .entries = std::move(entries)});
+  }
+
   const HfArchitecture* named_architecture();
   bool is_shaped_like_llama();
   bool accept_as_llama();
@@ -278,7 +285,7 @@ void HfImport::read_latent_attention() {
   take("nope_head_size", in_.required({"qk_nope_head_dim"}));
   take("rope_head_size", in_.required({"qk_rope_head_dim"}));
   take("value_head_size", in_.required({"v_head_dim"}));
-  model.push_back({.key = "latent_attention", .entries = std::move(entries)});
+  add_group("latent_attention", std::move(entries));
 }
 
 void HfImport::read_positions() {
@@ -519,7 +526,7 @@ void HfImport::read_experts(const std::optional<Number>& width) {
     add_dense_of_deepseek(entries);
   else if (!mixtral)
     add_dense_of_qwen(entries);
-  model.push_back({.key = "experts", .entries = std::move(entries)});
+  add_group("experts", std::move(entries));
   note_routing();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "formats/hf_config.hpp"
 
 namespace stagecraft {
 
@@ -145,23 +146,48 @@ FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const Prese
   return read_fabric(fabric, file->stem().string());
 }
 
+ModelSpec load_named_model(YamlMap& model, const std::string& stem) {
+  const bool named = model.has("name");
+  ModelSpec spec = load_model(model);
+  if (!named && !stem.empty()) std::visit([&](auto& any) { any.name = stem; }, spec);
+  return spec;
+}
+
+// A scenario named as a model lends its `model:` mapping: what `stagecraft import` writes is both.
+ModelSpec load_lent_model(YamlMap& scenario, const std::string& stem) {
+  const YamlNode* model = scenario.get("model");
+  if (model == nullptr || model->kind != YamlNode::Kind::kMap) {
+    scenario.error("model", "not-a-mapping", "the file is a scenario, and has no mapping `model:` to lend",
+                   "name the model itself");
+    return TransformerSpec{};
+  }
+  YamlMap lent = scenario.map("model");
+  return load_named_model(lent, stem);
+}
+
+// `model: config.json`, relative to the scenario's folder.
+std::optional<ModelSpec> load_hf_model(YamlMap& root, const std::string& name, const PresetPlaces& places,
+                                       Origins& origins) {
+  const auto file = find_preset(root, "model", name, kModelPreset, places);
+  if (!file) return std::nullopt;
+  const auto text = load_text_file(*file, root.diagnostics());
+  if (!text) return std::nullopt;
+  auto read = read_hf_config(*text, place_name(*file), root.diagnostics(), &origins);
+  if (!read) return std::nullopt;
+  return std::move(read->model);
+}
+
 }  // namespace
 
 std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
   const YamlNode* node = root.get("model");
-  if (node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json")) {
-    root.error("model", "not-supported-yet", "a Hugging Face config.json is not supported yet",
-               "write its numbers as a mapping: {family: llama, layers: …, hidden: …, heads: …, ffn_hidden: "
-               "…, vocab: …}");
-    return std::nullopt;
-  }
+  if (node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json"))
+    return load_hf_model(root, node->text, places, origins);
   return load_preset<ModelSpec>(root, "model", kModelPreset, places, origins,
                                 [](YamlMap& model, const std::string& stem) {
-                                  const bool named = model.has("name");
-                                  ModelSpec spec = load_model(model);
-                                  if (!named && !stem.empty())
-                                    std::visit([&](auto& any) { any.name = stem; }, spec);
-                                  return spec;
+                                  if (!stem.empty() && model.has("stagecraft"))
+                                    return load_lent_model(model, stem);
+                                  return load_named_model(model, stem);
                                 });
 }
 

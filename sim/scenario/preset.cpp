@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kListUpTo = 12;
 
 bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") ||
+         name.ends_with(".json");
 }
 
 std::string hint_for(const std::string& name, PresetKind kind, const DataDirectory& data) {

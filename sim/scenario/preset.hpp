@@ -1,8 +1,8 @@
 // Values that may be written in place or named: `model: gpt3-175b`, `node: ./my-node.yaml`, `fabric: {kind:
 // fat-tree}`.
 //
-// A name is a file of the data directory; what has a slash or ends in .yaml is a path, relative to the
-// scenario's folder.
+// A name is a file of the data directory; what has a slash or ends in .yaml or .json is a path, relative
+// to the scenario's folder.
 #pragma once
 
 #include <filesystem>

@@ -1,0 +1,321 @@
+// Hugging Face configurations: the models that they mean, what is written, and every message.
+//
+// STAGECRAFT_BLESS=1 writes hf_golden/*.yaml and hf_bad/*.expected anew; the difference is then read before
+// it is committed.
+#include "formats/hf_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "formats/hf_tables.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const fs::path kSamples = kRoot / "tests/data/hf_config";
+const fs::path kGolden = kRoot / "tests/formats/hf_golden";
+const fs::path kBad = kRoot / "tests/formats/hf_bad";
+
+std::string content_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::string messages(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) text += render(diagnostic) + "\n";
+  return text;
+}
+
+struct Read {
+  std::optional<HfConfig> config;
+  std::string messages;
+};
+
+Read read(const std::string& text) {
+  Diagnostics diagnostics;
+  Read result{.config = read_hf_config(text, "config.json", diagnostics), .messages = {}};
+  result.messages = messages(diagnostics);
+  EXPECT_NE(result.config.has_value(), diagnostics.has_errors()) << result.messages;
+  return result;
+}
+
+std::string sample(const std::string& name) {
+  return content_of(kSamples / (name + ".config.json"));
+}
+
+TransformerSpec model_of(const std::string& text) {
+  const Read result = read(text);
+  EXPECT_TRUE(result.config.has_value()) << result.messages;
+  return result.config ? result.config->model : TransformerSpec{};
+}
+
+// The text with one piece changed.
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// source  parameter counts of the files, derived by hand: attention h a d + 2 h k d + a d h, three matrices
+//         h f a block, E of them and a router h E with experts, norms, embedding and head.
+struct Count {
+  const char* file;
+  std::int64_t total;
+  std::int64_t active;
+};
+
+constexpr Count kCounts[] = {
+    {"gpt2", 124'439'808, 124'439'808},
+    {"llama-3-8b", 8'030'261'248, 8'030'261'248},
+    {"made-v5-keys-llama-3-8b", 8'030'261'248, 8'030'261'248},
+    {"made-nested-text-config", 8'030'261'248, 8'030'261'248},
+    {"llama-3-70b", 70'553'706'496, 70'553'706'496},
+    {"qwen2-7b", 7'615'616'512, 7'615'616'512},
+    {"mislabelled-qwen2-72b", 72'287'920'128, 72'287'920'128},
+    {"qwen3-0.6b", 596'049'920, 596'049'920},
+    {"qwen3-30b", 30'532'122'624, 3'353'032'704},
+    {"qwen3-235b", 235'093'634'560, 22'190'763'520},
+    {"mixtral-8x7b", 46'702'792'704, 12'879'925'248},
+    {"deepseek-r1", 671'026'404'352, 37'552'282'624},
+    {"altered-deepseek-v3", 671'026'404'352, 37'552'282'624},
+};
+
+TEST(HfConfig, MeansAModelOfTheKnownNumberOfParameters) {
+  for (const Count& count : kCounts) {
+    SCOPED_TRACE(count.file);
+    TransformerSpec model = model_of(sample(count.file));
+    model.mtp_layers = 0;
+    EXPECT_EQ(parameter_count(model), count.total);
+    EXPECT_EQ(active_parameter_count(model), count.active);
+  }
+}
+
+// One layer of experts 11,507,286,016, a projection [h, 2h] and three norms: 11,610,067,968.
+TEST(HfConfig, ReadsMultiTokenPrediction) {
+  const TransformerSpec model = model_of(sample("deepseek-r1"));
+  EXPECT_EQ(model.mtp_layers, 1);
+  EXPECT_EQ(parameter_count(model), 671'026'404'352 + 11'610'067'968);
+}
+
+TEST(HfConfig, IsTheSameModelUnderOtherNames) {
+  const TransformerSpec llama = model_of(sample("llama-3-8b"));
+  EXPECT_EQ(model_of(sample("made-v5-keys-llama-3-8b")), llama);
+  EXPECT_EQ(model_of(sample("made-nested-text-config")), llama);
+  EXPECT_EQ(model_of(sample("altered-deepseek-v3")), model_of(sample("deepseek-r1")));
+}
+
+TEST(HfConfig, TakesBiasesAndHeadSizesFromTheType) {
+  const TransformerSpec qwen2 = model_of(sample("qwen2-7b"));
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_FALSE(qwen2.biases);
+  const TransformerSpec qwen3 = model_of(sample("qwen3-0.6b"));
+  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_FALSE(qwen3.qkv_bias);
+  EXPECT_TRUE(qwen3.tied_embeddings);
+  EXPECT_EQ(qwen3.head_size, 128);  // and not 1024 / 16
+  EXPECT_TRUE(model_of(sample("gpt2")).tied_embeddings);
+}
+
+TEST(HfConfig, ReadsWhichLayersHaveExperts) {
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(model_of(sample("deepseek-r1")).experts->dense_layers, (Layers{0, 1, 2}));
+  EXPECT_EQ(model_of(sample("qwen3-30b")).experts->dense_layers, Layers{});
+  const std::string four_layers =
+      changed(sample("qwen3-30b"), "\"num_hidden_layers\": 48", "\"num_hidden_layers\": 4");
+  EXPECT_EQ(model_of(changed(four_layers, "\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"))
+                .experts->dense_layers,
+            (Layers{0, 2}));
+  EXPECT_EQ(model_of(changed(four_layers, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [3, 0]"))
+                .experts->dense_layers,
+            (Layers{0, 3}));
+  const std::string six_layers =
+      changed(sample("deepseek-r1"), "\"num_hidden_layers\": 61", "\"num_hidden_layers\": 6");
+  EXPECT_EQ(
+      model_of(changed(six_layers, "\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2")).experts->dense_layers,
+      (Layers{0, 1, 2, 3, 5}));
+}
+
+TEST(HfConfig, ProjectsQueriesInOneStepWithoutTheirRank) {
+  const TransformerSpec model =
+      model_of(changed(sample("deepseek-r1"), "\"q_lora_rank\": 1536", "\"q_lora_rank\": null"));
+  ASSERT_TRUE(model.latent_attention.has_value());
+  EXPECT_EQ(model.latent_attention->query_rank, 0);
+  EXPECT_EQ(model.latent_attention->kv_rank, 512);
+}
+
+// Qwen2-57B-A14B: 8 shared experts' worth in one, behind a gate.
+TEST(HfConfig, ReadsTheSharedExpertOfQwen2) {
+  const TransformerSpec model = model_of(
+      R"({"model_type": "qwen2_moe", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944,
+          "moe_intermediate_size": 2560, "shared_expert_intermediate_size": 20480, "num_attention_heads": 28,
+          "num_hidden_layers": 28, "num_key_value_heads": 4, "num_experts": 64, "num_experts_per_tok": 8,
+          "vocab_size": 151936, "tie_word_embeddings": false})");
+  ASSERT_TRUE(model.experts.has_value());
+  EXPECT_EQ(model.experts->shared, 1);
+  EXPECT_EQ(model.experts->shared_ffn_hidden, 20480);
+  EXPECT_TRUE(model.experts->shared_gate);
+  EXPECT_TRUE(model.qkv_bias);
+}
+
+// GPT-NeoX-20B: 12 h^2 + 13 h a layer (biases and two norms with two vectors), untied ends, a final norm.
+TEST(HfConfig, ReadsGptNeoX) {
+  const std::int64_t h = 6144, layers = 44, vocab = 50432;
+  const Read result = read(
+      R"({"model_type": "gpt_neox", "hidden_act": "gelu_fast", "hidden_size": 6144, "intermediate_size": 24576,
+          "num_attention_heads": 64, "num_hidden_layers": 44, "vocab_size": 50432, "max_position_embeddings": 2048,
+          "rotary_pct": 0.25, "rotary_emb_base": 10000, "layer_norm_eps": 1e-05, "use_parallel_residual": true,
+          "tie_word_embeddings": false})");
+  ASSERT_TRUE(result.config.has_value()) << result.messages;
+  EXPECT_EQ(result.messages, "");
+  EXPECT_EQ(parameter_count(result.config->model), layers * (12 * h * h + 13 * h) + 2 * vocab * h + 2 * h);
+  EXPECT_NE(to_yaml(result.config->fragment).find("parallel residual"), std::string::npos);
+}
+
+TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
+  const std::string mistral = changed(sample("llama-3-8b"), "\"model_type\": \"llama\"",
+                                      "\"model_type\": \"mistral\", \"sliding_window\": 8192");
+  EXPECT_EQ(model_of(mistral).layers, 32);
+  EXPECT_EQ(model_of(changed(mistral, ": 8192,", ": null,")).layers, 32);
+  EXPECT_FALSE(read(changed(mistral, ": 8192,", ": 8191,")).config.has_value());
+}
+
+TEST(HfConfig, ReadsAnUnknownTypeWithTheKeysOfLlamaAndWarns) {
+  const Read result =
+      read(changed(sample("llama-3-8b"), "\"model_type\": \"llama\"", "\"model_type\": \"yi\""));
+  // Its class is that of llama, and says so; without it, its keys do.
+  EXPECT_EQ(result.messages,
+            "config.json:13:17: warning: model_type: 'yi' is not known here; read as llama, the class in "
+            "architectures\n"
+            "  hint: compare the parameter count with the published one\n");
+  const Read by_keys = read(changed(changed(sample("llama-3-8b"), "LlamaForCausalLM", "YiForCausalLM"),
+                                    "\"model_type\": \"llama\"", "\"model_type\": \"yi\""));
+  EXPECT_EQ(by_keys.messages,
+            "config.json:13:17: warning: model_type: 'yi' is not known here; its keys are those of llama, "
+            "and it is "
+            "read as one\n  hint: compare the parameter count with the published one\n");
+  ASSERT_TRUE(by_keys.config.has_value());
+  EXPECT_EQ(parameter_count(by_keys.config->model), 8'030'261'248);
+}
+
+TEST(HfConfig, WarnsOfKeysThatItDoesNotKnow) {
+  const Read result = read(changed(sample("llama-3-8b"), "\"attention_bias\"", "\"atention_bias\""));
+  EXPECT_EQ(result.messages,
+            "config.json:5:3: warning: atention_bias: is not known here, and was not read\n"
+            "  hint: did you mean 'attention_bias'?\n");
+}
+
+TEST(HfConfig, WarnsOfAlteredKeysBesideTheParameterCount) {
+  EXPECT_EQ(
+      read(sample("altered-deepseek-v3")).messages,
+      "config.json:27:3: warning: num_routed_experts: not a key of deepseek_v3, read as 'n_routed_experts' "
+      "(256 experts)\n  hint: the file was altered; compare the parameter count, 671.0 B\n"
+      "config.json:28:3: warning: num_shared_experts: not a key of deepseek_v3, read as 'n_shared_experts' "
+      "(1 shared)\n  hint: the file was altered; compare the parameter count, 671.0 B\n");
+}
+
+TEST(HfConfig, RefusesHybridLayersByName) {
+  const Read result = read(sample("hybrid-qwen3-next-80b-a3b"));
+  EXPECT_FALSE(result.config.has_value());
+  EXPECT_EQ(result.messages,
+            "config.json:9:30: error: full_attention_interval: linear attention in 36 of 48 layers "
+            "(full_attention_interval: 4) is not modelled\n  hint: full attention in every layer is\n");
+}
+
+TEST(HfConfig, SaysWhereEachValueOfTheModelStands) {
+  Diagnostics diagnostics;
+  Origins origins;
+  ASSERT_TRUE(read_hf_config(sample("llama-3-8b"), "config.json", diagnostics, &origins).has_value());
+  EXPECT_EQ(origins.at("model.layers"), (SourceLocation{"config.json", 15, 24}));
+}
+
+// What is written means what was read: the fragment's model is read again by the loader of models.
+TEST(HfConfig, WritesAFragmentThatMeansTheSameModel) {
+  for (const Count& count : kCounts) {
+    SCOPED_TRACE(count.file);
+    const Read result = read(sample(count.file));
+    ASSERT_TRUE(result.config.has_value());
+    Diagnostics diagnostics;
+    const auto root = parse_yaml(to_yaml(result.config->fragment), "fragment.yaml", diagnostics);
+    ASSERT_TRUE(root.has_value()) << messages(diagnostics);
+    YamlMap map(root->find("model"), "model", {}, diagnostics);
+    EXPECT_EQ(std::get<TransformerSpec>(load_model(map)), result.config->model);
+    EXPECT_EQ(messages(diagnostics), "");
+  }
+}
+
+TEST(HfTables, FindEveryArchitectureByTypeAndByClass) {
+  for (const HfArchitecture& architecture : hf_architectures()) {
+    EXPECT_EQ(hf_architecture(architecture.model_type), &architecture);
+    EXPECT_EQ(hf_architecture_of_class(architecture.class_name), &architecture);
+  }
+  EXPECT_EQ(hf_architecture("jamba"), nullptr);
+}
+
+class HfGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(HfGolden, WritesExactlyTheExpectedFragment) {
+  const Read result = read(sample(GetParam()));
+  ASSERT_TRUE(result.config.has_value()) << result.messages;
+  const std::string written = to_yaml(result.config->fragment);
+  const fs::path expected = kGolden / (std::string(GetParam()) + ".yaml");
+  if (std::getenv("STAGECRAFT_BLESS") != nullptr) std::ofstream(expected) << written;
+  EXPECT_EQ(written, content_of(expected));
+}
+
+class HfMistake : public testing::TestWithParam<const char*> {};
+
+TEST_P(HfMistake, GivesExactlyTheExpectedMessages) {
+  const Read result = read(content_of(kBad / (std::string(GetParam()) + ".json")));
+  EXPECT_FALSE(result.config.has_value());
+  const fs::path expected = kBad / (std::string(GetParam()) + ".expected");
+  if (std::getenv("STAGECRAFT_BLESS") != nullptr) std::ofstream(expected) << result.messages;
+  EXPECT_EQ(result.messages, content_of(expected));
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& tested) {
+  std::string name = tested.param;
+  for (char& c : name)
+    if (c == '-' || c == '.') c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, HfGolden,
+                         testing::Values("altered-deepseek-v3", "deepseek-r1", "gpt2", "llama-3-70b",
+                                         "llama-3-8b", "made-nested-text-config", "made-v5-keys-llama-3-8b",
+                                         "mislabelled-qwen2-72b", "mixtral-8x7b", "qwen2-7b", "qwen3-0.6b",
+                                         "qwen3-235b", "qwen3-30b"),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Files, HfMistake,
+                         testing::Values("biases", "biases-of-the-block", "does-not-divide", "duplicate",
+                                         "empty", "encoder", "experts-behind-the-last-layer",
+                                         "experts-contradict", "experts-in-a-dense-type", "experts-missing",
+                                         "experts-nowhere", "head-size", "layer-types", "neox-without-biases",
+                                         "no-type", "not-an-object", "number-of-the-wrong-size", "python",
+                                         "several", "state-space", "syntax", "unknown-moe", "unknown-type",
+                                         "window-by-default", "window-of-mistral", "window-of-qwen2"),
+                         test_name);
+
+TEST(HfMistake, IsListedForEveryFileOfTheFolder) {
+  int json = 0, expected = 0;
+  for (const auto& entry : fs::directory_iterator(kBad)) {
+    json += entry.path().extension() == ".json";
+    expected += entry.path().extension() == ".expected";
+  }
+  EXPECT_EQ(json, 26);
+  EXPECT_EQ(expected, 26);
+}
+
+}  // namespace
+}  // namespace stagecraft
