@@ -57,16 +57,10 @@ inline constexpr int kMaxYamlDepth = 64;
 // only.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name,
                                                  Diagnostics& diagnostics);
-// The same from a file; "-" reads standard input, and places then say "<stdin>". Missing, unreadable,
-// directory, too large: a located message, nullopt.
+// The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located
+// message, nullopt.
 [[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file,
                                                      Diagnostics& diagnostics);
-
-// The text of a file, with the same refusals.
-[[nodiscard]] std::optional<std::string> load_text_file(const std::filesystem::path& file,
-                                                        Diagnostics& diagnostics);
-// What places in it call it: its path, or "<stdin>" for "-".
-[[nodiscard]] std::string place_name(const std::filesystem::path& file);
 
 namespace detail {
 [[nodiscard]] Diagnostic yaml_too_large(const std::string& name);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "base/yaml.hpp"
 
 namespace stagecraft {

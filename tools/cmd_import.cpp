@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "calibrate/fit/nccl_tests.hpp"
 #include "formats/hf_config.hpp"
 #include "tools/commands.hpp"

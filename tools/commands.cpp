@@ -101,6 +101,7 @@ constexpr OptionSpec kImportOptions[] = {
     {.name = "vocab", .argument = "N", .help = "megatron, deepspeed: tokens, before padding"},
     {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"}};
 constexpr std::string_view kImportExamples[] = {
+    "stagecraft import hf tests/data/hf_config/llama-3-8b.config.json",
     "stagecraft import nccl-tests tests/data/nccl_tests/all_reduce_gh200_2x4_fast.txt",
     "stagecraft import nccl-tests tests/data/nccl_tests/all_gather_b200_2x8.txt --op all-gather"};
 
@@ -150,7 +151,7 @@ constexpr CommandSpec kCommands[] = {
      .run = calibrate_command,
      .completes = "files"},
     {.name = "import",
-     .words = "nccl-tests FILE…",
+     .words = "hf|nccl-tests FILE…",
      .summary = "output of other programs as YAML",
      .examples = kImportExamples,
      .options = kImportOptions,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "formats/hf_config.hpp"
 
 namespace stagecraft {

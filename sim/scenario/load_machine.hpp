@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-// A name, a path or a mapping; required. Origins of a preset's values lie in its file.
+// A name, a path or a mapping; required. Origins of a preset's values lie in its file. A path to a .json is a
+// Hugging Face configuration; a path to a scenario means the mapping `model:` in it.
 [[nodiscard]] std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places,
                                                           Origins& origins);
 

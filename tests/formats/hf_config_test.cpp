@@ -187,8 +187,9 @@ TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
   const std::string mistral = changed(sample("llama-3-8b"), "\"model_type\": \"llama\"",
                                       "\"model_type\": \"mistral\", \"sliding_window\": 8192");
   EXPECT_EQ(model_of(mistral).layers, 32);
-  EXPECT_EQ(model_of(changed(mistral, ": 8192,", ": null,")).layers, 32);
-  EXPECT_FALSE(read(changed(mistral, ": 8192,", ": 8191,")).config.has_value());
+  EXPECT_EQ(model_of(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": null")).layers, 32);
+  EXPECT_FALSE(
+      read(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": 8191")).config.has_value());
 }
 
 TEST(HfConfig, ReadsAnUnknownTypeWithTheKeysOfLlamaAndWarns) {
@@ -196,13 +197,13 @@ TEST(HfConfig, ReadsAnUnknownTypeWithTheKeysOfLlamaAndWarns) {
       read(changed(sample("llama-3-8b"), "\"model_type\": \"llama\"", "\"model_type\": \"yi\""));
   // Its class is that of llama, and says so; without it, its keys do.
   EXPECT_EQ(result.messages,
-            "config.json:13:17: warning: model_type: 'yi' is not known here; read as llama, the class in "
+            "config.json:14:17: warning: model_type: 'yi' is not known here; read as llama, the class in "
             "architectures\n"
             "  hint: compare the parameter count with the published one\n");
   const Read by_keys = read(changed(changed(sample("llama-3-8b"), "LlamaForCausalLM", "YiForCausalLM"),
                                     "\"model_type\": \"llama\"", "\"model_type\": \"yi\""));
   EXPECT_EQ(by_keys.messages,
-            "config.json:13:17: warning: model_type: 'yi' is not known here; its keys are those of llama, "
+            "config.json:14:17: warning: model_type: 'yi' is not known here; its keys are those of llama, "
             "and it is "
             "read as one\n  hint: compare the parameter count with the published one\n");
   ASSERT_TRUE(by_keys.config.has_value());
@@ -237,7 +238,7 @@ TEST(HfConfig, SaysWhereEachValueOfTheModelStands) {
   Diagnostics diagnostics;
   Origins origins;
   ASSERT_TRUE(read_hf_config(sample("llama-3-8b"), "config.json", diagnostics, &origins).has_value());
-  EXPECT_EQ(origins.at("model.layers"), (SourceLocation{"config.json", 15, 24}));
+  EXPECT_EQ(origins.at("model.layers"), (SourceLocation{"config.json", 16, 24}));
 }
 
 // What is written means what was read: the fragment's model is read again by the loader of models.

@@ -286,6 +286,27 @@ class Answers(Case):
         self.assertEqual(["stagecraft.result/1"] * 2, [result["schema"] for result in self.results(ran)])
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
 
+    def test_an_imported_model_is_a_scenario_once_the_rest_is_added(self):
+        sample = (SOURCE / "tests/data/hf_config/llama-3-8b.config.json").read_text(encoding="utf-8")
+        ran = stagecraft("import", "hf", "-", text_in=sample)
+        self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+        fragment = self.write("llama.yaml", ran.stdout)
+        rest = "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8, micro_batch_size: 1}\n"
+        self.write("whole.yaml", ran.stdout + rest)
+        self.write("config.json", sample)
+        self.write("names.yaml", f"stagecraft: 1\nmodel: ./{fragment}\n{rest}")
+        self.write("names-json.yaml", f"stagecraft: 1\nmodel: config.json\n{rest}")
+        for scenario in ("whole.yaml", "names.yaml", "names-json.yaml"):
+            checked = stagecraft("check", scenario, cwd=self.folder)
+            self.assertEqual((DONE, ""), (checked.returncode, checked.stderr), scenario)
+
+    def test_a_model_that_is_not_covered_is_refused_by_name(self):
+        ran = stagecraft("import", "hf", "tests/data/hf_config/hybrid-qwen3-next-80b-a3b.config.json")
+        self.assert_refused(ran)
+        self.assertIn("linear attention in 36 of 48 layers (full_attention_interval: 4)", ran.stderr)
+        self.assert_refused(stagecraft("import", "hf", "no-such.json"))
+        self.assert_refused(stagecraft("import", "hf"))
+
     def test_the_worst_exit_code_wins_and_the_good_ones_still_print(self):
         bad = self.write("bad.yaml", GOOD.replace("nodes:", "nodez:"))
         missed = self.write("missed.yaml", STAGES + 'assert: {iteration_time: "< 1 ms"}\n')

@@ -49,6 +49,28 @@ const std::string kSmallest =
     "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: "
     "8}\n";
 
+// The same model under three names: a preset, a Hugging Face configuration, a file that a scenario may also
+// be.
+TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
+  const std::string rest = "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n";
+  const Result preset = read("stagecraft: 1\nmodel: llama-3-8b\n" + rest);
+  const Result file = read("stagecraft: 1\nmodel: ../tests/data/hf_config/llama-3-8b.config.json\n" + rest);
+  const Result fragment = read("stagecraft: 1\nmodel: ../tests/formats/hf_golden/llama-3-8b.yaml\n" + rest);
+  ASSERT_TRUE(preset.scenario && file.scenario && fragment.scenario) << file.messages << fragment.messages;
+  auto model = std::get<TransformerSpec>(preset.scenario->model);
+  model.name = "llama";
+  EXPECT_EQ(std::get<TransformerSpec>(file.scenario->model), model);
+  EXPECT_EQ(std::get<TransformerSpec>(fragment.scenario->model), model);
+  EXPECT_EQ(file.messages, "");
+}
+
+TEST(Scenario, SaysWhatIsWrongInTheModelFileItself) {
+  EXPECT_THAT(read("stagecraft: 1\nmodel: ../tests/formats/hf_bad/several.json\n").messages,
+              HasSubstr("hf_bad/several.json:1:1: error: num_attention_heads: is required, but not given"));
+  EXPECT_THAT(read("stagecraft: 1\nmodel: ../scenarios/llama3-8b-64xA100.yaml\n").messages,
+              HasSubstr("error: model.model: the file is a scenario, and has no mapping `model:` to lend"));
+}
+
 TEST(Scenario, FillsInEveryDefault) {
   const Result result = read(kSmallest);
   ASSERT_TRUE(result.scenario) << result.messages;
