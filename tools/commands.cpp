@@ -102,6 +102,8 @@ constexpr OptionSpec kImportOptions[] = {
     {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"}};
 constexpr std::string_view kImportExamples[] = {
     "stagecraft import hf tests/data/hf_config/llama-3-8b.config.json",
+    "stagecraft import megatron tests/data/megatron/args_dump_gpt_64layer_tp4_pp16.log.txt",
+    "stagecraft import deepspeed tests/data/neox/20B.yml --gpus 96 --vocab 50257 --node dgx-a100-40gb",
     "stagecraft import nccl-tests tests/data/nccl_tests/all_reduce_gh200_2x4_fast.txt",
     "stagecraft import nccl-tests tests/data/nccl_tests/all_gather_b200_2x8.txt --op all-gather"};
 
@@ -152,7 +154,7 @@ constexpr CommandSpec kCommands[] = {
      .completes = "files"},
     {.name = "import",
      .words = "KIND FILE…",
-     .summary = "files of other programs as YAML: hf, megatron, nccl-tests",
+     .summary = "files of others as YAML: deepspeed, hf, megatron, nccl-tests",
      .examples = kImportExamples,
      .options = kImportOptions,
      .run = import_command,

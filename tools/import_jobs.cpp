@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "formats/deepspeed.hpp"
 #include "formats/megatron.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/preset.hpp"
@@ -84,6 +85,18 @@ int import_megatron_job(const std::vector<std::string>& words, const Arguments& 
   }
   std::optional<Fragment> fragment;
   if (job) fragment = import_megatron(*job, request, diagnostics);
+  return answer(fragment, diagnostics, arguments, session);
+}
+
+int import_deepspeed_job(const std::vector<std::string>& words, const Arguments& arguments,
+                         Session& session) {
+  if (words.size() != 1)
+    throw UsageError("`import deepspeed` takes one file", "stagecraft import deepspeed ds_config.json");
+  Diagnostics diagnostics;
+  const ImportRequest request = request_of(arguments, session, diagnostics);
+  std::optional<Fragment> fragment;
+  if (const auto text = read_text_file(words.front(), diagnostics))
+    fragment = import_deepspeed(*text, words.front(), request, diagnostics);
   return answer(fragment, diagnostics, arguments, session);
 }
 

@@ -11,4 +11,7 @@ namespace stagecraft {
 // One file, `-` for standard input, or the words after `--`.
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 
+// One file, JSON of DeepSpeed or YAML of GPT-NeoX.
+int import_deepspeed_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
+
 }  // namespace stagecraft

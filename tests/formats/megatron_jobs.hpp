@@ -3,15 +3,12 @@
 
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <sstream>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "base/yaml.hpp"
 #include "formats/megatron.hpp"
-#include "models/model_spec.hpp"
+#include "tests/formats/import_probe.hpp"
 
 namespace stagecraft::testing_megatron {
 
@@ -32,30 +29,6 @@ inline ShellDefines defines_of(const std::string& text) {
   return defines;
 }
 
-struct Import {
-  std::optional<Fragment> fragment;
-  std::vector<std::string> messages;
-
-  // "parallelism.tensor": the value as it is written; "absent".
-  [[nodiscard]] std::string at(const std::string& path) const {
-    if (!fragment) return "refused";
-    const std::vector<FragmentEntry>* entries = &fragment->entries;
-    std::istringstream parts(path);
-    const FragmentEntry* found = nullptr;
-    for (std::string part; std::getline(parts, part, '.');) {
-      found = nullptr;
-      for (const FragmentEntry& entry : *entries)
-        if (entry.key == part) found = &entry;
-      if (found == nullptr) return "absent";
-      entries = &found->entries;
-    }
-    if (found->value.kind != YamlNode::Kind::kSequence) return found->value.text;
-    std::string list;
-    for (const YamlNode& item : found->value.items) list += (list.empty() ? "" : " ") + item.text;
-    return list;
-  }
-};
-
 inline Import import_text(const std::string& text, const ImportRequest& request = {},
                           const ShellDefines& defines = {}) {
   Import import;
@@ -69,18 +42,6 @@ inline Import import_text(const std::string& text, const ImportRequest& request 
 inline Import import_sample(const std::string& name, const ImportRequest& request = {}) {
   const std::string text = sample(name);
   return import_text(text, request, defines_of(text));
-}
-
-inline std::int64_t parameters(const Import& import) {
-  if (!import.fragment) return 0;
-  for (const FragmentEntry& entry : import.fragment->entries) {
-    if (entry.key != "model") continue;
-    Diagnostics diagnostics;
-    const YamlNode tree = to_tree(entry.entries, {});
-    YamlMap map(&tree, "model", {}, diagnostics);
-    return parameter_count(std::get<TransformerSpec>(load_model(map)));
-  }
-  return 0;
 }
 
 // A job that says everything, with more options behind it.

@@ -183,6 +183,17 @@ class Goldens(Case):
             f"{gpt3} --node dgx-h10",
         ]))
 
+    def test_imported_configurations_of_deepspeed(self):
+        data = "tests/data/deepspeed"
+        self.assert_golden("import-deepspeed", transcript([
+            f"stagecraft import deepspeed {data}/ds_config_fp16_z3.json",
+            f"stagecraft import deepspeed {data}/deepcompile_ds_config.json.template",
+            "stagecraft import deepspeed tests/data/neox/20B.yml",
+            "stagecraft import deepspeed tests/data/neox/20B.yml --gpus 96 --vocab 50257 --node dgx-a100-40gb",
+            "stagecraft import deepspeed README.md",
+            "stagecraft import deepspeed",
+        ]))
+
     def test_words_that_are_wrong(self):
         shape = "--stages 4 --micro-batches 8"
         self.assert_golden("usage", transcript([

@@ -1,0 +1,159 @@
+#include "formats/deepspeed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json_reader.hpp"
+#include "base/text.hpp"
+#include "formats/deepspeed_reader.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+using Entries = std::vector<FragmentEntry>;
+
+std::optional<Diagnostic> template_mark(std::string_view text, const std::string& name) {
+  const std::size_t at = std::min(text.find("{%"), text.find("{{"));
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto line =
+      static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1;
+  return Diagnostic{.code = "template",
+                    .where = {name, line, 0},
+                    .message = "is a template, not a configuration",
+                    .hint = "fill it in first: import what DeepSpeed is given"};
+}
+
+void add_section(Fragment& fragment, std::string key, Entries entries) {
+  if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
+}
+
+void add_cluster(Fragment& fragment, const ImportRequest& request, SettingsReader& reader) {
+  if (!request.gpus) {
+    fragment.missing.emplace_back(
+        "cluster: {node: dgx-a100-80gb, nodes: 1}   # or import with --gpus N --node NAME");
+    return;
+  }
+  Entries cluster{text_entry("node", request.node.value_or("dgx-a100-80gb"),
+                             {.comment = request.node ? "--node" : "assumed", .where = {}})};
+  if (!request.node) {
+    reader.missing(Severity::kWarning, "cluster.node",
+                   "nothing says which machine the job runs on: dgx-a100-80gb is assumed", "--node NAME");
+  }
+  if (*request.gpus % request.node_gpus == 0)
+    cluster.push_back(entry("nodes", *request.gpus / request.node_gpus, {.comment = "--gpus", .where = {}}));
+  else if (*request.gpus < request.node_gpus)
+    cluster.push_back(entry("gpus", *request.gpus, {.comment = "--gpus", .where = {}}));
+  else
+    reader.missing(
+        Severity::kError, "cluster.nodes",
+        fmt::format("{} GPUs are no whole number of nodes of {}", *request.gpus, request.node_gpus),
+        "--gpus N");
+  add_section(fragment, "cluster", std::move(cluster));
+}
+
+std::string open_line(const SettingsReader& reader, const char* key, const char* value, const char* path) {
+  return fmt::format("{}: {}   # under training{}", key, value,
+                     reader.is_auto(path) ? ": \"auto\" is filled in by the trainer" : "");
+}
+
+Entries training_of(SettingsReader& reader, const Batch& batch, Fragment& fragment) {
+  Entries training;
+  if (batch.global)
+    training.push_back(
+        entry("global_batch_size", *batch.global,
+              reader.has("train_batch_size") && !reader.is_auto("train_batch_size")
+                  ? reader.source("train_batch_size")
+                  : ImportSource{.comment = "micro-batch × accumulation × data ranks", .where = {}}));
+  else
+    fragment.missing.push_back(open_line(reader, "global_batch_size", "256", "train_batch_size"));
+  if (batch.micro)
+    training.push_back(
+        entry("micro_batch_size", *batch.micro, reader.source("train_micro_batch_size_per_gpu")));
+  else
+    fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
+  fragment.missing.emplace_back("sequence_length: 2048   # under training");
+  read_precision(reader, training);
+  if (training.empty() || std::none_of(training.begin(), training.end(),
+                                       [](const FragmentEntry& e) { return e.key == "precision"; }))
+    fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
+  fragment.missing.emplace_back("recompute: none   # under training: the model decides, not DeepSpeed");
+  return training;
+}
+
+std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest& request) {
+  Fragment fragment;
+  fragment.head.push_back(
+      fmt::format("From {}: a configuration of DeepSpeed, which holds no model", reader.file()));
+  fragment.entries.push_back(entry("stagecraft", 1, {}));
+  fragment.missing.emplace_back("model: gpt3-175b   # a name, a config.json, or a mapping");
+  const std::int64_t tensor = reader.integer("tensor_parallel.autotp_size", 0, 1'000'000).value_or(0);
+  std::optional<std::int64_t> ranks = request.gpus;
+  if (ranks && tensor > 1) ranks = std::max<std::int64_t>(1, *ranks / tensor);
+  const Batch batch = read_batch(reader, ranks, std::nullopt);
+
+  Entries options, offload, overlap;
+  const ZeroSettings zero = read_zero(reader, options, offload);
+  add_cluster(fragment, request, reader);
+  Entries parallelism;
+  if (tensor > 1)
+    parallelism.push_back(entry("tensor", tensor, reader.source("tensor_parallel.autotp_size")));
+  if (batch.data && !request.gpus)
+    parallelism.push_back(entry("data", *batch.data,
+                                {.comment = "train_batch_size / (micro-batch × accumulation)", .where = {}}));
+  parallelism.push_back(entry("zero_stage", zero.stage, zero.source));
+  if (const auto group = reader.integer("zero_optimization.mics_shard_size", -1); group && *group > 0)
+    parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
+  add_section(fragment, "parallelism", std::move(parallelism));
+  add_section(fragment, "training", training_of(reader, batch, fragment));
+  if (zero.stage > 0 || reader.has("zero_optimization.overlap_comm")) {
+    ImportSource source = reader.source("zero_optimization.overlap_comm");
+    overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, source));
+    // Stages 1 and 2 gather the parameters at the end of the step, stage 3 layer by layer.
+    if (zero.stage > 0)
+      overlap.push_back(flag_entry("parameters", zero.stage == 3 && zero.overlaps_gradients, source));
+  }
+  add_section(fragment, "overlap", std::move(overlap));
+  add_section(fragment, "options", std::move(options));
+  add_section(fragment, "offload", std::move(offload));
+  fragment.ignored = reader.finish();
+  fragment.assumed = reader.assumed;
+  return fragment;
+}
+
+}  // namespace
+
+std::optional<Fragment> import_deepspeed(std::string_view text, const std::string& name,
+                                         const ImportRequest& request, Diagnostics& diagnostics) {
+  if (auto mark = template_mark(text, name)) {
+    diagnostics.error(std::move(*mark));
+    return std::nullopt;
+  }
+  const std::size_t before = diagnostics.error_count();
+  Diagnostics as_json, as_yaml;
+  std::optional<YamlNode> root = parse_json(text, name, as_json);
+  if (!root) {
+    root = parse_yaml(text, name, as_yaml);  // GPT-NeoX: JSON with comments
+    if (root && !is_neox(*root)) root.reset();
+  }
+  if (!root || root->kind != YamlNode::Kind::kMap) {
+    const bool yaml =
+        !as_yaml.has_errors() && as_json.has_errors() && text.find("pipe") != std::string_view::npos;
+    for (const Diagnostic& diagnostic : (yaml ? as_yaml : as_json).items()) diagnostics.add(diagnostic);
+    if (diagnostics.error_count() == before) {
+      diagnostics.error({.code = "not-a-configuration",
+                         .where = {name, 0, 0},
+                         .message = "holds no configuration of DeepSpeed or GPT-NeoX"});
+    }
+    return std::nullopt;
+  }
+  SettingsReader reader(*root, name, diagnostics);
+  std::optional<Fragment> fragment =
+      is_neox(*root) ? import_neox(reader, request, diagnostics) : import_plain(reader, request);
+  if (diagnostics.error_count() != before) return std::nullopt;
+  return fragment;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,291 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+#include "formats/deepspeed_reader.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+using Entries = std::vector<FragmentEntry>;
+
+constexpr std::int64_t kMaxDegree = 1'000'000;
+constexpr std::int64_t kMaxCount = 1'000'000'000;
+constexpr std::int64_t kNodeGpus = 8;
+
+class NeoxImport {
+ public:
+  NeoxImport(SettingsReader& reader, const ImportRequest& request, Diagnostics& diagnostics)
+      : reader_(reader), request_(request), diagnostics_(diagnostics) {}
+
+  std::optional<Fragment> run() {
+    const std::size_t before = diagnostics_.error_count();
+    fragment_.head.push_back(fmt::format("From {}: a configuration of GPT-NeoX", reader_.file()));
+    fragment_.entries.push_back(entry("stagecraft", 1, {}));
+    read_degrees();
+    add("model", model());
+    if (complete_ && diagnostics_.error_count() == before)
+      if (auto line = parameters_line(fragment_.entries.back().entries, reader_.file(), diagnostics_))
+        fragment_.head.push_back(std::move(*line));
+    add("cluster", cluster());
+    zero_ = read_zero(reader_, options_, offload_);
+    add("parallelism", parallelism());
+    fragment_.entries.push_back(
+        text_entry("schedule", "1f1b", {.comment = "DeepSpeed's pipeline engine", .where = {}}));
+    add("training", training());
+    add("overlap", overlap());
+    add("options", std::move(options_));
+    add("offload", std::move(offload_));
+    refuse_other_layers();
+    fragment_.ignored = reader_.finish();
+    fragment_.assumed = reader_.assumed;
+    return std::move(fragment_);
+  }
+
+ private:
+  void add(std::string key, Entries entries) {
+    if (!entries.empty()) fragment_.entries.push_back(map_entry(std::move(key), std::move(entries)));
+  }
+
+  std::int64_t required(std::string_view path) {
+    const std::size_t before = diagnostics_.error_count();
+    const auto value = reader_.integer(path, 1, kMaxCount);
+    if (!value && diagnostics_.error_count() == before)
+      reader_.error(path, "missing", "is required, but not given");
+    return value.value_or(1);
+  }
+
+  std::int64_t defaulted(std::string_view path, std::int64_t fallback) {
+    const auto value = reader_.integer(path, 1, kMaxCount);
+    if (!value) reader_.assume(fmt::format("{} {}", path, fallback));
+    return value.value_or(fallback);
+  }
+
+  // 0 and 1 both mean no pipeline, and no tensor ranks.
+  std::int64_t degree(std::string_view path) {
+    return std::max<std::int64_t>(1, reader_.integer(path, 0, kMaxDegree).value_or(1));
+  }
+
+  void read_degrees() {
+    tensor_ = degree("model_parallel_size");
+    pipeline_ = degree("pipe_parallel_size");
+    if (degree("context_parallel_size") > 1)
+      reader_.error("context_parallel_size", "not-supported", "context ranks of GPT-NeoX are not supported");
+    const std::int64_t one = tensor_ * pipeline_;
+    if (!request_.gpus) {
+      return reader_.missing(Severity::kError, "cluster.nodes", "nothing says how many GPUs the job has",
+                             fmt::format("--gpus N, a multiple of {}", one));
+    }
+    gpus_ = *request_.gpus;
+    if (gpus_ % one != 0) {
+      reader_.error("pipe_parallel_size", "not-divisible",
+                    fmt::format("{} GPUs are {} tensor × pipeline = {}", gpus_,
+                                gpus_ < one ? "fewer than" : "no multiple of", one),
+                    fmt::format("--gpus N, a multiple of {}", one));
+    }
+    data_ = std::max<std::int64_t>(1, gpus_ / one);
+  }
+
+  void add_vocab(Entries& model) {
+    ImportSource source = reader_.source("padded_vocab_size");
+    if (const auto padded = reader_.integer("padded_vocab_size", 1, kMaxCount)) {
+      model.push_back(entry("vocab", *padded, source));
+      return;
+    }
+    const std::int64_t step =
+        reader_.integer("make_vocab_size_divisible_by", 1, kMaxDegree).value_or(128) * tensor_;
+    if (request_.vocab) {
+      source.comment = fmt::format("{} tokens given, padded to a multiple of {}", *request_.vocab, step);
+      model.push_back(entry("vocab", (*request_.vocab + step - 1) / step * step, source));
+      return;
+    }
+    complete_ = false;
+    fragment_.missing.emplace_back(
+        "vocab: 50432   # under model: tokens of the tokenizer, padded; or import with --vocab N");
+    reader_.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
+                    "--vocab N");
+  }
+
+  Entries model() {
+    Entries model{
+        text_entry("family", "gpt", {.comment = "sets nothing that is not written below", .where = {}})};
+    const auto number = [&](const char* key, std::int64_t value, std::string_view path) {
+      model.push_back(entry(key, value, reader_.source(path)));
+    };
+    const std::int64_t hidden = required("hidden_size"), heads = required("num_attention_heads");
+    number("layers", required("num_layers"), "num_layers");
+    number("hidden", hidden, "hidden_size");
+    number("heads", heads, "num_attention_heads");
+    number("kv_heads", reader_.integer("num_kv_heads", 1, kMaxCount).value_or(heads), "num_kv_heads");
+    number("ffn_hidden", reader_.integer("intermediate_size", 1, kMaxCount).value_or(4 * hidden),
+           "intermediate_size");
+    if (!reader_.has("intermediate_size"))
+      reader_.assume(fmt::format("intermediate_size 4 hidden_size = {}", 4 * hidden));
+    add_vocab(model);
+    add_choices(model);
+    return model;
+  }
+
+  std::string word(std::string_view path, const char* fallback) {
+    std::string text = reader_.text(path);
+    if (!text.empty()) return text;
+    reader_.assume(fmt::format("{} {}", path, fallback));
+    return fallback;
+  }
+
+  void add_choices(Entries& model) {
+    const std::string positions = word("pos_emb", "learned");
+    if (positions == "learned")
+      model.push_back(entry("max_sequence_length", required("max_position_embeddings"),
+                            reader_.source("max_position_embeddings")));
+    else if (positions != "rotary")
+      reader_.error("pos_emb", "not-supported", in_quotes(positions) + " positions are not supported",
+                    "learned and rotary are");
+    (void)reader_.get("max_position_embeddings");
+    model.push_back(
+        text_entry("position", positions == "learned" ? "learned" : "rope", reader_.source("pos_emb")));
+    const std::string activation = word("activation", "gelu");
+    if (activation != "gelu" && activation != "swiglu")
+      reader_.error("activation", "not-supported", in_quotes(activation) + " is not supported",
+                    "gelu and swiglu are");
+    model.push_back(
+        text_entry("activation", activation == "swiglu" ? "swiglu" : "gelu", reader_.source("activation")));
+    const std::string norm = word("norm", "layernorm");
+    if (norm != "layernorm" && norm != "rmsnorm")
+      reader_.error("norm", "not-supported", in_quotes(norm) + " is not supported",
+                    "layernorm and rmsnorm are");
+    model.push_back(
+        text_entry("normalization", norm == "rmsnorm" ? "rmsnorm" : "layernorm", reader_.source("norm")));
+    model.push_back(flag_entry("tied_embeddings", !reader_.flag("no_weight_tying", false),
+                               reader_.source("no_weight_tying")));
+    model.push_back(flag_entry("biases", reader_.flag("use_bias_in_attn_linear", true),
+                               reader_.source("use_bias_in_attn_linear")));
+    const double hidden = reader_.number("hidden_dropout", 0, 1).value_or(0);
+    const double attention = reader_.number("attention_dropout", 0, 1).value_or(0);
+    model.push_back(flag_entry("dropout", hidden > 0 || attention > 0, reader_.source("hidden_dropout")));
+  }
+
+  Entries cluster() {
+    const std::int64_t per_node = request_.node ? request_.node_gpus : kNodeGpus;
+    Entries cluster{text_entry("node", request_.node.value_or("dgx-a100-80gb"),
+                               {.comment = request_.node ? "--node" : "assumed", .where = {}})};
+    if (!request_.node) {
+      reader_.missing(Severity::kWarning, "cluster.node",
+                      "nothing says which machine the job runs on: dgx-a100-80gb is assumed", "--node NAME");
+    }
+    const ImportSource source{.comment = "--gpus", .where = {}};
+    if (gpus_ % per_node == 0)
+      cluster.push_back(entry("nodes", gpus_ / per_node, source));
+    else if (gpus_ < per_node)
+      cluster.push_back(entry("gpus", gpus_, source));
+    else
+      reader_.missing(Severity::kError, "cluster.nodes",
+                      fmt::format("{} GPUs are no whole number of nodes of {}", gpus_, per_node), "--gpus N");
+    return cluster;
+  }
+
+  Entries parallelism() {
+    Entries parallelism{
+        entry("tensor", tensor_, reader_.source("model_parallel_size")),
+        entry("pipeline", pipeline_, reader_.source("pipe_parallel_size")),
+        entry("data", data_, {.comment = fmt::format("what {} GPUs leave", gpus_), .where = {}})};
+    if (tensor_ > 1 && reader_.flag("sequence_parallel", false))
+      parallelism.push_back(flag_entry("sequence_parallel", true, reader_.source("sequence_parallel")));
+    if (zero_.stage > 0) parallelism.push_back(entry("zero_stage", zero_.stage, zero_.source));
+    return parallelism;
+  }
+
+  // "flash" stands inside a list of lists: [[["flash"], 44]].
+  static bool mentions(const YamlNode& node, std::string_view word) {
+    return node.text.find(word) != std::string::npos ||
+           std::any_of(node.items.begin(), node.items.end(),
+                       [&](const YamlNode& item) { return mentions(item, word); });
+  }
+
+  Entries training() {
+    const Batch batch = read_batch(reader_, data_, 1);
+    if (!reader_.has("gradient_accumulation_steps") && !reader_.has("train_batch_size"))
+      reader_.assume("gradient_accumulation_steps 1");
+    Entries training;
+    if (!batch.global || !batch.micro)
+      reader_.error("train_micro_batch_size_per_gpu", "missing", "is required, but not given");
+    training.push_back(entry("global_batch_size", batch.global.value_or(1),
+                             {.comment = "micro-batch × accumulation × data ranks", .where = {}}));
+    training.push_back(
+        entry("micro_batch_size", batch.micro.value_or(1), reader_.source("train_micro_batch_size_per_gpu")));
+    training.push_back(entry("sequence_length", required("seq_length"), reader_.source("seq_length")));
+    read_precision(reader_, training);
+    training.push_back(text_entry("recompute",
+                                  reader_.flag("checkpoint_activations", false) ? "full" : "none",
+                                  reader_.source("checkpoint_activations")));
+    const auto group = reader_.integer("checkpoint_num_layers", 1, kMaxCount);
+    if (group && *group > 1 && training.back().value.text == "full") {
+      training.back() =
+          map_entry("recompute", {text_entry("granularity", "full", reader_.source("checkpoint_activations")),
+                                  text_entry("method", "uniform", reader_.source("checkpoint_activations")),
+                                  entry("layers", *group, reader_.source("checkpoint_num_layers"))});
+    }
+    const YamlNode* attention = reader_.get("attention_config");
+    training.push_back(text_entry("attention",
+                                  attention != nullptr && mentions(*attention, "flash") ? "flash" : "unfused",
+                                  reader_.source("attention_config")));
+    return training;
+  }
+
+  // The pipeline engine reduces after the last micro-batch, and its messages wait for each other.
+  //   source  DeepSpeed deepspeed/runtime/pipe/schedule.py, TrainSchedule (recalled).
+  Entries overlap() {
+    Entries overlap;
+    const ImportSource engine{.comment = "DeepSpeed's pipeline engine reduces at the end", .where = {}};
+    if (data_ > 1) {
+      overlap.push_back(
+          flag_entry("gradients", pipeline_ == 1 && zero_.overlaps_gradients,
+                     pipeline_ == 1 ? reader_.source("zero_optimization.overlap_comm") : engine));
+      if (zero_.stage > 0)
+        overlap.push_back(flag_entry("parameters", zero_.stage == 3 && zero_.overlaps_gradients,
+                                     {.comment = "gathered after the step, but for stage 3", .where = {}}));
+    }
+    if (pipeline_ > 1)
+      overlap.push_back(flag_entry("pipeline", false, {.comment = "DeepSpeed's messages wait", .where = {}}));
+    return overlap;
+  }
+
+  void refuse_other_layers() {
+    if (const auto experts = reader_.integer("moe_num_experts", 0); experts && *experts > 1)
+      reader_.error("moe_num_experts", "not-supported", "experts of GPT-NeoX are not supported");
+    const YamlNode* attention = reader_.get("attention_config");
+    if (attention == nullptr) return;
+    for (const char* other : {"mamba", "rwkv", "local", "sparse", "bslongformer", "bigbird", "gmlp", "amlp"})
+      if (mentions(*attention, other))
+        reader_.error("attention_config", "not-supported",
+                      fmt::format("layers of '{}' are not supported", other), "global and flash are");
+  }
+
+  SettingsReader& reader_;
+  const ImportRequest& request_;
+  Diagnostics& diagnostics_;
+  Fragment fragment_;
+  Entries options_, offload_;
+  ZeroSettings zero_;
+  std::int64_t tensor_ = 1, pipeline_ = 1, gpus_ = 1, data_ = 1;
+  bool complete_ = true;
+};
+
+}  // namespace
+
+bool is_neox(const YamlNode& root) {
+  return std::any_of(root.entries.begin(), root.entries.end(), [](const YamlEntry& entry) {
+    return entry.key == "num_layers" || entry.key == "num-layers" || entry.key == "pipe_parallel_size" ||
+           entry.key == "pipe-parallel-size";
+  });
+}
+
+std::optional<Fragment> import_neox(SettingsReader& reader, const ImportRequest& request,
+                                    Diagnostics& diagnostics) {
+  return NeoxImport(reader, request, diagnostics).run();
+}
+
+}  // namespace stagecraft

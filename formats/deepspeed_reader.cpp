@@ -1,0 +1,391 @@
+#include "formats/deepspeed_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+struct Setting {
+  std::string_view path;               // of a value or of a whole section; a trailing '*' stands for any rest
+  std::string_view not_modelled = {};  // empty: it changes neither time nor memory
+};
+
+// source  DeepSpeed documentation, configuration JSON; GPT-NeoX @ea7aefd configs/neox_arguments.md.
+constexpr Setting kSettings[] = {
+    {"optimizer"},
+    {"scheduler"},
+    {"gradient_clipping"},
+    {"prescale_gradients"},
+    {"gradient_predivide_factor"},
+    {"steps_per_print"},
+    {"wall_clock_breakdown"},
+    {"memory_breakdown"},
+    {"dump_state"},
+    {"tensorboard"},
+    {"wandb"},
+    {"csv_monitor"},
+    {"comms_logger"},
+    {"flops_profiler"},
+    {"autotuning"},
+    {"checkpoint"},
+    {"zero_allow_untested_optimizer"},
+    {"zero_force_ds_cpu_optimizer"},
+    {"bf16"},
+    {"fp16"},
+    {"data_types"},
+    {"zero_optimization.contiguous_gradients"},
+    {"zero_optimization.allgather_partitions"},
+    {"zero_optimization.allgather_bucket_size"},
+    {"zero_optimization.round_robin_gradients"},
+    {"zero_optimization.elastic_checkpoint"},
+    {"zero_optimization.load_from_fp32_weights"},
+    {"zero_optimization.ignore_unused_parameters"},
+    {"zero_optimization.cpu_offload", "an old way to offload: use offload_optimizer"},
+    {"zero_optimization.stage3_gather*"},
+    {"zero_optimization.sub_group_size", "the optimizer's step in groups of parameters"},
+    {"zero_optimization.stage3_prefetch_bucket_size", "weights are gathered a layer ahead"},
+    {"zero_optimization.stage3_param_persistence_threshold", "small weights are sharded as all others"},
+    {"zero_optimization.stage3_max_live_parameters", "one layer is gathered ahead"},
+    {"zero_optimization.stage3_max_reuse_distance", "weights are gathered again for the backward"},
+    {"zero_optimization.zero_hpz_partition_size", "a second copy of the weights inside each node"},
+    {"zero_optimization.zero_quantized_weights", "weights are gathered in 8 bit"},
+    {"zero_optimization.zero_quantized_gradients", "gradients are reduced in 4 bit"},
+    {"zero_optimization.offload_optimizer.pin_memory"},
+    {"zero_optimization.offload_optimizer.buffer_count"},
+    {"zero_optimization.offload_optimizer.fast_init"},
+    {"zero_optimization.offload_optimizer.pipeline*", "the host's step overlaps its transfers"},
+    {"zero_optimization.offload_param.pin_memory"},
+    {"zero_optimization.offload_param.buffer_*"},
+    {"zero_optimization.offload_param.max_in_cpu"},
+    {"activation_checkpointing.partition_activations", "kept activations are shared by the tensor ranks"},
+    {"activation_checkpointing.cpu_checkpointing", "kept activations go to host memory"},
+    {"activation_checkpointing"},
+    {"communication_data_type", "gradients are sent in another width than they are kept in"},
+    {"sparse_attention", "attention over a part of the positions"},
+    {"compression_training", "the model is compressed while it trains"},
+    {"curriculum_learning", "shorter sequences at the beginning"},
+    {"data_efficiency", "shorter sequences at the beginning"},
+    {"elasticity", "the number of GPUs changes"},
+    {"compile", "the compiler fuses and schedules by itself"},
+    {"aio"},
+    // GPT-NeoX.
+    {"partition_activations", "kept activations are shared by the tensor ranks"},
+    {"synchronize_each_layer"},
+    {"gpt_j_residual", "attention and feed-forward block side by side save one of two all-reduces"},
+    {"output_layer_parallelism"},
+    {"scaled_upper_triang_masked_softmax_fusion"},
+    {"scaled_masked_softmax_fusion"},
+    {"bias_gelu_fusion"},
+    {"bias_dropout_fusion"},
+    {"rope_fusion"},
+    {"layernorm_fusion"},
+    {"rmsnorm_fusion"},
+    {"fused_*"},
+    {"rotary_*"},
+    {"rope_*"},
+    {"init_method*"},
+    {"output_layer_init_method"},
+    {"lr_*"},
+    {"min_lr"},
+    {"warmup"},
+    {"weight_decay"},
+    {"*_interval"},
+    {"train_iters"},
+    {"eval_*"},
+    {"checkpoint_*"},
+    {"extra_save_iters"},
+    {"keep_last_n_checkpoints"},
+    {"save"},
+    {"load"},
+    {"finetune"},
+    {"vocab_file"},
+    {"merge_file"},
+    {"data_path"},
+    {"*_data_paths"},
+    {"*_data_weights"},
+    {"data_impl"},
+    {"split"},
+    {"tokenizer_type"},
+    {"num_workers"},
+    {"seed"},
+    {"distributed_backend"},
+    {"log_*"},
+    {"logging"},
+    {"tensorboard_dir"},
+    {"tensorboard_writer"},
+    {"use_wandb"},
+    {"wandb_*"},
+    {"launcher"},
+    {"hostfile"},
+    {"master_*"},
+    {"deepspeed_mpi"},
+    {"deepspeed_slurm"},
+    {"layernorm_epsilon"},
+    {"rms_norm_epsilon"},
+    {"attention_softmax_in_fp32"},
+    {"apply_query_key_layer_scaling"},
+};
+
+bool fits(std::string_view pattern, std::string_view path) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos)
+    return path == pattern || (path.starts_with(pattern) && path[pattern.size()] == '.');
+  return path.starts_with(pattern.substr(0, star)) && path.ends_with(pattern.substr(star + 1));
+}
+
+std::string canonical(std::string_view key) {
+  std::string name(key);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// Python and JSON both.
+std::optional<bool> truth(std::string_view word) {
+  if (word == "true" || word == "True") return true;
+  if (word == "false" || word == "False") return false;
+  return std::nullopt;
+}
+
+bool is_off(const YamlNode& node) {
+  return node.kind == YamlNode::Kind::kNull ||
+         (node.kind == YamlNode::Kind::kScalar && truth(node.text) == false);
+}
+
+constexpr double kWholeShare = 1;
+
+void read_offload(SettingsReader& reader, const std::string& section, const char* key,
+                  std::vector<FragmentEntry>& offload) {
+  const std::string path = "zero_optimization." + section;
+  const std::string device = reader.text(path + ".device");
+  if (device == "nvme") {
+    reader.error(path + ".device", "not-supported", "offloading to 'nvme' is not supported", "'cpu' is");
+  } else if (device == "cpu") {
+    const auto share = reader.number(path + ".ratio", 0, 1);
+    offload.push_back(
+        share_entry(key, share.value_or(kWholeShare), reader.source(path + (share ? ".ratio" : ".device"))));
+  } else if (!device.empty() && device != "none") {
+    reader.error(path + ".device", "unknown-name", in_quotes(device) + " is not a known device",
+                 "cpu or none");
+  }
+}
+
+}  // namespace
+
+SettingsReader::SettingsReader(const YamlNode& root, std::string file, Diagnostics& diagnostics)
+    : root_(root), file_(std::move(file)), diagnostics_(diagnostics) {}
+
+const YamlNode* SettingsReader::find(std::string_view path) const {
+  const YamlNode* node = &root_;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const std::string_view part = path.substr(0, dot);
+    const auto entry = std::find_if(node->entries.begin(), node->entries.end(),
+                                    [&](const YamlEntry& e) { return canonical(e.key) == part; });
+    if (entry == node->entries.end()) return nullptr;
+    node = &entry->value;
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return node;
+}
+
+bool SettingsReader::is_auto(std::string_view path) const {
+  const YamlNode* node = find(path);
+  return node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text == "auto";
+}
+
+const YamlNode* SettingsReader::get(std::string_view path) {
+  const YamlNode* node = find(path);
+  if (node == nullptr) return nullptr;
+  read_.emplace(path);
+  return node->kind == YamlNode::Kind::kNull || is_auto(path) ? nullptr : node;
+}
+
+std::optional<std::int64_t> SettingsReader::integer(std::string_view path, std::int64_t min,
+                                                    std::int64_t max) {
+  const YamlNode* node = get(path);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->kind == YamlNode::Kind::kScalar ? parse_integer(node->text) : std::nullopt;
+  if (!value)
+    error(path, "not-a-number", "a whole number belongs here");
+  else if (*value < min || *value > max)
+    error(path, "out-of-range", fmt::format("{} is not between {} and {}", *value, min, max));
+  else
+    return value;
+  return std::nullopt;
+}
+
+std::optional<double> SettingsReader::number(std::string_view path, double min, double max) {
+  const YamlNode* node = get(path);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->kind == YamlNode::Kind::kScalar ? parse_number(node->text) : std::nullopt;
+  if (value && *value >= min && *value <= max) return value;
+  error(path, "out-of-range", fmt::format("a number between {:g} and {:g} belongs here", min, max));
+  return std::nullopt;
+}
+
+std::optional<bool> SettingsReader::flag(std::string_view path) {
+  const YamlNode* node = get(path);
+  if (node == nullptr) return std::nullopt;
+  const auto value = node->kind == YamlNode::Kind::kScalar ? truth(node->text) : std::nullopt;
+  if (!value) error(path, "not-a-flag", "true or false belongs here");
+  return value;
+}
+
+std::string SettingsReader::text(std::string_view path) {
+  const YamlNode* node = get(path);
+  if (node == nullptr) return {};
+  if (node->kind == YamlNode::Kind::kScalar) return node->text;
+  error(path, "not-a-word", "one word belongs here");
+  return {};
+}
+
+ImportSource SettingsReader::source(std::string_view path) const {
+  const YamlNode* node = find(path);
+  if (node == nullptr) return {.comment = "default", .where = {file_, 0, 0}};
+  return {.comment = std::string(path), .where = node->where};
+}
+
+void SettingsReader::error(std::string_view path, std::string code, std::string message, std::string hint) {
+  diagnostics_.error({.code = std::move(code),
+                      .where = source(path).where,
+                      .path = std::string(path),
+                      .message = std::move(message),
+                      .hint = std::move(hint)});
+}
+
+void SettingsReader::warning(std::string_view path, std::string code, std::string message, std::string hint) {
+  diagnostics_.warning({.code = std::move(code),
+                        .where = source(path).where,
+                        .path = std::string(path),
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
+}
+
+void SettingsReader::missing(Severity severity, std::string key, std::string message, std::string hint) {
+  diagnostics_.add({.severity = severity,
+                    .code = "missing",
+                    .where = {file_, 0, 0},
+                    .path = std::move(key),
+                    .message = std::move(message),
+                    .hint = std::move(hint)});
+}
+
+void SettingsReader::leftover(const YamlEntry& entry, const std::string& path) {
+  const auto* const known = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                         [&](const Setting& setting) { return fits(setting.path, path); });
+  if (known == std::end(kSettings)) {
+    diagnostics_.warning({.code = "unknown-option",
+                          .where = entry.where,
+                          .path = path,
+                          .message = "is not known here, and not read",
+                          .hint = "if it changes time or memory, the prediction does not know"});
+  } else if (!known->not_modelled.empty() && !is_off(entry.value) && !is_auto(path)) {
+    diagnostics_.warning({.code = "not-modelled",
+                          .where = entry.where,
+                          .path = path,
+                          .message = fmt::format("is not modelled: {}", known->not_modelled)});
+  } else {
+    aside_.push_back(path);
+  }
+}
+
+// Sections of which a part was read, or which the table knows part by part, are looked into.
+void SettingsReader::visit(const YamlNode& map, const std::string& prefix) {
+  for (const YamlEntry& entry : map.entries) {
+    const std::string path = prefix + canonical(entry.key);
+    if (read_.contains(path)) continue;
+    const std::string below = path + '.';
+    const bool partly = entry.value.kind == YamlNode::Kind::kMap &&
+                        (std::any_of(read_.begin(), read_.end(),
+                                     [&](const std::string& r) { return r.starts_with(below); }) ||
+                         std::any_of(std::begin(kSettings), std::end(kSettings),
+                                     [&](const Setting& s) { return s.path.starts_with(below); }));
+    if (partly)
+      visit(entry.value, below);
+    else
+      leftover(entry, path);
+  }
+}
+
+std::vector<std::string> SettingsReader::finish() {
+  visit(root_, "");
+  return aside_.empty() ? std::vector<std::string>{} : wrapped("", aside_);
+}
+
+ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
+                       std::vector<FragmentEntry>& offload) {
+  constexpr const char* kStage = "zero_optimization.stage";
+  ZeroSettings zero{.stage = reader.integer(kStage, 0, 3).value_or(0), .source = reader.source(kStage)};
+  if (reader.is_auto(kStage))
+    reader.error(kStage, "missing", "\"auto\" is filled in by the trainer", "0, 1, 2 or 3");
+  // DeepSpeed overlaps by default from stage 3 on.
+  zero.overlaps_gradients = reader.flag("zero_optimization.overlap_comm", zero.stage == 3);
+  if (const auto bucket = reader.integer("zero_optimization.reduce_bucket_size", 1))
+    options.push_back(
+        entry("bucket_parameters", *bucket, reader.source("zero_optimization.reduce_bucket_size")));
+  read_offload(reader, "offload_optimizer", "optimizer", offload);
+  read_offload(reader, "offload_param", "weights", offload);
+  if (!reader.flag("zero_optimization.reduce_scatter", true))
+    reader.warning("zero_optimization.reduce_scatter", "not-modelled",
+                   "gradients are reduce-scattered, not all-reduced");
+  return zero;
+}
+
+void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training) {
+  const bool fp16 = reader.flag("fp16.enabled", false);
+  const char* bf16_path = reader.has("bfloat16.enabled") ? "bfloat16.enabled" : "bf16.enabled";
+  const bool bf16 = reader.flag(bf16_path, false);
+  if (fp16 && bf16) reader.error("fp16.enabled", "contradiction", "fp16 and bf16 are both on", "one of them");
+  if (!fp16 && !bf16 && (reader.is_auto("fp16.enabled") || reader.is_auto(bf16_path))) return;
+  ImportSource source = reader.source(fp16 ? "fp16.enabled" : bf16_path);
+  if (!fp16 && !bf16) source.comment = "neither fp16 nor bf16";
+  training.push_back(text_entry("precision", fp16 ? "fp16" : bf16 ? "bf16" : "fp32", source));
+  if (!fp16 && !bf16) return;
+  std::string dtype = reader.text("data_types.grad_accum_dtype");
+  source = reader.source("data_types.grad_accum_dtype");
+  if (dtype.empty()) {
+    dtype = fp16 ? "fp16" : "bf16";
+    source.comment = "DeepSpeed accumulates in the type it computes in";
+  }
+  training.push_back(text_entry("gradient_dtype", dtype, source));
+}
+
+Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
+                 std::optional<std::int64_t> default_steps) {
+  constexpr std::int64_t kMost = 1'000'000;  // three of them multiply within 64 bits
+  Batch batch{.global = reader.integer("train_batch_size", 1, kMost * kMost),
+              .micro = reader.integer("train_micro_batch_size_per_gpu", 1, kMost),
+              .data = data};
+  const auto given_steps = reader.integer("gradient_accumulation_steps", 1, kMost);
+  const bool left_open = reader.is_auto("gradient_accumulation_steps");
+  const std::optional<std::int64_t> steps = given_steps || left_open ? given_steps : default_steps;
+  if (batch.micro && steps && batch.data) {
+    const std::int64_t product = *batch.micro * *steps * std::min(*batch.data, kMost);
+    if (batch.global && *batch.global != product) {
+      reader.error("train_batch_size", "contradiction",
+                   fmt::format("{} is not micro-batch {} × accumulation {} × {} data ranks = {}",
+                               *batch.global, *batch.micro, *steps, *batch.data, product));
+    }
+    batch.global = product;
+  } else if (batch.micro && given_steps && batch.global) {
+    if (*batch.global % (*batch.micro * *steps) != 0) {
+      reader.error("train_batch_size", "contradiction",
+                   fmt::format("{} is no multiple of micro-batch {} × accumulation {}", *batch.global,
+                               *batch.micro, *steps));
+    } else {
+      batch.data = *batch.global / (*batch.micro * *steps);
+    }
+  } else if (batch.global && given_steps && batch.data && !batch.micro) {
+    if (*batch.global % (*batch.data * *steps) == 0) batch.micro = *batch.global / (*batch.data * *steps);
+  }
+  return batch;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,82 @@
+// A tree of settings, read path by path: what was read, what is left to the trainer, and what is left over.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "base/yaml.hpp"
+#include "formats/import_entries.hpp"
+
+namespace stagecraft {
+
+class SettingsReader {
+ public:
+  SettingsReader(const YamlNode& root, std::string file, Diagnostics& diagnostics);
+
+  // The value at "zero_optimization.stage"; keys may have dashes for underscores. nullptr where it is absent,
+  // null or "auto". Marks it, with all that lies below, as read.
+  const YamlNode* get(std::string_view path);
+  std::optional<std::int64_t> integer(std::string_view path, std::int64_t min = 0,
+                                      std::int64_t max = 1'000'000'000'000);
+  std::optional<double> number(std::string_view path, double min, double max);
+  std::optional<bool> flag(std::string_view path);
+  bool flag(std::string_view path, bool fallback) { return flag(path).value_or(fallback); }
+  std::string text(std::string_view path);  // empty where absent
+  [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
+  [[nodiscard]] bool is_auto(std::string_view path) const;
+
+  // The path; "default" where it is absent.
+  [[nodiscard]] ImportSource source(std::string_view path) const;
+  [[nodiscard]] const std::string& file() const { return file_; }
+
+  void error(std::string_view path, std::string code, std::string message, std::string hint = {});
+  void warning(std::string_view path, std::string code, std::string message, std::string hint = {});
+  void missing(Severity severity, std::string key, std::string message, std::string hint);
+  void assume(std::string line) { assumed.push_back(std::move(line)); }
+
+  // Warns about what nobody asked for. Returns the lines of what changes nothing.
+  [[nodiscard]] std::vector<std::string> finish();
+
+  std::vector<std::string> assumed = {};  // for the closing comment
+
+ private:
+  [[nodiscard]] const YamlNode* find(std::string_view path) const;
+  void visit(const YamlNode& map, const std::string& prefix);
+  void leftover(const YamlEntry& entry, const std::string& path);
+
+  const YamlNode& root_;
+  std::string file_;
+  Diagnostics& diagnostics_;
+  std::set<std::string, std::less<>> read_;
+  std::vector<std::string> aside_;
+};
+
+// zero_optimization, offload, precision: what a configuration of either kind says of them.
+struct ZeroSettings {
+  std::int64_t stage = 0;
+  ImportSource source = {};
+  bool overlaps_gradients = false;
+};
+[[nodiscard]] ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
+                                     std::vector<FragmentEntry>& offload);
+// `precision` and `gradient_dtype`; nothing where it is left to the trainer.
+void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training);
+// train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
+struct Batch {
+  std::optional<std::int64_t> global = {}, micro = {}, data = {};
+};
+// Fills in what follows from the rest; `steps` is that of the configuration or its default. Reports a
+// contradiction.
+[[nodiscard]] Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
+                               std::optional<std::int64_t> default_steps);
+
+[[nodiscard]] bool is_neox(const YamlNode& root);
+[[nodiscard]] std::optional<Fragment> import_neox(SettingsReader& reader, const ImportRequest& request,
+                                                  Diagnostics& diagnostics);
+
+}  // namespace stagecraft

@@ -1,0 +1,143 @@
+#include "formats/deepspeed.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/formats/import_probe.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string sample(const std::string& name) {
+  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/" + name);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Import import_text(const std::string& text, const ImportRequest& request = {}) {
+  Import import;
+  Diagnostics diagnostics;
+  import.fragment = import_deepspeed(text, "ds.json", request, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) import.messages.push_back(render(diagnostic));
+  return import;
+}
+
+TEST(DeepSpeedImport, ReadsEveryZeroStage) {
+  for (const std::string stage : {"0", "1", "2", "3"}) {
+    SCOPED_TRACE(stage);
+    const Import import = import_text(sample("deepspeed/ds_config_fp16_z" + stage + ".json"));
+    EXPECT_EQ(import.at("parallelism.zero_stage"), stage);
+    EXPECT_EQ(import.at("training.precision"), "fp16");
+    EXPECT_EQ(import.at("training.micro_batch_size"), "absent");
+    ASSERT_TRUE(import.fragment.has_value());
+    EXPECT_THAT(import.fragment->missing,
+                Contains("micro_batch_size: 1   # under training: \"auto\" is filled in by the trainer"));
+    EXPECT_THAT(import.messages, IsEmpty());
+  }
+}
+
+TEST(DeepSpeedImport, RefusesATemplate) {
+  const Import import = import_text(sample("deepspeed/deepcompile_ds_config.json.template"));
+  EXPECT_THAT(import.messages, Contains(HasSubstr("ds.json:2: error: is a template, not a configuration")));
+}
+
+TEST(DeepSpeedImport, TakesOffloadOverlapAndBuckets) {
+  const Import import = import_text(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
+    "overlap_comm": false, "reduce_bucket_size": 2e8, "offload_optimizer": {"device": "cpu", "ratio": 0.5},
+    "offload_param": {"device": "cpu"}}})");
+  EXPECT_EQ(import.at("offload.optimizer"), "0.5");
+  EXPECT_EQ(import.at("offload.weights"), "1");
+  EXPECT_EQ(import.at("overlap.gradients"), "false");
+  EXPECT_EQ(import.at("options.bucket_parameters"), "200000000");
+  EXPECT_EQ(import.at("training.gradient_dtype"), "bf16");
+}
+
+// 1024 = 4 * 8 * 32.
+TEST(DeepSpeedImport, ChecksThatTheBatchMultiplies) {
+  const std::string batch = R"({"train_batch_size": 1024, "train_micro_batch_size_per_gpu": 4,
+                                "gradient_accumulation_steps": 8})";
+  EXPECT_EQ(import_text(batch).at("parallelism.data"), "32");
+  EXPECT_EQ(import_text(batch, {.gpus = 32, .node = "dgx-h100"}).at("cluster.nodes"), "4");
+  const Import wrong = import_text(batch, {.gpus = 64, .node = "dgx-h100"});
+  EXPECT_THAT(wrong.messages, Contains("ds.json:1:22: error: train_batch_size: 1024 is not micro-batch 4 × "
+                                       "accumulation 8 × 64 data ranks = 2048"));
+}
+
+TEST(DeepSpeedImport, WarnsOfWhatItCannotModelOrDoesNotKnow) {
+  const Import import = import_text(R"({"wibble": 1, "steps_per_print": 10, "optimizer": {"type": "Adam"},
+    "zero_optimization": {"stage": 2, "zero_quantized_gradients": true, "contiguous_gradients": true}})");
+  ASSERT_TRUE(import.fragment.has_value());
+  EXPECT_EQ(import.messages.size(), 2u);
+  EXPECT_THAT(import.messages, Contains(HasSubstr("wibble: is not known here, and not read")));
+  EXPECT_THAT(import.messages, Contains(HasSubstr("zero_quantized_gradients: is not modelled: gradients are "
+                                                  "reduced in 4 bit")));
+  EXPECT_THAT(import.fragment->ignored,
+              Contains("steps_per_print, optimizer, zero_optimization.contiguous_gradients"));
+}
+
+TEST(DeepSpeedImport, RefusesOffloadingToDisks) {
+  const Import import =
+      import_text(R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}})");
+  EXPECT_THAT(import.messages, Contains(HasSubstr("offloading to 'nvme' is not supported")));
+}
+
+TEST(DeepSpeedImport, RefusesWhatIsNoConfiguration) {
+  for (const char* text : {"", "[1, 2]", "3", "{", "name: x"}) {
+    SCOPED_TRACE(text);
+    EXPECT_FALSE(import_text(text).fragment.has_value());
+  }
+}
+
+// System: GPT-NeoX-20B on 96 GPUs, tensor 2 x pipeline 4 x data 12, ZeRO 1; 50,257 tokens padded to 50,432 =
+// 197 * 256. Expectations: 12 L h^2 + 13 L h + 2 V h + 2 h with L = 44, h = 6144, and 4 * 32 * 12 samples an
+// iteration.
+TEST(NeoxImport, ReadsTheConfigurationOf20B) {
+  const Import import =
+      import_text(sample("neox/20B.yml"), {.gpus = 96, .vocab = 50'257, .node = "dgx-a100-40gb"});
+  EXPECT_EQ(import.at("model.layers"), "44");
+  EXPECT_EQ(import.at("model.hidden"), "6144");
+  EXPECT_EQ(import.at("model.heads"), "64");
+  EXPECT_EQ(import.at("model.position"), "rope");
+  EXPECT_EQ(import.at("model.tied_embeddings"), "false");
+  EXPECT_EQ(import.at("model.dropout"), "false");
+  EXPECT_EQ(import.at("parallelism.tensor"), "2");
+  EXPECT_EQ(import.at("parallelism.pipeline"), "4");
+  EXPECT_EQ(import.at("parallelism.data"), "12");
+  EXPECT_EQ(import.at("parallelism.zero_stage"), "1");
+  EXPECT_EQ(import.at("training.micro_batch_size"), "4");
+  EXPECT_EQ(import.at("training.global_batch_size"), "1536");
+  EXPECT_EQ(import.at("training.recompute"), "full");
+  EXPECT_EQ(import.at("training.precision"), "fp16");
+  EXPECT_EQ(import.at("model.vocab"), "50432");
+  EXPECT_EQ(parameters(import), 20'554'567'680);
+  EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("gpt_j_residual: is not modelled")));
+}
+
+// A pipeline size of 0 or 1 is no pipeline.
+TEST(NeoxImport, TakesNoPipelineForOneStage) {
+  const Import import =
+      import_text(sample("neox/175B.yml"), {.gpus = 64, .vocab = 50'257, .node = "dgx-h100"});
+  EXPECT_EQ(import.at("parallelism.pipeline"), "1");
+  EXPECT_EQ(import.at("parallelism.data"), "64");
+  EXPECT_EQ(import.at("training.global_batch_size"), "256");
+  EXPECT_EQ(import.at("overlap.gradients"), "true");
+}
+
+TEST(NeoxImport, AsksForTheNumberOfGpus) {
+  const Import import = import_text(sample("neox/20B.yml"));
+  EXPECT_THAT(import.messages,
+              Contains(HasSubstr("nothing says how many GPUs the job has\n  hint: --gpus N, a "
+                                 "multiple of 8")));
+  EXPECT_THAT(import_text(sample("neox/20B.yml"), {.gpus = 4}).messages,
+              Contains(HasSubstr("4 GPUs are fewer than tensor × pipeline = 8")));
+}
+
+}  // namespace
+}  // namespace stagecraft

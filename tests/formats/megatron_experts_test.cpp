@@ -1,0 +1,85 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "formats/megatron.hpp"
+#include "tests/formats/megatron_jobs.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace testing_megatron;
+using testing::Contains;
+using testing::HasSubstr;
+
+TEST(MegatronImport, PadsTheVocabularyOnlyWhereItMust) {
+  const Import qwen = import_sample("modelopt_Qwen3-235B-A22B.args.txt", {.gpus = 64, .vocab = 151'936});
+  EXPECT_EQ(qwen.at("model.vocab"), "151936");  // 128 * 1187
+  EXPECT_EQ(qwen.at("model.head_size"), "128");
+  EXPECT_EQ(qwen.at("model.kv_heads"), "4");
+  EXPECT_EQ(qwen.at("model.qk_norm"), "true");
+  EXPECT_EQ(qwen.at("model.experts.count"), "128");
+  EXPECT_EQ(qwen.at("model.experts.ffn_hidden"), "1536");
+  EXPECT_EQ(qwen.at("training.recompute.modules"), "core_attn moe");
+  EXPECT_EQ(qwen.at("training.global_batch_size"), "64");  // one micro-batch for each of 64 data ranks
+  EXPECT_EQ(parameters(qwen), 235'093'634'560);
+}
+
+// 671.0 B without the extra layer, as DeepSeek-V3's own count; its router has no bias here.
+TEST(MegatronImport, ReadsBothDeepSeekFiles) {
+  const Import modelopt = import_sample("modelopt_DeepSeek-R1.args.txt", {.gpus = 64, .vocab = 129'280});
+  const Import fsdp = import_sample("sbatch_mfsdp_deepseek_v3.args.txt", {.gpus = 1024, .vocab = 129'280});
+  for (const Import& import : {modelopt, fsdp}) {
+    EXPECT_EQ(import.at("model.layers"), "61");
+    EXPECT_EQ(import.at("model.experts.first_dense_layers"), "3");
+    EXPECT_EQ(import.at("model.experts.count"), "256");
+    EXPECT_EQ(import.at("model.experts.top_k"), "8");
+    EXPECT_EQ(import.at("model.experts.shared_ffn_hidden"), "2048");
+    EXPECT_EQ(import.at("model.latent_attention.query_rank"), "1536");
+    EXPECT_EQ(import.at("model.latent_attention.kv_rank"), "512");
+    EXPECT_EQ(import.at("model.latent_attention.nope_head_size"), "128");
+    EXPECT_EQ(import.at("model.latent_attention.rope_head_size"), "64");
+    EXPECT_EQ(import.at("model.latent_attention.value_head_size"), "128");
+  }
+  // --make-vocab-size-divisible-by 1280 and 3232 leave 129,280 as it is.
+  EXPECT_EQ(parameters(modelopt), 671'026'404'352);
+  EXPECT_EQ(fsdp.at("model.mtp_layers"), "1");
+  EXPECT_EQ(fsdp.at("parallelism.expert"), "8");
+  EXPECT_EQ(fsdp.at("parallelism.zero_stage"), "3");
+  EXPECT_EQ(fsdp.at("training.gradient_dtype"), "bf16");
+  EXPECT_EQ(fsdp.at("training.recompute.modules"), "mlp moe mla_up_proj layernorm");
+  EXPECT_EQ(fsdp.at("options.expert_dispatcher"), "all-to-all");
+  EXPECT_EQ(fsdp.at("options.gradient_accumulation_fusion"), "false");
+}
+
+TEST(MegatronImport, ReadsTheMixtralAndLlamaScripts) {
+  const Import mixtral =
+      import_sample("train_mixtral_8x7b_distributed.args.txt", {.gpus = 32, .vocab = 32'000});
+  EXPECT_EQ(mixtral.at("model.experts.ffn_hidden"), "14336");
+  EXPECT_EQ(mixtral.at("parallelism.expert"), "8");
+  EXPECT_EQ(mixtral.at("options.expert_dispatcher"), "all-to-all");
+  EXPECT_EQ(parameters(mixtral), 46'702'792'704);
+  const Import llama = import_sample("train_llama3_8b_h100_fp8.args.txt");
+  EXPECT_EQ(llama.at("training.precision"), "fp8");
+  EXPECT_EQ(llama.at("training.gradient_dtype"), "bf16");
+  EXPECT_EQ(llama.at("cluster.node"), "dgx-h100");  // fp8 needs one
+  EXPECT_EQ(parameters(llama), 8'030'261'248);
+}
+
+// With the launcher's own numbers the experts do not fit: that is for `check` to refuse, and said already.
+TEST(MegatronImport, WarnsOfExpertsThatDoNotFit) {
+  const Import mixtral = import_sample("train_mixtral_8x7b_distributed.args.txt", {.vocab = 32'000});
+  EXPECT_TRUE(mixtral.fragment.has_value());
+  EXPECT_THAT(mixtral.messages, Contains(HasSubstr("2 GPUs of a pipeline rank are no multiple of expert × "
+                                                   "expert_tensor = 8")));
+}
+
+TEST(MegatronImport, PutsDenseLayersInTheMiddleOneByOne) {
+  const Import import = import_text(job("--num-experts 4 --moe-layer-freq [1]*2+[0]*2+[1]*4"));
+  EXPECT_EQ(import.at("model.experts.dense_layers"), "2 3");
+  EXPECT_EQ(import.at("model.experts.ffn_hidden"), "256");
+}
+
+}  // namespace
+}  // namespace stagecraft
