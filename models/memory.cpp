@@ -1,5 +1,9 @@
 #include "models/memory.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
@@ -7,41 +11,202 @@ namespace stagecraft {
 
 namespace {
 
-// Tensors between norm 1 and the residual after the projection, in bytes.
-std::int64_t attention_tensors(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  const std::int64_t e = element_bytes(shard.precision);
-  const std::int64_t residual = shard.local_tokens() * model.hidden;
-  const std::int64_t norm_and_qkv_input = 2 * e * residual;
-  const std::int64_t query_key_value_output = e * shard.tokens() * (w.qkv() + w.query);
-  const std::int64_t mask = model.dropout ? residual : 0;
-  return norm_and_qkv_input + query_key_value_output + mask;
+constexpr auto kInput = FreedBy::kInputGradient;
+constexpr auto kWeight = FreedBy::kWeightGradient;
+
+// Sizes in bytes of what the tensors of a layer are made of.
+class LayerSizes {
+ public:
+  LayerSizes(const TransformerSpec& model, const Shard& shard)
+      : model_(model), shard_(shard), widths_(widths(model, shard.tensor)) {}
+
+  [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
+  // One row of the residual stream for each local token.
+  [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
+  // The same for all tokens of the tensor group: what a column-parallel product reads.
+  [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
+  [[nodiscard]] std::int64_t mask() const {
+    return model_.dropout ? shard_.local_tokens() * model_.hidden : 0;
+  }
+  [[nodiscard]] std::int64_t columns(std::int64_t width) const { return element() * shard_.tokens() * width; }
+  [[nodiscard]] std::int64_t query() const { return columns(widths_.query); }
+  [[nodiscard]] std::int64_t key() const {
+    return columns(model_.latent_attention ? widths_.query : widths_.key_value);
+  }
+  [[nodiscard]] std::int64_t value() const { return columns(value_width()); }
+  [[nodiscard]] std::int64_t output() const {
+    return columns(model_.latent_attention ? value_width() : widths_.query);
+  }
+  [[nodiscard]] std::int64_t log_sum_exp() const { return 4 * shard_.tokens() * widths_.heads; }
+  // Elements of the score matrix: a context rank has s/c queries against all keys.
+  [[nodiscard]] std::int64_t scores() const { return shard_.tokens() * widths_.heads * shard_.sequence; }
+  // Softmax output; dropout's output and mask.
+  [[nodiscard]] std::int64_t saved_scores() const {
+    return scores() * (model_.dropout ? 2 * element() + 1 : element());
+  }
+  [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
+  [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
+  [[nodiscard]] bool eager_gate() const {
+    return model_.activation == Activation::kSwiglu && !shard_.fused_kernels;
+  }
+  [[nodiscard]] std::int64_t gates() const { return model_.activation == Activation::kSwiglu ? 2 : 1; }
+
+ private:
+  [[nodiscard]] std::int64_t value_width() const {
+    return model_.latent_attention ? widths_.heads * model_.latent_attention->value_head_size
+                                   : widths_.key_value;
+  }
+
+  const TransformerSpec& model_;
+  const Shard& shard_;
+  const Widths widths_;
+};
+
+void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, FreedBy freed_by) {
+  if (size > 0) tensors.push_back({.name = name, .size = Bytes(size), .freed_by = freed_by});
 }
 
-std::int64_t ffn_tensors(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  const std::int64_t e = element_bytes(shard.precision);
-  const std::int64_t residual = shard.local_tokens() * model.hidden;
-  const std::int64_t norm_and_up_input = 2 * e * residual;
-  const std::int64_t up_output_and_down_input = e * shard.tokens() * (w.up + w.ffn);
-  // Eager SwiGLU also keeps silu(gate) for the product's backward.
-  const bool eager_gate = model.activation == Activation::kSwiglu && !shard.fused_kernels;
-  const std::int64_t mask = model.dropout ? residual : 0;
-  return norm_and_up_input + up_output_and_down_input + (eager_gate ? e * shard.tokens() * w.ffn : 0) + mask;
+// Compressed queries and keys, before and after their norms: held by every rank for its own tokens.
+void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LatentAttentionSpec& latent = *model.latent_attention;
+  const std::int64_t rows = element_bytes(shard.precision) * shard.local_tokens();
+  keep(tensors, "compressed Q, K, V", rows * (latent.query_rank + latent.kv_rank + latent.rope_head_size),
+       kInput);
+  keep(tensors, "up projection input", rows * (latent.query_rank + latent.kv_rank), kWeight);
 }
 
-// What the core keeps beside Q, K, V and O.
-std::int64_t core_tensors(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  if (shard.attention == Attention::kFlash) return 4 * shard.tokens() * w.heads;  // log-sum-exp, fp32
-  if (shard.recompute == Recompute::kSelective) return 0;
-  const std::int64_t scores = shard.micro_batch * w.heads * shard.sequence * shard.sequence;
-  const std::int64_t e = element_bytes(shard.precision);
-  return scores * (model.dropout ? 2 * e + 1 : e);  // softmax output; dropout output and mask
+void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
+  keep(tensors, "core output", sizes.output(), kWeight);
+  if (shard.attention == Attention::kFlash) {
+    keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
+  } else if (!shard.recomputes(RecomputeModule::kCoreAttention)) {
+    keep(tensors, "attention scores", sizes.saved_scores(), kInput);
+  }
+}
+
+void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  keep(tensors, "norm 1 input", sizes.residual(), kInput);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "QKV input", sizes.residual(), kWeight);
+  if (model.latent_attention) keep_latents(tensors, model, shard);
+  if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
+    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
+  if (model.qk_norm) keep(tensors, "Q and K before their norms", sizes.query() + sizes.key(), kInput);
+  keep_core(tensors, sizes, shard);
+  keep(tensors, "attention dropout mask", sizes.mask(), kInput);
+}
+
+void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  keep(tensors, "norm 2 input", sizes.residual(), kInput);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "up input", sizes.residual(), kWeight);
+  if (!shard.recomputes(RecomputeModule::kMlp)) {
+    keep(tensors, "up output", sizes.up(), kInput);
+    if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn(), kInput);
+    keep(tensors, "down input", sizes.ffn(), kWeight);
+  }
+  keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
+}
+
+// Widths of one routed expert, and of the shared ones together, on one rank.
+std::int64_t expert_width(const TransformerSpec& model, const Shard& shard) {
+  return model.experts->ffn_hidden / shard.expert_tensor;
+}
+std::int64_t shared_width(const TransformerSpec& model, const Shard& shard) {
+  return model.experts->shared_width() / shard.tensor;
+}
+
+void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  const std::int64_t pairs = received_pairs(model, shard);
+  const std::int64_t width = sizes.element() * pairs * expert_width(model, shard);
+  constexpr std::int64_t kRouterBytes = 8;  // logits and probabilities in fp32
+  constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
+  keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count, kInput);
+  keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
+  keep(tensors, "received tokens", sizes.element() * pairs * model.hidden, kWeight);
+  keep(tensors, "expert up output", sizes.gates() * width, kInput);
+  if (!shard.recomputes(RecomputeModule::kMoeActivation)) keep(tensors, "expert down input", width, kWeight);
+}
+
+void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  keep(tensors, "norm 2 input", sizes.residual(), kInput);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm))
+    keep(tensors, "router input", sizes.residual(), kWeight);
+  if (!shard.recomputes(RecomputeModule::kMoe)) {
+    keep_routed_experts(tensors, model, shard);
+    if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
+      const std::int64_t shared = sizes.columns(shared_width(model, shard));
+      keep(tensors, "shared up output", sizes.gates() * shared, kInput);
+      keep(tensors, "shared down input", shared, kWeight);
+    }
+  }
+  keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
 }
 
 std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
   return shard.tokens() * vocabulary_share(model, shard.tensor);
+}
+
+// Blocks of keys and values that a context ring has on their way: two at a time (Liu et al., arXiv
+// 2310.01889); in the backward their gradients travel along. Gathered whole, they are all there at once.
+struct RingBytes {
+  std::int64_t forward = 0, backward = 0;
+};
+RingBytes ring_bytes(const LayerSizes& sizes, const Shard& shard) {
+  if (shard.context == 1) return {};
+  const std::int64_t block = sizes.key() + sizes.value();
+  if (shard.context_exchange == ContextExchange::kRing) return {2 * block, 4 * block};
+  if (shard.context_exchange == ContextExchange::kAllGather)
+    return {shard.context * block, 2 * shard.context * block};
+  const std::int64_t heads = sizes.query() + block;  // all-to-all: the same tensors once more
+  return {heads, 2 * heads};
+}
+
+Bytes without_selective_recompute(const TransformerSpec& model, Shard shard, LayerKind kind) {
+  shard.recompute = Recompute::kNone;
+  return total(layer_tensors(model, shard, kind));
+}
+
+// Output and input widths of the products of a layer on one rank.
+struct WeightShape {
+  std::int64_t out = 0, in = 0, count = 1;
+  friend bool operator==(const WeightShape&, const WeightShape&) = default;
+};
+std::vector<WeightShape> attention_weights(const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  const std::int64_t h = model.hidden;
+  if (!model.latent_attention) return {{w.qkv(), h}, {h, w.query}};
+  const LatentAttentionSpec& latent = *model.latent_attention;
+  const std::int64_t values = w.heads * latent.value_head_size;
+  const std::int64_t keys_up = w.heads * (latent.nope_head_size + latent.value_head_size);
+  std::vector<WeightShape> weights{
+      {latent.kv_rank + latent.rope_head_size, h}, {keys_up, latent.kv_rank}, {h, values}};
+  if (latent.query_rank == 0) {
+    weights.push_back({w.query, h});
+  } else {
+    weights.push_back({latent.query_rank, h});
+    weights.push_back({w.query, latent.query_rank});
+  }
+  return weights;
+}
+
+std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  const LayerSizes sizes(model, shard);
+  const std::int64_t h = model.hidden;
+  std::vector<WeightShape> weights = attention_weights(model, shard);
+  const auto add_block = [&](std::int64_t width, std::int64_t count) {
+    weights.push_back({sizes.gates() * width, h, count});
+    weights.push_back({h, width, count});
+  };
+  if (kind == LayerKind::kDense) {
+    add_block(widths(model, shard.tensor).ffn, 1);
+  } else {
+    add_block(expert_width(model, shard), model.experts->count / shard.expert);
+    if (model.experts->shared > 0) add_block(shared_width(model, shard), 1);
+  }
+  return weights;
 }
 
 }  // namespace
@@ -49,34 +214,149 @@ std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
 StateBytes state_bytes(Precision precision, Precision gradient) {
   if (precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = 8};
   const std::int64_t g = element_bytes(gradient);
-  // fp16 gradients are unscaled into an fp32 copy that lives beside the optimizer's states.
-  const bool gradient_copy = precision == Precision::kFp16 && g == 2;
-  return {.weight = 2, .gradient = g, .optimizer = gradient_copy ? 16 : 12};
+  return {.weight = 2, .gradient = g, .optimizer = 12, .gradient_copy = g == 2 ? 4 : 0};
 }
 
-LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard) {
-  const Bytes whole(attention_tensors(model, shard) + core_tensors(model, shard) + ffn_tensors(model, shard));
+Bytes total(const SavedTensors& tensors) {
+  Bytes sum{};
+  for (const SavedTensor& tensor : tensors) sum += tensor.size;
+  return sum;
+}
+
+std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard) {
+  const ExpertsSpec& experts = *model.experts;
+  const std::int64_t balanced = shard.local_tokens() * experts.top_k * shard.expert_tensor;
+  // One rank receives all there is, however unevenly the tokens choose.
+  const double factor = experts.capacity_factor > 0 ? experts.capacity_factor
+                        : shard.expert > 1          ? experts.imbalance
+                                                    : 1;
+  return to_bytes(static_cast<double>(balanced) * factor).count();
+}
+
+SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  SC_CHECK(kind == LayerKind::kDense || model.experts, "a layer with experts is of a model with experts");
+  SavedTensors tensors;
+  keep_attention(tensors, model, shard);
+  if (kind == LayerKind::kDense) {
+    keep_feed_forward(tensors, model, shard);
+  } else {
+    keep_experts(tensors, model, shard);
+  }
+  return tensors;
+}
+
+SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  SavedTensors tensors;
+  keep(tensors, "multi-token norm inputs", 2 * sizes.residual(), kInput);
+  keep(tensors, "multi-token projection input", 2 * sizes.residual(), kWeight);
+  return tensors;
+}
+
+SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  constexpr std::int64_t kTokenId = 8;
+  SavedTensors tensors;
+  keep(tensors, "token ids", kTokenId * shard.tokens(), kWeight);
+  keep(tensors, "embedding dropout mask", sizes.mask(), kInput);
+  return tensors;
+}
+
+SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  constexpr std::int64_t kFp32 = 4;
+  SavedTensors tensors;
+  keep(tensors, "final norm input", sizes.residual(), kInput);
+  keep(tensors, "head input", sizes.residual(), kWeight);
+  if (shard.software.fused_loss) {
+    keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
+  } else {
+    keep(tensors, "softmax of the logits", kFp32 * logits(model, shard), kInput);
+  }
+  return tensors;
+}
+
+Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  const LayerSizes sizes(model, shard);
+  // Inputs of QKV and up, output gradients of projection and down; output gradient of QKV, projection's
+  // input.
+  std::int64_t held = 4 * sizes.residual() + sizes.query() + sizes.key() + sizes.value() + sizes.output();
+  if (kind == LayerKind::kDense) return Bytes(held + sizes.up() + sizes.ffn());
+  const std::int64_t pairs = received_pairs(model, shard);
+  const std::int64_t routed =
+      2 * model.hidden + (sizes.gates() + 1) * expert_width(model, shard);  // tokens in, gradients out
+  held += sizes.element() * pairs * routed;
+  return Bytes(held + (sizes.gates() + 1) * sizes.columns(shared_width(model, shard)));
+}
+
+LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  const Bytes whole = total(layer_tensors(model, shard, kind));
   if (shard.recompute != Recompute::kFull) return {.kept = whole, .transient = Bytes(0)};
   return {.kept = boundary_activation(model, shard), .transient = whole};
 }
 
 Bytes embedding_activation(const TransformerSpec& model, const Shard& shard) {
-  const std::int64_t token_ids = 8 * shard.tokens();
-  return Bytes(token_ids + (model.dropout ? shard.local_tokens() * model.hidden : 0));
+  return total(embedding_tensors(model, shard));
 }
 
 Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
-  const std::int64_t norm_and_head_input =
-      2 * element_bytes(shard.precision) * shard.local_tokens() * model.hidden;
-  return Bytes(norm_and_head_input + 4 * logits(model, shard));  // softmax in fp32
+  return total(head_tensors(model, shard));
 }
 
 Bytes head_transient(const TransformerSpec& model, const Shard& shard) {
+  if (shard.software.fused_loss) return Bytes(0);
   return Bytes(2 * element_bytes(shard.precision) * logits(model, shard));  // logits and their gradient
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {
-  return Bytes(element_bytes(shard.precision) * shard.local_tokens() * model.hidden);
+  return Bytes(LayerSizes(model, shard).residual());
+}
+
+LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  const LayerSizes sizes(model, shard);
+  const bool gathers = shard.sequence_parallel && shard.tensor > 1;
+  const RingBytes ring = ring_bytes(sizes, shard);
+  std::int64_t forward = ring.forward;
+  std::int64_t core = sizes.query() + sizes.key() + sizes.value() + sizes.output() + ring.backward;
+  if (shard.attention == Attention::kUnfused) {
+    // Scores before the softmax and the buffer that the product adds them to (Megatron-LM's baddbmm); in the
+    // backward that buffer and the gradients of softmax and dropout.
+    forward = std::max(forward, 2 * sizes.element() * sizes.scores());
+    core = std::max(core, 3 * sizes.element() * sizes.scores());
+  }
+  std::int64_t block = sizes.up();
+  if (kind == LayerKind::kExperts) {
+    const std::int64_t row = sizes.element() * received_pairs(model, shard);
+    const std::int64_t exchanges = 2 * row * model.hidden;  // out and back
+    forward = std::max(forward, exchanges);
+    block = exchanges + sizes.gates() * row * expert_width(model, shard);
+  }
+  const std::int64_t gathered = gathers ? sizes.gathered() : 0;
+  const std::int64_t backward = sizes.residual() + gathered + std::max(core, block);
+  const Bytes whole = without_selective_recompute(model, shard, kind);
+  return {.forward = Bytes(forward + gathered),
+          .backward = Bytes(backward),
+          .recomputed = whole - total(layer_tensors(model, shard, kind))};
+}
+
+Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  if (shard.gradient_accumulation_fusion) return Bytes(0);
+  std::int64_t largest = 0;
+  for (const WeightShape& weight : weight_shapes(model, shard, kind))
+    largest = std::max(largest, weight.out * weight.in * weight.count);
+  return Bytes(element_bytes(shard.precision) * largest);
+}
+
+Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  if (!shard.software.gradient_placeholders || !shard.gradient_accumulation_fusion) return Bytes(0);
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes;  // those of all experts are one
+  for (const WeightShape& weight : weight_shapes(model, shard, kind))
+    shapes.emplace_back(weight.out, weight.in);
+  std::sort(shapes.begin(), shapes.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  std::int64_t parameters = 0;
+  for (const auto& [out, in] : shapes) parameters += out * in;
+  return Bytes(element_bytes(shard.precision) * parameters);
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,16 @@
-// Bytes that one GPU needs: states, and activations kept for the backward pass.
+// Bytes that one GPU needs: states, and what each layer keeps for the backward pass, tensor by tensor.
+//
+// An inventory rather than a coefficient: every tensor has a name, a size and the half of the backward pass
+// that lets go of it, so that a ledger can print them and a split backward can free them in turn. T tokens of
+// the rank, T' = T/t under sequence parallelism, e bytes an element.
 //
 //   source  Korthikanti et al. (arXiv 2205.05198), Table 2 and eqs 1-6; Megatron-LM's
 //           distributed-optimizer table.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "base/units.hpp"
 #include "models/model_spec.hpp"
@@ -15,23 +21,80 @@ namespace stagecraft {
 // Bytes per parameter of each kind of state, before sharding.
 struct StateBytes {
   std::int64_t weight = 2, gradient = 4, optimizer = 12;
+  std::int64_t gradient_copy = 0;  // fp32 gradients of the optimizer step, where they are reduced in 16 bit
 };
-// bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/16 (fp32 copy); fp32 4/4/8; bf16 + bf16 gradients
-// 2/2/12.
+// bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
+// gradients 2/2/12 and a copy of 4.
 [[nodiscard]] StateBytes state_bytes(Precision precision, Precision gradient);
+
+enum class FreedBy : std::uint8_t {
+  kInputGradient,   // the operator that produced it passes its gradient on
+  kWeightGradient,  // input of a product: its weights' gradient needs it
+};
+
+struct SavedTensor {
+  std::string_view name;  // static storage
+  Bytes size;
+  FreedBy freed_by = FreedBy::kInputGradient;
+
+  friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
+};
+using SavedTensors = std::vector<SavedTensor>;
+[[nodiscard]] Bytes total(const SavedTensors& tensors);
+
+// What a layer keeps from forward to backward, per micro-batch; full recompute apart. Tensors of size zero
+// are left out.
+//   dense, flash:  T'(norm inputs, column inputs: 4 e h), T e (2 n_q + 2 n_kv + up + f/t), LSE 4 T a/t, masks
+//   experts:       of r = beta T' K received (token, expert) pairs, times et: inputs e r h, first products
+//                  e r up_e, activations e r f_e/et; router 8 T' E; maps 16 T' K
+//   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
+[[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
+                                         LayerKind kind = LayerKind::kDense);
+// What a layer of multi-token prediction keeps beside its layer and its head: both norm inputs and the
+// projection's input (arXiv 2412.19437, section 2.2).
+[[nodiscard]] SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard);
+// Kept per micro-batch in flight: token ids and the dropout mask.
+[[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);
+// Kept: inputs of the final norm and of the head, and the fp32 softmax of the logits (their 16-bit gradient
+// where the loss is fused).
+[[nodiscard]] SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard);
+
+// What the weight gradients of a layer need when the backward is split: the inputs of its products and the
+// gradients of their outputs, which for a GPT are 32 of its 34 bytes per element of s b h.
+[[nodiscard]] Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard,
+                                              LayerKind kind = LayerKind::kDense);
 
 struct LayerActivation {
   Bytes kept;       // from forward to backward, per micro-batch
   Bytes transient;  // one layer's full activations, live while it is recomputed; 0 without full recompute
 };
-[[nodiscard]] LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard);
-// Kept per micro-batch in flight: token ids and the dropout mask.
+[[nodiscard]] LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard,
+                                               LayerKind kind = LayerKind::kDense);
 [[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
-// Kept: inputs of the final norm and of the head, softmax of the logits in fp32.
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
-// Live during the loss alone: logits and their gradient.
+// Live during the loss alone: logits and their gradient; nothing where the loss is fused.
 [[nodiscard]] Bytes head_transient(const TransformerSpec& model, const Shard& shard);
 // Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);
+
+// What a layer needs beside its saved tensors while it runs.
+struct LayerTransient {
+  Bytes forward;   // gathered input, scores, messages of the context ring, expert exchanges
+  Bytes backward;  // the same, and the gradients under way: at most those of one product and of the residual
+  Bytes recomputed;  // tensors that selective recompute makes again for the backward
+};
+[[nodiscard]] LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
+                                             LayerKind kind = LayerKind::kDense);
+
+// The gradient of the largest weight, in 16 bit, where it is not added to the main gradients by the product
+// itself; 0 otherwise.
+[[nodiscard]] Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard,
+                                              LayerKind kind = LayerKind::kDense);
+// One 16-bit tensor for each shape among the weights of a layer's products; 0 unless the software has them.
+[[nodiscard]] Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard,
+                                          LayerKind kind = LayerKind::kDense);
+
+// (token, expert) pairs that the busiest rank receives: beta T' K et, or the padded capacity.
+[[nodiscard]] std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard);
 
 }  // namespace stagecraft

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "calibrate/profile/hardware_profile.hpp"
@@ -55,6 +56,21 @@ inline constexpr std::string_view kContextExchangeNames[] = {"p2p", "all-gather"
 enum class ExpertDispatcher : std::uint8_t { kAllToAll, kAllGather };
 inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all-gather"};
 
+// What the training software leaves on the GPU beyond what the mathematics needs. Defaults are Megatron-LM's
+// with its own kernels.
+struct SoftwareMemory {
+  bool fused_loss = false;    // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
+                              // softmax
+  bool keep_outputs = false;  // a stage keeps what it sent until the backward (DeepSpeed's pipeline)
+  // One gradient in 16 bit, never read, for each shape of weight (Transformer Engine from 2.3 on, where the
+  // products add to the main gradients themselves).
+  bool gradient_placeholders = false;
+  bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
+  std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
+
+  friend bool operator==(const SoftwareMemory&, const SoftwareMemory&) = default;
+};
+
 // How many ways weights are split: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
 struct WeightSplit {
   std::int64_t tensor = 1, expert = 1, expert_tensor = 1;
@@ -80,6 +96,7 @@ struct Shard {
   bool overlap_tensor = false;  // tensor collectives in chunks beside their GEMM (user buffers)
   bool overlap_context = true;  // ring messages beside the previous block of the core
   bool overlap_expert = false;  // expert exchanges beside the other micro-batch's compute
+  SoftwareMemory software = {};
 
   [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T
   [[nodiscard]] std::int64_t local_tokens() const {

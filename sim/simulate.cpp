@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "models/operators.hpp"
+#include "sim/report/memory_moment.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -72,13 +73,11 @@ MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
     return stages_ledger(*stages, prepared.plan, prepared.schedule,
                          scenario.profile ? scenario.profile->device.memory : Bytes(0));
   }
-  const Shard shard = shard_of(pricing_request(scenario, prepared.plan));
-  return transformer_ledger(std::get<TransformerSpec>(scenario.model),
-                            {.shard = shard,
-                             .plan = prepared.plan,
-                             .zero_stage = scenario.parallelism.zero_stage,
-                             .schedule = prepared.schedule,
-                             .profile = *scenario.profile});
+  const PricingRequest job = pricing_request(scenario, prepared.plan);
+  const Shard shard = shard_of(job);
+  return transformer_ledger(
+      std::get<TransformerSpec>(scenario.model),
+      {.job = job, .shard = shard, .schedule = prepared.schedule, .profile = *scenario.profile});
 }
 
 // Shares of all priced time of an iteration, over all ranks.
@@ -198,6 +197,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
   report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
   report.memory = ledger_of(scenario, simulation.prepared);
+  time_peaks(report.memory, simulation.program, simulation.timeline);
   report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sim/simulate.hpp"
 #include "tools/commands.hpp"
+#include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
@@ -62,45 +63,6 @@ bool assertions_hold(const Scenario& scenario, const Report& report, Session& se
   return all;
 }
 
-// The largest part of a stage's memory and what makes it smaller.
-struct LargestPart {
-  std::string_view name;
-  Bytes size;
-  std::string_view remedy;
-};
-
-LargestPart largest_part(const StageMemory& stage) {
-  constexpr std::string_view kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
-  const std::array<LargestPart, 6> parts = {
-      {{"weights", stage.weights, kShards},
-       {"gradients", stage.gradients, kShards},
-       {"optimizer", stage.optimizer, "parallelism.zero_stage: 1 spreads it over the data ranks"},
-       {"activations", stage.activations,
-        "training.recompute: selective or full, or a smaller training.micro_batch_size"},
-       {"buffers", stage.buffers, "a smaller training.micro_batch_size makes them smaller"},
-       {"overhead", stage.overhead, "a GPU with more memory"}}};
-  return *std::max_element(parts.begin(), parts.end(),
-                           [](const auto& x, const auto& y) { return x.size < y.size; });
-}
-
-bool fits(const MemoryLedger& memory, Session& session) {
-  if (memory.verdict() != Verdict::kOutOfMemory) return true;
-  const StageMemory& stage = memory.heaviest();
-  const LargestPart part = largest_part(stage);
-  session.err << fmt::format("verdict: out-of-memory on stage {}: {} of {}, of which {} {}\n  hint: {}\n",
-                             stage.stage, human(stage.peak()), human(memory.capacity), part.name,
-                             human(part.size), part.remedy);
-  return false;
-}
-
-Report ledger_report(const Scenario& scenario) {
-  Report report;
-  report.scenario = scenario.source;
-  report.name = scenario.name;
-  report.memory = memory_of(scenario);
-  return report;
-}
-
 }  // namespace
 
 int run_command(const Arguments& arguments, Session& session) {
@@ -147,25 +109,6 @@ int check_command(const Arguments& arguments, Session& session) {
           scenario.schedule.name);
     }
     return kDone;
-  });
-}
-
-int memory_command(const Arguments& arguments, Session& session) {
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
-    const Report report = ledger_report(scenario);
-    if (arguments.has("json")) {
-      JsonWriter json;
-      json.begin_object()
-          .field("schema", "stagecraft.memory/1")
-          .field("scenario", std::string_view(scenario.source));
-      json.key("memory");
-      write_memory(json, report.memory);
-      json.end_object();
-      session.out << json.str() << '\n';
-    } else {
-      session.out << render_memory_text(report);
-    }
-    return arguments.has("require-fit") && !fits(report.memory, session) ? kAnswerIsNo : kDone;
   });
 }
 

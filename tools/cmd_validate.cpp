@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "sim/simulate.hpp"
 #include "tools/commands.hpp"
+#include "tools/memory_scores.hpp"
 #include "tools/published.hpp"
 #include "tools/scenarios.hpp"
 
@@ -147,9 +148,13 @@ void print_json(const Scores& scores, Session& session) {
 std::vector<std::filesystem::path> files_to_score(const Arguments& arguments, const Session& session) {
   std::vector<std::filesystem::path> files(arguments.words().begin(), arguments.words().end());
   if (!files.empty()) return files;
-  for (const std::string& name : session.data.names("calibrate/validation")) {
-    if (name != "clusters") files.push_back(session.data.root / "calibrate/validation" / (name + ".yaml"));
-  }
+  const auto add = [&](const std::string& folder) {
+    for (const std::string& name : session.data.names(folder)) {
+      if (name != "clusters") files.push_back(session.data.root / folder / (name + ".yaml"));
+    }
+  };
+  add("calibrate/validation");
+  if (arguments.has("memory")) add("calibrate/validation/memory");
   return files;
 }
 
@@ -167,6 +172,19 @@ struct Call {
   Session& session;
 };
 
+// Memory in place of time. A wrong verdict passes no limit.
+int score_memory_of(const PublishedSet& set, double limit, Call call) {
+  const MemoryScores scores = score_memory(set, call.session.data);
+  if (scores.rows.empty() && scores.skipped.empty()) return limit == HUGE_VAL ? kDone : kAnswerIsNo;
+  if (call.arguments.has("json")) {
+    print_memory_json(scores, call.session.out);
+  } else {
+    print_memory_text(scores, call.arguments.has("quiet"), call.session.out);
+  }
+  const bool within = scores.mean_absolute() <= limit && scores.wrong_verdicts() == 0;
+  return limit == HUGE_VAL || within ? kDone : kAnswerIsNo;
+}
+
 // A set of which nothing could be scored passes no limit.
 int score_file(const std::filesystem::path& file, const SetFabrics& fabrics, double limit, Call call) {
   Diagnostics diagnostics;
@@ -174,6 +192,7 @@ int score_file(const std::filesystem::path& file, const SetFabrics& fabrics, dou
   const bool silent = set && (call.arguments.has("quiet") || call.arguments.has("json"));
   if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, call.session);
   if (!set) return kWrongInput;
+  if (call.arguments.has("memory")) return score_memory_of(*set, limit, call);
   Scores scores{.set = &*set, .rows = {}, .skipped = {}};
   for (const PublishedRow& row : set->rows) score_row(row, call.session, scores);
   if (call.arguments.has("json")) {

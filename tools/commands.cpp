@@ -24,11 +24,17 @@ constexpr std::string_view kCheckExamples[] = {
     "stagecraft check scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft check scenarios/llama3-8b-64xA100.yaml --set training.micro_batch_size=2"};
 
-constexpr OptionSpec kMemoryOptions[] = {kSet,
-                                         {.name = "require-fit", .help = "exit 1 when the job does not fit"}};
+constexpr OptionSpec kMemoryOptions[] = {
+    kSet,
+    {.name = "model",
+     .argument = "NAME",
+     .help = "who counts: our ledger (default), or Fujii et al.'s formulas",
+     .values = "ledger|fujii"},
+    {.name = "require-fit", .help = "exit 1 when the job does not fit"}};
 constexpr std::string_view kMemoryExamples[] = {
     "stagecraft memory scenarios/gpt3-175b-1024xA100.yaml",
-    "stagecraft memory scenarios/llama3-8b-64xA100.yaml --set training.recompute=full --require-fit"};
+    "stagecraft memory scenarios/llama3-8b-64xA100.yaml --set training.recompute=full --require-fit",
+    "stagecraft memory scenarios/llama3-8b-64xA100.yaml --model fujii"};
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
@@ -77,9 +83,11 @@ constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft
 
 constexpr OptionSpec kValidateOptions[] = {{.name = "max-error",
                                             .argument = "SHARE",
-                                            .help = "exit 1 when the mean error of a set passes it (0.05)"}};
+                                            .help = "exit 1 when the mean error of a set passes it (0.05)"},
+                                           {.name = "memory", .help = "score memory, not time"}};
 constexpr std::string_view kValidateExamples[] = {
-    "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1"};
+    "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1",
+    "stagecraft validate --memory --quiet"};
 
 constexpr OptionSpec kCalibrateOptions[] = {
     kSet,

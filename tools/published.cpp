@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -75,7 +77,7 @@ constexpr RowKey kRowKeys[] = {
 };
 
 // What a row says that is no scenario key: measurements, other tools' figures, remarks.
-constexpr std::array<std::string_view, 13> kOtherRowKeys = {"id",
+constexpr std::array<std::string_view, 14> kOtherRowKeys = {"id",
                                                             "model",
                                                             "layers",
                                                             "gpus",
@@ -86,6 +88,7 @@ constexpr std::array<std::string_view, 13> kOtherRowKeys = {"id",
                                                             "printed",
                                                             "memory_gib",
                                                             "oom",
+                                                            "regime",
                                                             "peers",
                                                             "skip"};
 
@@ -108,6 +111,8 @@ class RowReader {
     out.iteration_seconds = number(row, "iteration_time_s");
     if (const auto ms = number(row, "iteration_time_ms")) out.iteration_seconds = *ms * 1e-3;
     out.tokens_per_s_per_gpu = number(row, "tokens_per_s_per_gpu");
+    out.memory_gib = number(row, "memory_gib");
+    if (const std::string oom = text(row, "oom"); !oom.empty()) out.out_of_memory = oom == "true";
     return out;
   }
 
@@ -235,6 +240,18 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   set.url = text_at(*root, "source", "url");
   if (const YamlNode* assumed = root->find("assumed")) {
     for (const YamlNode& item : assumed->items) set.assumed.push_back(item.text);
+  }
+  if (const YamlNode* figure = root->find("memory_figure")) {
+    const auto known = std::ranges::find(kMemoryFigureNames, figure->text);
+    if (known == std::end(kMemoryFigureNames)) {
+      diagnostics.error({.code = "unknown-word",
+                         .where = figure->where,
+                         .path = "memory_figure",
+                         .message = in_quotes(figure->text) + " is no kind of memory figure",
+                         .hint = "one of allocated, reserved, device"});
+      return std::nullopt;
+    }
+    set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
   }
   const auto fabric = fabrics.find(set.name);
   RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, diagnostics);

@@ -6,10 +6,12 @@
 // measured on (calibrate/validation/clusters.yaml).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -23,13 +25,20 @@ struct PublishedRow {
   YamlNode scenario;  // ready for read_scenario
   std::optional<double> iteration_seconds;
   std::optional<double> tokens_per_s_per_gpu;
-  std::string skip;  // why the row cannot be run, as its source says
+  std::optional<double> memory_gib;   // of the fullest GPU
+  std::optional<bool> out_of_memory;  // did the run fail for want of memory
+  std::string skip;                   // why the row cannot be run, as its source says
 };
+
+// What a set's memory figures are; figures of different kinds are never compared.
+enum class MemoryFigure : std::uint8_t { kAllocated, kReserved, kDevice };
+inline constexpr std::string_view kMemoryFigureNames[] = {"allocated", "reserved", "device"};
 
 struct PublishedSet {
   std::string name;
   std::string title, url;
-  std::vector<std::string> assumed;  // scenario keys that the source does not print
+  std::vector<std::string> assumed;           // scenario keys that the source does not print
+  std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
   std::vector<PublishedRow> rows;
 };
 

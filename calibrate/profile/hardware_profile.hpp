@@ -173,7 +173,7 @@ struct HostModel {
 
 struct MemoryOverheads {
   Sourced<Bytes> context;         // CUDA context and modules
-  Sourced<Bytes> communicators;   // NCCL buffers of a rank
+  Sourced<Bytes> communicators;   // NCCL buffers of one communicator in use
   Sourced<Bytes> workspace;       // cuBLAS
   Sourced<double> fragmentation;  // share of allocated
 };

@@ -1,74 +1,324 @@
 #include "sim/lower/memory_ledger.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 #include "models/memory.hpp"
-#include "sim/lower/stage_parameters.hpp"
+#include "models/operators.hpp"
+#include "models/partition.hpp"
+#include "sim/lower/memory_replay.hpp"
+#include "sim/lower/pass_memory.hpp"
 
 namespace stagecraft {
 namespace {
 
-// The most bytes of kept activations on a rank at once: taken at a forward, freed at B or W.
-Bytes replay(const Schedule& schedule, int rank, const std::vector<Bytes>& kept_by_stage) {
-  Bytes live{}, peak{};
-  for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) {
-    const Bytes kept = kept_by_stage[static_cast<std::size_t>(action.stage)];
-    if (action.pass == Pass::kForward) peak = std::max(peak, live += kept);
-    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient) live -= kept;
+using enum MemoryClass;
+
+// Everything that a rank holds at one moment, item by item.
+class Items {
+ public:
+  void add(MemoryClass kind, std::string name, Bytes size) {
+    if (size == Bytes(0)) return;
+    const auto same = [&](const MemoryItem& item) { return item.kind == kind && item.name == name; };
+    const auto known = std::find_if(items_.begin(), items_.end(), same);
+    if (known != items_.end()) {
+      known->size += size;
+    } else {
+      items_.push_back({.kind = kind, .name = std::move(name), .size = size});
+    }
   }
-  return peak;
-}
 
-std::vector<Bytes> kept_by_stage(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan) {
-  const LayerActivation layer = layer_activation(model, shard);
-  std::vector<Bytes> kept;
-  for (const StageContent& content : plan.stages) {
-    Bytes bytes = layer.kept * content.layers;
-    if (content.embedding) bytes += embedding_activation(model, shard);
-    if (content.head) bytes += head_activation(model, shard);
-    kept.push_back(bytes);
+  [[nodiscard]] Bytes of(MemoryClass kind) const {
+    Bytes sum{};
+    for (const MemoryItem& item : items_)
+      if (item.kind == kind) sum += item.size;
+    return sum;
   }
-  return kept;
+  [[nodiscard]] Bytes allocated() const {
+    Bytes sum{};
+    for (const MemoryItem& item : items_)
+      if (item.kind != kOverhead) sum += item.size;
+    return sum;
+  }
+
+  [[nodiscard]] StageMemory stage(int rank) && {
+    return {.stage = rank,
+            .weights = of(kWeights),
+            .gradients = of(kGradients),
+            .optimizer = of(kOptimizer),
+            .activations = of(kActivations),
+            .buffers = of(kBuffers),
+            .overhead = of(kOverhead),
+            .fragmentation = {},
+            .items = std::move(items_),
+            .moment = {}};
+  }
+
+ private:
+  std::vector<MemoryItem> items_;
+};
+
+Bytes share_of(Bytes size, double share) {
+  return to_bytes(static_cast<double>(size.count()) * share);
 }
 
-// Gathered input of a column-parallel layer, and messages under way: two each way.
-Bytes buffer_bytes(const TransformerSpec& model, const Shard& shard, const ParallelPlan& plan) {
-  const Bytes message = boundary_activation(model, shard);
-  Bytes bytes{};
-  if (shard.sequence_parallel && shard.tensor > 1) bytes += message * shard.tensor;
-  if (plan.pipeline > 1) bytes += message * 4;
-  return bytes;
+WeightSplit split_of(const ParallelPlan& plan) {
+  return {.tensor = plan.tensor, .expert = plan.expert, .expert_tensor = plan.expert_tensor};
 }
 
-// What the program around the tensors takes, and what the allocator cannot use.
-Bytes overhead_bytes(const MemoryOverheads& overheads, Bytes allocated, int gpus) {
-  const Bytes fixed = overheads.context.value + overheads.workspace.value +
-                      (gpus > 1 ? overheads.communicators.value : Bytes(0));
-  return fixed + to_bytes(static_cast<double>(allocated.count()) * overheads.fragmentation.value);
+// A piece of a stage that sharded weights are gathered in: FSDP's unit.
+struct Unit {
+  ParameterShare parameters;
+  bool counts = true;  // a tied head is gathered, but its matrix is the embedding's
+};
+
+std::vector<Unit> units_of(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
+  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
+  const WeightSplit split = split_of(plan);
+  std::vector<Unit> units;
+  const auto layers = [&](LayerKind kind, std::int64_t count) {
+    if (count > 0)
+      units.insert(units.end(), static_cast<std::size_t>(count), {layer_parameters(model, kind, split)});
+  };
+  if (content.embedding) units.push_back({{.dense = embedding_parameters(model, plan.tensor)}});
+  layers(LayerKind::kDense, content.layers - content.expert_layers);
+  layers(LayerKind::kExperts, content.expert_layers);
+  for (std::int64_t i = 0; i < content.mtp_layers; ++i) units.push_back({mtp_parameters(model, split)});
+  if (content.head) units.push_back({{.dense = head_parameters(model, plan.tensor)}});
+  return units;
 }
 
-StageMemory rank_memory(const TransformerSpec& model, const LedgerRequest& request, int rank,
-                        const std::vector<Bytes>& kept) {
-  const ParallelPlan& plan = request.plan;
-  const StateBytes state = state_bytes(request.shard.precision, request.shard.gradient);
-  const std::int64_t shards = request.zero_stage >= 1 ? plan.data : 1;
-  const std::int64_t parameters = rank_parameters(model, plan, rank);
-  const Bytes transient = layer_activation(model, request.shard).transient;
-  StageMemory memory{.stage = rank,
-                     .weights = Bytes(parameters * state.weight),
-                     .gradients = Bytes(parameters * state.gradient),
-                     .optimizer = Bytes((parameters * state.optimizer + shards - 1) / shards),
-                     .activations = replay(request.schedule, rank, kept) + transient,
-                     .buffers = buffer_bytes(model, request.shard, plan),
-                     .overhead = {}};
-  const bool has_head = plan.stages.back().head && plan.rank_of_stage(plan.stage_count() - 1) == rank;
-  if (has_head) memory.buffers += head_transient(model, request.shard);
-  memory.overhead = overhead_bytes(request.profile.memory, memory.activations + memory.buffers, plan.gpus());
+// One rank of the pipeline: what it holds whatever runs, and what its passes hold.
+class RankLedger {
+ public:
+  RankLedger(const TransformerSpec& model, const LedgerRequest& request, int rank)
+      : model_(model), request_(request), plan_(request.job.plan), shard_(request.shard), rank_(rank) {
+    for (int stage = rank; stage < plan_.stage_count(); stage += plan_.pipeline) {
+      const std::vector<Unit> units = units_of(model, plan_, stage);
+      units_.insert(units_.end(), units.begin(), units.end());
+    }
+  }
+
+  StageMemory stage() const;
+
+ private:
+  int zero() const { return request_.job.parallelism.zero_stage; }
+  const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
+  bool holds(bool StageContent::*end) const {
+    for (int stage = rank_; stage < plan_.stage_count(); stage += plan_.pipeline)
+      if (content(stage).*end) return true;
+    return false;
+  }
+
+  ParameterShare parameters() const;
+  Bytes largest_unit(std::int64_t bytes) const;
+  Bytes gathered_units(std::int64_t bytes) const;
+  void add_weights(Items& items) const;
+  void add_gradients(Items& items) const;
+  void add_optimizer(Items& items) const;
+  void add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
+  void add_buffers(Items& items) const;
+  void add_activations(Items& items, const ReplayPeak& peak, const std::vector<StageTensors>& tensors) const;
+  void add_overhead(Items& items, StageMemory& memory) const;
+  int communicators() const;
+
+  const TransformerSpec& model_;
+  const LedgerRequest& request_;
+  const ParallelPlan& plan_;
+  const Shard& shard_;
+  const int rank_;
+  std::vector<Unit> units_;
+};
+
+// A tied matrix is held once where both ends are on one rank of a pipeline of one.
+ParameterShare RankLedger::parameters() const {
+  ParameterShare sum;
+  for (const Unit& unit : units_) {
+    sum.dense += unit.parameters.dense;
+    sum.experts += unit.parameters.experts;
+  }
+  if (model_.tied_embeddings && plan_.pipeline == 1)
+    sum.dense -= vocabulary_share(model_, plan_.tensor) * model_.hidden;
+  return sum;
+}
+
+Bytes RankLedger::largest_unit(std::int64_t bytes) const {
+  std::int64_t most = 0;
+  for (const Unit& unit : units_) most = std::max(most, unit.parameters.all());
+  return Bytes(most * bytes);
+}
+
+// Under ZeRO 3: the unit that computes, and the next one where it is gathered beside; all of them where they
+// are kept from the forward to the backward.
+Bytes RankLedger::gathered_units(std::int64_t bytes) const {
+  if (!request_.job.options.reshard_after_forward) return Bytes(parameters().all() * bytes);
+  if (!request_.job.overlap.parameters) return largest_unit(bytes);
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const std::int64_t next = i + 1 < units_.size() ? units_[i + 1].parameters.all() : 0;
+    most = std::max(most, units_[i].parameters.all() + next);
+  }
+  return Bytes(most * bytes);
+}
+
+void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded,
+                             double kept) const {
+  const ParameterShare held = parameters();
+  const auto part = [&](std::int64_t count, int ranks) {
+    const std::int64_t n = sharded ? ranks : 1;
+    return share_of(Bytes((count * bytes + n - 1) / n), kept);
+  };
+  const std::string name(kMemoryClassNames[static_cast<std::size_t>(kind)]);
+  items.add(kind, name, part(held.dense, plan_.shard_group));
+  items.add(kind, "experts' " + name, part(held.experts, plan_.expert_shard_group()));
+}
+
+void RankLedger::add_weights(Items& items) const {
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const double offloaded = request_.job.offload.weights;
+  add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
+  if (zero() >= 3 && plan_.shard_group > 1)
+    items.add(kWeights, "gathered units", gathered_units(state.weight));
+  // The unit that computes and the one that is on its way from the host.
+  if (offloaded > 0)
+    items.add(kWeights, "units from the host", share_of(largest_unit(state.weight) * 2, offloaded));
+}
+
+// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters (DistributedDataParallelConfig).
+std::int64_t bucket_parameters(const LedgerRequest& request, std::int64_t all) {
+  const std::int64_t usual = std::max<std::int64_t>(40'000'000, 1'000'000LL * request.job.plan.data);
+  return std::min(all, request.job.options.bucket_parameters.value_or(usual));
+}
+
+void RankLedger::add_gradients(Items& items) const {
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  add_sharded(items, kGradients, state.gradient, zero() >= 2, 1);
+  if (plan_.replicas() == 1) return;
+  const Bytes bucket(bucket_parameters(request_, parameters().all()) * state.gradient);
+  if (zero() == 2) items.add(kGradients, "bucket", bucket);
+  if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
+  if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
+}
+
+void RankLedger::add_optimizer(Items& items) const {
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  add_sharded(items, kOptimizer, state.optimizer, zero() >= 1, 1 - request_.job.offload.optimizer);
+}
+
+void RankLedger::add_buffers(Items& items) const {
+  const Bytes message = boundary_activation(model_, shard_);
+  if (plan_.pipeline > 1) items.add(kBuffers, "messages between stages", message * 4);  // two each way
+  bool dense = false, experts = false;
+  for (int stage = rank_; stage < plan_.stage_count(); stage += plan_.pipeline) {
+    dense = dense || content(stage).layers > content(stage).expert_layers;
+    experts = experts || content(stage).expert_layers > 0;
+  }
+  if (dense) items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_));
+  if (experts)
+    items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, LayerKind::kExperts));
+  if (request_.job.offload.activations > 0) {
+    const Bytes layer = total(layer_tensors(model_, shard_, dense ? LayerKind::kDense : LayerKind::kExperts));
+    items.add(kBuffers, "activations on their way to the host",
+              share_of(layer * 2, request_.job.offload.activations));
+  }
+  // Registered once for the inputs and outputs of a layer's four products.
+  if (shard_.overlap_tensor && plan_.tensor > 1)
+    items.add(kBuffers, "user buffers", message * plan_.tensor * 4);
+  items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
+}
+
+void RankLedger::add_activations(Items& items, const ReplayPeak& peak,
+                                 const std::vector<StageTensors>& tensors) const {
+  for (std::size_t stage = 0; stage < tensors.size(); ++stage) {
+    const StageInFlight& count = peak.in_flight[stage];
+    for (const SavedTensor& tensor : tensors[stage].kept)
+      items.add(kActivations, std::string(tensor.name), tensor.size * count.whole);
+    items.add(kActivations, "held for weight gradients",
+              tensors[stage].held_for_weight_gradients * count.held);
+  }
+  const Action& action = request_.schedule.ranks[static_cast<std::size_t>(rank_)][peak.action];
+  const StageTensors& running = tensors[static_cast<std::size_t>(action.stage)];
+  const SavedTensors& working =
+      action.pass == Pass::kForward ? running.forward_transient : running.backward_transient;
+  if (peak.transient == Bytes(0)) return;
+  for (const SavedTensor& tensor : working)
+    items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, std::string(tensor.name),
+              tensor.size);
+}
+
+// Groups that send at all, one communicator each. A pipeline rank has one for its neighbours; the ends of a
+// pipeline with tied words have one more.
+int RankLedger::communicators() const {
+  int count = 0;
+  for (const int ranks : {plan_.tensor, plan_.context, plan_.data, plan_.pipeline}) count += ranks > 1;
+  if (model_.experts) {
+    count += plan_.expert > 1;
+    count += plan_.expert_tensor > 1;
+    count += plan_.expert > 1 && plan_.expert_data() > 1;  // else they are the data group
+  }
+  const bool end = holds(&StageContent::embedding) || holds(&StageContent::head);
+  return count + (model_.tied_embeddings && plan_.pipeline > 1 && end ? 1 : 0);
+}
+
+void RankLedger::add_overhead(Items& items, StageMemory& memory) const {
+  const MemoryOverheads& overheads = request_.profile.memory;
+  const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
+  memory.fragmentation = share_of(items.allocated(), share);
+  items.add(kOverhead, "fragmentation", memory.fragmentation);
+  items.add(kOverhead, "CUDA context", overheads.context.value);
+  items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
+}
+
+StageMemory RankLedger::stage() const {
+  const PassHabits habits = pass_habits(request_.job.training.recompute, request_.job.offload);
+  std::vector<StageTensors> tensors;
+  std::vector<PassMemory> passes;
+  for (const StageContent& content : plan_.stages) {
+    tensors.push_back(stage_tensors(model_, shard_, content, habits));
+    passes.push_back(pass_memory(model_, shard_, content, habits));
+  }
+  const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
+  const ReplayPeak peak = replay_memory(order, passes);
+
+  Items items;
+  add_weights(items);
+  add_gradients(items);
+  add_optimizer(items);
+  add_buffers(items);
+  // Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone.
+  Items step = items;
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  add_sharded(step, kGradients, state.gradient_copy, zero() >= 1, 1 - request_.job.offload.optimizer);
+  add_activations(items, peak, tensors);
+
+  StageMemory memory;
+  PeakMoment moment;
+  if (step.allocated() > items.allocated()) {
+    items = std::move(step);
+  } else {
+    moment.action = order[peak.action];
+    for (const StageInFlight& count : peak.in_flight) moment.in_flight += count.whole + count.held;
+  }
+  add_overhead(items, memory);
+  const Bytes fragmentation = memory.fragmentation;
+  memory = std::move(items).stage(rank_);
+  memory.fragmentation = fragmentation;
+  memory.moment = moment;
   return memory;
 }
 
 }  // namespace
+
+Verdict verdict_of(Bytes peak, Bytes capacity) {
+  if (capacity == Bytes(0)) return Verdict::kFits;
+  const double share = peak / capacity;
+  return share > 1 ? Verdict::kOutOfMemory : share > kTightShare ? Verdict::kTight : Verdict::kFits;
+}
 
 const StageMemory& MemoryLedger::heaviest() const {
   SC_CHECK(!stages.empty(), "a ledger has a stage");
@@ -77,17 +327,20 @@ const StageMemory& MemoryLedger::heaviest() const {
 }
 
 Verdict MemoryLedger::verdict() const {
-  if (capacity == Bytes(0)) return Verdict::kFits;
-  const double share = heaviest().peak() / capacity;
-  return share > 1 ? Verdict::kOutOfMemory : share > kTightShare ? Verdict::kTight : Verdict::kFits;
+  return verdict_of(heaviest().peak(), capacity);
+}
+
+std::string MemoryLedger::rule() const {
+  if (capacity == Bytes(0)) return "the capacity is not given";
+  static constexpr std::string_view kRules[] = {"at most 80 % of", "over 80 % of", "more than"};
+  return fmt::format("reserved + context + NCCL: {}, {} {}", human(heaviest().peak()),
+                     kRules[static_cast<std::size_t>(verdict())], human(capacity));
 }
 
 MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request) {
-  const std::vector<Bytes> kept = kept_by_stage(model, request.shard, request.plan);
   MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
-  for (int rank = 0; rank < request.plan.pipeline; ++rank) {
-    ledger.stages.push_back(rank_memory(model, request, rank, kept));
-  }
+  for (int rank = 0; rank < request.job.plan.pipeline; ++rank)
+    ledger.stages.push_back(RankLedger(model, request, rank).stage());
   return ledger;
 }
 
@@ -96,22 +349,24 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
   const auto entry = [](const std::vector<Bytes>& list, std::size_t stage) {
     return list.empty() ? Bytes(0) : list.size() == 1 ? list.front() : list.at(stage);
   };
-  std::vector<Bytes> kept;
+  std::vector<PassMemory> passes;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    kept.push_back(entry(model.activation, stage));
+    passes.push_back({.kept = entry(model.activation, stage),
+                      .freed_by_input_gradient = {},
+                      .forward_transient = {},
+                      .backward_transient = {}});
   MemoryLedger ledger{.capacity = capacity, .stages = {}};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    StageMemory memory{.stage = rank,
-                       .weights = {},
-                       .gradients = {},
-                       .optimizer = {},
-                       .activations = replay(schedule, rank, kept),
-                       .buffers = {},
-                       .overhead = {}};
-    for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline) {
-      memory.gradients += entry(model.gradient, static_cast<std::size_t>(stage));
-    }
-    ledger.stages.push_back(memory);
+    const std::vector<Action>& order = schedule.ranks[static_cast<std::size_t>(rank)];
+    const ReplayPeak peak = replay_memory(order, passes);
+    Items items;
+    for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline)
+      items.add(kGradients, "gradients", entry(model.gradient, static_cast<std::size_t>(stage)));
+    items.add(kActivations, "activations", peak.live);
+    ledger.stages.push_back(std::move(items).stage(rank));
+    PeakMoment& moment = ledger.stages.back().moment;
+    moment.action = order[peak.action];
+    for (const StageInFlight& count : peak.in_flight) moment.in_flight += count.whole + count.held;
   }
   return ledger;
 }

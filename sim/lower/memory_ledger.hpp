@@ -1,16 +1,23 @@
-// Who takes the memory of a GPU: one row per pipeline rank, and the verdict.
+// Who takes the memory of a GPU: one row per pipeline rank, itemised, and the verdict.
 //
-//   fits           up to 80 % of the capacity; tight above it; out-of-memory above the capacity.
-//   source  80 % rule: Fujii et al. (arXiv 2411.06465).
+//   allocated   weights, gradients, optimizer, activations and buffers: the allocator's high water
+//   reserved    allocated and what the allocator cannot use (fragmentation)
+//   peak        reserved, CUDA context and NCCL's communicators: what the device shows, and what has to fit
+//   fits        up to 80 % of the capacity; tight above it; out-of-memory above the capacity
+//   source  80 % rule: Fujii et al. (arXiv 2411.06465); states by ZeRO stage: Rajbhandari et al. (arXiv
+//           1910.02054), section 5, and Megatron-LM's distributed-optimizer table.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
+#include "sim/lower/prices.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -21,16 +28,48 @@ inline constexpr double kTightShare = 0.8;
 
 enum class Verdict : std::uint8_t { kFits, kTight, kOutOfMemory };
 inline constexpr std::string_view kVerdictNames[] = {"fits", "tight", "out-of-memory"};
+// The verdict of `peak` on a device of `capacity`; capacity 0 means "not given" and always fits.
+[[nodiscard]] Verdict verdict_of(Bytes peak, Bytes capacity);
+
+enum class MemoryClass : std::uint8_t {
+  kWeights,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kBuffers,
+  kOverhead,
+};
+inline constexpr std::string_view kMemoryClassNames[] = {"weights",     "gradients", "optimizer",
+                                                         "activations", "buffers",   "overhead"};
+
+struct MemoryItem {
+  MemoryClass kind = MemoryClass::kWeights;
+  std::string name;
+  Bytes size;
+  friend bool operator==(const MemoryItem&, const MemoryItem&) = default;
+};
+
+// When a rank holds most.
+struct PeakMoment {
+  std::optional<Action> action;  // the pass that is running; absent: the optimizer step
+  std::int64_t in_flight = 0;    // micro-batches (of one chunk) whose activations are held
+  std::optional<Duration> time;  // when that pass starts; known after a simulation
+  friend bool operator==(const PeakMoment&, const PeakMoment&) = default;
+};
 
 struct StageMemory {
   int stage = 0;  // pipeline rank
   Bytes weights, gradients, optimizer;
-  Bytes activations;  // at the peak of the schedule
-  Bytes buffers;      // receive buffers, gathered inputs, temporaries
-  Bytes overhead;     // context, communicators, workspace, fragmentation
-  [[nodiscard]] Bytes peak() const {
-    return weights + gradients + optimizer + activations + buffers + overhead;
-  }
+  Bytes activations;                   // at the peak of the schedule
+  Bytes buffers;                       // receive buffers, gathered inputs, temporaries
+  Bytes overhead;                      // fragmentation, context, communicators
+  Bytes fragmentation = {};            // of the overhead: what the allocator reserves and cannot use
+  std::vector<MemoryItem> items = {};  // add up to the classes, to the byte
+  PeakMoment moment = {};
+
+  [[nodiscard]] Bytes allocated() const { return weights + gradients + optimizer + activations + buffers; }
+  [[nodiscard]] Bytes reserved() const { return allocated() + fragmentation; }
+  [[nodiscard]] Bytes peak() const { return allocated() + overhead; }
 };
 
 struct MemoryLedger {
@@ -39,12 +78,14 @@ struct MemoryLedger {
 
   [[nodiscard]] const StageMemory& heaviest() const;  // the first of equals
   [[nodiscard]] Verdict verdict() const;
+  // Which rule gave the verdict, with its figures: "reserved + context + NCCL 61.2 GiB, over 80 % of 79.1
+  // GiB".
+  [[nodiscard]] std::string rule() const;
 };
 
 struct LedgerRequest {
-  const Shard& shard;
-  const ParallelPlan& plan;
-  int zero_stage = 0;
+  const PricingRequest& job;
+  const Shard& shard;  // shard_of(job)
   const Schedule& schedule;
   const HardwareProfile& profile;
 };

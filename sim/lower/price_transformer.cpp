@@ -291,7 +291,8 @@ Shard shard_of(const PricingRequest& request) {
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
           .fused_kernels = request.options.fused_kernels,
-          .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion};
+          .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion,
+          .software = request.options.memory};
 }
 
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,

@@ -28,6 +28,13 @@ void write_critical_path(JsonWriter& json, const std::vector<PathShare>& path) {
   json.end_array();
 }
 
+// The running pass in the schedule's notation, "optimizer step" where it is none.
+void write_moment(JsonWriter& json, const PeakMoment& moment) {
+  const std::string action = moment.action ? to_string(*moment.action) : "optimizer step";
+  json.field("peak_at", std::string_view(action)).field("in_flight", moment.in_flight);
+  if (moment.time) json.field("peak_time_s", *moment.time);
+}
+
 void write_stage(JsonWriter& json, const StageMemory& stage) {
   json.begin_object();
   json.field("stage", stage.stage)
@@ -37,7 +44,17 @@ void write_stage(JsonWriter& json, const StageMemory& stage) {
   json.field("buffers_bytes", stage.buffers)
       .field("overhead_bytes", stage.overhead)
       .field("peak_bytes", stage.peak());
-  json.end_object();
+  json.field("allocated_bytes", stage.allocated()).field("reserved_bytes", stage.reserved());
+  write_moment(json, stage.moment);
+  json.key("items").begin_array();
+  for (const MemoryItem& item : stage.items) {
+    json.begin_object()
+        .field("class", kMemoryClassNames[static_cast<std::size_t>(item.kind)])
+        .field("name", std::string_view(item.name))
+        .field("bytes", item.size)
+        .end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_provenance(JsonWriter& json, const std::array<double, 5>& shares) {
@@ -52,7 +69,7 @@ void write_memory(JsonWriter& json, const MemoryLedger& memory) {
   json.begin_object();
   json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
   json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
-  json.field("peak_stage", memory.heaviest().stage);
+  json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
   json.key("stages").begin_array();
   for (const StageMemory& stage : memory.stages) write_stage(json, stage);
   json.end_array().end_object();

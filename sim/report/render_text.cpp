@@ -130,30 +130,6 @@ std::string verbose_lines(const Report& report) {
   return out;
 }
 
-// One bar of the ledger: `width` cells for the capacity (or for the largest stage when that is more).
-std::string bar(const StageMemory& stage, Bytes full) {
-  struct Piece {
-    Bytes size;
-    const char* mark;
-  };
-  const std::array<Piece, 6> pieces = {{{stage.weights, "W"},
-                                        {stage.gradients, "G"},
-                                        {stage.optimizer, "O"},
-                                        {stage.activations, "A"},
-                                        {stage.buffers, "b"},
-                                        {stage.overhead, "o"}}};
-  constexpr double kCells = 40;
-  std::string out;
-  Bytes sum{};
-  int cells = 0;
-  for (const Piece& piece : pieces) {
-    sum += piece.size;
-    const int until = full > Bytes(0) ? static_cast<int>(sum / full * kCells + 0.5) : 0;
-    for (; cells < until; ++cells) out += piece.mark;
-  }
-  return out + std::string(static_cast<std::size_t>(std::max(0, static_cast<int>(kCells) - cells)), '.');
-}
-
 }  // namespace
 
 std::string render_text(const Report& report, bool verbose) {
@@ -172,28 +148,6 @@ std::string render_text(const Report& report, bool verbose) {
     out += wrapped_lines(&warning == &report.warnings.front() ? "notes" : "", warning);
   if (verbose) out += verbose_lines(report);
   return out;
-}
-
-std::string render_memory_text(const Report& report) {
-  const MemoryLedger& memory = report.memory;
-  const Bytes full = std::max(memory.capacity, memory.heaviest().peak());
-  std::string out = fmt::format("{}\n", report.name);
-  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                   Align::kRight, Align::kRight, Align::kRight});
-  table.row({"stage", "", "weights", "gradients", "optimizer", "activations", "buffers", "overhead", "peak"});
-  std::string bars;
-  for (const StageMemory& stage : memory.stages) {
-    const bool heaviest = stage.stage == memory.heaviest().stage;
-    table.row({std::to_string(stage.stage), heaviest ? "<" : "", human(stage.weights), human(stage.gradients),
-               human(stage.optimizer), human(stage.activations), human(stage.buffers), human(stage.overhead),
-               human(stage.peak())});
-    bars += fmt::format("  stage {:>3} {} {} {}\n", stage.stage, bar(stage, full), human(stage.peak()),
-                        heaviest ? "< heaviest" : "");
-    while (bars.size() > 1 && bars[bars.size() - 2] == ' ') bars.erase(bars.size() - 2, 1);
-  }
-  out += bars + "  W weights  G gradients  O optimizer  A activations  b buffers  o overhead  . free\n\n" +
-         table.str(2);
-  return out + "\n" + memory_line(memory);
 }
 
 }  // namespace stagecraft

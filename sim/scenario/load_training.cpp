@@ -233,6 +233,20 @@ OverlapSpec load_overlap(YamlMap& root) {
   return spec;
 }
 
+// What the software leaves on the GPU: `options.memory`.
+SoftwareMemory load_software_memory(YamlMap& options) {
+  YamlMap map = options.map("memory");
+  SoftwareMemory spec;
+  spec.fused_loss = map.boolean("fused_loss", false);
+  spec.keep_outputs = map.boolean("keep_outputs", false);
+  spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
+  spec.bucket_copies = map.boolean("bucket_copies", false);
+  if (map.has("fragmentation"))
+    spec.fragmentation = map.number("fragmentation", {.min = 0, .max = 1, .fallback = 0.0});
+  map.finish();
+  return spec;
+}
+
 OptionsSpec load_options(YamlMap& root) {
   YamlMap map = root.map("options");
   OptionsSpec spec;
@@ -245,6 +259,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.reshard_after_forward = map.boolean("reshard_after_forward", true);
   spec.expert_dispatcher =
       choose(map, "expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
+  spec.memory = load_software_memory(map);
   map.finish();
   return spec;
 }

@@ -311,6 +311,13 @@ void print(Emitter& out, const OptionsSpec& spec) {
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
+  out.open("memory");
+  out.flag("fused_loss", spec.memory.fused_loss);
+  out.flag("keep_outputs", spec.memory.keep_outputs);
+  out.flag("gradient_placeholders", spec.memory.gradient_placeholders);
+  out.flag("bucket_copies", spec.memory.bucket_copies);
+  if (spec.memory.fragmentation) out.real("fragmentation", *spec.memory.fragmentation);
+  out.close();
 }
 
 void print(Emitter& out, const OffloadSpec& spec) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -139,17 +140,46 @@ TEST(BoundaryActivation, IsTheResidualStreamSplitUnderSequenceParallelism) {
   EXPECT_EQ(boundary_activation(zoo::gpt3_175b(), with_sequence_parallelism(unfused(1, 8))), 6_MiB);
 }
 
-// Megatron-LM's distributed-optimizer table: 18, 20, 16 and 16 bytes per parameter without sharding.
+// Megatron-LM's distributed-optimizer table: 18, 20, 16 and 16 bytes per parameter without sharding. The fp32
+// copy of 16-bit gradients is there during the step alone; the table counts that of fp16.
 TEST(StateBytes, AreThoseOfTheDistributedOptimizerTable) {
   const auto sum = [](Precision precision, Precision gradient) {
     const StateBytes bytes = state_bytes(precision, gradient);
     return bytes.weight + bytes.gradient + bytes.optimizer;
   };
   EXPECT_EQ(sum(Precision::kBf16, Precision::kFp32), 18);
-  EXPECT_EQ(sum(Precision::kFp16, Precision::kFp16), 20);
+  EXPECT_EQ(
+      sum(Precision::kFp16, Precision::kFp16) + state_bytes(Precision::kFp16, Precision::kFp16).gradient_copy,
+      20);
   EXPECT_EQ(sum(Precision::kFp32, Precision::kFp32), 16);
   EXPECT_EQ(sum(Precision::kBf16, Precision::kBf16), 16);
-  EXPECT_EQ(state_bytes(Precision::kFp16, Precision::kFp16).optimizer, 16);
+  EXPECT_EQ(state_bytes(Precision::kBf16, Precision::kBf16).gradient_copy, 4);
+  EXPECT_EQ(state_bytes(Precision::kBf16, Precision::kFp32).gradient_copy, 0);
+}
+
+// ZeRO (arXiv 1910.02054), Figure 1: 7.5 B parameters over 64 ranks, gradients in 16 bit: 120, 31.4, 16.6 and
+// 1.9 GB.
+TEST(StateBytes, GiveTheZeroPapersFigures) {
+  const StateBytes bytes = state_bytes(Precision::kBf16, Precision::kBf16);
+  const double parameters = 7.5e9, ranks = 64;
+  const auto gb = [&](double weight, double gradient, double optimizer) {
+    return parameters * 1e-9 *
+           (static_cast<double>(bytes.weight) / weight + static_cast<double>(bytes.gradient) / gradient +
+            static_cast<double>(bytes.optimizer) / optimizer);
+  };
+  EXPECT_NEAR(gb(1, 1, 1), 120, 1e-9);
+  EXPECT_NEAR(gb(1, 1, ranks), 31.4, 0.05);
+  EXPECT_NEAR(gb(1, ranks, ranks), 16.6, 0.05);
+  EXPECT_NEAR(gb(ranks, ranks, ranks), 1.9, 0.05);
+}
+
+// Llama-3 8B on one GPU 134.62 GiB at 18 bytes; sharded 8 ways 56.09 GiB; 1.87 GiB at 16 bytes over 64.
+TEST(StateBytes, OfLlama3) {
+  const auto parameters = static_cast<double>(parameter_count(zoo::llama3_8b()));
+  constexpr double kGiB = 1 << 30;
+  EXPECT_NEAR(18 * parameters / kGiB, 134.62, 0.005);
+  EXPECT_NEAR((6 + 12 / 8.0) * parameters / kGiB, 56.09, 0.005);
+  EXPECT_NEAR(16 * parameters / 64 / kGiB, 1.87, 0.005);
 }
 
 // The first stage of GPT-3 at t = p = 8: 2 822 731 776 parameters, 47.32 GiB at 18 bytes.
@@ -158,6 +188,140 @@ TEST(StateBytes, FillTwoThirdsOfAnA100WithGpt3sFirstStage) {
   const std::int64_t parameters =
       12 * layer_parameters(model, LayerKind::kDense, {.tensor = 8}).all() + embedding_parameters(model, 8);
   EXPECT_NEAR(Bytes(18 * parameters) / 1_GiB, 47.32, 0.005);
+}
+
+// Figure 1: states 12 l h^2 / (t p) x 18, activations per layer x l (1 + (p-1)/(pv)) of the first stage.
+TEST(Figure1, IsReproducedToTheDigit) {
+  struct Row {
+    TransformerSpec model;
+    std::int64_t pipeline, chunks, micro_batch;
+    double states, baseline, best;
+  };
+  const std::vector<Row> rows{{zoo::gpt_22b(), 1, 1, 4, 45.5625, 59.25, 9.5625},
+                              {zoo::gpt3_175b(), 8, 3, 1, 45.5625, 66.84375, 12.3515625},
+                              {zoo::gpt_530b(), 35, 3, 1, 31.640625, 114.0234375, 23.076171875},
+                              {zoo::gpt_1t(), 64, 1, 1, 32.958984375, 131.25, 26.5625}};
+  constexpr double kGiB = 1 << 30;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.model.hidden);
+    const auto h = static_cast<double>(row.model.hidden), l = static_cast<double>(row.model.layers);
+    const auto p = static_cast<double>(row.pipeline), v = static_cast<double>(row.chunks);
+    EXPECT_DOUBLE_EQ(12 * l * h * h / (8 * p) * 18 / kGiB, row.states);
+    const double in_flight = row.chunks > 1 ? l * (1 + (p - 1) / (p * v)) : l;
+    const Shard shard = unfused(row.micro_batch, 8);
+    const Shard best = recomputing(with_sequence_parallelism(shard), Recompute::kSelective);
+    const auto gib = [&](const Shard& s) {
+      return static_cast<double>(layer_activation(row.model, s).kept.count()) * in_flight / kGiB;
+    };
+    EXPECT_DOUBLE_EQ(gib(shard), row.baseline);
+    EXPECT_DOUBLE_EQ(gib(best), row.best);
+  }
+}
+
+Bytes size_of(const SavedTensors& tensors, std::string_view name) {
+  for (const SavedTensor& tensor : tensors)
+    if (tensor.name == name) return tensor.size;
+  return Bytes(0);
+}
+
+// Of a GPT layer's 34 bytes per element the weight gradients wait for 32: inputs of the four products (2 + 2
+// + 2 + 8) and gradients of their outputs (6 + 2 + 8 + 2); sail-sg/zero-bubble counts the same.
+TEST(HeldForWeightGradients, Is32BytesPerElementOfAGpt) {
+  const std::int64_t s = 2048, h = 6144;
+  EXPECT_EQ(held_for_weight_gradients(zoo::gpt_22b(), unfused(1, 1)), Bytes(32 * s * h));
+}
+
+// System: Mixtral 8x7B on 4,096 tokens, an expert a rank; a balanced rank receives 2 of 8 x 4,096 x 8 / 8.
+TEST(ExpertLayer, KeepsTheTokensItReceivedAndNotADenseBlock) {
+  const Shard shard{.sequence = 4096, .expert = 8};
+  const SavedTensors tensors = layer_tensors(zoo::mixtral_8x7b(), shard, LayerKind::kExperts);
+  const std::int64_t pairs = 4096 * 2, h = 4096, f = 14336;
+  EXPECT_EQ(received_pairs(zoo::mixtral_8x7b(), shard), pairs);
+  EXPECT_EQ(size_of(tensors, "received tokens"), Bytes(2 * pairs * h));
+  EXPECT_EQ(size_of(tensors, "expert up output"), Bytes(4 * pairs * f));
+  EXPECT_EQ(size_of(tensors, "expert down input"), Bytes(2 * pairs * f));
+  EXPECT_EQ(size_of(tensors, "router logits"), Bytes(8 * 4096 * 8));
+  EXPECT_EQ(size_of(tensors, "up output"), Bytes(0));
+}
+
+// The busiest rank is the one that runs out; alone there is no other.
+TEST(ExpertLayer, GrowsWithTheImbalanceOfItsRank) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->imbalance = 1.5;
+  EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 8}), 3 * 4096);
+  EXPECT_EQ(received_pairs(model, {.sequence = 4096}), 2 * 4096);
+}
+
+// Dropped beyond and padded up to the capacity, whatever the imbalance.
+TEST(ExpertLayer, HoldsItsCapacityWhereThereIsOne) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->capacity_factor = 1.25;
+  model.experts->imbalance = 3;
+  EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 8}), 2 * 4096 * 5 / 4);
+}
+
+// Tensor-parallel experts see the tokens of the whole expert-tensor group, each a part of their width.
+TEST(ExpertLayer, SplitsWidthsByTheExpertTensorDegreeAndNotByTensor) {
+  const Shard shard{
+      .sequence = 4096, .tensor = 4, .expert = 4, .expert_tensor = 2, .sequence_parallel = true};
+  const SavedTensors tensors = layer_tensors(zoo::mixtral_8x7b(), shard, LayerKind::kExperts);
+  const std::int64_t pairs = 1024 * 2 * 2;
+  EXPECT_EQ(size_of(tensors, "received tokens"), Bytes(2 * pairs * 4096));
+  EXPECT_EQ(size_of(tensors, "expert down input"), Bytes(2 * pairs * 14336 / 2));
+}
+
+TEST(ExpertLayer, DropsWhatItsModulesRecompute) {
+  Shard shard{.sequence = 4096, .expert = 8, .recompute = Recompute::kSelective};
+  const auto kept = [&](RecomputeModule module) {
+    shard.modules = RecomputeModules().with(module);
+    return layer_tensors(zoo::mixtral_8x7b(), shard, LayerKind::kExperts);
+  };
+  EXPECT_EQ(size_of(kept(RecomputeModule::kMoeActivation), "expert down input"), Bytes(0));
+  EXPECT_GT(size_of(kept(RecomputeModule::kMoeActivation), "expert up output"), Bytes(0));
+  EXPECT_EQ(size_of(kept(RecomputeModule::kMoe), "received tokens"), Bytes(0));
+  EXPECT_GT(size_of(kept(RecomputeModule::kMoe), "router input"), Bytes(0));
+}
+
+// MLA of DeepSeek-V3 on 4,096 tokens: Q and K have 192 columns for each of 128 heads, V and O 128.
+TEST(LatentAttention, KeepsCompressedAndExpandedForms) {
+  Shard shard{.sequence = 4096};
+  const SavedTensors tensors = layer_tensors(zoo::deepseek_v3(), shard);
+  EXPECT_EQ(size_of(tensors, "Q, K, V"), Bytes(2 * 4096 * 128 * (192 + 192 + 128)));
+  EXPECT_EQ(size_of(tensors, "core output"), Bytes(2 * 4096 * 128 * 128));
+  EXPECT_EQ(size_of(tensors, "compressed Q, K, V"), Bytes(2 * 4096 * (1536 + 512 + 64)));
+  shard.recompute = Recompute::kSelective;
+  shard.modules = RecomputeModules().with(RecomputeModule::kLatentUp);
+  EXPECT_EQ(size_of(layer_tensors(zoo::deepseek_v3(), shard), "Q, K, V"), Bytes(0));
+}
+
+// s/c tokens a rank: all but the scores of unfused attention, which keep their s keys, fall c times.
+TEST(LayerActivation, IsSplitOverTheContextRanks) {
+  const Bytes whole = layer_activation(zoo::llama3_8b(), {.sequence = 8192}).kept;
+  EXPECT_EQ(4 * layer_activation(zoo::llama3_8b(), {.sequence = 8192, .context = 4}).kept, whole);
+}
+
+TEST(LayerActivation, LosesBothNormOutputsToTheirRecompute) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);
+  const Bytes none = layer_activation(zoo::llama3_8b(), {.sequence = 8192}).kept;
+  EXPECT_EQ(none - layer_activation(zoo::llama3_8b(), shard).kept, Bytes(2 * 2 * 8192 * 4096));
+  EXPECT_EQ(layer_transient(zoo::llama3_8b(), shard).recomputed, Bytes(2 * 2 * 8192 * 4096));
+}
+
+// A fused loss overwrites the logits in 16 bit: half of the fp32 softmax, and nothing beside it.
+TEST(HeadActivation, IsHalvedByAFusedLoss) {
+  Shard shard{.sequence = 8192};
+  shard.software.fused_loss = true;
+  EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096 + 2 * 8192LL * 128256));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard), Bytes(0));
+}
+
+// Llama-3 8B, t = 1: QKV, projection, gate and up, down: 218 103 808 weights of four shapes.
+TEST(GradientPlaceholders, AreOneTensorForEachShape) {
+  Shard shard{.sequence = 8192};
+  EXPECT_EQ(gradient_placeholders(zoo::llama3_8b(), shard), Bytes(0));
+  shard.software.gradient_placeholders = true;
+  EXPECT_EQ(gradient_placeholders(zoo::llama3_8b(), shard), Bytes(2 * 218'103'808));
 }
 
 }  // namespace

@@ -352,6 +352,35 @@ class Answers(Case):
                                              r"activations [\d.]+ [GT]iB\n  hint: training.recompute: [^\n]*\n$")
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
+    def test_memory_itemises_and_tries_what_would_make_it_fit(self):
+        ran = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", "--json")
+        answer = self.results(ran)[0]
+        for stage in answer["memory"]["stages"]:
+            for kind in ("weights", "gradients", "optimizer", "activations", "buffers", "overhead"):
+                items = [item["bytes"] for item in stage["items"] if item["class"] == kind]
+                self.assertEqual(stage[f"{kind}_bytes"], sum(items))
+            self.assertLessEqual(stage["allocated_bytes"], stage["reserved_bytes"])
+            self.assertLessEqual(stage["reserved_bytes"], stage["peak_bytes"])
+        what_ifs = answer["what_ifs"]
+        self.assertIn(["training.micro_batch_size=2"], [what_if["set"] for what_if in what_ifs])
+        for what_if in what_ifs:
+            self.assertLess(what_if["peak_bytes"], answer["memory"]["peak_bytes"])
+        fitting = [w["iteration_time_s"] for w in what_ifs if w["verdict"] != "out-of-memory"]
+        self.assertEqual(sorted(fitting), fitting)
+        self.assertEqual(fitting, [w["iteration_time_s"] for w in what_ifs[:len(fitting)]])
+        # What is offered can be asked for.
+        changes = [word for change in what_ifs[0]["set"] for word in ("--set", change)]
+        again = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", *changes, "--json")
+        self.assertEqual(what_ifs[0]["peak_bytes"], self.results(again)[0]["memory"]["peak_bytes"])
+
+    def test_memory_has_a_second_opinion_for_models_that_it_describes(self):
+        ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--json")
+        estimate = self.results(ran)[0]["fujii"]
+        self.assertEqual(estimate["total_bytes"], estimate["state_bytes"] + estimate["activations_bytes"])
+        refused = stagecraft("memory", FLAGSHIP, "--model", "fujii")
+        self.assert_refused(refused)
+        self.assertIn("dense models with SwiGLU", refused.stderr)
+
     def test_standard_input_is_a_scenario(self):
         ran = stagecraft("check", "-", text_in=GOOD)
         self.assertEqual(DONE, ran.returncode, ran.stderr)

@@ -1,0 +1,201 @@
+#include "sim/lower/pass_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/partition.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Alike tensors become one entry.
+void add(SavedTensors& sum, const SavedTensors& tensors, std::int64_t times) {
+  if (times == 0) return;
+  for (const SavedTensor& tensor : tensors) {
+    auto known =
+        std::find_if(sum.begin(), sum.end(), [&](const SavedTensor& t) { return t.name == tensor.name; });
+    if (known == sum.end()) known = sum.insert(sum.end(), {tensor.name, Bytes(0), tensor.freed_by});
+    known->size += tensor.size * times;
+  }
+}
+
+SavedTensors nonzero(std::initializer_list<SavedTensor> tensors) {
+  SavedTensors kept;
+  for (const SavedTensor& tensor : tensors)
+    if (tensor.size > Bytes(0)) kept.push_back(tensor);
+  return kept;
+}
+
+// Layers of a stage by kind: recomputed in full, and not.
+struct LayerCount {
+  LayerKind kind;
+  std::int64_t plain, recomputed;
+};
+
+class StageSum {
+ public:
+  StageSum(const TransformerSpec& model, const Shard& shard, const StageContent& content,
+           const PassHabits& habits)
+      : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
+    if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
+    const std::int64_t dense = content.layers - content.expert_layers;
+    const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
+    if (dense > 0) counts_.push_back({LayerKind::kDense, dense - dense_again, dense_again});
+    if (content.expert_layers > 0)
+      counts_.push_back({LayerKind::kExperts, content.expert_layers - content.recomputed_experts,
+                         content.recomputed_experts});
+    // Layers of multi-token prediction are recomputed with the others.
+    if (content.mtp_layers > 0) {
+      const bool again = shard.recompute == Recompute::kFull && content.recomputed > 0;
+      counts_.push_back({model.mtp_kind(), again ? 0 : content.mtp_layers, again ? content.mtp_layers : 0});
+    }
+  }
+
+  StageTensors tensors() const {
+    StageTensors stage{.kept = kept(),
+                       .forward_transient = {},
+                       .backward_transient = {},
+                       .held_for_weight_gradients = held()};
+    const auto larger = [](SavedTensors& most, SavedTensors other) {
+      if (total(other) > total(most)) most = std::move(other);
+    };
+    for (const LayerCount& count : counts_) {
+      larger(stage.forward_transient, layer_forward(count.kind));
+      larger(stage.backward_transient, layer_backward(count));
+    }
+    if (content_.head) {
+      larger(stage.forward_transient, head_forward());
+      larger(stage.backward_transient, head_backward());
+    }
+    if (content_.embedding) larger(stage.backward_transient, embedding_backward(total(stage.kept)));
+    return stage;
+  }
+
+ private:
+  SavedTensors kept() const {
+    SavedTensors kept;
+    if (content_.embedding) add(kept, embedding_tensors(model_, shard_), 1);
+    std::int64_t checkpoints = 0;
+    for (const LayerCount& count : counts_) {
+      add(kept, layer_tensors(model_, plain_, count.kind), count.plain);
+      checkpoints += count.recomputed;
+    }
+    const Bytes row = boundary_activation(model_, shard_);
+    if (checkpoints > 0) {
+      const std::int64_t groups = (checkpoints + habits_.checkpoint_group - 1) / habits_.checkpoint_group;
+      add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}}, groups);
+    }
+    add(kept, mtp_tensors(model_, shard_), content_.mtp_layers);
+    if (content_.head) add(kept, head_tensors(model_, shard_), 1 + content_.mtp_layers);
+    if (shard_.software.keep_outputs && !content_.head)
+      add(kept, {{.name = "stage output", .size = row, .freed_by = FreedBy::kInputGradient}}, 1);
+    for (SavedTensor& tensor : kept) tensor.size = on_gpu(tensor.size);
+    return kept;
+  }
+
+  Bytes on_gpu(Bytes size) const {
+    return to_bytes(static_cast<double>(size.count()) * (1 - habits_.offloaded));
+  }
+
+  Bytes held() const {
+    Bytes held{};
+    for (const LayerCount& count : counts_)
+      held += held_for_weight_gradients(model_, plain_, count.kind) * (count.plain + count.recomputed);
+    const Bytes row = boundary_activation(model_, shard_);
+    if (content_.embedding) held += row;  // the gradient of its output
+    if (content_.head) held += (row + head_gradient()) * (1 + content_.mtp_layers);
+    return held;
+  }
+
+  SavedTensors layer_forward(LayerKind kind) const {
+    return nonzero({{"working tensors of a layer", layer_transient(model_, plain_, kind).forward}});
+  }
+
+  // The first layer to run backwards is the last: by then the head has let go of its tensors.
+  SavedTensors layer_backward(const LayerCount& count) const {
+    const LayerTransient layer = layer_transient(model_, plain_, count.kind);
+    Bytes again = layer.recomputed;
+    if (count.recomputed > 0) {
+      const std::int64_t expanded = std::min(habits_.checkpoint_group, count.recomputed);
+      again = std::max(again, total(layer_tensors(model_, plain_, count.kind)) * expanded);
+    }
+    const Bytes gone = content_.head ? head_activation(model_, shard_) : Bytes(0);
+    const Bytes working = std::max(layer.backward - gone, Bytes(0));
+    const Bytes rest = gone - (layer.backward - working);
+    return nonzero({{"recomputed layer", std::max(again - rest, Bytes(0))},
+                    {"working tensors of a layer", working},
+                    {"weight gradient", weight_gradient_transient(model_, plain_, count.kind)}});
+  }
+
+  // Gradient of the logits in 16 bit.
+  Bytes head_gradient() const {
+    const Shard whole = [&] {
+      Shard shard = shard_;
+      shard.software.fused_loss = false;
+      return shard;
+    }();
+    return Bytes(head_transient(model_, whole).count() / 2);
+  }
+
+  Bytes word_gradient() const {
+    const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+    return Bytes(state.weight * vocabulary_share(model_, shard_.tensor) * model_.hidden);
+  }
+
+  // Rows of all tokens of the tensor group, where a rank keeps only its own.
+  Bytes gathered_input() const { return gathers() ? whole_rows() : Bytes(0); }
+  Bytes whole_rows() const { return boundary_activation(model_, shard_) * (gathers() ? shard_.tensor : 1); }
+  bool gathers() const { return shard_.sequence_parallel && shard_.tensor > 1; }
+
+  SavedTensors head_forward() const {
+    return nonzero({{"logits", Bytes(head_transient(model_, shard_).count() / 2)},
+                    {"working tensors of the head", gathered_input()}});
+  }
+
+  // Input gathered once more and its gradient; the weights' gradient where the product does not add it
+  // itself, or where frameworks ask for one all the same.
+  SavedTensors head_backward() const {
+    const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
+    return nonzero({{"logits and their gradient", head_transient(model_, shard_)},
+                    {"working tensors of the head", gathered_input() + whole_rows()},
+                    {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
+  }
+
+  // The lookup's gradient is a whole 16-bit matrix, made when the rest of the micro-batch is gone.
+  SavedTensors embedding_backward(Bytes kept) const {
+    return nonzero({{"word gradient", std::max(word_gradient() - kept, Bytes(0))}});
+  }
+
+  const TransformerSpec& model_;
+  const Shard& shard_;
+  Shard plain_;  // the same without full recompute
+  const StageContent& content_;
+  const PassHabits habits_;
+  std::vector<LayerCount> counts_;
+};
+
+}  // namespace
+
+PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload) {
+  const bool uniform =
+      recompute.granularity == Recompute::kFull && recompute.method == RecomputeMethod::kUniform;
+  return {.checkpoint_group = uniform ? std::max<std::int64_t>(recompute.layers, 1) : 1,
+          .offloaded = offload.activations};
+}
+
+StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, const StageContent& content,
+                           const PassHabits& habits) {
+  return StageSum(model, shard, content, habits).tensors();
+}
+
+PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const StageContent& content,
+                       const PassHabits& habits) {
+  const StageTensors stage = stage_tensors(model, shard, content, habits);
+  const Bytes kept = total(stage.kept);
+  return {.kept = kept,
+          .freed_by_input_gradient = kept - stage.held_for_weight_gradients,
+          .forward_transient = total(stage.forward_transient),
+          .backward_transient = total(stage.backward_transient)};
+}
+
+}  // namespace stagecraft

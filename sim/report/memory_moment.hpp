@@ -1,0 +1,14 @@
+// When each rank holds most: the pass that the ledger's replay found, looked up in a timeline.
+#pragma once
+
+#include "sim/engine/engine.hpp"
+#include "sim/lower/memory_ledger.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+// Sets the time of every stage's moment to the start of its pass; a moment that is the optimizer step, or
+// whose pass is not in the program, stays without.
+void time_peaks(MemoryLedger& ledger, const Program& program, const Timeline& timeline);
+
+}  // namespace stagecraft

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+namespace {
+
+// One bar of the ledger: `width` cells for the capacity (or for the largest stage when that is more).
+std::string bar(const StageMemory& stage, Bytes full) {
+  struct Piece {
+    Bytes size;
+    const char* mark;
+  };
+  const std::array<Piece, 6> pieces = {{{stage.weights, "W"},
+                                        {stage.gradients, "G"},
+                                        {stage.optimizer, "O"},
+                                        {stage.activations, "A"},
+                                        {stage.buffers, "b"},
+                                        {stage.overhead, "o"}}};
+  constexpr double kCells = 40;
+  std::string out;
+  Bytes sum{};
+  int cells = 0;
+  for (const Piece& piece : pieces) {
+    sum += piece.size;
+    const int until = full > Bytes(0) ? static_cast<int>(sum / full * kCells + 0.5) : 0;
+    for (; cells < until; ++cells) out += piece.mark;
+  }
+  return out + std::string(static_cast<std::size_t>(std::max(0, static_cast<int>(kCells) - cells)), '.');
+}
+
+std::string table_of(const MemoryLedger& memory) {
+  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kRight, Align::kRight});
+  table.row({"stage", "", "weights", "gradients", "optimizer", "activations", "buffers", "overhead", "peak"});
+  for (const StageMemory& stage : memory.stages) {
+    const bool heaviest = stage.stage == memory.heaviest().stage;
+    table.row({std::to_string(stage.stage), heaviest ? "<" : "", human(stage.weights), human(stage.gradients),
+               human(stage.optimizer), human(stage.activations), human(stage.buffers), human(stage.overhead),
+               human(stage.peak())});
+  }
+  return table.str(2);
+}
+
+std::string bars_of(const MemoryLedger& memory) {
+  const Bytes full = std::max(memory.capacity, memory.heaviest().peak());
+  std::string bars;
+  for (const StageMemory& stage : memory.stages) {
+    const bool heaviest = stage.stage == memory.heaviest().stage;
+    bars += fmt::format("  stage {:>3} {} {}{}\n", stage.stage, bar(stage, full), human(stage.peak()),
+                        heaviest ? " < heaviest" : "");
+  }
+  return bars + "  W weights  G gradients  O optimizer  A activations  b buffers  o overhead  . free\n";
+}
+
+std::string moment_of(const StageMemory& stage) {
+  const PeakMoment& moment = stage.moment;
+  if (!moment.action) return "in the optimizer step";
+  std::string text = fmt::format("while {} runs", to_string(*moment.action));
+  if (moment.time) text += " (from " + human(*moment.time) + " on)";
+  return text + fmt::format(", {} in flight", moment.in_flight);
+}
+
+// Largest first; what is below a tenth of a percent of the peak is summed up.
+std::string items_of(const StageMemory& stage) {
+  std::vector<MemoryItem> items = stage.items;
+  std::stable_sort(items.begin(), items.end(),
+                   [](const MemoryItem& a, const MemoryItem& b) { return a.size > b.size; });
+  TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight});
+  const double whole = static_cast<double>(stage.peak().count());
+  Bytes small{};
+  for (const MemoryItem& item : items) {
+    const double share = static_cast<double>(item.size.count()) / whole;
+    if (share < 0.001) {
+      small += item.size;
+      continue;
+    }
+    table.row({std::string(kMemoryClassNames[static_cast<std::size_t>(item.kind)]), item.name,
+               human(item.size), percent(share)});
+  }
+  if (small > Bytes(0)) table.row({"", "smaller items", human(small), ""});
+  return table.str(2);
+}
+
+}  // namespace
+
+std::string render_memory_text(const Report& report) {
+  const MemoryLedger& memory = report.memory;
+  const StageMemory& heaviest = memory.heaviest();
+  std::string out = fmt::format("{}\n", report.name);
+  out += bars_of(memory) + "\n" + table_of(memory);
+  out += fmt::format("\nstage {} holds most {}\n", heaviest.stage, moment_of(heaviest));
+  if (heaviest.peak() > Bytes(0)) out += items_of(heaviest);
+  out += fmt::format("\nallocated {}, reserved {}, on the device {}\n", human(heaviest.allocated()),
+                     human(heaviest.reserved()), human(heaviest.peak()));
+  const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
+  return out + fmt::format("verdict: {} ({})\n", verdict, memory.rule());
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,189 @@
+// States by ZeRO stage, to the byte: Llama-3 8B on ranks of its own, without a cluster.
+#include "sim/lower/memory_ledger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "models/operators.hpp"
+#include "tests/models/zoo.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Job {
+  TransformerSpec model = zoo::llama3_8b();
+  ParallelSpec parallelism = {};
+  TrainingSpec training = {.global_batch_size = 64, .sequence_length = 4096};
+  OverlapSpec overlap = {};
+  OptionsSpec options = {};
+  OffloadSpec offload = {};
+  int shard_group = 1;
+};
+
+StageMemory memory_of(const Job& job) {
+  const int data = job.parallelism.data.value_or(1);
+  const RankMesh alone({1, 1, 1, 1, 1}, job.parallelism.order);
+  const std::int64_t experts = job.model.layers_of(LayerKind::kExperts);
+  ParallelPlan plan{.tensor = job.parallelism.tensor,
+                    .data = data,
+                    .expert = job.parallelism.expert,
+                    .expert_tensor = job.parallelism.expert_tensor,
+                    .shard_group = job.shard_group,
+                    .micro_batches = 64 / data,
+                    .stages = {{.layers = job.model.layers,
+                                .expert_layers = experts,
+                                .mtp_layers = job.model.mtp_layers,
+                                .embedding = true,
+                                .head = true}},
+                    .mesh = alone,
+                    .expert_mesh = alone};
+  const PricingRequest request{.plan = plan,
+                               .parallelism = job.parallelism,
+                               .training = job.training,
+                               .overlap = job.overlap,
+                               .options = job.options,
+                               .offload = job.offload};
+  const Shard shard = shard_of(request);
+  const Schedule schedule = generate(*find_schedule("1f1b"), {.micro_batches = plan.micro_batches});
+  HardwareProfile profile;
+  return transformer_ledger(job.model,
+                            {.job = request, .shard = shard, .schedule = schedule, .profile = profile})
+      .stages.front();
+}
+
+Bytes item_of(const StageMemory& stage, std::string_view name) {
+  for (const MemoryItem& item : stage.items)
+    if (item.name == name) return item.size;
+  return Bytes(0);
+}
+
+Job zero(int stage, int data) {
+  Job job;
+  job.parallelism.zero_stage = stage;
+  job.parallelism.data = job.shard_group = data;
+  return job;
+}
+
+constexpr std::int64_t kParameters = 8'030'261'248;
+constexpr std::int64_t kLayer = 218'112'000;      // 218,103,808 and two norms of 4,096
+constexpr std::int64_t kWords = 128256LL * 4096;  // embedding or head
+constexpr std::int64_t kBucket = 40'000'000;
+
+// 2 + 4 + 12 bytes; / 8 in turn: optimizer, gradients and a bucket, weights and what is gathered.
+TEST(Zero, ShardsOneKindOfStateAfterTheOther) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    SCOPED_TRACE(stage);
+    const StageMemory memory = memory_of(zero(stage, 8));
+    EXPECT_EQ(memory.optimizer, Bytes(12 * kParameters / (stage >= 1 ? 8 : 1)));
+    EXPECT_EQ(item_of(memory, "gradients"), Bytes(4 * kParameters / (stage >= 2 ? 8 : 1)));
+    EXPECT_EQ(item_of(memory, "weights"), Bytes(2 * kParameters / (stage >= 3 ? 8 : 1)));
+    EXPECT_EQ(item_of(memory, "bucket"), Bytes(stage == 2 ? 4 * kBucket : 0));
+  }
+}
+
+// The unit that computes and the next: the last layer and the head with its norm, or the words and a layer.
+TEST(Zero, GathersTwoNeighboursOrOneWhereNothingIsGatheredBeside) {
+  Job job = zero(3, 8);
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kLayer + kWords + 4096)));
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
+  job.overlap.parameters = false;
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kWords + 4096)));
+  job.options.reshard_after_forward = false;
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters));
+}
+
+// Hybrid sharding: 32 ranks, groups of 8 share a copy.
+TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
+  Job job = zero(1, 32);
+  job.shard_group = 8;
+  EXPECT_EQ(memory_of(job).optimizer, Bytes(12 * kParameters / 8));
+}
+
+TEST(Zero, ChangesNothingWithOneRank) {
+  const StageMemory alone = memory_of(zero(0, 1));
+  for (int stage = 1; stage <= 3; ++stage) EXPECT_EQ(memory_of(zero(stage, 1)).items, alone.items);
+}
+
+// Property: of many ranks, a higher stage never holds more.
+TEST(Zero, IsOrdered) {
+  for (int data : {8, 16, 64}) {
+    Bytes last = memory_of(zero(0, data)).peak();
+    for (int stage = 1; stage <= 3; ++stage) {
+      const Bytes now = memory_of(zero(stage, data)).peak();
+      EXPECT_LT(now, last) << stage << " of " << data;
+      last = now;
+    }
+  }
+}
+
+// Property: ranks of a tensor group hold the model once but for what every rank has: norms.
+TEST(Weights, OfATensorGroupAddUpToTheModel) {
+  for (int tensor : {1, 2, 4, 8}) {
+    Job job;
+    job.parallelism.tensor = tensor;
+    const std::int64_t norms = 65 * 4096;
+    EXPECT_EQ(memory_of(job).weights * tensor, Bytes(2 * (kParameters + (tensor - 1) * norms)));
+  }
+}
+
+// The words' two layers stay behind: what is on its way while the rest of the weights is in host memory.
+TEST(Offload, LeavesOutItsShares) {
+  Job job;
+  job.offload.optimizer = 0.5;
+  EXPECT_EQ(memory_of(job).optimizer, Bytes(6 * kParameters));
+  job.offload.weights = 1;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(job), "units from the host"), Bytes(2 * 2 * (kWords + 4096)));
+}
+
+// What others got wrong (NVIDIA-NeMo/Megatron-Bridge#3744: experts divided by tensor instead of expert_tensor
+// x expert). System: 8 ranks, tensor 2, expert 4, expert_tensor 2: a rank holds half of two of eight experts.
+TEST(Experts, AreDividedByTheirOwnDegreesAndNotByTensor) {
+  Job job;
+  job.model = zoo::mixtral_8x7b();
+  job.parallelism = {.tensor = 2, .data = 4, .expert = 4, .expert_tensor = 2, .sequence_parallel = true};
+  const std::int64_t expert = 3LL * 4096 * 14336;
+  EXPECT_EQ(item_of(memory_of(job), "experts' weights"), Bytes(2 * 32 * 2 * expert / 2));
+  job.parallelism.expert_tensor = 1;
+  EXPECT_EQ(item_of(memory_of(job), "experts' weights"), Bytes(2 * 32 * 2 * expert));
+}
+
+// System: 8 data ranks, expert 8: every expert lives once, so its optimizer has nobody to share with, while
+// the dense weights' is split 8 ways.
+TEST(Experts, ShareTheirOptimizerWithTheRanksThatHoldTheSameExperts) {
+  Job job = zero(1, 8);
+  job.model = zoo::mixtral_8x7b();
+  job.parallelism.expert = 8;
+  const std::int64_t experts = 32 * 3LL * 4096 * 14336;  // one expert a layer
+  const std::int64_t dense = parameter_count(job.model) - 8 * experts;
+  EXPECT_EQ(item_of(memory_of(job), "experts' optimizer"), Bytes(12 * experts));
+  EXPECT_EQ(item_of(memory_of(job), "optimizer"), Bytes(12 * dense / 8));
+  job.parallelism.expert = 4;  // two ranks hold each
+  EXPECT_EQ(item_of(memory_of(job), "experts' optimizer"), Bytes(12 * 2 * experts / 2));
+}
+
+// NVIDIA/Megatron-LM#1784: activations of experts priced as a dense block. Two experts a token are twice the
+// rows of one, each with the experts' width.
+TEST(Experts, KeepTheRowsOfEveryChoice) {
+  const auto kept = [](std::int64_t top_k) {
+    Job job = zero(0, 1);
+    job.model = zoo::mixtral_8x7b();
+    job.model.experts->top_k = top_k;
+    const StageMemory memory = memory_of(job);
+    return item_of(memory, "received tokens") + item_of(memory, "expert up output") +
+           item_of(memory, "expert down input");
+  };
+  EXPECT_EQ(kept(1), Bytes(32 * 2 * 4096LL * (4096 + 3 * 14336)));
+  EXPECT_EQ(kept(2), 2 * kept(1));
+}
+
+// Multi-token prediction is a layer more, with its own norms and projection, and shares words and head.
+TEST(Weights, CountMultiTokenPrediction) {
+  Job job;
+  job.model = zoo::deepseek_v3();
+  EXPECT_EQ(memory_of(job).weights, Bytes(2 * parameter_count(job.model)));
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,166 @@
+// What passes hold, and what a rank holds while it runs them in order.
+#include "sim/lower/pass_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/lower/memory_replay.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "tests/models/zoo.hpp"
+
+namespace stagecraft {
+namespace {
+
+Shard unfused_selective() {
+  return {.sequence = 2048, .attention = Attention::kUnfused, .recompute = Recompute::kSelective};
+}
+
+Bytes size_of(const SavedTensors& tensors, std::string_view name) {
+  for (const SavedTensor& tensor : tensors)
+    if (tensor.name == name) return tensor.size;
+  return Bytes(0);
+}
+
+TEST(PassMemory, SumsTheLayersAndEndsOfItsStage) {
+  const Shard shard{.sequence = 8192};
+  const TransformerSpec model = zoo::llama3_8b();
+  const Bytes layer = layer_activation(model, shard).kept;
+  EXPECT_EQ(pass_memory(model, shard, {.layers = 3}).kept, 3 * layer);
+  EXPECT_EQ(pass_memory(model, shard, {.layers = 1, .embedding = true, .head = true}).kept,
+            layer + embedding_activation(model, shard) + head_activation(model, shard));
+}
+
+TEST(PassMemory, CountsDenseAndExpertLayersApart) {
+  const Shard shard{.sequence = 4096, .expert = 8};
+  const TransformerSpec model = zoo::mixtral_8x7b();
+  const Bytes dense = total(layer_tensors(model, shard));
+  const Bytes experts = total(layer_tensors(model, shard, LayerKind::kExperts));
+  EXPECT_EQ(pass_memory(model, shard, {.layers = 5, .expert_layers = 3}).kept, 2 * dense + 3 * experts);
+}
+
+// A layer of multi-token prediction is a layer, its own norms and projection, and the head once more.
+TEST(PassMemory, CountsMultiTokenPredictionWithItsHead) {
+  const Shard shard{.sequence = 4096, .expert = 64};
+  const TransformerSpec model = zoo::deepseek_v3();
+  const StageContent without{.layers = 1, .expert_layers = 1, .head = true};
+  StageContent with = without;
+  with.mtp_layers = 1;
+  EXPECT_EQ(pass_memory(model, shard, with).kept - pass_memory(model, shard, without).kept,
+            total(layer_tensors(model, shard, LayerKind::kExperts)) + total(mtp_tensors(model, shard)) +
+                head_activation(model, shard));
+}
+
+// I frees 2 of a GPT's 34 bytes per element of s b h where the core's scores are recomputed, W frees 32.
+TEST(PassMemory, OfASplitBackwardLivesMostlyUntilW) {
+  const PassMemory memory = pass_memory(zoo::gpt_22b(), unfused_selective(), {.layers = 1});
+  const std::int64_t element = 2048 * 6144;
+  EXPECT_EQ(memory.kept, Bytes(34 * element));
+  EXPECT_EQ(memory.freed_by_input_gradient, Bytes(2 * element));
+}
+
+// Checkpoints of 12 layers in groups of 4: three inputs are kept, four layers expanded at once.
+TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::llama3_8b();
+  const Bytes row = boundary_activation(model, shard);
+  const Bytes whole = layer_activation(model, shard).transient;
+  const StageContent content{.layers = 12, .recomputed = 12};
+  const StageTensors one = stage_tensors(model, shard, content);
+  EXPECT_EQ(total(one.kept), 12 * row);
+  EXPECT_EQ(size_of(one.backward_transient, "recomputed layer"), whole);
+  const StageTensors four = stage_tensors(model, shard, content, {.checkpoint_group = 4});
+  EXPECT_EQ(total(four.kept), 3 * row);
+  EXPECT_EQ(size_of(four.backward_transient, "recomputed layer"), 4 * whole);
+}
+
+// `block`: the first 5 of 12 layers are checkpointed one by one, the others keep everything.
+TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::llama3_8b();
+  const LayerActivation layer = layer_activation(model, shard);
+  EXPECT_EQ(pass_memory(model, shard, {.layers = 12, .recomputed = 5}).kept,
+            5 * layer.kept + 7 * layer.transient);
+}
+
+TEST(PassMemory, LeavesInHostMemoryWhatIsOffloaded) {
+  const Shard shard{.sequence = 8192};
+  const Bytes all = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}).kept;
+  const Bytes half = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}, {.offloaded = 0.5}).kept;
+  EXPECT_EQ(2 * half, all);
+}
+
+// Property: more recompute never holds more, forwards or backwards.
+TEST(PassMemory, NeverRisesWithRecompute) {
+  for (const TransformerSpec& model : {zoo::gpt_22b(), zoo::llama3_8b()}) {
+    for (const Attention attention : {Attention::kFlash, Attention::kUnfused}) {
+      for (const std::int64_t layers : {1, 2, 6}) {
+        const auto memory = [&](Recompute recompute) {
+          const Shard shard{.sequence = 2048, .attention = attention, .recompute = recompute};
+          return pass_memory(model, shard,
+                             {.layers = layers, .recomputed = recompute == Recompute::kFull ? layers : 0});
+        };
+        const PassMemory none = memory(Recompute::kNone), full = memory(Recompute::kFull);
+        const PassMemory selective = memory(Recompute::kSelective);
+        EXPECT_LE(selective.kept, none.kept);
+        EXPECT_LE(full.kept, selective.kept);
+        if (layers == 1) continue;  // one layer is expanded whole
+        EXPECT_LE(selective.kept + selective.backward_transient, none.kept + none.backward_transient);
+        EXPECT_LE(full.kept + full.backward_transient, none.kept + none.backward_transient);
+      }
+    }
+  }
+}
+
+PassMemory simple(std::int64_t kept, std::int64_t freed, std::int64_t forward, std::int64_t backward) {
+  return {.kept = Bytes(kept),
+          .freed_by_input_gradient = Bytes(freed),
+          .forward_transient = Bytes(forward),
+          .backward_transient = Bytes(backward)};
+}
+
+// F0 takes 10, F1 takes 10 more, B0 needs 5 beside them.
+TEST(Replay, FindsThePassAtThePeak) {
+  const std::vector<Action> order{
+      {Pass::kForward, 0, 0}, {Pass::kForward, 0, 1}, {Pass::kBackward, 0, 0}, {Pass::kBackward, 0, 1}};
+  const std::vector<PassMemory> memory{simple(10, 0, 1, 5)};
+  const ReplayPeak peak = replay_memory(order, memory);
+  EXPECT_EQ(peak.live, Bytes(20));
+  EXPECT_EQ(peak.transient, Bytes(5));
+  EXPECT_EQ(peak.action, 2u);
+  EXPECT_EQ(peak.in_flight, (std::vector<StageInFlight>{{.whole = 2, .held = 0}}));
+}
+
+// I frees 4 of 10, so a second forward before W holds 6 + 10.
+TEST(Replay, FreesASplitBackwardInTwoSteps) {
+  const std::vector<Action> order{{Pass::kForward, 0, 0},       {Pass::kInputGradient, 0, 0},
+                                  {Pass::kForward, 0, 1},       {Pass::kWeightGradient, 0, 0},
+                                  {Pass::kInputGradient, 0, 1}, {Pass::kWeightGradient, 0, 1}};
+  const std::vector<PassMemory> memory{simple(10, 4, 0, 0)};
+  const ReplayPeak peak = replay_memory(order, memory);
+  EXPECT_EQ(peak.live, Bytes(16));
+  EXPECT_EQ(peak.action, 2u);
+  EXPECT_EQ(peak.in_flight, (std::vector<StageInFlight>{{.whole = 1, .held = 1}}));
+}
+
+// Section 3 of the schedules: 1F1B min(m, p - r), GPipe m, interleaving 2(p - r - 1) + (v - 1)p + 1 chunks.
+TEST(Replay, CountsMicroBatchesInFlightAsThePublishedBoundsDo) {
+  const auto chunks = [](const char* name, PipelineShape shape, int rank) {
+    const Schedule schedule = generate(*find_schedule(name), shape);
+    const std::vector<PassMemory> memory(static_cast<std::size_t>(schedule.stages()), simple(1, 0, 0, 0));
+    return replay_memory(schedule.ranks[static_cast<std::size_t>(rank)], memory).live.count();
+  };
+  constexpr int kRanks = 4, kBatches = 8;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(chunks("gpipe", {.ranks = kRanks, .micro_batches = kBatches}, rank), kBatches);
+    EXPECT_EQ(chunks("1f1b", {.ranks = kRanks, .micro_batches = kBatches}, rank), kRanks - rank);
+    for (int v = 2; v <= 3; ++v) {
+      const PipelineShape shape{.ranks = kRanks, .micro_batches = kBatches, .chunks = v};
+      EXPECT_EQ(chunks("interleaved-1f1b", shape, rank), 2 * (kRanks - rank - 1) + (v - 1) * kRanks + 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft

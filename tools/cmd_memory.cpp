@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <ostream>
+#include <string>
+#include <variant>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "models/fujii_memory.hpp"
+#include "sim/simulate.hpp"
+#include "tools/commands.hpp"
+#include "tools/memory_what_ifs.hpp"
+#include "tools/require_fit.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string_view name_of(Verdict verdict) {
+  return kVerdictNames[static_cast<std::size_t>(verdict)];
+}
+
+// The estimate for the scenario as it is placed; nullopt where the formulas do not describe the model.
+std::optional<FujiiEstimate> estimate_of(const Scenario& scenario, const ParallelPlan& plan) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr) return std::nullopt;
+  return fujii_estimate(*model, {.tensor = plan.tensor,
+                                 .pipeline = plan.pipeline,
+                                 .context = plan.context,
+                                 .data = plan.data,
+                                 .sequence = scenario.training.sequence_length,
+                                 .micro_batch = scenario.training.micro_batch_size,
+                                 .distributed_optimizer = scenario.parallelism.zero_stage >= 1});
+}
+
+struct Answer {
+  Report report;
+  std::optional<FujiiEstimate> estimate;
+  std::vector<WhatIf> what_ifs;
+};
+
+std::string estimate_line(const FujiiEstimate& estimate, Bytes capacity) {
+  return fmt::format("Fujii et al.: {} (states {}, activations {}): {}\n", human(estimate.total()),
+                     human(estimate.state), human(estimate.activations),
+                     name_of(verdict_of(estimate.total(), capacity)));
+}
+
+std::string what_if_table(const Answer& answer) {
+  if (answer.what_ifs.empty()) return "";
+  const double now = to_seconds(answer.report.iteration_time);
+  TextTable table({Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight});
+  table.row({"what if", "peak", "verdict", "iteration", "change"});
+  for (const WhatIf& answer_of : answer.what_ifs) {
+    const double change = now > 0 ? to_seconds(answer_of.iteration_time) / now - 1 : 0;
+    table.row({join(answer_of.change, " "), human(answer_of.peak), std::string(name_of(answer_of.verdict)),
+               human(answer_of.iteration_time), fmt::format("{:+.1f} %", change * 100)});
+  }
+  return "\n" + table.str(2);
+}
+
+void print_text(const Answer& answer, Session& session) {
+  const MemoryLedger& memory = answer.report.memory;
+  session.out << render_memory_text(answer.report);
+  if (answer.estimate && verdict_of(answer.estimate->total(), memory.capacity) != memory.verdict())
+    session.out << "second opinion, " << estimate_line(*answer.estimate, memory.capacity);
+  session.out << what_if_table(answer);
+}
+
+void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capacity) {
+  json.begin_object()
+      .field("parameters", estimate.parameters)
+      .field("state_bytes", estimate.state)
+      .field("activations_bytes", estimate.activations)
+      .field("total_bytes", estimate.total())
+      .field("verdict", name_of(verdict_of(estimate.total(), capacity)))
+      .end_object();
+}
+
+void print_json(const Answer& answer, Session& session) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.memory/1")
+      .field("scenario", std::string_view(answer.report.scenario));
+  json.key("memory");
+  write_memory(json, answer.report.memory);
+  json.field("iteration_time_s", answer.report.iteration_time);
+  if (answer.estimate) {
+    json.key("fujii");
+    write_estimate(json, *answer.estimate, answer.report.memory.capacity);
+  }
+  json.key("what_ifs").begin_array();
+  for (const WhatIf& what_if : answer.what_ifs) {
+    json.begin_object().key("set").begin_array();
+    for (const std::string& change : what_if.change) json.value(std::string_view(change));
+    json.end_array()
+        .field("peak_bytes", what_if.peak)
+        .field("verdict", name_of(what_if.verdict))
+        .field("iteration_time_s", what_if.iteration_time)
+        .end_object();
+  }
+  json.end_array().end_object();
+  session.out << json.str() << '\n';
+}
+
+// The formulas alone, with the 80 % rule that their authors found.
+int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& session) {
+  const MemoryLedger ledger = memory_of(scenario);
+  Diagnostics diagnostics;
+  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  const std::optional<FujiiEstimate> estimate = estimate_of(scenario, prepared->plan);
+  if (!estimate) {
+    diagnostics.error({.code = "not-described",
+                       .where = {.file = scenario.source},
+                       .path = "model",
+                       .message = "the formulas of Fujii et al. are for dense models with SwiGLU",
+                       .hint = "leave --model out: the ledger knows this model"});
+    diagnostics.throw_if_errors();
+  }
+  const Verdict verdict = verdict_of(estimate->total(), ledger.capacity);
+  if (arguments.has("json")) {
+    JsonWriter json;
+    json.begin_object()
+        .field("schema", "stagecraft.memory/1")
+        .field("scenario", std::string_view(scenario.source))
+        .field("model", "fujii")
+        .key("fujii");
+    write_estimate(json, *estimate, ledger.capacity);
+    json.end_object();
+    session.out << json.str() << '\n';
+  } else {
+    session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
+  }
+  return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
+}
+
+}  // namespace
+
+int memory_command(const Arguments& arguments, Session& session) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario) -> int {
+    if (arguments.has("model") && arguments.text("model") == "fujii")
+      return print_fujii(scenario, arguments, session);
+    Simulation simulation = simulate_in_full(scenario);
+    Answer answer{.report = std::move(simulation.report),
+                  .estimate = estimate_of(scenario, simulation.prepared.plan),
+                  .what_ifs = {}};
+    const MemoryLedger& memory = answer.report.memory;
+    answer.what_ifs = memory_what_ifs(scenario, memory.heaviest().peak());
+    if (arguments.has("json")) {
+      print_json(answer, session);
+    } else {
+      print_text(answer, session);
+    }
+    return arguments.has("require-fit") && !fits(memory, session) ? kAnswerIsNo : kDone;
+  });
+}
+
+}  // namespace stagecraft

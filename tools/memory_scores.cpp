@@ -1,0 +1,196 @@
+#include "tools/memory_scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+namespace {
+
+Bytes figure_of(const MemoryLedger& ledger, MemoryFigure figure) {
+  Bytes most{};
+  for (const StageMemory& stage : ledger.stages) {
+    most = std::max(most, figure == MemoryFigure::kAllocated  ? stage.allocated()
+                          : figure == MemoryFigure::kReserved ? stage.reserved()
+                                                              : stage.peak());
+  }
+  return most;
+}
+
+std::string first_reason(const Diagnostics& diagnostics) {
+  for (const Diagnostic& item : diagnostics.sorted()) {
+    if (item.severity == Severity::kError) return fmt::format("{}: {}", item.path, item.message);
+  }
+  return "refused";
+}
+
+std::string gib(Bytes size) {
+  using namespace literals;
+  return fmt::format("{:.2f} GiB", size / 1_GiB);
+}
+
+std::string_view figure_name(const PublishedSet& set) {
+  return kMemoryFigureNames[static_cast<std::size_t>(set.memory_figure.value_or(MemoryFigure::kDevice))];
+}
+
+std::string_view verdict_name(Verdict verdict) {
+  return kVerdictNames[static_cast<std::size_t>(verdict)];
+}
+
+std::string outcome(const MemoryScore& row) {
+  if (!row.out_of_memory) return "";
+  return *row.out_of_memory ? "out of memory" : "ran";
+}
+
+}  // namespace
+
+std::optional<double> MemoryScore::error() const {
+  if (!measured) return std::nullopt;
+  return predicted / *measured - 1;
+}
+
+bool MemoryScore::wrong_verdict() const {
+  const bool refused = verdict == Verdict::kOutOfMemory;
+  if (out_of_memory.value_or(false)) return !refused;
+  constexpr double kNearlyFull = 0.95;
+  const bool ran = measured || out_of_memory.has_value();
+  const bool nearly_full = measured && *measured / capacity > kNearlyFull;
+  return ran && refused && !nearly_full;
+}
+
+std::vector<double> MemoryScores::errors() const {
+  std::vector<double> errors;
+  for (const MemoryScore& row : rows)
+    if (const std::optional<double> error = row.error()) errors.push_back(*error);
+  return errors;
+}
+
+double MemoryScores::mean_absolute() const {
+  double sum = 0;
+  const std::vector<double> all = errors();
+  for (const double error : all) sum += std::abs(error);
+  return all.empty() ? 0 : sum / static_cast<double>(all.size());
+}
+
+double MemoryScores::bias() const {
+  double sum = 0;
+  const std::vector<double> all = errors();
+  for (const double error : all) sum += error;
+  return all.empty() ? 0 : sum / static_cast<double>(all.size());
+}
+
+double MemoryScores::median_absolute() const {
+  std::vector<double> all = errors();
+  if (all.empty()) return 0;
+  for (double& error : all) error = std::abs(error);
+  std::sort(all.begin(), all.end());
+  const std::size_t middle = all.size() / 2;
+  return all.size() % 2 == 1 ? all[middle] : (all[middle - 1] + all[middle]) / 2;
+}
+
+const MemoryScore* MemoryScores::worst() const {
+  const MemoryScore* worst = nullptr;
+  for (const MemoryScore& row : rows) {
+    if (!row.error()) continue;
+    if (worst == nullptr || std::abs(*row.error()) > std::abs(*worst->error())) worst = &row;
+  }
+  return worst;
+}
+
+int MemoryScores::wrong_verdicts() const {
+  return static_cast<int>(
+      std::count_if(rows.begin(), rows.end(), [](const MemoryScore& row) { return row.wrong_verdict(); }));
+}
+
+MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
+  constexpr double kGiB = 1 << 30;
+  MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
+  for (const PublishedRow& row : set.rows) {
+    if (!row.memory_gib && !row.out_of_memory) continue;
+    if (!row.skip.empty()) {
+      scores.skipped.emplace_back(row.id, row.skip);
+      continue;
+    }
+    Diagnostics diagnostics;
+    const std::optional<Scenario> scenario = read_scenario(row.scenario, row.id, {}, data, diagnostics);
+    if (!scenario || !prepare(*scenario, diagnostics)) {
+      scores.skipped.emplace_back(row.id, first_reason(diagnostics));
+      continue;
+    }
+    const MemoryLedger ledger = memory_of(*scenario);
+    scores.rows.push_back(
+        {.id = row.id,
+         .predicted = figure_of(ledger, set.memory_figure.value_or(MemoryFigure::kDevice)),
+         .measured = row.memory_gib ? std::optional(to_bytes(*row.memory_gib * kGiB)) : std::nullopt,
+         .verdict = ledger.verdict(),
+         .out_of_memory = row.out_of_memory,
+         .capacity = ledger.capacity});
+  }
+  return scores;
+}
+
+void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out) {
+  out << fmt::format("{}   {}\n  memory: {}\n", scores.set->name, scores.set->title,
+                     figure_name(*scores.set));
+  if (!quiet) {
+    TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
+    table.row({"row", "predicted", "measured", "error", "verdict", "outcome"});
+    for (const MemoryScore& row : scores.rows) {
+      table.row({row.id, gib(row.predicted), row.measured ? gib(*row.measured) : "-",
+                 row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
+                 std::string(verdict_name(row.verdict)) + (row.wrong_verdict() ? " (wrong)" : ""),
+                 outcome(row)});
+    }
+    out << table.str(2);
+    for (const auto& [id, reason] : scores.skipped) out << fmt::format("  {} skipped: {}\n", id, reason);
+  }
+  if (const MemoryScore* worst = scores.worst()) {
+    out << fmt::format("  {} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n",
+                       scores.errors().size(), percent(scores.mean_absolute()), scores.bias() * 100,
+                       percent(scores.median_absolute()), worst->id, *worst->error() * 100);
+  }
+  out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
+}
+
+void print_memory_json(const MemoryScores& scores, std::ostream& out) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.validation/1")
+      .field("set", std::string_view(scores.set->name))
+      .field("quantity", "memory")
+      .field("figure", figure_name(*scores.set));
+  json.field("rows_scored", scores.errors().size())
+      .field("mape", scores.mean_absolute())
+      .field("bias", scores.bias())
+      .field("median", scores.median_absolute());
+  json.field("worst", scores.worst() == nullptr ? 0.0 : std::abs(*scores.worst()->error()))
+      .field("verdicts", scores.rows.size())
+      .field("wrong_verdicts", scores.wrong_verdicts());
+  json.key("rows").begin_array();
+  for (const MemoryScore& row : scores.rows) {
+    json.begin_object()
+        .field("id", std::string_view(row.id))
+        .field("predicted_bytes", row.predicted)
+        .field("verdict", verdict_name(row.verdict));
+    if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
+    if (row.out_of_memory) json.field("ran_out_of_memory", *row.out_of_memory);
+    json.end_object();
+  }
+  json.end_array().key("skipped").begin_array();
+  for (const auto& [id, reason] : scores.skipped) {
+    json.begin_object()
+        .field("id", std::string_view(id))
+        .field("reason", std::string_view(reason))
+        .end_object();
+  }
+  json.end_array().end_object();
+  out << json.str() << '\n';
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,50 @@
+// Memory as predicted against memory as measured, row by row of a published set.
+//
+//   A figure is compared with its own kind only: the allocator's high water with allocated(), its reserved
+//   blocks with reserved(), what the device shows (nvidia-smi) with peak(). Runs that ended for want of
+//   memory have no figure and are checked by the verdict.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/lower/memory_ledger.hpp"
+#include "tools/command_line.hpp"
+#include "tools/published.hpp"
+
+namespace stagecraft {
+
+struct MemoryScore {
+  std::string id;
+  Bytes predicted;                // of the set's kind
+  std::optional<Bytes> measured;  // absent: only the verdict was published
+  Verdict verdict = Verdict::kFits;
+  std::optional<bool> out_of_memory;
+  Bytes capacity;
+
+  [[nodiscard]] std::optional<double> error() const;  // predicted / measured - 1
+  // An out-of-memory row predicted to run, or a row that ran and left 5 % of the card predicted not to.
+  [[nodiscard]] bool wrong_verdict() const;
+};
+
+struct MemoryScores {
+  const PublishedSet* set = nullptr;
+  std::vector<MemoryScore> rows;
+  std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
+
+  [[nodiscard]] std::vector<double> errors() const;
+  [[nodiscard]] double mean_absolute() const;
+  [[nodiscard]] double median_absolute() const;
+  [[nodiscard]] double bias() const;
+  [[nodiscard]] const MemoryScore* worst() const;
+  [[nodiscard]] int wrong_verdicts() const;
+};
+
+// Rows of `set` with a memory figure or a verdict.
+[[nodiscard]] MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data);
+
+void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out);
+void print_memory_json(const MemoryScores& scores, std::ostream& out);
+
+}  // namespace stagecraft

@@ -1,0 +1,89 @@
+#include "tools/memory_what_ifs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace stagecraft {
+namespace {
+
+template <class Change>
+void add(std::vector<Variant>& variants, const Scenario& scenario, std::string words, Change change) {
+  Variant variant{.change = {std::move(words)}, .scenario = scenario};
+  change(variant.scenario);
+  variants.push_back(std::move(variant));
+}
+
+void add_recompute(std::vector<Variant>& variants, const Scenario& scenario) {
+  const Recompute now = scenario.training.recompute.granularity;
+  const auto set = [&](Recompute granularity, const char* word) {
+    add(variants, scenario, fmt::format("training.recompute={}", word),
+        [&](Scenario& s) { s.training.recompute = {.granularity = granularity}; });
+  };
+  if (now == Recompute::kNone) set(Recompute::kSelective, "selective");
+  if (now != Recompute::kFull) set(Recompute::kFull, "full");
+}
+
+// Twice a degree, with the GPUs kept: half the data ranks, where they were given.
+void add_doubled(std::vector<Variant>& variants, const Scenario& scenario, const char* name,
+                 int ParallelSpec::*degree) {
+  const std::optional<int> data = scenario.parallelism.data;
+  if (data && *data % 2 != 0) return;
+  const int twice = scenario.parallelism.*degree * 2;
+  add(variants, scenario, fmt::format("parallelism.{}={}", name, twice), [&](Scenario& s) {
+    s.parallelism.*degree = twice;
+    if (data) s.parallelism.data = *data / 2;
+  });
+  if (data) variants.back().change.push_back(fmt::format("parallelism.data={}", *data / 2));
+}
+
+void add_degrees(std::vector<Variant>& variants, const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  add_doubled(variants, scenario, "tensor", &ParallelSpec::tensor);
+  add_doubled(variants, scenario, "pipeline", &ParallelSpec::pipeline);
+  if (parallel.tensor > 1 && !parallel.sequence_parallel)
+    add(variants, scenario, "parallelism.sequence_parallel=true",
+        [](Scenario& s) { s.parallelism.sequence_parallel = true; });
+}
+
+}  // namespace
+
+std::vector<Variant> memory_variants(const Scenario& scenario) {
+  std::vector<Variant> variants;
+  if (!std::holds_alternative<TransformerSpec>(scenario.model)) return variants;
+  add_recompute(variants, scenario);
+  for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero)
+    add(variants, scenario, fmt::format("parallelism.zero_stage={}", zero),
+        [zero](Scenario& s) { s.parallelism.zero_stage = zero; });
+  if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
+    add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),
+        [](Scenario& s) { s.training.micro_batch_size /= 2; });
+  add_degrees(variants, scenario);
+  return variants;
+}
+
+std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, Bytes peak) {
+  std::vector<WhatIf> answers;
+  for (const Variant& variant : memory_variants(scenario)) {
+    Diagnostics diagnostics;
+    if (!prepare(variant.scenario, diagnostics) || diagnostics.has_errors()) continue;
+    const Report report = simulate(variant.scenario);
+    const Bytes there = report.memory.heaviest().peak();
+    if (there >= peak) continue;
+    answers.push_back({.change = variant.change,
+                       .peak = there,
+                       .verdict = report.memory.verdict(),
+                       .iteration_time = report.iteration_time});
+  }
+  std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) {
+    const bool a_out = a.verdict == Verdict::kOutOfMemory, b_out = b.verdict == Verdict::kOutOfMemory;
+    if (a_out != b_out) return b_out;
+    return a_out ? a.peak < b.peak : a.iteration_time < b.iteration_time;
+  });
+  return answers;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,48 @@
+#include "tools/require_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The largest part of a stage's memory and what makes it smaller.
+struct LargestPart {
+  std::string_view name;
+  Bytes size;
+  std::string_view remedy;
+};
+
+LargestPart largest_part(const StageMemory& stage) {
+  constexpr std::string_view kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
+  const std::array<LargestPart, 6> parts = {
+      {{"weights", stage.weights, kShards},
+       {"gradients", stage.gradients, kShards},
+       {"optimizer", stage.optimizer, "parallelism.zero_stage: 1 spreads it over the data ranks"},
+       {"activations", stage.activations,
+        "training.recompute: selective or full, or a smaller training.micro_batch_size"},
+       {"buffers", stage.buffers, "a smaller training.micro_batch_size makes them smaller"},
+       {"overhead", stage.overhead, "a GPU with more memory"}}};
+  return *std::max_element(parts.begin(), parts.end(),
+                           [](const auto& x, const auto& y) { return x.size < y.size; });
+}
+
+}  // namespace
+
+bool fits(const MemoryLedger& memory, Session& session) {
+  if (memory.verdict() != Verdict::kOutOfMemory) return true;
+  const StageMemory& stage = memory.heaviest();
+  const LargestPart part = largest_part(stage);
+  session.err << fmt::format("verdict: out-of-memory on stage {}: {} of {}, of which {} {}\n  hint: {}\n",
+                             stage.stage, human(stage.peak()), human(memory.capacity), part.name,
+                             human(part.size), part.remedy);
+  return false;
+}
+
+}  // namespace stagecraft
