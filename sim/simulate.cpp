@@ -91,6 +91,10 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro
          {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient}) {
       take(*pass, micro_batches);
     }
+    for (const UnitPrice& unit : stage.units) {
+      take(unit.gather, (stage.kept_gathered ? 1.0 : 2.0) * micro_batches);
+      take(unit.reduce, micro_batches);
+    }
   }
   for (const EdgePrice& edge : prices.edges) {
     take(edge.forward, micro_batches);
@@ -145,16 +149,24 @@ std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
   return line;
 }
 
-void fill_work(const Scenario& scenario, Report& report) {
+// Of the model's layers, those that full recompute repeats.
+double recomputed_share(const TransformerSpec& model, const ParallelPlan& plan) {
+  std::int64_t layers = 0;
+  for (const StageContent& content : plan.stages) layers += content.recomputed;
+  return static_cast<double>(layers) / static_cast<double>(model.layers);
+}
+
+void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
   const TrainingSpec& training = scenario.training;
   report.samples = training.global_batch_size;
   report.tokens = training.global_batch_size * training.sequence_length;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr) return;
   report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
-  report.hardware_flops =
-      hardware_flops(*model, training.global_batch_size, training.sequence_length,
-                     {.granularity = training.recompute.granularity, .modules = training.recompute.modules});
+  report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
+                                         {.granularity = training.recompute.granularity,
+                                          .modules = training.recompute.modules,
+                                          .layers = recomputed_share(*model, plan)});
   report.peak = scenario.profile->peak(training.precision);
 }
 
@@ -191,7 +203,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   report.name = scenario.name;
   report.headline = headline(scenario, simulation.prepared.plan);
   report.gpus = simulation.prepared.plan.gpus();
-  fill_work(scenario, report);
+  fill_work(scenario, simulation.prepared.plan, report);
   report.iteration_time = simulation.timeline.makespan;
   report.bubble = measure_bubble(simulation.program, simulation.timeline);
   report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
@@ -216,29 +228,12 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
 
 // What is read, placed and checked, and has no price: an iteration time without it would be wrong.
 void refuse_unpriced(const Scenario& scenario, Diagnostics& diagnostics) {
-  const ParallelSpec& parallel = scenario.parallelism;
-  const RecomputeSpec& recompute = scenario.training.recompute;
-  const auto refuse = [&](const char* path, bool asked) {
-    if (!asked) return;
-    diagnostics.error({.code = "not-supported-yet",
-                       .where = place_of(scenario, path),
-                       .path = path,
-                       .message = "this value is not supported yet",
-                       .hint = "leave it out"});
-  };
-  refuse("parallelism.context", parallel.context > 1);
-  refuse("parallelism.expert", parallel.expert > 1);
-  refuse("parallelism.expert_tensor", parallel.expert_tensor > 1);
-  refuse("parallelism.zero_stage", parallel.zero_stage > 1);
-  refuse("parallelism.zero_group", parallel.zero_stage > 0 && parallel.zero_group);
-  refuse("training.recompute.modules", recompute.modules != kCoreAttentionOnly);
-  refuse("training.recompute.method", recompute.method == RecomputeMethod::kBlock);
-  refuse("training.recompute.layers", recompute.layers > 1);
-  refuse("overlap.tensor", scenario.overlap.tensor && parallel.tensor > 1 && parallel.sequence_parallel);
-  refuse("options.bucket_parameters", scenario.options.bucket_parameters.has_value());
-  refuse("offload.optimizer", scenario.offload.optimizer > 0);
-  refuse("offload.activations", scenario.offload.activations > 0);
-  refuse("offload.weights", scenario.offload.weights > 0);
+  if (scenario.offload.activations == 0) return;
+  diagnostics.error({.code = "not-supported-yet",
+                     .where = place_of(scenario, "offload.activations"),
+                     .path = "offload.activations",
+                     .message = "this value is not supported yet",
+                     .hint = "leave it out"});
 }
 
 // Blocks of a model that are counted, and have neither operators nor activations.
@@ -298,7 +293,7 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
 Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
   Prepared prepared = or_throw(scenario, prepare);
   IterationPrices prices = price(scenario, prepared.plan);
-  const int copies = prepared.plan.data * prepared.plan.tensor;
+  const int copies = prepared.plan.data * prepared.plan.tensor * prepared.plan.context;
   Program program =
       lower(prepared.schedule, prices,
             {.blocking_messages = !scenario.overlap.pipeline,

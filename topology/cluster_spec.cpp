@@ -45,6 +45,7 @@ NodeSpec load_node(YamlMap& map) {
   node.nic_bandwidth = positive_bandwidth(map, "nic_bandwidth");
   node.pcie = positive_bandwidth(map, "pcie");
   node.host_memory = map.bytes("host_memory", Bytes(0));
+  node.host_memory_bandwidth = positive_bandwidth(map, "host_memory_bandwidth", Bandwidth(0));
   node.default_profile = map.text("profile", "");
   node.default_fabric = map.text("fabric", "");
   node.source = map.text("source", "");

@@ -23,9 +23,10 @@ struct NodeSpec {
   Bandwidth nvlink{};         // of one GPU into the NVSwitch; 0 = no NVLink, GPUs meet over PCIe
   Duration nvlink_latency{};  // of one hop, GPU to NVSwitch; a message takes two
   int nics = 8;
-  Bandwidth nic_bandwidth{};  // of one NIC
-  Bandwidth pcie{};           // host to device, of one GPU; also GPU to NIC
-  Bytes host_memory{};        // 0 = not stated
+  Bandwidth nic_bandwidth{};          // of one NIC
+  Bandwidth pcie{};                   // host to device, of one GPU; also GPU to NIC
+  Bytes host_memory{};                // 0 = not stated
+  Bandwidth host_memory_bandwidth{};  // of all sockets together; 0 = not stated
   std::string default_profile{};
   std::string default_fabric{};
   std::string source{};

@@ -1,35 +1,13 @@
 #include "sim/lower/lower.hpp"
 
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <span>
-#include <string>
+#include <utility>
 
 #include "base/check.hpp"
+#include "sim/lower/lowering.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Handle = ProgramBuilder::Handle;
-
-// A pass may be cut into segments, one per bucket that starts when the segment is done.
-struct PassTasks {
-  Handle first, last;
-};
-
-// The tasks of one copy of one pipeline rank.
-struct RankTasks {
-  ResourceId compute, send, data;
-  std::optional<Handle> last_compute, last_data;
-};
-
-// What other ranks wait for: when the output of a forward and the input gradient of a backward have arrived.
-struct Arrivals {
-  std::vector<std::optional<Handle>> activation,
-      gradient;  // [stage * m + micro-batch], by the producing stage
-  std::vector<std::optional<PassTasks>> forward, backward;  // the passes themselves
-};
 
 Duration part_of(Duration whole, std::size_t index, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
@@ -37,84 +15,32 @@ Duration part_of(Duration whole, std::size_t index, std::size_t count) {
   return whole * (i + 1) / n - whole * i / n;  // the cuts add up to the whole
 }
 
-class Lowering {
- public:
-  Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
-      : schedule_(schedule), prices_(prices), options_(options) {
-    SC_CHECK(prices.stages.size() == static_cast<std::size_t>(schedule.stages()), "one price per stage");
-    SC_CHECK(prices.ranks.size() == schedule.ranks.size(), "one price per rank");
-    SC_CHECK(options.replicas >= 1, "at least one copy");
-    for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
-    for (auto& kinds : message_kinds_) kinds.resize(prices.edges.size());
+}  // namespace
+
+Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
+    : schedule_(schedule), prices_(prices), options_(options) {
+  SC_CHECK(prices.stages.size() == static_cast<std::size_t>(schedule.stages()), "one price per stage");
+  SC_CHECK(prices.ranks.size() == schedule.ranks.size(), "one price per rank");
+  SC_CHECK(options.replicas >= 1, "at least one copy");
+  for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
+  for (auto& kinds : segment_kinds_) kinds.resize(prices.stages.size());
+  for (auto& kinds : message_kinds_) kinds.resize(prices.edges.size());
+  has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
+                            [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
+}
+
+Program Lowering::lower() && {
+  add_resources();
+  for (int replica = 0; replica < options_.replicas; ++replica) {
+    Arrivals arrivals = empty_arrivals();
+    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) add_passes(replica, rank, arrivals);
+    connect(arrivals);
   }
-
-  Program lower() && {
-    add_resources();
-    for (int replica = 0; replica < options_.replicas; ++replica) {
-      Arrivals arrivals = empty_arrivals();
-      for (int rank = 0; rank < schedule_.shape.ranks; ++rank) add_passes(replica, rank, arrivals);
-      connect(arrivals);
-    }
-    add_reductions();
-    add_tail();
-    return std::move(builder_).build();
-  }
-
- private:
-  void add_resources();
-  Arrivals empty_arrivals() const;
-  void add_passes(int replica, int rank, Arrivals& arrivals);
-  PassTasks add_pass(int replica, int rank, const Action& action);
-  PassTasks add_segments(int replica, int rank, const Action& action, std::span<const PassPrice> buckets);
-  void attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket, Handle segment);
-  Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
-  void connect(const Arrivals& arrivals);
-  void add_reductions();
-  void add_tail();
-  void add_tied_embedding(std::vector<Handle>& ends);
-
-  std::span<const PassPrice> buckets_beside(int rank, const Action& action) const;
-  PassPrice price_of(const Action& action) const;
-  std::int32_t chunk_of(std::int32_t stage) const { return stage / schedule_.shape.ranks; }
-  bool is_first_forward(int rank, const Action& action) const;
-  bool is_last_backward(int rank, const Action& action) const;
-
-  RankTasks& tasks_of(int replica, int rank) {
-    return ranks_[static_cast<std::size_t>(replica * schedule_.shape.ranks + rank)];
-  }
-  std::size_t slot(std::int32_t stage, std::int32_t micro_batch) const {
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(schedule_.shape.micro_batches) +
-           static_cast<std::size_t>(micro_batch);
-  }
-  struct Kind {
-    LabelId label;
-    Duration time{};
-  };
-  const Kind& pass_kind(const Action& action);
-  const Kind& message_kind(std::size_t edge, bool forward);
-  LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts);
-  Handle compute_task(RankTasks& tasks, Duration duration, LabelId label, std::int32_t micro_batch);
-  Handle data_task(RankTasks& tasks, const PassPrice& price, const char* name);
-  // Joins `before` into one point in time; itself takes none.
-  Handle join(std::span<const Handle> before);
-
-  const Schedule& schedule_;
-  const IterationPrices& prices_;
-  const LowerOptions& options_;
-  ProgramBuilder builder_;
-  std::vector<RankTasks> ranks_;  // [replica * p + rank]
-  ResourceId joints_;
-  LabelId joint_label_;
-  // Where each bucket's data becomes ready: [rank][bucket in program order] -> one handle per replica.
-  struct PendingBucket {
-    const PassPrice* price;
-    std::vector<Handle> ready;
-  };
-  std::vector<std::vector<PendingBucket>> pending_reductions_;
-  // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;     // [pass][stage]
-  std::array<std::vector<std::optional<Kind>>, 2> message_kinds_;  // [forward][edge]
-};
+  join_collectives();
+  add_reductions();
+  add_tail();
+  return std::move(builder_).build();
+}
 
 LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts) {
   return builder_.add_label({.name = std::move(name), .stage = stage, .parts = std::move(parts)});
@@ -152,9 +78,10 @@ void Lowering::add_resources() {
   joints_ = builder_.add_resource({ResourceKind::kLink, 0, "joint"});
   joint_label_ = builder_.add_label({.name = "joint", .stage = -1, .parts = {}});
   pending_reductions_.resize(schedule_.ranks.size());
+  collectives_.resize(schedule_.ranks.size());
 }
 
-Arrivals Lowering::empty_arrivals() const {
+Lowering::Arrivals Lowering::empty_arrivals() const {
   const std::size_t slots =
       static_cast<std::size_t>(schedule_.stages()) * static_cast<std::size_t>(schedule_.shape.micro_batches);
   Arrivals arrivals;
@@ -222,19 +149,25 @@ std::span<const PassPrice> Lowering::buckets_beside(int rank, const Action& acti
   return {};
 }
 
-Handle Lowering::compute_task(RankTasks& tasks, Duration duration, LabelId label, std::int32_t micro_batch) {
+Lowering::Handle Lowering::compute_task(RankTasks& tasks, Duration duration, LabelId label,
+                                        std::int32_t micro_batch) {
   const Handle task = builder_.add_task(tasks.compute, duration, label, micro_batch);
   tasks.last_compute = task;
+  if (tasks.blocking) builder_.add_dependency(*std::exchange(tasks.blocking, std::nullopt), task);
   return task;
 }
 
-Handle Lowering::data_task(RankTasks& tasks, const PassPrice& price, const char* name) {
-  const Handle task = builder_.add_task(tasks.data, price.total(), label(name, -1, price.parts()));
+Lowering::Kind Lowering::kind_of(const PassPrice& price, const char* name) {
+  return {.label = label(name, -1, price.parts()), .time = price.total()};
+}
+
+Lowering::Handle Lowering::data_task(RankTasks& tasks, const Kind& kind) {
+  const Handle task = builder_.add_task(tasks.data, kind.time, kind.label);
   tasks.last_data = task;
   return task;
 }
 
-Handle Lowering::join(std::span<const Handle> before) {
+Lowering::Handle Lowering::join(std::span<const Handle> before) {
   SC_CHECK(!before.empty(), "a joint of something");
   if (before.size() == 1) return before.front();
   const Handle joint = builder_.add_task(joints_, Duration::zero(), joint_label_);
@@ -242,7 +175,8 @@ Handle Lowering::join(std::span<const Handle> before) {
   return joint;
 }
 
-PassTasks Lowering::add_pass(int replica, int rank, const Action& action) {
+Lowering::PassTasks Lowering::add_pass(int replica, int rank, const Action& action) {
+  if (gathers_in(action) || reduces_in(action)) return add_cut_pass(replica, rank, action);
   const std::span<const PassPrice> buckets = buckets_beside(rank, action);
   if (!buckets.empty()) return add_segments(replica, rank, action, buckets);
   const Kind& kind = pass_kind(action);
@@ -250,8 +184,8 @@ PassTasks Lowering::add_pass(int replica, int rank, const Action& action) {
   return {task, task};
 }
 
-PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
-                                 std::span<const PassPrice> buckets) {
+Lowering::PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
+                                           std::span<const PassPrice> buckets) {
   std::vector<TaskPart> whole = price_of(action).parts();
   if (action.pass != Pass::kForward && options_.overlap_slowdown != 1) {
     for (TaskPart& part : whole) part.time = from_seconds(to_seconds(part.time) * options_.overlap_slowdown);
@@ -274,7 +208,7 @@ PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
 void Lowering::attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket,
                              Handle segment) {
   if (action.pass == Pass::kForward) {
-    builder_.add_dependency(data_task(tasks_of(replica, rank), bucket, "parameter gather"), segment);
+    builder_.add_dependency(data_task(tasks_of(replica, rank), kind_of(bucket, "parameter gather")), segment);
     return;
   }
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
@@ -284,7 +218,8 @@ void Lowering::attach_bucket(int replica, int rank, const Action& action, const 
   same->ready.push_back(segment);
 }
 
-Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after) {
+Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,
+                                       Handle after) {
   const Kind& kind = message_kind(edge, action.pass == Pass::kForward);
   if (kind.time == Duration::zero()) return after;
   if (options_.blocking_messages) return compute_task(tasks, kind.time, kind.label, action.micro_batch);
@@ -297,6 +232,7 @@ void Lowering::add_passes(int replica, int rank, Arrivals& arrivals) {
   RankTasks& tasks = tasks_of(replica, rank);
   for (const Action& action : schedule_.ranks[static_cast<std::size_t>(rank)]) {
     const PassTasks pass = add_pass(replica, rank, action);
+    if (has_memory_) attach_memory(action, pass);
     const std::size_t here = slot(action.stage, action.micro_batch);
     const auto stage = static_cast<std::size_t>(action.stage);
     switch (action.pass) {
@@ -315,6 +251,39 @@ void Lowering::add_passes(int replica, int rank, Arrivals& arrivals) {
         break;  // the stream's order is all that they need
     }
   }
+  flush_reductions(rank, tasks, 0);
+}
+
+// A micro-batch holds its activations from the start of its forward to the end of its backward; where that is
+// split, its input gradient frees a part.
+void Lowering::attach_memory(const Action& action, const PassTasks& pass) {
+  const PassMemory& memory = stage_price(action).memory;
+  Bytes taken{}, freed{};
+  switch (action.pass) {
+    case Pass::kForward:
+      taken = memory.kept + memory.forward_transient;
+      freed = memory.forward_transient;
+      break;
+    case Pass::kBackward:
+      taken = memory.backward_transient;
+      freed = memory.backward_transient + memory.kept;
+      break;
+    case Pass::kInputGradient:
+      taken = memory.backward_transient;
+      freed = memory.backward_transient + memory.freed_by_input_gradient;
+      break;
+    case Pass::kWeightGradient:
+      freed = memory.kept - memory.freed_by_input_gradient;
+      break;
+    case Pass::kRecompute:
+      break;  // what it makes is the backward's transient
+  }
+  if (pass.first == pass.last) {
+    if (taken != Bytes(0) || freed != Bytes(0)) builder_.add_memory(pass.first, taken, -1 * freed);
+    return;
+  }
+  if (taken != Bytes(0)) builder_.add_memory(pass.first, taken, Bytes(0));
+  if (freed != Bytes(0)) builder_.add_memory(pass.last, Bytes(0), -1 * freed);
 }
 
 void Lowering::connect(const Arrivals& arrivals) {
@@ -330,82 +299,6 @@ void Lowering::connect(const Arrivals& arrivals) {
     }
   }
 }
-
-void Lowering::add_reductions() {
-  for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
-    auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
-    if (!options_.overlap_gradients) {
-      std::vector<Handle> ready;
-      for (int r = 0; r < options_.replicas; ++r) ready.push_back(*tasks_of(r, rank).last_compute);
-      for (const auto& chunk : prices_.ranks[static_cast<std::size_t>(rank)].gradient_buckets) {
-        for (const PassPrice& bucket : chunk) pending.push_back({&bucket, ready});
-      }
-    }
-    for (const PendingBucket& bucket : pending) {
-      const Handle start = join(bucket.ready);
-      for (int r = 0; r < options_.replicas; ++r) {
-        builder_.add_dependency(start, data_task(tasks_of(r, rank), *bucket.price, "gradient reduction"));
-      }
-    }
-  }
-}
-
-// First and last rank sum the gradients of the word embedding that both hold; `ends` is what each rank last
-// did.
-void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
-  const PassPrice& price = prices_.ranks.front().tied_embedding;
-  if (price.total() == Duration::zero()) return;
-  const int last = schedule_.shape.ranks - 1;
-  std::vector<Handle> both;
-  for (int r = 0; r < options_.replicas; ++r) {
-    for (const int rank : {0, last}) {
-      const RankTasks& tasks = tasks_of(r, rank);
-      both.push_back(*tasks.last_compute);
-      if (tasks.last_data) both.push_back(*tasks.last_data);
-    }
-  }
-  const Handle start = join(both);
-  for (int r = 0; r < options_.replicas; ++r) {
-    for (const int rank : {0, last}) {
-      const Handle sum = data_task(tasks_of(r, rank), price, "embedding all-reduce");
-      builder_.add_dependency(start, sum);
-      ends.push_back(sum);
-    }
-  }
-}
-
-void Lowering::add_tail() {
-  std::vector<Handle> ends;
-  add_tied_embedding(ends);
-  for (const RankTasks& tasks : ranks_) {
-    ends.push_back(*tasks.last_compute);
-    if (tasks.last_data) ends.push_back(*tasks.last_data);
-  }
-  std::optional<Handle> barrier;  // the gradient norm needs every rank
-  for (int r = 0; r < options_.replicas; ++r) {
-    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
-      const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
-      RankTasks& tasks = tasks_of(r, rank);
-      const std::pair<const char*, const PassPrice*> steps[] = {
-          {"gradient norm", &price.gradient_norm}, {"optimizer", &price.optimizer}, {"host", &prices_.host}};
-      for (const auto& [name, step] : steps) {
-        if (step->total() == Duration::zero()) continue;
-        if (!barrier) barrier = join(ends);
-        const Handle task = compute_task(tasks, step->total(), label(name, -1, step->parts()), -1);
-        builder_.add_dependency(*barrier, task);
-      }
-      if (options_.overlap_parameters) continue;
-      for (const auto& chunk : price.parameter_buckets) {
-        for (const PassPrice& bucket : chunk) {
-          const Handle gather = data_task(tasks, bucket, "parameter gather");
-          builder_.add_dependency(*tasks.last_compute, gather);
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
 
 Program lower(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options) {
   return Lowering(schedule, prices, options).lower();

@@ -13,6 +13,30 @@ DeviceId device(int rank) {
   return DeviceId(static_cast<std::uint32_t>(rank));
 }
 
+// The first of a group speaks for it, except where nodes differ. Along the pipeline each GPU of the rank is
+// in a group of its own, and of the parts of a group each rank is asked.
+bool speaks_for_others(const Network& network, int member, RankGroup group) {
+  if (network.cluster.spec().groups.size() > 1) return true;
+  const auto first = [member](const RankMesh& mesh, Axis axis) { return mesh.coordinate(member, axis) == 0; };
+  const RankMesh& mesh = network.plan.mesh;
+  switch (group) {
+    case RankGroup::kTensor:
+      return first(mesh, Axis::kTensor);
+    case RankGroup::kContext:
+      return first(mesh, Axis::kContext);
+    case RankGroup::kReplicas:
+      return first(mesh, Axis::kContext) && first(mesh, Axis::kData);
+    case RankGroup::kExpert:
+      return first(network.plan.expert_mesh, Axis::kExpert);
+    case RankGroup::kExpertTensor:
+      return first(network.plan.expert_mesh, Axis::kTensor);
+    case RankGroup::kExpertReplicas:
+      return first(network.plan.expert_mesh, Axis::kData);
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
@@ -46,19 +70,48 @@ bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
          cluster.node_spec_of(device(a.member)) == cluster.node_spec_of(device(b.member));
 }
 
-std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Axis axis) {
-  // The first of a group speaks for it, except where nodes differ. Along the pipeline each GPU of the rank is
-  // in a group of its own.
-  const bool ask_all = axis == Axis::kPipeline || network.cluster.spec().groups.size() > 1;
+GroupPlacement placement_of(const Network& network, int member, RankGroup group) {
+  const ParallelPlan& plan = network.plan;
+  const Cluster& cluster = network.cluster;
+  const RankMesh &mesh = plan.mesh, &experts = plan.expert_mesh;
+  const int shards = plan.shard_group, expert_shards = plan.expert_shard_group();
+  switch (group) {
+    case RankGroup::kTensor:
+      return mesh.placement(cluster, member, Axis::kTensor);
+    case RankGroup::kContext:
+      return mesh.placement(cluster, member, Axis::kContext);
+    case RankGroup::kPipeline:
+      return mesh.placement(cluster, member, Axis::kPipeline);
+    case RankGroup::kReplicas:
+      return mesh.placement(cluster, member, {Axis::kContext, Axis::kData});
+    case RankGroup::kShards:
+      return mesh.block_placement(cluster, member, {Axis::kContext, Axis::kData}, shards);
+    case RankGroup::kShardReplicas:
+      return mesh.across_blocks_placement(cluster, member, {Axis::kContext, Axis::kData}, shards);
+    case RankGroup::kExpert:
+      return experts.placement(cluster, member, Axis::kExpert);
+    case RankGroup::kExpertTensor:
+      return experts.placement(cluster, member, Axis::kTensor);
+    case RankGroup::kExpertReplicas:
+      return experts.placement(cluster, member, Axis::kData);
+    case RankGroup::kExpertShards:
+      return experts.block_placement(cluster, member, {Axis::kData}, expert_shards);
+    case RankGroup::kExpertShardReplicas:
+      return experts.across_blocks_placement(cluster, member, {Axis::kData}, expert_shards);
+  }
+  SC_CHECK(false, "every group is listed");
+  return {};
+}
+
+std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {
   std::vector<PlacedGroup> groups;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
-    if (!ask_all && network.plan.mesh.coordinate(member, axis) != 0) continue;
-    const PlacedGroup group{.member = member,
-                            .placement = network.plan.mesh.placement(network.cluster, member, axis)};
+    if (!speaks_for_others(network, member, group)) continue;
+    const PlacedGroup placed{.member = member, .placement = placement_of(network, member, group)};
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
-      return alike(network.cluster, group, other);
+      return alike(network.cluster, placed, other);
     });
-    if (!known) groups.push_back(group);
+    if (!known) groups.push_back(placed);
   }
   return groups;
 }

@@ -1,6 +1,7 @@
-// Prices of what crosses a wire: messages between stages and collectives along an axis of the mesh.
+// Prices of what crosses a wire: messages between stages and collectives of groups of ranks.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/units.hpp"
@@ -34,15 +35,34 @@ struct CollectiveJob {
 // time.
 [[nodiscard]] int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member);
 
-// A group of one axis of the mesh, as one of its GPUs sees it.
+// Who communicates with whom, by what they share. Experts have groups of their own, on the plan's expert
+// mesh.
+enum class RankGroup : std::uint8_t {
+  kTensor,
+  kContext,
+  kPipeline,
+  kReplicas,       // data x context: ranks with the same dense weights
+  kShards,         // of the replicas: those that share one sharded copy
+  kShardReplicas,  // of the replicas: those that hold the same shard of their copies
+  kExpert,
+  kExpertTensor,
+  kExpertReplicas,  // ranks with the same routed experts
+  kExpertShards,
+  kExpertShardReplicas,
+};
+
+// How the group of `member` lies on the nodes.
+[[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
+
+// A group of ranks, as one of its GPUs sees it.
 struct PlacedGroup {
   int member = 0;
   GroupPlacement placement;
 };
 
-// The groups of an axis that a pipeline rank takes part in, one of each way to lie on the nodes. One in
-// regular layouts; tensor 3 on nodes of 8 GPUs has groups within a node and groups over two.
-[[nodiscard]] std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Axis axis);
+// The groups that a pipeline rank takes part in, one of each way to lie on the nodes. One in regular layouts;
+// tensor 3 on nodes of 8 GPUs has groups within a node and groups over two.
+[[nodiscard]] std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group);
 
 // Do the two groups take the same time for every job?
 [[nodiscard]] bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b);

@@ -36,7 +36,8 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
     if (cluster != nullptr && plan.data > 1) {
       const Bytes gradient = entry(model.gradient, stage);
       const Network network{.cluster = *cluster, .profile = known, .plan = plan};
-      const auto groups = groups_of(network, plan.rank_of_stage(static_cast<int>(stage)), Axis::kData);
+      const auto groups =
+          groups_of(network, plan.rank_of_stage(static_cast<int>(stage)), RankGroup::kReplicas);
       rank.gradient_buckets.back().push_back(
           group_price(network, groups, {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
     }

@@ -12,6 +12,7 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
 #include "sim/lower/category.hpp"
+#include "sim/lower/offload_price.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/program/program.hpp"
@@ -44,6 +45,9 @@ class PassPrice {
 struct UnitPrice {
   PassPrice gather;  // its weights put together; ZeRO 3
   PassPrice reduce;  // its gradients summed and scattered; ZeRO 2 and 3
+  // What its own operators take of the passes, what is recomputed with the input gradient: a pass is cut in
+  // these proportions.
+  Duration forward{}, input_gradient{}, weight_gradient{};
 };
 
 // What the passes of a stage hold on the GPU, per micro-batch.
@@ -87,15 +91,7 @@ struct IterationPrices {
   std::vector<EdgePrice> edges;    // stages - 1
   std::vector<RankPrice> ranks;    // pipeline ranks
   PassPrice host;                  // once an iteration
-};
-
-// What crosses the link to host memory in an iteration, and what it would take not to wait for it.
-struct OffloadPrice {
-  Bandwidth available{};             // of one GPU, one way
-  Bandwidth required_activations{};  // so that writing and reading hide behind the passes
-  Bandwidth required_weights{};
-  Duration optimizer_step{};  // on the host, its transfers included
-  Duration stall{};           // of all passes of an iteration on the busiest rank
+  OffloadPrice offload{};          // its stalls and steps are in the passes and the optimizer already
 };
 
 struct PricingRequest {

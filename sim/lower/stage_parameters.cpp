@@ -1,26 +1,80 @@
 #include "sim/lower/stage_parameters.hpp"
 
-#include "models/operators.hpp"
 #include "models/partition.hpp"
 
 namespace stagecraft {
+namespace {
+
+WeightSplit split_of(const ParallelPlan& plan) {
+  return {.tensor = plan.tensor, .expert = plan.expert, .expert_tensor = plan.expert_tensor};
+}
+
+void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 1) {
+  sum.dense += share.dense * times;
+  sum.experts += share.experts * times;
+}
+
+// Of the head's matrix, what the rank holds already as its word embedding.
+std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
+  const bool shared = model.tied_embeddings && plan.pipeline == 1;
+  return shared ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
+}
+
+}  // namespace
+
+ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
+  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
+  const WeightSplit split = split_of(plan);
+  const std::int64_t dense = content.layers - content.expert_layers;
+  ParameterShare share;
+  if (dense > 0) add(share, layer_parameters(model, LayerKind::kDense, split), dense);
+  if (content.expert_layers > 0)
+    add(share, layer_parameters(model, LayerKind::kExperts, split), content.expert_layers);
+  if (content.mtp_layers > 0) add(share, mtp_parameters(model, split), content.mtp_layers);
+  if (content.embedding) share.dense += embedding_parameters(model, plan.tensor);
+  if (content.head) share.dense += head_parameters(model, plan.tensor) - tied_parameters(model, plan);
+  return share;
+}
+
+ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank) {
+  ParameterShare share;
+  for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline)
+    add(share, stage_share(model, plan, stage));
+  return share;
+}
 
 std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
-  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
-  std::int64_t parameters =
-      content.layers * layer_parameters(model, LayerKind::kDense, {.tensor = plan.tensor}).all();
-  if (content.embedding) parameters += embedding_parameters(model, plan.tensor);
-  if (content.head) parameters += head_parameters(model, plan.tensor);
-  if (content.head && model.tied_embeddings && plan.pipeline == 1)
-    parameters -= vocabulary_share(model, plan.tensor) * model.hidden;
-  return parameters;
+  return stage_share(model, plan, stage).all();
 }
 
 std::int64_t rank_parameters(const TransformerSpec& model, const ParallelPlan& plan, int rank) {
-  std::int64_t parameters = 0;
-  for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline)
-    parameters += stage_parameters(model, plan, stage);
-  return parameters;
+  return rank_share(model, plan, rank).all();
+}
+
+std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
+  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
+  const WeightSplit split = split_of(plan);
+  std::int64_t first = 0;  // layer of the model
+  for (int before = 0; before < stage; ++before)
+    first += plan.stages[static_cast<std::size_t>(before)].layers;
+  std::vector<StageUnit> units;
+  const auto add_unit = [&](StageUnit unit, const ParameterShare& share) {
+    unit.gathered = unit.reduced = share;
+    units.push_back(unit);
+  };
+  if (content.embedding)
+    add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.tensor)});
+  for (std::int64_t layer = 0; layer < content.layers; ++layer) {
+    const LayerKind kind = model.kind_of(first + layer);
+    add_unit({.layer = kind, .recomputed = layer < content.recomputed}, layer_parameters(model, kind, split));
+  }
+  for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer)
+    add_unit({.kind = UnitKind::kMtp}, mtp_parameters(model, split));
+  if (content.head) {
+    add_unit({.kind = UnitKind::kHead}, {.dense = head_parameters(model, plan.tensor)});
+    units.back().reduced.dense -= tied_parameters(model, plan);
+  }
+  return units;
 }
 
 }  // namespace stagecraft

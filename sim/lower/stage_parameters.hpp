@@ -6,15 +6,37 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "models/model_spec.hpp"
+#include "models/operators.hpp"
 #include "sim/plan/parallel_plan.hpp"
 
 namespace stagecraft {
 
+// Dense ones, and those of routed experts.
+[[nodiscard]] ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage);
+// Of all stages of the rank.
+[[nodiscard]] ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank);
+
 [[nodiscard]] std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                             int stage);
-// Of all stages of the rank.
 [[nodiscard]] std::int64_t rank_parameters(const TransformerSpec& model, const ParallelPlan& plan, int rank);
+
+// A piece of a stage whose weights are gathered and whose gradients are reduced as one, as FSDP wraps models.
+enum class UnitKind : std::uint8_t { kEmbedding, kLayer, kMtp, kHead };
+
+struct StageUnit {
+  UnitKind kind = UnitKind::kLayer;
+  LayerKind layer = LayerKind::kDense;  // of kLayer
+  bool recomputed = false;              // by full recompute
+  ParameterShare gathered{};  // the head's matrix counts here even where it is the embedding's: it was freed
+  ParameterShare reduced{};
+};
+
+// The units of a stage in model order; those of multi-token prediction come before the head, which is
+// gathered once for both losses.
+[[nodiscard]] std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan,
+                                                 int stage);
 
 }  // namespace stagecraft

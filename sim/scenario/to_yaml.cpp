@@ -193,6 +193,8 @@ void print(Emitter& out, const NodeSpec& node) {
   out.field("nic_bandwidth", quantity(node.nic_bandwidth));
   out.field("pcie", quantity(node.pcie));
   out.field("host_memory", quantity(node.host_memory));
+  if (node.host_memory_bandwidth > Bandwidth(0))
+    out.field("host_memory_bandwidth", quantity(node.host_memory_bandwidth));
   out.text("profile", node.default_profile);
   out.text("fabric", node.default_fabric);
   out.text("source", node.source);

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "sim/lower/lowering.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of `whole`, what falls to part `index` when it is cut in the proportions of `weights` (equally where they
+// are all zero). The cuts add up to the whole.
+Duration cut(Duration whole, std::span<const Duration> weights, std::size_t index) {
+  Duration before{}, sum{};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (i < index) before += weights[i];
+    sum += weights[i];
+  }
+  const auto until = [&](Duration weight, std::size_t parts) {
+    const double share = sum > Duration::zero()
+                             ? static_cast<double>(weight.count()) / static_cast<double>(sum.count())
+                             : static_cast<double>(parts) / static_cast<double>(weights.size());
+    return Duration(static_cast<std::int64_t>(static_cast<double>(whole.count()) * share));
+  };
+  const bool last = index + 1 == weights.size();
+  return (last ? whole : until(before + weights[index], index + 1)) - until(before, index);
+}
+
+}  // namespace
+
+bool Lowering::gathers_in(const Action& action) const {
+  const StagePrice& stage = stage_price(action);
+  const bool reads_weights =
+      action.pass == Pass::kForward ||
+      (!stage.kept_gathered && (action.pass == Pass::kBackward || action.pass == Pass::kInputGradient));
+  return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
+           return unit.gather.total() > Duration::zero();
+         });
+}
+
+bool Lowering::reduces_in(const Action& action) const {
+  if (action.pass != Pass::kBackward && action.pass != Pass::kWeightGradient) return false;
+  const StagePrice& stage = stage_price(action);
+  return std::any_of(stage.units.begin(), stage.units.end(),
+                     [](const UnitPrice& unit) { return unit.reduce.total() > Duration::zero(); });
+}
+
+// In steady state as much traffic runs beside a segment as its own unit has: the gather of the next unit and
+// the reduction of the one before. The segment loses to it for as long as both run.
+Lowering::Kind Lowering::segment_of(const Action& action, std::span<const Duration> weights,
+                                    std::size_t index, Duration beside) {
+  std::vector<TaskPart> parts = price_of(action).parts();
+  Duration duration{};
+  for (TaskPart& part : parts) duration += part.time = cut(part.time, weights, index);
+  const Duration both = std::min(duration, beside);
+  if (options_.overlap_slowdown != 1 && both > Duration::zero()) {
+    const double factor = 1 + (options_.overlap_slowdown - 1) * to_seconds(both) / to_seconds(duration);
+    duration = Duration::zero();
+    for (TaskPart& part : parts) duration += part.time = from_seconds(to_seconds(part.time) * factor);
+  }
+  return {.label = label(std::string(1, letter(action.pass)), action.stage, std::move(parts)),
+          .time = duration};
+}
+
+const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& action) {
+  auto& kinds = segment_kinds_[static_cast<std::size_t>(action.pass)][static_cast<std::size_t>(action.stage)];
+  if (!kinds.empty()) return kinds;
+  std::vector<UnitPrice> units = stage_price(action).units;
+  if (action.pass != Pass::kForward) std::reverse(units.begin(), units.end());
+  std::vector<Duration> weights;
+  for (const UnitPrice& unit : units) {
+    const Duration backward =
+        (action.pass != Pass::kWeightGradient ? unit.input_gradient : Duration::zero()) +
+        (action.pass != Pass::kInputGradient ? unit.weight_gradient : Duration::zero());
+    weights.push_back(action.pass == Pass::kForward ? unit.forward : backward);
+  }
+  const bool gathers = gathers_in(action), reduces = reduces_in(action);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const PassPrice &gather = units[i].gather, &reduce = units[i].reduce;
+    Duration beside{};
+    if (gathers && options_.overlap_parameters) beside += gather.total();
+    if (reduces && options_.overlap_gradients) beside += reduce.total();
+    SegmentKind kind{.segment = segment_of(action, weights, i, beside), .gather = {}, .reduce = {}};
+    if (gathers && gather.total() > Duration::zero()) kind.gather = kind_of(gather, "parameter gather");
+    if (reduces && reduce.total() > Duration::zero()) kind.reduce = kind_of(reduce, "gradient reduction");
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+// A task on the data stream of every copy of a rank; folded there is one copy, and nobody to wait for.
+Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Kind& kind,
+                                      std::optional<Handle> after) {
+  const Handle task = data_task(tasks, kind);
+  if (!after) return task;
+  if (options_.replicas == 1) {
+    builder_.add_dependency(*after, task);
+    return task;
+  }
+  auto& all = collectives_[static_cast<std::size_t>(rank)];
+  if (tasks.collectives == all.size()) all.emplace_back();
+  Collective& one = all[tasks.collectives++];
+  one.ready.push_back(*after);
+  one.tasks.push_back(task);
+  return task;
+}
+
+void Lowering::join_collectives() {
+  for (const auto& of_rank : collectives_) {
+    for (const Collective& one : of_rank) {
+      const Handle start = join(one.ready);
+      for (const Handle task : one.tasks) builder_.add_dependency(start, task);
+    }
+  }
+}
+
+// Puts reductions on the data stream, but for the last `keep`.
+void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
+  while (tasks.reductions.size() > keep) {
+    const PendingReduction next = tasks.reductions.front();
+    tasks.reductions.erase(tasks.reductions.begin());
+    std::ignore = collective(rank, tasks, {.label = next.label, .time = next.time}, next.ready);
+  }
+}
+
+// Two units are gathered at a time: the next one's gather starts when the one before the present one is done.
+// It goes before the reduction of the present one, which nobody waits for. Without overlap it starts when the
+// present one is done.
+std::optional<Lowering::Handle> Lowering::add_gather(int rank, RankTasks& tasks, const SegmentKind& kind) {
+  if (!kind.gather) return std::nullopt;
+  const bool beside_last = options_.overlap_parameters && !tasks.reductions.empty() &&
+                           tasks.reductions.back().ready == tasks.segments[0];
+  flush_reductions(rank, tasks, beside_last ? 1 : 0);
+  return collective(rank, tasks, *kind.gather,
+                    options_.overlap_parameters ? tasks.segments[1] : tasks.last_compute);
+}
+
+void Lowering::add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment) {
+  if (!kind.reduce) return;
+  flush_reductions(rank, tasks, 0);
+  tasks.reductions.push_back({.time = kind.reduce->time, .label = kind.reduce->label, .ready = segment});
+  if (options_.overlap_gradients) return;
+  flush_reductions(rank, tasks, 0);
+  tasks.blocking = tasks.last_data;
+}
+
+Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const Action& action) {
+  RankTasks& tasks = tasks_of(replica, rank);
+  PassTasks pass{};
+  const std::vector<SegmentKind>& kinds = segment_kinds(action);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::optional<Handle> gather = add_gather(rank, tasks, kinds[i]);
+    const Handle segment =
+        compute_task(tasks, kinds[i].segment.time, kinds[i].segment.label, action.micro_batch);
+    if (gather) builder_.add_dependency(*gather, segment);
+    tasks.segments = {segment, tasks.segments[0]};
+    add_reduction(rank, tasks, kinds[i], segment);
+    if (i == 0) pass.first = segment;
+    pass.last = segment;
+  }
+  return pass;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,150 @@
+// How lower() builds the task graph; seen by its own files only.
+//
+//   lower.cpp           passes, messages, buckets beside them
+//   lower_sharded.cpp   passes that are cut into units, with the traffic of each (ZeRO 2 and 3)
+//   lower_tail.cpp      reductions at the end, tied embeddings, norm, optimizer
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/lower/lower.hpp"
+
+namespace stagecraft {
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options);
+
+  Program lower() &&;
+
+ private:
+  using Handle = ProgramBuilder::Handle;
+
+  // A pass may be cut into segments, one per bucket or unit.
+  struct PassTasks {
+    Handle first, last;
+  };
+
+  struct PendingReduction {
+    Duration time{};
+    LabelId label;
+    Handle ready;
+  };
+
+  // The tasks of one copy of one pipeline rank.
+  struct RankTasks {
+    ResourceId compute, send, data;
+    std::optional<Handle> last_compute, last_data;
+    // Of passes that are cut into units: the last segment and the one before it, reductions that are ready
+    // but not yet on the data stream, what the next task of the compute stream waits for, collectives so far.
+    std::array<std::optional<Handle>, 2> segments{};
+    std::vector<PendingReduction> reductions{};
+    std::optional<Handle> blocking{};
+    std::size_t collectives = 0;
+  };
+
+  // What other ranks wait for: when the output of a forward and the input gradient of a backward have
+  // arrived.
+  struct Arrivals {
+    std::vector<std::optional<Handle>> activation,
+        gradient;  // [stage * m + micro-batch], by the producing stage
+    std::vector<std::optional<PassTasks>> forward, backward;  // the passes themselves
+  };
+
+  struct Kind {
+    LabelId label;
+    Duration time{};
+  };
+
+  // A segment of a cut pass with the traffic of its unit.
+  struct SegmentKind {
+    Kind segment;
+    std::optional<Kind> gather, reduce;
+  };
+
+  // Where each bucket's data becomes ready: [rank][bucket in program order] -> one handle per replica.
+  struct PendingBucket {
+    const PassPrice* price;
+    std::vector<Handle> ready;
+  };
+
+  // A collective of all copies of a rank: it starts when the last of them is there.
+  struct Collective {
+    std::vector<Handle> ready, tasks;
+  };
+
+  // lower.cpp
+  void add_resources();
+  Arrivals empty_arrivals() const;
+  void add_passes(int replica, int rank, Arrivals& arrivals);
+  PassTasks add_pass(int replica, int rank, const Action& action);
+  PassTasks add_segments(int replica, int rank, const Action& action, std::span<const PassPrice> buckets);
+  void attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket, Handle segment);
+  void attach_memory(const Action& action, const PassTasks& pass);
+  Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
+  void connect(const Arrivals& arrivals);
+  std::span<const PassPrice> buckets_beside(int rank, const Action& action) const;
+  PassPrice price_of(const Action& action) const;
+  std::int32_t chunk_of(std::int32_t stage) const { return stage / schedule_.shape.ranks; }
+  bool is_first_forward(int rank, const Action& action) const;
+  bool is_last_backward(int rank, const Action& action) const;
+  const Kind& pass_kind(const Action& action);
+  const Kind& message_kind(std::size_t edge, bool forward);
+  LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts);
+  Kind kind_of(const PassPrice& price, const char* name);
+  Handle compute_task(RankTasks& tasks, Duration duration, LabelId label, std::int32_t micro_batch);
+  Handle data_task(RankTasks& tasks, const Kind& kind);
+  // Joins `before` into one point in time; itself takes none.
+  Handle join(std::span<const Handle> before);
+
+  // lower_sharded.cpp
+  bool gathers_in(const Action& action) const;
+  bool reduces_in(const Action& action) const;
+  PassTasks add_cut_pass(int replica, int rank, const Action& action);
+  const std::vector<SegmentKind>& segment_kinds(const Action& action);
+  Kind segment_of(const Action& action, std::span<const Duration> weights, std::size_t index,
+                  Duration beside);
+  std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
+  void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
+  void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
+  Handle collective(int rank, RankTasks& tasks, const Kind& kind, std::optional<Handle> after);
+  void join_collectives();
+
+  // lower_tail.cpp
+  void add_reductions();
+  void add_tail();
+  void add_tied_embedding(std::vector<Handle>& ends);
+
+  RankTasks& tasks_of(int replica, int rank) {
+    return ranks_[static_cast<std::size_t>(replica * schedule_.shape.ranks + rank)];
+  }
+  const StagePrice& stage_price(const Action& action) const {
+    return prices_.stages[static_cast<std::size_t>(action.stage)];
+  }
+  std::size_t slot(std::int32_t stage, std::int32_t micro_batch) const {
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(schedule_.shape.micro_batches) +
+           static_cast<std::size_t>(micro_batch);
+  }
+
+  const Schedule& schedule_;
+  const IterationPrices& prices_;
+  const LowerOptions& options_;
+  ProgramBuilder builder_;
+  std::vector<RankTasks> ranks_;  // [replica * p + rank]
+  ResourceId joints_;
+  LabelId joint_label_;
+  bool has_memory_ = false;  // of any stage
+  std::vector<std::vector<PendingBucket>> pending_reductions_;
+  std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
+  // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
+  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;     // [pass][stage]
+  std::array<std::vector<std::optional<Kind>>, 2> message_kinds_;  // [forward][edge]
+  std::array<std::vector<std::vector<SegmentKind>>, 5>
+      segment_kinds_;  // [pass][stage][in the order of the pass]
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,200 @@
+#include "sim/lower/price_gradients.hpp"
+
+#include <algorithm>
+
+#include "models/compute_cost.hpp"
+#include "models/memory.hpp"
+#include "models/partition.hpp"
+#include "sim/lower/stage_parameters.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters, d with the context ranks
+// (DistributedDataParallelConfig).
+std::int64_t bucket_parameters(const PricingRequest& request) {
+  if (request.options.bucket_parameters) return *request.options.bucket_parameters;
+  return std::max<std::int64_t>(40'000'000, 1'000'000LL * request.plan.replicas());
+}
+
+std::int64_t rounded_up(std::int64_t amount, std::int64_t parts) {
+  return (amount + parts - 1) / parts;
+}
+
+// Buckets of two kinds in the order in which a pass completes them: by the share of their kind that is done,
+// dense ones first among equals.
+std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::vector<PassPrice>& experts) {
+  std::vector<PassPrice> all;
+  std::size_t i = 0, j = 0;
+  while (i < dense.size() || j < experts.size()) {
+    const bool take_dense =
+        j == experts.size() || (i < dense.size() && (i + 1) * experts.size() <= (j + 1) * dense.size());
+    all.push_back(take_dense ? dense[i++] : experts[j++]);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
+  const bool sharded = request.parallelism.zero_stage >= 1;
+  return rounded_up(share.dense, sharded ? request.plan.shard_group : 1) +
+         rounded_up(share.experts, sharded ? request.plan.expert_shard_group() : 1);
+}
+
+GradientPricing::GradientPricing(const TransformerSpec& model, const Network& network,
+                                 const PricingRequest& request)
+    : model_(model),
+      network_(network),
+      request_(request),
+      shard_(shard_of(request)),
+      dense_(sharing(false)),
+      experts_(sharing(true)) {}
+
+GradientPricing::Sharing GradientPricing::sharing(bool experts) const {
+  const ParallelPlan& plan = network_.plan;
+  Sharing sharing = experts ? Sharing{.replicas = RankGroup::kExpertReplicas,
+                                      .shards = RankGroup::kExpertShards,
+                                      .shard_replicas = RankGroup::kExpertShardReplicas,
+                                      .ranks = plan.expert_data(),
+                                      .shards_n = plan.expert_shard_group()}
+                            : Sharing{.replicas = RankGroup::kReplicas,
+                                      .shards = RankGroup::kShards,
+                                      .shard_replicas = RankGroup::kShardReplicas,
+                                      .ranks = plan.replicas(),
+                                      .shards_n = plan.shard_group};
+  if (sharing.shards_n == sharing.ranks) sharing.shards = sharing.replicas;
+  return sharing;
+}
+
+const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup group) {
+  const auto [at, is_new] = groups_.try_emplace({rank, group});
+  if (is_new) at->second = groups_of(network_, rank, group);
+  return at->second;
+}
+
+PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) {
+  const Bytes size(parameters * state_bytes(shard_.precision, shard_.gradient).gradient);
+  if (request_.parallelism.zero_stage == 0)
+    return group_price(network_, groups(rank, sharing.replicas),
+                       {CollectiveKind::kAllReduce, size, Category::kDataComm});
+  PassPrice price = group_price(network_, groups(rank, sharing.shards),
+                                {CollectiveKind::kReduceScatter, size, Category::kDataComm});
+  if (sharing.shards_n < sharing.ranks)
+    price.add(group_price(network_, groups(rank, sharing.shard_replicas),
+                          {CollectiveKind::kAllReduce, Bytes(rounded_up(size.count(), sharing.shards_n)),
+                           Category::kDataComm}));
+  return price;
+}
+
+PassPrice GradientPricing::gather(int rank, const Sharing& sharing, std::int64_t parameters) {
+  const Bytes size(parameters * state_bytes(shard_.precision, shard_.gradient).weight);
+  return group_price(network_, groups(rank, sharing.shards),
+                     {CollectiveKind::kAllGather, size, Category::kDataComm});
+}
+
+std::vector<PassPrice> GradientPricing::price_buckets(int rank, const ParameterShare& share, bool gathers) {
+  const bool overlapped = gathers ? request_.overlap.parameters : request_.overlap.gradients;
+  const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters) {
+    std::vector<PassPrice> buckets;
+    if (sharing.ranks == 1) return buckets;
+    const std::int64_t size = overlapped ? bucket_parameters(request_) : parameters;
+    for (std::int64_t done = 0; done < parameters; done += size) {
+      const std::int64_t here = std::min(size, parameters - done);
+      buckets.push_back(gathers ? gather(rank, sharing, here) : reduce(rank, sharing, here));
+    }
+    return buckets;
+  };
+  return merged(of_kind(dense_, share.dense), of_kind(experts_, share.experts));
+}
+
+void GradientPricing::price_units(int stage, StagePrice& price) {
+  const int rank = network_.plan.rank_of_stage(stage);
+  const std::vector<StageUnit> units = stage_units(model_, network_.plan, stage);
+  bool any = false;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    UnitPrice& unit = price.units[i];
+    for (const bool experts : {false, true}) {
+      const Sharing& sharing = experts ? experts_ : dense_;
+      const auto count = [&](const ParameterShare& share) { return experts ? share.experts : share.dense; };
+      if (sharing.ranks == 1 || count(units[i].gathered) == 0) continue;
+      any = true;
+      unit.reduce.add(reduce(rank, sharing, count(units[i].reduced)));
+      if (request_.parallelism.zero_stage >= 3)
+        unit.gather.add(gather(rank, sharing, count(units[i].gathered)));
+    }
+  }
+  if (!any) price.units.clear();
+  price.kept_gathered = !request_.options.reshard_after_forward;
+}
+
+// First and last rank each have a copy of the word embedding and sum its gradients two by two, of ZeRO >= 2
+// the shard of each; the slowest pair counts.
+PassPrice GradientPricing::price_tied_embedding() const {
+  const ParallelPlan& plan = network_.plan;
+  PassPrice price;
+  if (!model_.tied_embeddings || plan.pipeline == 1) return price;
+  const std::int64_t words = vocabulary_share(model_, shard_.tensor);
+  const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
+  const Bytes size(
+      rounded_up(words * model_.hidden * state_bytes(shard_.precision, shard_.gradient).gradient, shards));
+  const std::vector<int> firsts = pipeline_members(plan, 0);
+  const std::vector<int> lasts = pipeline_members(plan, plan.rank_of_stage(plan.stage_count() - 1));
+  const auto device = [](int rank) { return DeviceId(static_cast<std::uint32_t>(rank)); };
+  CollectiveCost slowest;
+  std::pair before{-1, -1};
+  for (std::size_t i = 0; i < firsts.size(); ++i) {
+    const std::pair nodes{network_.cluster.node_of(device(firsts[i])),
+                          network_.cluster.node_of(device(lasts[i]))};
+    if (nodes == before) continue;  // as the GPU before it
+    before = nodes;
+    const bool one_node = nodes.first == nodes.second;
+    const GroupPlacement pair{.ranks = 2,
+                              .nodes = one_node ? 1 : 2,
+                              .ranks_per_node = one_node ? 2 : 1,
+                              .groups_per_node = same_stage_on_node(network_.cluster, plan, firsts[i])};
+    const CollectiveCost cost = collective_cost(network_.cluster, network_.profile, device(firsts[i]), pair,
+                                                CollectiveKind::kAllReduce, size);
+    if (cost.time > slowest.time) slowest = cost;
+  }
+  price.add(Category::kDataComm, slowest.time, slowest.provenance);
+  return price;
+}
+
+PassPrice GradientPricing::price_optimizer(const ParameterShare& share) const {
+  const std::int64_t stepped = stepped_parameters(share, request_);
+  const std::int64_t with_gradients = request_.parallelism.zero_stage >= 2 ? stepped : share.all();
+  const std::int64_t on_host =
+      static_cast<std::int64_t>(request_.offload.optimizer * static_cast<double>(stepped));
+  PassPrice price;
+  for (const Op& op : optimizer_operators(with_gradients, stepped - on_host, shard_)) {
+    const Cost cost = compute_cost(network_.profile, shard_.precision, op);
+    price.add(Category::kOptimizer, cost.time, cost.provenance);
+  }
+  return price;
+}
+
+// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model.
+PassPrice GradientPricing::price_norm(int rank) {
+  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
+  PassPrice price = group_price(network_, groups(rank, RankGroup::kPipeline), job);
+  price.add(group_price(network_, groups(rank, RankGroup::kTensor), job));
+  if (network_.plan.expert > 1) price.add(group_price(network_, groups(rank, RankGroup::kExpert), job));
+  return price;
+}
+
+RankPrice GradientPricing::price_rank(int rank) {
+  const int zero = request_.parallelism.zero_stage;
+  RankPrice price;
+  for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline) {
+    const ParameterShare here = stage_share(model_, network_.plan, stage);
+    if (zero <= 1) price.gradient_buckets.push_back(price_buckets(rank, here, false));
+    if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, here, true));
+  }
+  price.tied_embedding = price_tied_embedding();
+  price.gradient_norm = price_norm(rank);
+  price.optimizer = price_optimizer(rank_share(model_, network_.plan, rank));
+  return price;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,67 @@
+// What it costs to keep replicas alike: gradients summed, weights put together, the optimizer step.
+//
+//   Dense weights are alike on data x context ranks, routed experts on the ranks of the expert mesh's data
+//   axis; each has its groups, and buckets or units of its own. Of N sharing ranks (zero_group limits N) and
+//   R replicas of the shards:
+//     ZeRO 0     a bucket is all-reduced at the end of the last backward
+//     ZeRO 1     reduce-scattered over N (and its shard all-reduced over R); weights gathered over N
+//     ZeRO 2     the reduce-scatter happens in every backward, unit by unit, and so does the all-reduce over
+//     R
+//                (PyTorch's hybrid sharding does it with every reduction)
+//     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; nothing is gathered at the
+//     end
+//   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
+//   one bucket where nothing overlaps; dense and expert buckets of a chunk are merged in the order in which a
+//   backward pass completes them.
+//   source  Megatron-LM's DistributedDataParallelConfig and distributed optimizer; Rajbhandari et al.
+//           (arXiv 1910.02054) for the ZeRO stages; Zhao et al. (arXiv 2304.11277) for FSDP and hybrid
+//           sharding.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "models/operators.hpp"
+#include "sim/lower/messages.hpp"
+#include "sim/lower/prices.hpp"
+
+namespace stagecraft {
+
+class GradientPricing {
+ public:
+  GradientPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
+
+  // The end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
+  [[nodiscard]] RankPrice price_rank(int rank);
+  // Fills in the traffic of the units of a stage. None remain where no rank shares anything.
+  void price_units(int stage, StagePrice& price);
+
+ private:
+  // Groups of dense weights, or of routed experts.
+  struct Sharing {
+    RankGroup replicas, shards, shard_replicas;
+    int ranks = 1;     // that have the weights
+    int shards_n = 1;  // of them, that share a sharded copy
+  };
+  [[nodiscard]] Sharing sharing(bool experts) const;
+  [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
+  [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
+  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, std::int64_t parameters);
+  [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, const ParameterShare& share, bool gathers);
+  [[nodiscard]] PassPrice price_tied_embedding() const;
+  [[nodiscard]] PassPrice price_optimizer(const ParameterShare& share) const;
+  [[nodiscard]] PassPrice price_norm(int rank);
+
+  const TransformerSpec& model_;
+  const Network& network_;
+  const PricingRequest& request_;
+  const Shard shard_;
+  const Sharing dense_, experts_;
+  std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
+};
+
+// Optimizer parameters that one rank steps: the shares of both kinds, rounded up.
+[[nodiscard]] std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request);
+
+}  // namespace stagecraft

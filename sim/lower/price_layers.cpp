@@ -1,0 +1,336 @@
+#include "sim/lower/price_layers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.hpp"
+#include "models/compute_cost.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::pair<CommGroup, RankGroup>, kCommGroupCount> kGroups = {
+    {{CommGroup::kTensor, RankGroup::kTensor},
+     {CommGroup::kContext, RankGroup::kContext},
+     {CommGroup::kExpert, RankGroup::kExpert},
+     {CommGroup::kExpertTensor, RankGroup::kExpertTensor}}};
+
+Category category_of(CommGroup group) {
+  switch (group) {
+    case CommGroup::kTensor:
+      return Category::kTensorComm;
+    case CommGroup::kContext:
+      return Category::kContextComm;
+    case CommGroup::kExpert:
+    case CommGroup::kExpertTensor:
+      return Category::kExpertComm;
+  }
+  SC_CHECK(false, "every group is listed");
+  return Category::kOther;
+}
+
+// One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
+class PassPricing {
+ public:
+  PassPricing(const Ops& ops, const Network& network, const Shard& shard, const LayerGroups& groups)
+      : ops_(ops), network_(network), shard_(shard), groups_(groups), room_(ops.size()) {
+    for (const Op& op : ops) {
+      times_.push_back(op.kind == OpKind::kCollective ? collective(op)
+                                                      : compute_cost(network.profile, shard.precision, op));
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].kind == OpKind::kCollective) continue;
+      room_[i] = times_[i].time;
+      compute_ += times_[i].time;
+    }
+  }
+
+  PassPrice price(Category compute) {
+    PassPrice price;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].kind == OpKind::kCollective) {
+        price.add(category_of(ops_[i].group), times_[i].time - hidden(i), times_[i].provenance);
+      } else {
+        price.add(compute, times_[i].time, times_[i].provenance);
+      }
+    }
+    return price;
+  }
+
+  // Of the collectives that run beside the weight gradients.
+  [[nodiscard]] Duration beside_weight_gradient() const {
+    Duration time{};
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].kind == OpKind::kCollective && ops_[i].beside == Beside::kWeightGradient)
+        time += times_[i].time;
+    }
+    return time;
+  }
+
+ private:
+  // All launches of the operator.
+  [[nodiscard]] Cost collective(const Op& op) const {
+    const GroupPlacement& group = groups_.of(op.group);
+    CollectiveCost cost =
+        collective_cost(network_.cluster, network_.profile,
+                        DeviceId(static_cast<std::uint32_t>(groups_.member)), group, op.collective, op.bytes);
+    const FabricSpec& fabric = network_.cluster.spec().fabric;
+    if (op.group == CommGroup::kTensor && group.ranks > 1) {
+      if (fabric.tensor_collective_factor != 1)
+        cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
+      cost.time += fabric.tensor_collective_overhead;
+    }
+    return {.time = cost.time * op.kernels, .provenance = cost.provenance};
+  }
+
+  // What `room` hides of `time` at the loss of chunked overlap; the room is used up.
+  [[nodiscard]] Duration behind(Duration& room, Duration time) const {
+    const Duration beside = std::min(time, room);
+    room -= beside;
+    return from_seconds(to_seconds(beside) * network_.profile.tensor_overlap.value);
+  }
+
+  [[nodiscard]] Duration hidden(std::size_t i) {
+    const Duration time = times_[i].time;
+    switch (ops_[i].beside) {
+      case Beside::kNothing:
+      case Beside::kWeightGradient:  // over both backward passes together: price_operators
+        return Duration::zero();
+      case Beside::kNextGemm:
+        return behind_gemm(time, i + 1, ops_.size(), 1);
+      case Beside::kPreviousGemm:
+        return behind_gemm(time, i, 0, -1);
+      case Beside::kAttentionBlock:
+        return behind_block(time, i);
+      case Beside::kOtherMicroBatch:
+        return behind(compute_, time);
+    }
+    SC_CHECK(false, "every way to overlap is listed");
+    return {};
+  }
+
+  // The nearest GEMM from `from` towards `end`; going back, index from - 1 is looked at first.
+  [[nodiscard]] Duration behind_gemm(Duration time, std::size_t from, std::size_t end, int step) {
+    for (std::size_t i = from; i != end; i = step > 0 ? i + 1 : i - 1) {
+      const std::size_t at = step > 0 ? i : i - 1;
+      if (ops_[at].kind == OpKind::kGemm) return behind(room_[at], time);
+    }
+    return Duration::zero();
+  }
+
+  // The attention kernels that were launched last before the message: one flash kernel, or all of an unfused
+  // core.
+  [[nodiscard]] Duration behind_block(Duration time, std::size_t message) {
+    Duration hidden{};
+    for (std::size_t i = message; i-- > 0 && hidden < time;) {
+      const OpKind kind = ops_[i].kind;
+      if (kind == OpKind::kCollective || kind == OpKind::kGemm) break;
+      const Duration beside = std::min(time - hidden, room_[i]);
+      room_[i] -= beside;
+      hidden += beside;
+      if (kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward) break;
+    }
+    return hidden;
+  }
+
+  const Ops& ops_;
+  const Network& network_;
+  const Shard& shard_;
+  const LayerGroups& groups_;
+  std::vector<Cost> times_;
+  std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
+  Duration compute_{};          // the same of the whole pass
+};
+
+// A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
+// time is `other`.
+void add_host_floor(PassPrice& price, const Ops& ops, const HardwareProfile& profile) {
+  std::int64_t kernels = 0;
+  for (const Op& op : ops) kernels += op.kernels;
+  const auto& launch = profile.host.launch;
+  const Duration floor = launch.value * kernels;
+  const Duration busy = price.total();
+  if (floor > busy) price.add(Category::kOther, floor - busy, launch.provenance);
+}
+
+void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
+  if (times == 0) return;
+  sum.forward.add(price.forward, times);
+  sum.recompute.add(price.recompute, times);
+  sum.input_gradient.add(price.input_gradient, times);
+  sum.weight_gradient.add(price.weight_gradient, times);
+}
+
+Duration total(const StagePrice& price) {
+  return price.forward.total() + price.recompute.total() + price.input_gradient.total() +
+         price.weight_gradient.total();
+}
+
+bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
+  const auto node = [&](const LayerGroups& groups) -> const NodeSpec& {
+    return cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(groups.member)));
+  };
+  return a.placement == b.placement && node(a) == node(b);
+}
+
+// The lowest rank of the group of `member` along one axis.
+int first_of(const RankMesh& mesh, int member, Axis axis) {
+  return member - mesh.coordinate(member, axis) * mesh.stride(axis);
+}
+
+}  // namespace
+
+std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank) {
+  static constexpr std::array<Axis, kCommGroupCount> kAxes = {Axis::kTensor, Axis::kContext, Axis::kExpert,
+                                                              Axis::kTensor};
+  // A group is asked once on each node that it lies on.
+  std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
+  std::vector<LayerGroups> all;
+  for (const int member : pipeline_members(network.plan, pipeline_rank)) {
+    LayerGroups groups{.member = member, .placement = {}};
+    for (std::size_t i = 0; i < kCommGroupCount; ++i) {
+      const RankMesh& mesh = i < 2 ? network.plan.mesh : network.plan.expert_mesh;
+      if (mesh.degree(kAxes[i]) == 1) continue;  // a group of one costs nothing, wherever it is
+      const int node = network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+      const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, kAxes[i]), node});
+      if (is_new) at->second = placement_of(network, member, kGroups[i].second);
+      groups.placement[i] = at->second;
+    }
+    const bool seen = std::any_of(all.begin(), all.end(), [&](const LayerGroups& other) {
+      return alike(network.cluster, groups, other);
+    });
+    if (!seen) all.push_back(groups);
+  }
+  return all;
+}
+
+StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
+                           const LayerGroups& groups) {
+  const auto pricing = [&](const Ops& pass) { return PassPricing(pass, network, shard, groups); };
+  PassPricing input = pricing(ops.input_gradient), weight = pricing(ops.weight_gradient);
+  StagePrice price{.forward = pricing(ops.forward).price(Category::kForward),
+                   .recompute = pricing(ops.recompute).price(Category::kRecompute),
+                   .input_gradient = input.price(Category::kBackward),
+                   .weight_gradient = weight.price(Category::kBackward)};
+  // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
+  // than the GEMM lasts.
+  const Duration hideable = input.beside_weight_gradient() + weight.beside_weight_gradient();
+  Duration hidden = std::min(price.weight_gradient.of(Category::kBackward),
+                             from_seconds(to_seconds(hideable) * network.profile.tensor_overlap.value));
+  for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
+    hidden -= pass->hide(Category::kTensorComm, hidden);
+  add_host_floor(price.forward, ops.forward, network.profile);
+  add_host_floor(price.recompute, ops.recompute, network.profile);
+  add_host_floor(price.input_gradient, ops.input_gradient, network.profile);
+  add_host_floor(price.weight_gradient, ops.weight_gradient, network.profile);
+  return price;
+}
+
+const StagePrice& PiecePrices::of(const StageUnit& unit) const {
+  switch (unit.kind) {
+    case UnitKind::kEmbedding:
+      return embedding;
+    case UnitKind::kMtp:
+      return mtp;
+    case UnitKind::kHead:
+      return head;
+    case UnitKind::kLayer:
+      break;
+  }
+  return (unit.recomputed ? recomputed : layer)[static_cast<std::size_t>(unit.layer)];
+}
+
+StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
+                           const PricingRequest& request)
+    : model_(model),
+      network_(network),
+      request_(request),
+      shard_(shard_of(request)),
+      of_pipeline_rank_(static_cast<std::size_t>(network.plan.pipeline)) {}
+
+// Full recompute repeats the inner layer as it does any other, block recompute only counts layers of the
+// decoder.
+StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const {
+  const RecomputeSpec& recompute = request_.training.recompute;
+  const bool repeated =
+      recompute.granularity == Recompute::kFull && recompute.method == RecomputeMethod::kUniform;
+  StagePrice price = price_operators(mtp_operators(model_, shard_), network_, shard_, groups);
+  add(price, pieces.of({.layer = model_.mtp_kind(), .recomputed = repeated}), 1);
+  add(price, pieces.head, 1);
+  return price;
+}
+
+PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
+  const auto priced = [&](const LayerOps& ops, const Shard& shard) {
+    return price_operators(ops, network_, shard, groups);
+  };
+  Shard once = shard_;  // a layer that full recompute leaves alone
+  if (once.recompute == Recompute::kFull) once.recompute = Recompute::kNone;
+  PiecePrices pieces{.groups = groups,
+                     .embedding = priced(embedding_operators(model_, shard_), shard_),
+                     .head = priced(head_operators(model_, shard_), shard_)};
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    if (model_.layers_of(kind) == 0) continue;
+    const auto i = static_cast<std::size_t>(kind);
+    pieces.layer[i] = priced(layer_operators(model_, once, kind), once);
+    if (shard_.recompute == Recompute::kFull)
+      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind), shard_);
+  }
+  if (model_.mtp_layers > 0) pieces.mtp = price_mtp(pieces, groups);
+  return pieces;
+}
+
+const std::vector<std::size_t>& StagePricing::placements_of(int pipeline_rank) {
+  std::vector<std::size_t>& placements = of_pipeline_rank_[static_cast<std::size_t>(pipeline_rank)];
+  if (!placements.empty()) return placements;
+  for (const LayerGroups& groups : layer_groups_of(network_, pipeline_rank)) {
+    const auto known = std::find_if(pieces_.begin(), pieces_.end(), [&](const PiecePrices& pieces) {
+      return alike(network_.cluster, pieces.groups, groups);
+    });
+    placements.push_back(static_cast<std::size_t>(known - pieces_.begin()));
+    if (known == pieces_.end()) pieces_.push_back(price_pieces(groups));
+  }
+  return placements;
+}
+
+StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
+  constexpr auto kDense = static_cast<std::size_t>(LayerKind::kDense);
+  constexpr auto kExperts = static_cast<std::size_t>(LayerKind::kExperts);
+  const std::int64_t dense = content.layers - content.expert_layers;
+  const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
+  StagePrice price;
+  add(price, pieces.layer[kDense], dense - dense_again);
+  add(price, pieces.recomputed[kDense], dense_again);
+  add(price, pieces.layer[kExperts], content.expert_layers - content.recomputed_experts);
+  add(price, pieces.recomputed[kExperts], content.recomputed_experts);
+  if (content.embedding) add(price, pieces.embedding, 1);
+  add(price, pieces.mtp, content.mtp_layers);
+  if (content.head) add(price, pieces.head, 1);
+  return price;
+}
+
+StagePrice StagePricing::price(int stage) {
+  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+  const PiecePrices* slowest = nullptr;
+  StagePrice price;
+  for (const std::size_t i : placements_of(network_.plan.rank_of_stage(stage))) {
+    const StagePrice here = sum_of(pieces_[i], content);
+    if (slowest != nullptr && total(here) <= total(price)) continue;
+    slowest = &pieces_[i];
+    price = here;
+  }
+  SC_CHECK(slowest != nullptr, "a pipeline rank has a GPU");
+  if (request_.parallelism.zero_stage < 2) return price;
+  for (const StageUnit& unit : stage_units(model_, network_.plan, stage)) {
+    const StagePrice& piece = slowest->of(unit);
+    price.units.push_back({.gather = {},
+                           .reduce = {},
+                           .forward = piece.forward.total(),
+                           .input_gradient = piece.recompute.total() + piece.input_gradient.total(),
+                           .weight_gradient = piece.weight_gradient.total()});
+  }
+  return price;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,84 @@
+// What the passes of a stage cost: its layers by kind, its ends, its layers of multi-token prediction.
+//
+// Collectives of a layer run over four kinds of groups, each placed and priced on the links that it really
+// uses; of the GPUs of a pipeline rank the one with the slowest groups counts, because the others wait for
+// it.
+//
+// What of a collective compute hides (t_c collective, t_g compute beside it, o = the profile's
+// tensor_overlap):
+//   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time
+//   kNextGemm, kPreviousGemm   exposed max(0, t_c - t_g) + (1 - o) min(t_c, t_g): a chunked collective loses
+//   to
+//                     the GEMM beside it as much as one beside a weight gradient does. o = 0.3, that is a
+//                     loss phi of 0.7, is fitted on H100 runs with chunked collectives and without.
+//   kAttentionBlock   message by message: exposed max(0, t_c - the block before it); blocks are the attention
+//                     kernels listed before the message
+//   kOtherMicroBatch  o of it, at most o of the pass's compute: the other micro-batch's pass takes as long.
+//                     Assumed: no published run separates this loss, so that of tensor collectives stands in.
+// One stretch of compute hides one collective at a time.
+//   source  Megatron-LM and TransformerEngine for what runs beside what; phi: fits of 405B and 175B runs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "models/operators.hpp"
+#include "sim/lower/messages.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/lower/stage_parameters.hpp"
+
+namespace stagecraft {
+
+inline constexpr std::size_t kCommGroupCount = 4;
+
+// The groups that the layers of one GPU communicate over.
+struct LayerGroups {
+  int member = 0;
+  std::array<GroupPlacement, kCommGroupCount> placement;  // by CommGroup
+
+  [[nodiscard]] const GroupPlacement& of(CommGroup group) const {
+    return placement[static_cast<std::size_t>(group)];
+  }
+};
+
+// Those of the GPUs of a pipeline rank, one of each way to lie on the nodes.
+[[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
+
+// The four passes of a list of operators. Tensor collectives carry the fabric's site terms.
+[[nodiscard]] StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
+                                         const LayerGroups& groups);
+
+// What a stage can be made of.
+struct PiecePrices {
+  LayerGroups groups;
+  std::array<StagePrice, kLayerKindNames.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
+  StagePrice embedding{}, head{}, mtp{};  // mtp: its inner layer and a second head included
+
+  [[nodiscard]] const StagePrice& of(const StageUnit& unit) const;
+};
+
+class StagePricing {
+ public:
+  StagePricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
+
+  // The passes of a stage, and under ZeRO >= 2 its units with their shares of the passes, still without
+  // traffic. Asks the collective's placement once per pipeline rank.
+  [[nodiscard]] StagePrice price(int stage);
+
+ private:
+  [[nodiscard]] PiecePrices price_pieces(const LayerGroups& groups) const;
+  [[nodiscard]] StagePrice price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const;
+  [[nodiscard]] StagePrice sum_of(const PiecePrices& pieces, const StageContent& content) const;
+  // Indices into pieces_, one per placement of the rank.
+  const std::vector<std::size_t>& placements_of(int pipeline_rank);
+
+  const TransformerSpec& model_;
+  const Network& network_;
+  const PricingRequest& request_;
+  const Shard shard_;
+  std::vector<PiecePrices> pieces_;                         // one per distinct placement
+  std::vector<std::vector<std::size_t>> of_pipeline_rank_;  // empty: not asked yet
+};
+
+}  // namespace stagecraft

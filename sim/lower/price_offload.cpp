@@ -1,0 +1,124 @@
+#include "sim/lower/price_offload.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/memory.hpp"
+#include "sim/lower/price_gradients.hpp"
+#include "sim/lower/stage_parameters.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kCopyShare = 0.87;        // of PCIe; see the header
+constexpr std::int64_t kStepTraffic = 28;  // bytes of host memory per parameter
+
+Bytes share_of(Bytes whole, double share) {
+  return Bytes(static_cast<std::int64_t>(std::llround(static_cast<double>(whole.count()) * share)));
+}
+
+// What one GPU of a pipeline rank gets: the worst of its GPUs where nodes differ.
+struct HostLink {
+  Bandwidth copy{};    // one way, alone on its PCIe
+  Bandwidth memory{};  // its share of the node's
+};
+
+HostLink host_link(const Network& network) {
+  HostLink worst;
+  for (const NodeGroup& group : network.cluster.spec().groups) {
+    const NodeSpec& node = group.node;
+    const Bandwidth memory =
+        node.host_memory_bandwidth > Bandwidth(0) ? node.host_memory_bandwidth : kAssumedHostMemory;
+    const Bandwidth each = (1.0 / node.gpus) * memory;
+    const HostLink here{.copy = std::min(kCopyShare * node.pcie, each), .memory = each};
+    if (worst.copy == Bandwidth(0) || here.copy < worst.copy) worst.copy = here.copy;
+    if (worst.memory == Bandwidth(0) || here.memory < worst.memory) worst.memory = here.memory;
+  }
+  return worst;
+}
+
+Duration over(Duration copies, Duration pass) {
+  return std::max(Duration::zero(), copies - pass);
+}
+
+Bandwidth rate(Bytes size, Duration time) {
+  return time > Duration::zero() ? Bandwidth(static_cast<double>(size.count()) / to_seconds(time))
+                                 : Bandwidth(0);
+}
+
+class OffloadPricing {
+ public:
+  OffloadPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request,
+                 IterationPrices& prices)
+      : model_(model),
+        network_(network),
+        request_(request),
+        prices_(prices),
+        bytes_(state_bytes(request.training.precision, request.training.gradient)),
+        link_(host_link(network)) {}
+
+  void price() {
+    prices_.offload.available = link_.copy;
+    for (int rank = 0; rank < network_.plan.pipeline; ++rank) {
+      Duration stall{};
+      for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline)
+        stall += add_stalls(stage) * network_.plan.micro_batches;
+      prices_.offload.stall = std::max(prices_.offload.stall, stall);
+      add_host_step(rank);
+    }
+  }
+
+ private:
+  // Of one micro-batch; both passes.
+  Duration add_stalls(int stage) {
+    StagePrice& price = prices_.stages[static_cast<std::size_t>(stage)];
+    const Bytes activations = share_of(price.memory.kept, request_.offload.activations);
+    const Bytes weights = share_of(weights_of(stage), request_.offload.weights);
+    const Duration forward = price.forward.total();
+    const Duration backward =
+        price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total();
+    OffloadPrice& offload = prices_.offload;
+    const Duration least = std::min(forward, backward);
+    offload.required_activations = std::max(offload.required_activations, rate(activations, least));
+    offload.required_weights = std::max(offload.required_weights, rate(weights, least));
+    const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
+    const Duration before_backward = over((activations + weights) / link_.copy, backward);
+    price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
+    price.input_gradient.add(Category::kOther, before_backward, Provenance::kAnalytic);
+    return behind_forward + before_backward;
+  }
+
+  [[nodiscard]] Bytes weights_of(int stage) const {
+    const ParameterShare share = stage_share(model_, network_.plan, stage);
+    if (request_.parallelism.zero_stage < 3) return Bytes(share.all() * bytes_.weight);
+    return Bytes(stepped_parameters(share, request_) * bytes_.weight);
+  }
+
+  void add_host_step(int rank) {
+    const std::int64_t stepped = stepped_parameters(rank_share(model_, network_.plan, rank), request_);
+    const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
+    if (here == Bytes(0)) return;
+    const Duration step =
+        here * (bytes_.gradient + bytes_.weight) / link_.copy + here * kStepTraffic / link_.memory;
+    prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);
+    PassPrice& optimizer = prices_.ranks[static_cast<std::size_t>(rank)].optimizer;
+    optimizer.add(Category::kOptimizer, over(step, optimizer.total()), Provenance::kAssumed);
+  }
+
+  const TransformerSpec& model_;
+  const Network& network_;
+  const PricingRequest& request_;
+  IterationPrices& prices_;
+  const StateBytes bytes_;
+  const HostLink link_;
+};
+
+}  // namespace
+
+void price_offload(const TransformerSpec& model, const Network& network, const PricingRequest& request,
+                   IterationPrices& prices) {
+  if (request.offload == OffloadSpec{}) return;
+  OffloadPricing(model, network, request, prices).price();
+}
+
+}  // namespace stagecraft
