@@ -210,6 +210,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
   report.memory = ledger_of(scenario, simulation.prepared);
   time_peaks(report.memory, simulation.program, simulation.timeline);
+  report.offload = simulation.prices.offload;
   report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());

@@ -127,9 +127,8 @@ void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
 // present one is done.
 std::optional<Lowering::Handle> Lowering::add_gather(int rank, RankTasks& tasks, const SegmentKind& kind) {
   if (!kind.gather) return std::nullopt;
-  const bool beside_last = options_.overlap_parameters && !tasks.reductions.empty() &&
-                           tasks.reductions.back().ready == tasks.segments[0];
-  flush_reductions(rank, tasks, beside_last ? 1 : 0);
+  const bool beside_next = !tasks.reductions.empty() && tasks.reductions.back().ready == tasks.segments[0];
+  flush_reductions(rank, tasks, beside_next ? 1 : 0);
   return collective(rank, tasks, *kind.gather,
                     options_.overlap_parameters ? tasks.segments[1] : tasks.last_compute);
 }

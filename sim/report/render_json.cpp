@@ -57,6 +57,15 @@ void write_stage(JsonWriter& json, const StageMemory& stage) {
   json.end_array().end_object();
 }
 
+void write_offload(JsonWriter& json, const OffloadPrice& offload) {
+  json.key("offload").begin_object();
+  json.field("available_bytes_per_s", offload.available.count());
+  json.field("required_activations_bytes_per_s", offload.required_activations.count());
+  json.field("required_weights_bytes_per_s", offload.required_weights.count());
+  json.field("optimizer_step_s", offload.optimizer_step).field("stall_s", offload.stall);
+  json.end_object();
+}
+
 void write_provenance(JsonWriter& json, const std::array<double, 5>& shares) {
   json.key("provenance").begin_object();
   for (std::size_t i = 0; i < shares.size(); ++i) json.field(kProvenanceNames[i], shares[i]);
@@ -93,6 +102,7 @@ std::string render_json(const Report& report) {
   write_critical_path(json, report.critical_path);
   json.key("memory");
   write_memory(json, report.memory);
+  if (report.offload.used()) write_offload(json, report.offload);
   write_provenance(json, report.provenance);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
   json.key("warnings").begin_array();

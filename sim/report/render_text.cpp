@@ -118,8 +118,19 @@ std::string critical_path_line(const Report& report) {
   return shares_line("critical path", shares);
 }
 
+// What would hide every copy, next to what there is.
+std::string offload_lines(const OffloadPrice& offload) {
+  if (!offload.used()) return "";
+  const auto rate = [](Bandwidth value) { return fmt::format("{:.4g} GB/s", value.count() * 1e-9); };
+  return wrapped_lines("offload", fmt::format("{} of a GPU to host memory; activations need {}, weights {} "
+                                              "not to wait; host step {}, stalls {}",
+                                              rate(offload.available), rate(offload.required_activations),
+                                              rate(offload.required_weights), human(offload.optimizer_step),
+                                              human(offload.stall)));
+}
+
 std::string verbose_lines(const Report& report) {
-  std::string out = critical_path_line(report);
+  std::string out = critical_path_line(report) + offload_lines(report.offload);
   out += wrapped_lines("formulas",
                        "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x "
                        "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "

@@ -17,6 +17,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/lower/category.hpp"
 #include "sim/lower/memory_ledger.hpp"
+#include "sim/lower/offload_price.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft {
@@ -57,6 +58,7 @@ struct Report {
   std::array<Duration, kCategoryCount> breakdown{};
   std::vector<PathShare> critical_path;
   MemoryLedger memory;
+  OffloadPrice offload{};              // unused unless the scenario keeps something in host memory
   std::array<double, 5> provenance{};  // shares of compute and communication time
   std::int64_t tasks = 0;
   int simulated_ranks = 0;

@@ -1,0 +1,224 @@
+// Passes that are cut into units, with the traffic of each: ZeRO 2 and 3 with a pencil.
+#include <gtest/gtest.h>
+
+#include "sim/engine/engine.hpp"
+#include "sim/engine/memory_high_water.hpp"
+#include "sim/lower/lower.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "tests/sim/lower/uniform_prices.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace std::chrono_literals;
+
+Schedule schedule_of(const char* name, const PipelineShape& shape) {
+  return generate(*find_schedule(name), shape);
+}
+
+Timeline run_lowered(const PipelineShape& shape, const IterationPrices& prices,
+                     const LowerOptions& options = {}) {
+  return run(lower(schedule_of("1f1b", shape), prices, options));
+}
+
+// Units of F 2, B 4 each, gathered in `gather` and reduced in `reduce` seconds.
+std::vector<UnitPrice> units_of(std::size_t count, std::int64_t gather, std::int64_t reduce) {
+  const UnitPrice unit{.gather = seconds(Category::kDataComm, gather),
+                       .reduce = seconds(Category::kDataComm, reduce),
+                       .forward = 2s,
+                       .input_gradient = 2s,
+                       .weight_gradient = 2s};
+  return std::vector<UnitPrice>(count, unit);
+}
+
+IterationPrices two_units(std::int64_t gather, std::int64_t reduce) {
+  IterationPrices prices = uniform_prices({.ranks = 1, .micro_batches = 1},
+                                          {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.stages[0].units = units_of(2, gather, reduce);
+  return prices;
+}
+
+constexpr PipelineShape kOne{.ranks = 1, .micro_batches = 1};
+
+// System: one rank, two units of F 2, B 4; gathers of 1 s.
+// Expectations, overlapped: gather 0-1, F 1-3 beside gather 1-2, F 3-5. The backward's first unit is gathered
+// beside the last segment of the forward, as soon as unit 0 is done, at 3-4, and its second at 5-6: B 5-9,
+// 9-13. Else each of the four gathers stands alone: 12 + 4.
+TEST(ShardedWeights, AreGatheredOneUnitAhead) {
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 0)).makespan, 13s);
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 0), {.overlap_parameters = false}).makespan, 16s);
+}
+
+// System: as above with gathers of 3 s, longer than a forward segment.
+// Expectations: gathers 0-3, 3-6; F 3-5, 6-8. The third may start at 5, when unit 0 is done, but the stream
+// is busy until 6: 6-9, the fourth when F is done at 8 and the stream free: 9-12; B 9-13, 13-17.
+TEST(ShardedWeights, LimitPassesThatAreShorter) {
+  EXPECT_EQ(run_lowered(kOne, two_units(3, 0)).makespan, 17s);
+}
+
+// Kept weights are gathered for the forward alone: gathers 0-1, 1-2; 1 + 12. Without overlap 2 + 12.
+TEST(ShardedWeights, ThatAreKeptAreNotGatheredAgain) {
+  IterationPrices prices = two_units(1, 0);
+  prices.stages[0].kept_gathered = true;
+  EXPECT_EQ(run_lowered(kOne, prices).makespan, 13s);
+  EXPECT_EQ(run_lowered(kOne, prices, {.overlap_parameters = false}).makespan, 14s);
+}
+
+// System: no gathers, reductions of 3 s. Expectations: F 0-4, B 4-8, 8-12; reductions 8-11, 12-15. Blocking:
+// B 4-8, reduction 8-11, B 11-15, reduction 15-18.
+TEST(ShardedGradients, AreReducedBehindEachUnit) {
+  EXPECT_EQ(run_lowered(kOne, two_units(0, 3)).makespan, 15s);
+  EXPECT_EQ(run_lowered(kOne, two_units(0, 3), {.overlap_gradients = false}).makespan, 18s);
+}
+
+// System: two micro-batches, reductions of 1 s. Expectations: every backward reduces: four reductions, of
+// which only the last is exposed: 24 + 1; blocking each of them: 24 + 4.
+TEST(ShardedGradients, AreReducedInEveryBackward) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.stages[0].units = units_of(2, 0, 1);
+  EXPECT_EQ(run_lowered(shape, prices).makespan, 25s);
+  EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false}).makespan, 28s);
+}
+
+// System: gathers of 1 s and reductions of 3 s; the traffic shares one stream.
+// Expectations: gathers 0-1, 1-2, 3-4 (F 1-3, 3-5), 5-6 (B 5-9, 9-13). Reductions 9-12, 13-16.
+TEST(ShardedGradients, ShareTheStreamWithGathers) {
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 3)).makespan, 16s);
+}
+
+// System: reductions of 2 s beside segments of 4 s, which lose half of the time that both run: 1 s each.
+// Expectations: F 0-4, B 4-9, 9-14, last reduction 14-16. Gathers slow the forward in the same way: F of 2 s
+// beside 1 s: 2.5 s. Gathers 0-1, 1-2; F 1-3.5, 3.5-6; third gather at 3.5; B 4 s beside 1 s: 4.5 each, 6-15.
+TEST(ShardedTraffic, SlowsTheSegmentsBesideIt) {
+  EXPECT_EQ(run_lowered(kOne, two_units(0, 2), {.overlap_slowdown = 1.5}).makespan, 16s);
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 0), {.overlap_slowdown = 1.5}).makespan, 15s);
+  EXPECT_EQ(
+      run_lowered(kOne, two_units(0, 2), {.overlap_gradients = false, .overlap_slowdown = 1.5}).makespan,
+      16s);  // 12 + 2 * 2: nothing runs beside anything
+}
+
+// System: unit 0 takes 3 of 4 s of the forward. Expectations: gathers 0-1, 1-2; F 1-4 and 4-5.
+TEST(ShardedWeights, CutAPassInProportionToTheUnits) {
+  IterationPrices prices = two_units(1, 0);
+  prices.stages[0].units[0].forward = 3s;
+  prices.stages[0].units[1].forward = 1s;
+  const Program program = lower(schedule_of("1f1b", kOne), prices, {});
+  const Timeline timeline = run(program);
+  EXPECT_EQ(timeline.end[TaskId(0)], 4s);
+  EXPECT_EQ(timeline.end[TaskId(1)], 5s);
+}
+
+IterationPrices sharded_prices(const PipelineShape& shape, bool gathers, bool kept) {
+  IterationPrices prices =
+      uniform_prices(shape, {.forward = 7, .input_gradient = 8, .weight_gradient = 5, .message = 1});
+  for (std::size_t stage = 0; stage < prices.stages.size(); ++stage) {
+    prices.stages[stage].units =
+        units_of(2 + stage % 2, gathers ? 1 + static_cast<std::int64_t>(stage % 3) : 0, 2);
+    prices.stages[stage].units[0].forward = 0s;
+    prices.stages[stage].kept_gathered = kept;
+    prices.stages[stage].memory = {.kept = Bytes(100),
+                                   .freed_by_input_gradient = Bytes(60),
+                                   .forward_transient = Bytes(7),
+                                   .backward_transient = Bytes(11)};
+  }
+  for (RankPrice& rank : prices.ranks) {
+    if (!gathers)
+      rank.parameter_buckets.assign(static_cast<std::size_t>(shape.chunks),
+                                    {seconds(Category::kDataComm, 1), seconds(Category::kDataComm, 2)});
+    rank.tied_embedding = seconds(Category::kDataComm, 1);
+    rank.gradient_norm = seconds(Category::kDataComm, 1);
+    rank.optimizer = seconds(Category::kOptimizer, 3);
+  }
+  return prices;
+}
+
+template <class Visit>
+void for_each_sharding(const Visit& visit) {
+  for (const auto& [name, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}}) {
+    for (int flags = 0; flags < 32; ++flags) {
+      SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
+      const PipelineShape shape{.ranks = 3, .micro_batches = 6, .chunks = chunks};
+      visit(schedule_of(name, shape), sharded_prices(shape, (flags & 8) != 0, (flags & 16) != 0),
+            LowerOptions{.blocking_messages = (flags & 1) != 0,
+                         .overlap_gradients = (flags & 2) != 0,
+                         .overlap_parameters = (flags & 4) != 0,
+                         .overlap_slowdown = 1.25});
+    }
+  }
+}
+
+TEST(ShardedPrograms, UnfoldedEqualFoldedBitForBit) {
+  for_each_sharding([](const Schedule& schedule, const IterationPrices& prices, LowerOptions options) {
+    const Program folded = lower(schedule, prices, options);
+    options.replicas = 3;
+    const Program unfolded = lower(schedule, prices, options);
+    const Timeline one = run(folded), all = run(unfolded);
+    ASSERT_EQ(one.makespan, all.makespan);
+    for (std::size_t r = 0; r < 9; ++r) {  // three resources of each rank
+      for (std::size_t copy = 0; copy < 3; ++copy) {
+        const std::uint32_t a = folded.resource_begin[r], b = unfolded.resource_begin[r + 9 * copy];
+        const std::uint32_t count = folded.resource_begin[r + 1] - a;
+        ASSERT_EQ(unfolded.resource_begin[r + 9 * copy + 1] - b, count);
+        for (std::uint32_t i = 0; i < count; ++i) {
+          ASSERT_EQ(one.start[TaskId(a + i)], all.start[TaskId(b + i)]);
+          ASSERT_EQ(one.end[TaskId(a + i)], all.end[TaskId(b + i)]);
+        }
+      }
+    }
+  });
+}
+
+TEST(ShardedPrograms, RunAsTheirLongestPath) {
+  for_each_sharding([](const Schedule& schedule, const IterationPrices& prices, LowerOptions options) {
+    options.replicas = 2;
+    const Program program = lower(schedule, prices, options);
+    ASSERT_EQ(run(program), longest_path(program));
+  });
+}
+
+TEST(ShardedPrograms, BreakDownToTheNanosecond) {
+  for_each_sharding([](const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options) {
+    const Program program = lower(schedule, prices, options);
+    const Timeline timeline = run(program);
+    Duration sum{};
+    for (const Duration part : measure_breakdown(program, timeline)) sum += part;
+    ASSERT_EQ(sum, timeline.makespan);
+  });
+}
+
+// Whatever is taken is freed, whether passes are cut or not; the peak of 1F1B's first rank is p micro-batches
+// and what the backward of one needs beside them.
+TEST(PassMemoryOfTasks, IsFreedToTheLastByte) {
+  for_each_sharding([](const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options) {
+    const Program program = lower(schedule, prices, options);
+    Bytes sum{};
+    for (const MemoryDelta& delta : program.memory) sum += delta.at_start + delta.at_end;
+    ASSERT_EQ(sum, Bytes(0));
+  });
+}
+
+// System: 1F1B on two ranks, three micro-batches; 100 bytes are kept, 7 beside a forward, 11 beside a
+// backward. Expectations: rank 0 holds two micro-batches and a backward's 11; rank 1 one.
+TEST(PassMemoryOfTasks, PeaksWhereMostMicroBatchesAreInFlight) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 3};
+  IterationPrices prices = uniform_prices(shape, {});
+  for (StagePrice& stage : prices.stages)
+    stage.memory = {.kept = Bytes(100),
+                    .freed_by_input_gradient = Bytes(60),
+                    .forward_transient = Bytes(7),
+                    .backward_transient = Bytes(11)};
+  const Program program = lower(schedule_of("1f1b", shape), prices, {});
+  const auto peaks = memory_high_water(program, run(program));
+  EXPECT_EQ(peaks[ResourceId(0)], Bytes(211));  // compute streams are each rank's first resource
+  EXPECT_EQ(peaks[ResourceId(3)], Bytes(111));
+}
+
+TEST(PassMemoryOfTasks, IsNotThereWhereStagesHoldNothing) {
+  const Program program = lower(schedule_of("1f1b", kOne), two_units(1, 1), {});
+  EXPECT_TRUE(program.memory.empty());
+}
+
+}  // namespace
+}  // namespace stagecraft

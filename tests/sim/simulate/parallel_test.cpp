@@ -1,0 +1,285 @@
+// What sharding, context and experts cost, on whole scenarios.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace stagecraft::literals;
+
+// A small Llama on 16 GPUs. Parts of `parallelism` and `training` are appended as they are.
+Scenario llama(const std::string& parallelism, const std::string& rest = "") {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: llama, layers: 8, hidden: 2048, heads: 16, kv_heads: 8, ffn_hidden: 5632, vocab: "
+      "32000,"
+      " max_sequence_length: 4096}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 2}\n"
+      "parallelism: {" +
+      parallelism +
+      "}\n"
+      "training: {global_batch_size: 16, sequence_length: 4096, gradient_dtype: bf16}\n" +
+      rest);
+}
+
+// Four layers of 32 experts, two for each token, on 32 GPUs.
+Scenario mixtral(int expert) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: llama, layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn_hidden: 5632, vocab: "
+      "32000,"
+      " max_sequence_length: 4096}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+      "parallelism: {data: 32}\n"
+      "training: {global_batch_size: 64, sequence_length: 4096}\n");
+  std::get<TransformerSpec>(scenario.model).experts =
+      ExpertsSpec{.count = 32, .top_k = 2, .ffn_hidden = 2048};
+  scenario.parallelism.expert = expert;
+  return scenario;
+}
+
+IterationPrices prices_of(const Scenario& scenario) {
+  return simulate_in_full(scenario).prices;
+}
+
+Duration time_of(const Scenario& scenario) {
+  return simulate(scenario).iteration_time;
+}
+
+// Seconds of data traffic of an iteration, hidden or not, all ranks together.
+Duration data_traffic(const Scenario& scenario) {
+  const Simulation simulation = simulate_in_full(scenario);
+  Duration sum{};
+  for (std::uint32_t t = 0; t < simulation.program.task_count(); ++t) {
+    const Label& label = simulation.program.labels[simulation.program.label[TaskId(t)]];
+    if (label.name != "gradient reduction" && label.name != "parameter gather") continue;
+    sum += simulation.program.duration[TaskId(t)];
+  }
+  return sum;
+}
+
+// One GPU a node on a network without latency: seconds are bytes.
+Scenario latency_free(int zero_stage) {
+  Scenario scenario = llama("data: 16, zero_stage: " + std::to_string(zero_stage));
+  NodeSpec& node = scenario.cluster->groups.front().node;
+  node.gpus = 1;
+  node.nics = 1;
+  scenario.cluster->groups.front().count = 16;
+  scenario.cluster->fabric = {};
+  return scenario;
+}
+
+// Rajbhandari et al. (arXiv 1910.02054), section 7: stages 1 and 2 move what plain data parallelism moves,
+// stage 3 half as much again; one micro-batch, weights and gradients of 2 bytes.
+TEST(ZeroTraffic, IsThatOfThePaper) {
+  const double plain = to_seconds(data_traffic(latency_free(0)));
+  EXPECT_NEAR(to_seconds(data_traffic(latency_free(1))) / plain, 1, 1e-6);
+  EXPECT_NEAR(to_seconds(data_traffic(latency_free(2))) / plain, 1, 1e-6);
+  EXPECT_NEAR(to_seconds(data_traffic(latency_free(3))) / plain, 1.5, 1e-6);
+  Scenario kept = latency_free(3);
+  kept.options.reshard_after_forward = false;
+  EXPECT_NEAR(to_seconds(data_traffic(kept)) / plain, 1, 1e-6);
+}
+
+// With more micro-batches stages 0 and 1 move no more, stage 2 its reductions and stage 3 everything again.
+TEST(ZeroTraffic, GrowsWithMicroBatchesWherePassesCarryIt) {
+  const auto growth = [](int zero_stage) {
+    Scenario scenario = latency_free(zero_stage);
+    const double one = to_seconds(data_traffic(scenario));
+    scenario.training.global_batch_size = 64;
+    return to_seconds(data_traffic(scenario)) / one;
+  };
+  EXPECT_NEAR(growth(0), 1, 1e-6);
+  EXPECT_NEAR(growth(1), 1, 1e-6);
+  EXPECT_NEAR(growth(2), 2.5, 1e-6);  // (4 + 1) / 2
+  EXPECT_NEAR(growth(3), 4, 1e-6);
+}
+
+// Nothing is shared by one rank: every stage of ZeRO is plain training there, bit for bit.
+TEST(ZeroAlone, ChangesNothing) {
+  const Report plain = simulate(llama("tensor: 8, pipeline: 2, data: 1"));
+  for (const char* zero : {"1", "2", "3"}) {
+    const Report report =
+        simulate(llama(std::string("tensor: 8, pipeline: 2, data: 1, zero_stage: ") + zero));
+    EXPECT_EQ(report.timeline_hash, plain.timeline_hash) << zero;
+    EXPECT_EQ(report.breakdown, plain.breakdown) << zero;
+  }
+}
+
+TEST(Zero, StageThreeExposesItsFirstGather) {
+  for (const bool overlapped : {true, false}) {
+    Scenario scenario = llama("data: 16, zero_stage: 3");
+    scenario.overlap.parameters = overlapped;
+    const Simulation simulation = simulate_in_full(scenario);
+    const StagePrice& stage = simulation.prices.stages.front();
+    ASSERT_EQ(stage.units.size(), 10u);  // embedding, eight layers, head
+    EXPECT_EQ(simulation.timeline.start[TaskId(0)], stage.units.front().gather.total());
+    EXPECT_GE(part_of(simulation.report, Category::kDataComm), stage.units.front().gather.total());
+  }
+}
+
+// Each gather saved, hidden or put off makes the iteration shorter.
+TEST(Zero, StageThreeIsSlowerTheLessItHides) {
+  Scenario scenario = llama("data: 16, zero_stage: 3");
+  const Duration both = time_of(scenario);
+  scenario.options.reshard_after_forward = false;
+  EXPECT_LE(time_of(scenario), both);
+  scenario.options.reshard_after_forward = true;
+  scenario.overlap.parameters = false;
+  const Duration blocking = time_of(scenario);
+  EXPECT_GT(blocking, both);
+  scenario.overlap.gradients = false;
+  EXPECT_GT(time_of(scenario), blocking);
+}
+
+// Shards within a node keep gathers off the network: hybrid sharding beats sharding over both nodes.
+TEST(Zero, HybridShardingGathersInsideTheNode) {
+  const auto gather = [](const char* group) {
+    return prices_of(llama(std::string("data: 16, zero_stage: 3") + group))
+        .stages.front()
+        .units[1]
+        .gather.total();
+  };
+  EXPECT_LT(gather(", zero_group: 8"), gather(""));
+}
+
+TEST(Sharded, FoldedEqualsUnfolded) {
+  for (const char* layout : {"data: 16, zero_stage: 2", "pipeline: 2, data: 8, zero_stage: 3",
+                             "pipeline: 2, virtual_stages: 2, tensor: 2, data: 4, zero_stage: 3",
+                             "pipeline: 2, virtual_stages: 2, context: 2, data: 4, zero_stage: 2",
+                             "tensor: 2, context: 2, pipeline: 2, data: 2, zero_stage: 1"}) {
+    SCOPED_TRACE(layout);
+    const bool interleaved = std::string(layout).find("virtual") != std::string::npos;
+    const Scenario scenario = llama(layout, interleaved ? "schedule: interleaved-1f1b\n" : "");
+    const Report folded = simulate(scenario), unfolded = simulate(scenario, {.unfold = true});
+    EXPECT_EQ(unfolded.simulated_ranks, 16);
+    EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
+    EXPECT_EQ(folded.breakdown, unfolded.breakdown);
+    const Simulation simulation = simulate_in_full(scenario);
+    EXPECT_EQ(simulation.timeline, longest_path(simulation.program));
+  }
+}
+
+// A ring message is hidden where the block before it is longer: with long sequences all of it, on a slow
+// network not.
+TEST(ContextRing, IsHiddenBehindLongerBlocks) {
+  Scenario scenario = llama("context: 2, data: 8");
+  std::get<TransformerSpec>(scenario.model).max_sequence_length = 65536;
+  scenario.training.sequence_length = 65536;
+  const auto exposed = [](const Scenario& s) {
+    return prices_of(s).stages.front().forward.of(Category::kContextComm);
+  };
+  EXPECT_EQ(exposed(scenario), Duration::zero());
+  scenario.overlap.context = false;
+  const Duration whole = exposed(scenario);
+  EXPECT_GT(whole, Duration::zero());
+  // In another order the two ranks of the ring are on two nodes.
+  scenario.parallelism.order = {Axis::kTensor, Axis::kData, Axis::kExpert, Axis::kContext, Axis::kPipeline};
+  EXPECT_GT(exposed(scenario), whole);
+}
+
+TEST(TensorGroups, CostMoreAcrossNodesThanInside) {
+  const auto tensor = [](const char* order) {
+    const Scenario scenario =
+        llama(std::string("tensor: 8, data: 2, sequence_parallel: true, order: ") + order);
+    return prices_of(scenario).stages.front().forward.of(Category::kTensorComm);
+  };
+  EXPECT_GT(tensor("[data, tensor, context, expert, pipeline]"),
+            tensor("[tensor, context, expert, data, pipeline]"));
+}
+
+// What user buffers hide at most is the share that the profile states.
+TEST(TensorGroups, AreHiddenInPartByChunkedGemms) {
+  Scenario scenario = llama("tensor: 8, data: 2, sequence_parallel: true");
+  const auto tensor = [](const Scenario& s) {
+    return to_seconds(prices_of(s).stages.front().forward.of(Category::kTensorComm));
+  };
+  const double whole = tensor(scenario);
+  scenario.overlap.tensor = true;
+  const double share = scenario.profile->tensor_overlap.value;
+  EXPECT_LT(tensor(scenario), whole);
+  EXPECT_GE(tensor(scenario), (1 - share) * whole * (1 - 1e-6));
+}
+
+// The same experts over more ranks: inside a node little changes, over nodes the exchange pays for the
+// network.
+TEST(ExpertExchange, GrowsAcrossNodes) {
+  const auto exchange = [](int expert) {
+    return prices_of(mixtral(expert)).stages.front().forward.of(Category::kExpertComm);
+  };
+  EXPECT_EQ(exchange(1), Duration::zero());
+  EXPECT_GT(exchange(4), Duration::zero());
+  EXPECT_GT(exchange(16), 2 * exchange(8));
+  EXPECT_GT(exchange(32), exchange(16));
+}
+
+TEST(ExpertExchange, HidesBehindAnotherMicroBatch) {
+  Scenario scenario = mixtral(16);
+  const auto exchange = [](const Scenario& s) {
+    return prices_of(s).stages.front().forward.of(Category::kExpertComm);
+  };
+  const Duration whole = exchange(scenario);
+  scenario.overlap.expert = true;
+  EXPECT_LT(exchange(scenario), whole);
+}
+
+// Experts on twice as many ranks have half as many replicas, hence half the shards to reduce: less data
+// traffic.
+TEST(ExpertGradients, AreReducedOverTheirOwnRanks) {
+  const auto reductions = [](int expert) {
+    Duration sum{};
+    for (const PassPrice& bucket : prices_of(mixtral(expert)).ranks.front().gradient_buckets.front())
+      sum += bucket.total();
+    return sum;
+  };
+  EXPECT_GT(reductions(1), reductions(4));
+  EXPECT_GT(reductions(4), reductions(32));
+}
+
+// Options of axes that are not there change nothing, to the bit.
+TEST(DegreeOne, IsTheModelWithoutTheAxis) {
+  const Report plain = simulate(llama("tensor: 2, pipeline: 2, data: 4"));
+  Scenario scenario = llama("tensor: 2, pipeline: 2, data: 4, context: 1, expert: 1, expert_tensor: 1");
+  scenario.overlap.context = false;
+  scenario.overlap.expert = true;
+  scenario.parallelism.context_exchange = ContextExchange::kAllGather;
+  EXPECT_EQ(simulate(scenario).timeline_hash, plain.timeline_hash);
+}
+
+// Pencil: 1/16 of the shard of 16-bit states goes at 0.87 * 31.5 GB/s, 28 bytes a parameter at an eighth of
+// 409.6 GB/s.
+TEST(Offload, OfTheOptimizerTakesCopiesAndHostMemory) {
+  const Scenario scenario = llama("data: 16, zero_stage: 1", "offload: {optimizer: 1}\n");
+  const OffloadPrice offload = prices_of(scenario).offload;
+  const double stepped = static_cast<double>(parameter_count(std::get<TransformerSpec>(scenario.model))) / 16;
+  const double expected = stepped * 4 / (0.87 * 31.5e9) + stepped * 28 / (409.6e9 / 8);
+  EXPECT_NEAR(to_seconds(offload.optimizer_step), expected, 1e-6);
+  EXPECT_DOUBLE_EQ(offload.available.count(), 0.87 * 31.5e9);
+  EXPECT_GT(time_of(scenario), time_of(llama("data: 16, zero_stage: 1")));
+}
+
+// Weights are read for each pass: with short sequences the passes wait, with long ones they do not.
+TEST(Offload, OfWeightsStallsWherePassesAreShort) {
+  Scenario scenario = llama("data: 16", "offload: {weights: 1}\n");
+  scenario.training.sequence_length = 512;
+  const OffloadPrice stalled = prices_of(scenario).offload;
+  EXPECT_GT(stalled.stall, Duration::zero());
+  EXPECT_GT(stalled.required_weights, stalled.available);
+  scenario.training.sequence_length = 4096;
+  scenario.training.micro_batch_size = 4;
+  scenario.training.global_batch_size = 64;
+  const OffloadPrice smooth = prices_of(scenario).offload;
+  EXPECT_EQ(smooth.stall, Duration::zero());
+  EXPECT_LE(smooth.required_weights, smooth.available);
+}
+
+TEST(Offload, OfNothingIsNotPriced) {
+  EXPECT_FALSE(prices_of(llama("data: 16")).offload.used());
+}
+
+}  // namespace
+}  // namespace stagecraft
