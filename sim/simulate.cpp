@@ -227,36 +227,17 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   return report;
 }
 
-// What is read, placed and checked, and has no price: an iteration time without it would be wrong.
-void refuse_unpriced(const Scenario& scenario, Diagnostics& diagnostics) {
-  if (scenario.offload.activations == 0) return;
-  diagnostics.error({.code = "not-supported-yet",
-                     .where = place_of(scenario, "offload.activations"),
-                     .path = "offload.activations",
-                     .message = "this value is not supported yet",
-                     .hint = "leave it out"});
+Prepared prepare_or_throw(const Scenario& scenario) {
+  Diagnostics diagnostics;
+  std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  diagnostics.throw_if_errors();
+  SC_CHECK(prepared.has_value(), "a refusal gives its reason");
+  return *std::move(prepared);
 }
 
-// Blocks of a model that are counted, and have neither operators nor activations.
-void refuse_unpriced_blocks(const Scenario& scenario, Diagnostics& diagnostics) {
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr) return;
-  const auto refuse = [&](const char* path, bool asked) {
-    if (!asked) return;
-    diagnostics.error({.code = "not-supported-yet",
-                       .where = place_of(scenario, path),
-                       .path = path,
-                       .message = "is not supported yet",
-                       .hint = "take a model without"});
-  };
-  refuse("model.experts", model->experts.has_value());
-  refuse("model.latent_attention", model->latent_attention.has_value());
-  refuse("model.mtp_layers", model->mtp_layers > 0);
-  refuse("model.qk_norm", model->qk_norm);
-}
+}  // namespace
 
-std::optional<Prepared> place(const Scenario& scenario, Diagnostics& diagnostics) {
-  refuse_unpriced_blocks(scenario, diagnostics);
+std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
   check_precision(scenario, diagnostics);
   const std::optional<ParallelPlan> plan =
       resolve({.model = scenario.model,
@@ -272,27 +253,8 @@ std::optional<Prepared> place(const Scenario& scenario, Diagnostics& diagnostics
   return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
 }
 
-// `prepare_with` is prepare or place.
-template <class Prepare>
-Prepared or_throw(const Scenario& scenario, Prepare prepare_with) {
-  Diagnostics diagnostics;
-  std::optional<Prepared> prepared = prepare_with(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  SC_CHECK(prepared.has_value(), "a refusal gives its reason");
-  return *std::move(prepared);
-}
-
-}  // namespace
-
-std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
-  refuse_unpriced(scenario, diagnostics);
-  std::optional<Prepared> prepared = place(scenario, diagnostics);
-  return diagnostics.error_count() == before ? std::move(prepared) : std::nullopt;
-}
-
 Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
-  Prepared prepared = or_throw(scenario, prepare);
+  Prepared prepared = prepare_or_throw(scenario);
   IterationPrices prices = price(scenario, prepared.plan);
   const int copies = prepared.plan.data * prepared.plan.tensor * prepared.plan.context;
   Program program =
@@ -317,7 +279,7 @@ Report simulate(const Scenario& scenario, const SimulateOptions& options) {
 }
 
 MemoryLedger memory_of(const Scenario& scenario) {
-  return ledger_of(scenario, or_throw(scenario, place));
+  return ledger_of(scenario, prepare_or_throw(scenario));
 }
 
 }  // namespace stagecraft

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/memory.hpp"
+#include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/stage_parameters.hpp"
 
@@ -72,7 +73,11 @@ class OffloadPricing {
   // Of one micro-batch; both passes.
   Duration add_stalls(int stage) {
     StagePrice& price = prices_.stages[static_cast<std::size_t>(stage)];
-    const Bytes activations = share_of(price.memory.kept, request_.offload.activations);
+    const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+    // All that a micro-batch keeps, wherever it lives.
+    const PassMemory whole = pass_memory(model_, shard_of(request_), content,
+                                         pass_habits(request_.training.recompute, OffloadSpec{}));
+    const Bytes activations = share_of(whole.kept, request_.offload.activations);
     const Bytes weights = share_of(weights_of(stage), request_.offload.weights);
     const Duration forward = price.forward.total();
     const Duration backward =

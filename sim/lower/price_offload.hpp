@@ -26,7 +26,7 @@ inline constexpr Bandwidth kAssumedHostMemory{2 * 8 * 3.2e9 * 8};
 
 // Fills in `prices.offload` and adds stalls and host steps to the passes and optimizers. Nothing changes
 // where every share is 0.
-//   requires  passes with their memory (kept), ranks with their optimizer.
+//   requires  passes and optimizers priced.
 void price_offload(const TransformerSpec& model, const Network& network, const PricingRequest& request,
                    IterationPrices& prices);
 

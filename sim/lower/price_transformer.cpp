@@ -1,6 +1,7 @@
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/messages.hpp"
+#include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/price_layers.hpp"
 #include "sim/lower/price_offload.hpp"
@@ -58,9 +59,13 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   const Network network{.cluster = cluster, .profile = profile, .plan = request.plan};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
+  const Shard shard = shard_of(request);
   IterationPrices prices;
   for (int stage = 0; stage < request.plan.stage_count(); ++stage) {
     prices.stages.push_back(stages.price(stage));
+    prices.stages.back().memory =
+        pass_memory(model, shard, request.plan.stages[static_cast<std::size_t>(stage)],
+                    pass_habits(request.training.recompute, request.offload));
     if (!prices.stages.back().units.empty()) gradients.price_units(stage, prices.stages.back());
     if (stage + 1 < request.plan.stage_count())
       prices.edges.push_back(price_edge(model, network, request, stage));

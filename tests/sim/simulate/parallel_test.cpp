@@ -294,6 +294,16 @@ TEST(Offload, OfWeightsStallsWherePassesAreShort) {
   EXPECT_LE(smooth.required_weights, smooth.available);
 }
 
+// What is kept in all is copied, also where nothing of it stays; the needed rate grows with the share.
+TEST(Offload, OfActivationsNeedsBandwidthInProportion) {
+  const auto needed = [](const char* share) {
+    return prices_of(llama("data: 16", std::string("offload: {activations: ") + share + "}\n"))
+        .offload.required_activations.count();
+  };
+  EXPECT_GT(needed("0.5"), 0);
+  EXPECT_NEAR(needed("1"), 2 * needed("0.5"), 1e-6 * needed("1"));
+}
+
 TEST(Offload, OfNothingIsNotPriced) {
   EXPECT_FALSE(prices_of(llama("data: 16")).offload.used());
 }
