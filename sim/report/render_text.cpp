@@ -22,14 +22,14 @@ std::string line(std::string_view head, std::string_view text) {
 
 constexpr std::size_t kWidth = 80 - 17;  // of what follows the head of a line
 
-// A sentence, broken between words where it passes the width.
-std::string wrapped_lines(std::string_view head, std::string_view text) {
+// A text, broken behind `between` where it passes the width: between words, or between the items of a list.
+std::string wrapped_lines(std::string_view head, std::string_view text, std::string_view between = " ") {
   std::string out;
   while (utf8_count(text) > kWidth) {
-    const std::size_t blank = text.substr(0, kWidth + 1).rfind(' ');
-    if (blank == std::string_view::npos || blank == 0) break;
-    out += line(out.empty() ? head : "", text.substr(0, blank));
-    text.remove_prefix(blank + 1);
+    const std::size_t end = text.substr(0, kWidth + 1).rfind(between);
+    if (end == std::string_view::npos || end == 0) break;
+    out += line(out.empty() ? head : "", text.substr(0, end + between.size() - 1));
+    text.remove_prefix(end + between.size());
   }
   return out + line(out.empty() ? head : "", text);
 }
@@ -65,8 +65,8 @@ std::string memory_line(const MemoryLedger& memory) {
   }
   const Bytes free = memory.capacity - heaviest.peak();
   const std::string room =
-      free >= Bytes(0) ? human(free) + " free" : human(Bytes(-free.count())) + " missing";
-  return line("memory", fmt::format("{} of {} on stage {}        {}, {}", human(heaviest.peak()),
+      free >= Bytes(0) ? ", " + human(free) + " free" : " by " + human(Bytes(-free.count()));
+  return line("memory", fmt::format("{} of {} on stage {}     {}{}", human(heaviest.peak()),
                                     human(memory.capacity), heaviest.stage, verdict, room));
 }
 
@@ -145,7 +145,8 @@ std::string verbose_lines(const Report& report) {
 
 std::string render_text(const Report& report, bool verbose) {
   std::string out = fmt::format("{}\n", report.name);
-  out += line("layout", fmt::format("{} GPUs: {}", with_thousands(report.gpus), report.headline));
+  out += wrapped_lines("layout", fmt::format("{} GPUs: {}", with_thousands(report.gpus), report.headline),
+                       " · ");
   out += throughput_lines(report);
   out += memory_line(report.memory);
   out += breakdown_line(report);

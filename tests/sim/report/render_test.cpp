@@ -141,7 +141,7 @@ TEST(RenderText, IsTheReportLineByLine) {
             "throughput       2,000 tokens/s   500 tokens/s/GPU   20 samples/s\n"
             "model FLOP/s     50 TFLOP/s per GPU   MFU 50.0 %\n"
             "hardware FLOP/s  60 TFLOP/s per GPU   HFU 60.0 %\n"
-            "memory           10.0 GiB of 16.0 GiB on stage 0        fits, 6.00 GiB free\n"
+            "memory           10.0 GiB of 16.0 GiB on stage 0     fits, 6.00 GiB free\n"
             "where it goes    forward 95.0 %   backward 0.5 %   recompute 0.5 %\n"
             "                 tensor 0.5 %   context 0.5 %   expert 0.5 %   pipeline 0.5 %\n"
             "                 data 0.5 %   optimizer 0.5 %   bubble 0.5 %   other 0.5 %\n"
@@ -156,7 +156,7 @@ TEST(RenderText, SaysHowMuchMemoryIsMissing) {
   Report report = made_by_hand();
   report.memory.capacity = Bytes(8) * kGib.count();
   const std::string text = render_text(report, false);
-  EXPECT_NE(text.find("10.0 GiB of 8.00 GiB on stage 0        out-of-memory, 2.00 GiB missing"),
+  EXPECT_NE(text.find("10.0 GiB of 8.00 GiB on stage 0     out-of-memory by 2.00 GiB"),
             std::string::npos)
       << text;
 }

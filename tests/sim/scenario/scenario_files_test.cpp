@@ -94,7 +94,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"pipeline-4x8", 4, 8}, Shipped{"sc21-1.7b-32xA100", 32, 1},
                     Shipped{"sc21-7.5b-128xA100", 128, 1}, Shipped{"sc21-39.1b-512xA100", 512, 12},
                     Shipped{"sc21-145.6b-1536xA100", 1536, 48}, Shipped{"sc21-529.6b-2520xA100", 2520, 280},
-                    Shipped{"seqsel-22b-8xA100-full", 8, 1}, Shipped{"seqsel-22b-8xA100-selective", 8, 1}),
+                    Shipped{"seqsel-22b-8xA100-full", 8, 1}, Shipped{"seqsel-22b-8xA100-selective", 8, 1},
+                    Shipped{"llama3-8b-fsdp-64xH100", 64, 2}, Shipped{"mixtral-8x7b-64xH100", 64, 32},
+                    Shipped{"deepseek-v3-2048xH100", 2048, 120},
+                    Shipped{"llama3.1-405b-128k-16384xH100", 16384, 16}),
     [](const testing::TestParamInfo<Shipped>& tested) {
       std::string name = tested.param.name;
       for (char& c : name)
