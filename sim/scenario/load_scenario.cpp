@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/text.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
@@ -47,6 +51,7 @@ class Reader {
   void check_sequence_length();
   void check_placement();
   void read_profile();
+  void choose_attention_kernel();
 
   PresetPlaces places_;
   Diagnostics& diagnostics_;
@@ -149,6 +154,24 @@ void Reader::read_profile() {
   if (!file || !watch_.clean()) return;
   if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
     scenario_.profile = *profile;
+  choose_attention_kernel();
+}
+
+void Reader::choose_attention_kernel() {
+  const std::string& wanted = scenario_.options.attention_kernel;
+  if (!scenario_.profile || wanted.empty()) return;
+  AttentionModel& attention = scenario_.profile->attention;
+  std::vector<std::string> names;
+  for (const FlashKernel& kernel : attention.kernels) names.push_back(kernel.name);
+  const auto found = std::ranges::find(names, wanted);
+  if (found == names.end()) {
+    root_->map("options").error(
+        "attention_kernel", "unknown-name",
+        fmt::format("profile {} has no kernel {}", scenario_.profile->name, in_quotes(wanted)),
+        "it has " + join(names, ", "));
+    return;
+  }
+  attention.in_use = static_cast<std::size_t>(found - names.begin());
 }
 
 std::optional<Scenario> Reader::read() {

@@ -253,6 +253,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.scatter_gather = map.boolean("scatter_gather", true);
   spec.fused_kernels = map.boolean("fused_kernels", true);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
+  spec.attention_kernel = map.text("attention_kernel", "");
   if (map.has("bucket_parameters"))
     spec.bucket_parameters =
         map.integer("bucket_parameters", {.min = 1, .max = kMaxBucketParameters, .fallback = 1});

@@ -63,6 +63,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "options.gradient_accumulation_fusion",
                            "options.bucket_parameters",
                            "options.reshard_after_forward",
+                           "options.attention_kernel",
                            "options.expert_dispatcher",
                            "offload.optimizer",
                            "offload.activations",
@@ -166,6 +167,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "there is one replica, and no gradients are reduced");
   listener.say("options.reshard_after_forward", parallel.zero_stage < 3,
                "weights are sharded from zero_stage 3 on");
+  listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
+               "training.attention is unfused");
   listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
   const char* on_gpu = "a share of 0 stays on the GPU";
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);

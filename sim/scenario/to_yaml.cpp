@@ -312,6 +312,7 @@ void print(Emitter& out, const OptionsSpec& spec) {
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward);
+  if (!spec.attention_kernel.empty()) out.text("attention_kernel", spec.attention_kernel);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);

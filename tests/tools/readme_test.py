@@ -9,6 +9,10 @@ import subprocess
 import sys
 
 SETS = {
+    "dgxc_h100": "DGX Cloud recipes, H100",
+    "llm_foundry_a100": "LLM Foundry, A100",
+    "llm_foundry_h100": "LLM Foundry, H100",
+    "megatron_lm_h100": "Megatron-LM README, H100",
     "megatron_sc21": "SC'21, Table 1",
     "sequence_parallel_selective_recompute": "2205.05198, Table 5",
     "simumax_b200": "SimuMax, 8 B200",

@@ -391,6 +391,25 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
   }
 }
 
+TEST(Scenario, TakesTheFlashKernelThatTheOptionsName) {
+  const std::string head =
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+      "training: {global_batch_size: 8, sequence_length: 1024}\n";
+  const auto kernel = [](const Result& result) { return result.scenario->profile->attention.kernel().name; };
+  const Result ours = read(head), named = read(head + "options: {attention_kernel: fa2}\n");
+  ASSERT_TRUE(ours.scenario && named.scenario) << ours.messages << named.messages;
+  EXPECT_EQ(kernel(ours), "cudnn");
+  EXPECT_EQ(kernel(named), "fa2");
+  const Result again = read(to_yaml(*named.scenario));
+  ASSERT_TRUE(again.scenario) << again.messages;
+  EXPECT_EQ(kernel(again), "fa2");
+  const Result wrong = read(head + "options: {attention_kernel: fa9}\n");
+  EXPECT_FALSE(wrong.scenario);
+  EXPECT_NE(wrong.messages.find("options.attention_kernel: profile h100-sxm5-80gb has no kernel 'fa9'"),
+            std::string::npos)
+      << wrong.messages;
+}
+
 class DataDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {
