@@ -121,19 +121,28 @@ Sample gemm_sample(const Op& op, Precision precision) {
   sample.shape = {{"m", op.gemm.m}, {"n", op.gemm.n}, {"k", op.gemm.k}, {"batch", op.gemm.batch}};
   sample.tags = {{"dtype", dtype_of(precision)},
                  {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(op.gemm.layout)])}};
+  if (op.kind == OpKind::kGroupedGemm) sample.tags["grouped"] = "strided";
   return sample;
 }
 
+// The suite measures squares with one head size; blocks of a context ring and latent attention are others.
+bool is_measurable(const AttentionShape& core) {
+  return core.queries == core.keys && core.query_size == core.value_size;
+}
+
+// Heads are those of the op: tensor ranks and an exchange of heads over context ranks leave a part of the
+// model's.
 Sample attention_sample(const Op& op, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t heads = op.attention.batch / shard.micro_batch;
   Sample sample;
   sample.family = "attention";
   sample.op = op.kind == OpKind::kFlashForward ? "flash_forward" : "flash_backward";
   sample.shape = {{"batch", shard.micro_batch},
-                  {"heads", model.heads / shard.tensor},
-                  {"kv_heads", std::max<std::int64_t>(model.kv_heads / shard.tensor, 1)},
-                  {"head_size", model.head_size},
-                  {"sequence", shard.sequence}};
-  sample.tags = {{"dtype", dtype_of(shard.precision)}, {"causal", "true"}};
+                  {"heads", heads},
+                  {"kv_heads", std::max<std::int64_t>(heads * model.kv_heads / model.heads, 1)},
+                  {"head_size", op.attention.query_size},
+                  {"sequence", op.attention.queries}};
+  sample.tags = {{"dtype", dtype_of(shard.precision)}, {"causal", op.attention.causal ? "true" : "false"}};
   return sample;
 }
 
@@ -151,11 +160,15 @@ class ShapePlanner {
                          .offload = scenario.offload})) {}
 
   void add_to(WantedByKey& wanted) const {
-    double layers = 0;
-    for (const StageContent& stage : plan_.stages) layers += static_cast<double>(stage.layers);
+    double dense = 0, experts = 0;
+    for (const StageContent& stage : plan_.stages) {
+      dense += static_cast<double>(stage.layers - stage.expert_layers);
+      experts += static_cast<double>(stage.expert_layers);
+    }
     // Over all stages of a micro-batch, shared by the pipeline ranks.
     const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
-    add(layer_operators(model_, shard_), layers * times, wanted);
+    if (dense > 0) add(layer_operators(model_, shard_, LayerKind::kDense), dense * times, wanted);
+    if (experts > 0) add(layer_operators(model_, shard_, LayerKind::kExperts), experts * times, wanted);
     add(head_operators(model_, shard_), times, wanted);
   }
 
@@ -166,8 +179,10 @@ class ShapePlanner {
   }
 
   void add(const Op& op, double times, WantedByKey& wanted) const {
-    const bool gemm = op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm;
-    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
+    const bool gemm =
+        op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;
+    const bool flash = (op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward) &&
+                       is_measurable(op.attention);
     if (!gemm && !flash)
       return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
     const Cost cost = compute_cost(profile_, shard_.precision, op);

@@ -101,6 +101,16 @@ class Plan(unittest.TestCase):
         # The up projection of GPT-3 at tensor 8: 2048 tokens, 49152 / 8 columns, 12288 deep.
         self.assertIn({"m": 2048, "n": 6144, "k": 12288, "batch": 1}, [line["shape"] for line in lines])
 
+    def test_experts_ask_for_grouped_products_and_cores_for_the_heads_that_tensor_ranks_leave(self):
+        ran = stagecraft("calibrate", "plan", "scenarios/mixtral-8x7b-64xH100.yaml")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        lines = [json.loads(line) for line in ran.stdout.splitlines()]
+        grouped = [line["shape"] for line in lines if line["tags"].get("grouped") == "strided"]
+        # One expert a rank: 4096 tokens x 2 of 8 experts, from 8 ranks of 2048 tokens each, is 4096; gate and up 2 x 14336.
+        self.assertIn({"m": 4096, "n": 28672, "k": 4096, "batch": 1}, grouped)
+        cores = [line["shape"] for line in lines if line["family"] == "attention"]
+        self.assertIn({"batch": 1, "heads": 16, "kv_heads": 4, "head_size": 128, "sequence": 4096}, cores)
+
     def test_a_scenario_that_is_refused_gives_no_plan(self):
         ran = stagecraft("calibrate", "plan", "scenarios/gpt3-175b-1024xA100.yaml", "nosuch.yaml")
         self.assertEqual((2, ""), (ran.returncode, ran.stdout))
