@@ -156,6 +156,17 @@ double recomputed_share(const TransformerSpec& model, const ParallelPlan& plan) 
   return static_cast<double>(layers) / static_cast<double>(model.layers);
 }
 
+// Flash attention makes its scores again inside its kernel: there is no core to repeat.
+RecomputeModules repeated_modules(const TrainingSpec& training) {
+  RecomputeModules repeated;
+  for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
+    const auto module = static_cast<RecomputeModule>(i);
+    const bool inside = module == RecomputeModule::kCoreAttention && training.attention == Attention::kFlash;
+    if (training.recompute.modules.has(module) && !inside) repeated = repeated.with(module);
+  }
+  return repeated;
+}
+
 void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
   const TrainingSpec& training = scenario.training;
   report.samples = training.global_batch_size;
@@ -165,7 +176,7 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
   report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
                                          {.granularity = training.recompute.granularity,
-                                          .modules = training.recompute.modules,
+                                          .modules = repeated_modules(training),
                                           .layers = recomputed_share(*model, plan)});
   report.peak = scenario.profile->peak(training.precision);
 }

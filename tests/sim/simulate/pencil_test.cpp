@@ -146,5 +146,17 @@ TEST(FreeStages, TakeNoTimeAndGiveNoInfinity) {
   EXPECT_NE(render_json(report).find("\"samples_per_s\":0"), std::string::npos);
 }
 
+TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKept) {
+  const auto report_of = [](const std::string& attention) {
+    return simulate(scenario_of(
+        "stagecraft: 1\nmodel: gpt-1.7b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+        "training: {global_batch_size: 8, sequence_length: 2048, recompute: selective, attention: " +
+        attention + "}\n"));
+  };
+  const Report flash = report_of("flash"), unfused = report_of("unfused");
+  EXPECT_EQ(flash.hardware_flops.count(), flash.model_flops.count());
+  EXPECT_GT(unfused.hardware_flops.count(), unfused.model_flops.count());
+}
+
 }  // namespace
 }  // namespace stagecraft
