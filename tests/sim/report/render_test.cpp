@@ -156,8 +156,7 @@ TEST(RenderText, SaysHowMuchMemoryIsMissing) {
   Report report = made_by_hand();
   report.memory.capacity = Bytes(8) * kGib.count();
   const std::string text = render_text(report, false);
-  EXPECT_NE(text.find("10.0 GiB of 8.00 GiB on stage 0     out-of-memory by 2.00 GiB"),
-            std::string::npos)
+  EXPECT_NE(text.find("10.0 GiB of 8.00 GiB on stage 0     out-of-memory by 2.00 GiB"), std::string::npos)
       << text;
 }
 
