@@ -6,20 +6,24 @@
 #include <array>
 #include <utility>
 
+#include "base/utf8.hpp"
+
 namespace stagecraft {
 
 namespace {
 
-// What a comment repeats must not end the comment.
+// What a comment repeats must not end the comment, and what is no UTF-8 must not make the file unreadable.
 std::string on_one_line(std::string_view text) {
-  std::string line(text);
-  std::replace_if(
-      line.begin(), line.end(),
-      [](char c) {
-        const auto byte = static_cast<unsigned char>(c);
-        return byte < 0x20 || byte == 0x7f;
-      },
-      '?');
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const auto byte = static_cast<unsigned char>(text.front());
+    if (length == 0 || byte < 0x20 || byte == 0x7f)
+      line += '?';
+    else
+      line += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
   return line;
 }
 

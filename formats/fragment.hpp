@@ -6,8 +6,9 @@
 //   model:
 //     layers: 61  # num_hidden_layers
 //
-// Keys and comments may repeat what stood in a stranger's file: line breaks and control characters never
-// reach the output, and a text is quoted unless it is a plain word.
+// Keys and comments may repeat what stood in a stranger's file: line breaks, control characters and bytes
+// that are no UTF-8 never reach the output (a '?' stands for each), and a text is quoted unless it is a plain
+// word.
 #pragma once
 
 #include <cstdint>

@@ -66,6 +66,14 @@ TEST(Fragment, KeepsEveryTextInsideItsLine) {
   EXPECT_EQ(root.find("name")->text, "x?cluster: {nodes: 9}?[2J");
 }
 
+// Found by fuzz_megatron: an unknown flag with the byte 0xf4 in it, repeated in a comment.
+TEST(Fragment, PutsAMarkWhereBytesAreNoUtf8) {
+  const std::string torn = "--pre-sof\xf4max \xc3\xa9";
+  const YamlNode root =
+      parsed(to_yaml({.entries = {entry("name", fragment_text(torn), torn)}, .ignored = {torn}}));
+  EXPECT_EQ(root.find("name")->text, "--pre-sof?max \xc3\xa9");
+}
+
 TEST(Fragment, QuotesWordsThatYamlWouldReadAsSomethingElse) {
   EXPECT_FALSE(fragment_text("deepseek_v3").quoted);
   for (const char* word : {"true", "No", "null", "1e3", "", "-", "a b", "a: b", "#", "é"})
