@@ -10,9 +10,9 @@
 #include "base/text.hpp"
 #include "models/memory.hpp"
 #include "models/operators.hpp"
-#include "models/partition.hpp"
 #include "sim/lower/memory_replay.hpp"
 #include "sim/lower/pass_memory.hpp"
+#include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
 namespace {
@@ -74,7 +74,6 @@ WeightSplit split_of(const ParallelPlan& plan) {
 // A piece of a stage that sharded weights are gathered in: FSDP's unit.
 struct Unit {
   ParameterShare parameters;
-  bool counts = true;  // a tied head is gathered, but its matrix is the embedding's
 };
 
 std::vector<Unit> units_of(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
@@ -93,18 +92,39 @@ std::vector<Unit> units_of(const TransformerSpec& model, const ParallelPlan& pla
   return units;
 }
 
+// What the passes of every stage hold: alike for all ranks, so it is asked once.
+struct PipelineTensors {
+  std::vector<StageTensors> stages;
+  std::vector<PassMemory> passes;
+};
+
+PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerRequest& request) {
+  const PassHabits habits = pass_habits(request.job.training.recompute, request.job.offload);
+  PipelineTensors tensors;
+  for (const StageContent& content : request.job.plan.stages) {
+    tensors.stages.push_back(stage_tensors(model, request.shard, content, habits));
+    tensors.passes.push_back(pass_memory(tensors.stages.back()));
+  }
+  return tensors;
+}
+
 // One rank of the pipeline: what it holds whatever runs, and what its passes hold.
 class RankLedger {
  public:
   RankLedger(const TransformerSpec& model, const LedgerRequest& request, int rank)
-      : model_(model), request_(request), plan_(request.job.plan), shard_(request.shard), rank_(rank) {
+      : model_(model),
+        request_(request),
+        plan_(request.job.plan),
+        shard_(request.shard),
+        rank_(rank),
+        parameters_(rank_share(model, request.job.plan, rank)) {
     for (int stage = rank; stage < plan_.stage_count(); stage += plan_.pipeline) {
       const std::vector<Unit> units = units_of(model, plan_, stage);
       units_.insert(units_.end(), units.begin(), units.end());
     }
   }
 
-  StageMemory stage() const;
+  StageMemory stage(const PipelineTensors& tensors) const;
 
  private:
   int zero() const { return request_.job.parallelism.zero_stage; }
@@ -115,7 +135,6 @@ class RankLedger {
     return false;
   }
 
-  ParameterShare parameters() const;
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes gathered_units(std::int64_t bytes) const;
   void add_weights(Items& items) const;
@@ -132,20 +151,9 @@ class RankLedger {
   const ParallelPlan& plan_;
   const Shard& shard_;
   const int rank_;
+  const ParameterShare parameters_;  // held
   std::vector<Unit> units_;
 };
-
-// A tied matrix is held once where both ends are on one rank of a pipeline of one.
-ParameterShare RankLedger::parameters() const {
-  ParameterShare sum;
-  for (const Unit& unit : units_) {
-    sum.dense += unit.parameters.dense;
-    sum.experts += unit.parameters.experts;
-  }
-  if (model_.tied_embeddings && plan_.pipeline == 1)
-    sum.dense -= vocabulary_share(model_, plan_.tensor) * model_.hidden;
-  return sum;
-}
 
 Bytes RankLedger::largest_unit(std::int64_t bytes) const {
   std::int64_t most = 0;
@@ -156,7 +164,7 @@ Bytes RankLedger::largest_unit(std::int64_t bytes) const {
 // Under ZeRO 3: the unit that computes, and the next one where it is gathered beside; all of them where they
 // are kept from the forward to the backward.
 Bytes RankLedger::gathered_units(std::int64_t bytes) const {
-  if (!request_.job.options.reshard_after_forward) return Bytes(parameters().all() * bytes);
+  if (!request_.job.options.reshard_after_forward) return Bytes(parameters_.all() * bytes);
   if (!request_.job.overlap.parameters) return largest_unit(bytes);
   std::int64_t most = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -168,14 +176,13 @@ Bytes RankLedger::gathered_units(std::int64_t bytes) const {
 
 void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded,
                              double kept) const {
-  const ParameterShare held = parameters();
   const auto part = [&](std::int64_t count, int ranks) {
     const std::int64_t n = sharded ? ranks : 1;
     return share_of(Bytes((count * bytes + n - 1) / n), kept);
   };
   const std::string name(kMemoryClassNames[static_cast<std::size_t>(kind)]);
-  items.add(kind, name, part(held.dense, plan_.shard_group));
-  items.add(kind, "experts' " + name, part(held.experts, plan_.expert_shard_group()));
+  items.add(kind, name, part(parameters_.dense, plan_.shard_group));
+  items.add(kind, "experts' " + name, part(parameters_.experts, plan_.expert_shard_group()));
 }
 
 void RankLedger::add_weights(Items& items) const {
@@ -199,7 +206,7 @@ void RankLedger::add_gradients(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(items, kGradients, state.gradient, zero() >= 2, 1);
   if (plan_.replicas() == 1) return;
-  const Bytes bucket(bucket_parameters(request_, parameters().all()) * state.gradient);
+  const Bytes bucket(bucket_parameters(request_, parameters_.all()) * state.gradient);
   if (zero() == 2) items.add(kGradients, "bucket", bucket);
   if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
@@ -274,16 +281,9 @@ void RankLedger::add_overhead(Items& items, StageMemory& memory) const {
   items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
 }
 
-StageMemory RankLedger::stage() const {
-  const PassHabits habits = pass_habits(request_.job.training.recompute, request_.job.offload);
-  std::vector<StageTensors> tensors;
-  std::vector<PassMemory> passes;
-  for (const StageContent& content : plan_.stages) {
-    tensors.push_back(stage_tensors(model_, shard_, content, habits));
-    passes.push_back(pass_memory(model_, shard_, content, habits));
-  }
+StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
-  const ReplayPeak peak = replay_memory(order, passes);
+  const ReplayPeak peak = replay_memory(order, tensors.passes);
 
   Items items;
   add_weights(items);
@@ -294,7 +294,7 @@ StageMemory RankLedger::stage() const {
   Items step = items;
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(step, kGradients, state.gradient_copy, zero() >= 1, 1 - request_.job.offload.optimizer);
-  add_activations(items, peak, tensors);
+  add_activations(items, peak, tensors.stages);
 
   StageMemory memory;
   PeakMoment moment;
@@ -339,8 +339,9 @@ std::string MemoryLedger::rule() const {
 
 MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request) {
   MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
+  const PipelineTensors tensors = pipeline_tensors(model, request);
   for (int rank = 0; rank < request.job.plan.pipeline; ++rank)
-    ledger.stages.push_back(RankLedger(model, request, rank).stage());
+    ledger.stages.push_back(RankLedger(model, request, rank).stage(tensors));
   return ledger;
 }
 

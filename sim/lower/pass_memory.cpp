@@ -190,7 +190,10 @@ StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, con
 
 PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                        const PassHabits& habits) {
-  const StageTensors stage = stage_tensors(model, shard, content, habits);
+  return pass_memory(stage_tensors(model, shard, content, habits));
+}
+
+PassMemory pass_memory(const StageTensors& stage) {
   const Bytes kept = total(stage.kept);
   return {.kept = kept,
           .freed_by_input_gradient = kept - stage.held_for_weight_gradients,

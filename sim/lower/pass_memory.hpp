@@ -37,7 +37,8 @@ struct StageTensors {
 [[nodiscard]] StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard,
                                          const StageContent& content, const PassHabits& habits = {});
 
-// The totals of stage_tensors().
+// Their totals.
+[[nodiscard]] PassMemory pass_memory(const StageTensors& stage);
 [[nodiscard]] PassMemory pass_memory(const TransformerSpec& model, const Shard& shard,
                                      const StageContent& content, const PassHabits& habits = {});
 
