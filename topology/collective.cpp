@@ -209,9 +209,10 @@ std::array<NetworkTime, 2> network_times(const Cluster& cluster, DeviceId member
   return {ring, NetworkTime{{network_latency(fabric, kind, 2 * depth), tree_bytes / rate}, "tree"}};
 }
 
-CollectiveCost finished(const HardwareProfile& profile, double seconds, std::string_view algorithm,
+CollectiveCost finished(const HardwareProfile& profile, TierTime time, std::string_view algorithm,
                         Provenance provenance) {
-  return {.time = from_seconds(seconds),
+  return {.time = from_seconds(time.total()),
+          .transfer = std::min(from_seconds(time.bytes), from_seconds(time.total())),
           .algorithm = algorithm,
           .relative_spread = profile.relative_spread[static_cast<std::size_t>(provenance)],
           .provenance = provenance};
@@ -242,14 +243,19 @@ CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& pr
                               : bus_factor(kind, group.ranks_per_node);
     inside = time_of(curve, factor, size);
   }
-  if (group.nodes == 1) return finished(profile, inside.total(), curve.algorithm, curve.provenance);
+  if (group.nodes == 1) return finished(profile, inside, curve.algorithm, curve.provenance);
 
-  const auto total = [&](const NetworkTime& network) {
-    return inside.fixed + network.time.fixed + std::max(inside.bytes, network.time.bytes);
+  const auto both = [&](const NetworkTime& network) {
+    return TierTime{inside.fixed + network.time.fixed, std::max(inside.bytes, network.time.bytes)};
   };
   const auto [ring, tree] = network_times(cluster, member, group, kind, size);
-  const NetworkTime& best = total(tree) < total(ring) ? tree : ring;
-  return finished(profile, total(best), best.algorithm, Provenance::kAnalytic);
+  const NetworkTime& best = both(tree).total() < both(ring).total() ? tree : ring;
+  CollectiveCost cost = finished(profile, both(best), best.algorithm, Provenance::kAnalytic);
+  const FabricSpec& fabric = cluster.spec().fabric;
+  cost.network_efficiency =
+      kind == CollectiveKind::kSendReceive ? fabric.point_to_point_efficiency : fabric.collective_efficiency;
+  if (best.algorithm == "tree") cost.network_efficiency *= kTreeBusShare;
+  return cost;
 }
 
 CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size, int concurrent) {
@@ -258,14 +264,21 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
   if (cluster.node_of(from) == cluster.node_of(to)) {
     const NodeSpec& node = cluster.node_spec_of(from);
     const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink : node.pcie;
-    return {.time = 2 * node.nvlink_latency + size / (kPeerCopyShare * link), .algorithm = "direct"};
+    const Duration bytes = size / (kPeerCopyShare * link);
+    return {.time = 2 * node.nvlink_latency + bytes,
+            .transfer = bytes,
+            .algorithm = "direct",
+            .node_efficiency = kPeerCopyShare};
   }
   const FabricSpec& fabric = cluster.spec().fabric;
   const Bandwidth rate(
       std::min(message_rate(cluster, from, concurrent), message_rate(cluster, to, concurrent)));
   const Duration latency =
       fabric.point_to_point_latency + cluster.switches_between(from, to) * fabric.switch_latency;
-  return {.time = latency + size / rate, .algorithm = "direct"};
+  return {.time = latency + size / rate,
+          .transfer = size / rate,
+          .algorithm = "direct",
+          .network_efficiency = fabric.point_to_point_efficiency};
 }
 
 }  // namespace stagecraft

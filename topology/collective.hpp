@@ -48,12 +48,18 @@ namespace stagecraft {
 
 struct CollectiveCost {
   Duration time{};
+  Duration transfer{};  // of `time`: the bytes, which take longer where links are shared; the rest is latency
   // "none", "ring", "tree", "nvls", "direct" (all-to-all, messages), or "any": what NCCL chose when the fit
   // was measured.
   std::string_view algorithm = "none";
   double relative_spread =
       0;  // one standard deviation, from the profile; 0 for messages, which no profile describes
   Provenance provenance = Provenance::kAnalytic;
+  // Payload over raw capacity that the bytes assume, of the links between nodes and of those inside one: a
+  // link that carries L bytes of the algorithm is in use for L / (efficiency * capacity). 1 where it sends
+  // none.
+  double network_efficiency = 1;
+  double node_efficiency = 1;
 };
 
 // `member` is any GPU of the group: it says whose NICs and NVLinks are used. In a group over unlike nodes ask

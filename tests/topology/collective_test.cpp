@@ -62,6 +62,17 @@ TEST(Collective, OfEightGpusIsTheFitOfTheProfile) {
   EXPECT_EQ(all_reduce.relative_spread, 0.03);
 }
 
+// The bytes of the three examples below are what sharing a link stretches; latencies are not.
+TEST(Collective, TellsBytesFromLatency) {
+  EXPECT_EQ(cost(round_cluster(1), kNode, CollectiveKind::kAllReduce, megabytes(800)).transfer, 17'500us);
+  const CollectiveCost two = cost(round_cluster(2), kTwoNodes, CollectiveKind::kAllReduce, megabytes(80));
+  EXPECT_EQ(two.transfer, 2ms);
+  EXPECT_EQ(two.network_efficiency, 0.5);
+  const CollectiveCost message = message_cost(round_cluster(2), gpu(0), gpu(8), megabytes(8), 8);
+  EXPECT_EQ(message.transfer, 1ms);
+  EXPECT_EQ(message.network_efficiency, 0.8);
+}
+
 // 10 ns per square root of a byte: 100 MB add 10^4 * 10 ns = 100 us to 40 us + 1.75 * 100 MB / 80 GB/s.
 TEST(Collective, AddsTheSquareRootTerm) {
   HardwareProfile profile = round_profile();
