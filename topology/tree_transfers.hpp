@@ -1,0 +1,19 @@
+// The all-reduces whose bytes go through trees or through switches that add.
+#pragma once
+
+#include <vector>
+
+#include "topology/collective_transfers.hpp"
+
+namespace stagecraft {
+
+[[nodiscard]] std::vector<Transfer> tree_transfers(const MembersByNode& nodes, CollectiveKind kind,
+                                                   double size);
+[[nodiscard]] std::vector<Transfer> nvls_transfers(const MembersByNode& nodes, CollectiveKind kind,
+                                                   double size);
+[[nodiscard]] std::vector<Transfer> nvls_tree_transfers(const MembersByNode& nodes, CollectiveKind kind,
+                                                        double size);
+[[nodiscard]] std::vector<Transfer> collnet_transfers(const MembersByNode& nodes, CollectiveKind kind,
+                                                      double size);
+
+}  // namespace stagecraft
