@@ -59,7 +59,9 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
 
 std::vector<std::string> runnable_schedules() {
   std::vector<std::string> names;
-  for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.simulated()) names.emplace_back(kind.name);
+  }
   return names;
 }
 
@@ -67,13 +69,20 @@ std::vector<std::string> runnable_schedules() {
 std::string read_schedule_name(YamlMap& map, std::string_view key) {
   const std::size_t before = map.diagnostics().error_count();
   std::string name = map.text(key);
-  if (map.diagnostics().error_count() != before || find_schedule(name) != nullptr) return name;
+  if (map.diagnostics().error_count() != before) return name;
   std::vector<std::string> known = runnable_schedules();
+  if (const ScheduleKind* kind = find_schedule(name)) {
+    if (kind->simulated()) return name;
+    refuse(map, key, in_quotes(name),
+           fmt::format("`schedule show` can draw it; here, use one of {}", join(known, ", ")));
+    return ScheduleSpec{}.name;
+  }
   const auto planned = planned_schedules();
   if (std::find(planned.begin(), planned.end(), name) != planned.end()) {
     refuse(map, key, in_quotes(name), "use one of " + join(known, ", "));
   } else {
     std::string hint = suggest(name, known);
+    for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
     known.insert(known.end(), planned.begin(), planned.end());
     if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
     map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
@@ -285,7 +294,7 @@ void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelS
   if (kind == nullptr || kind->chunked || parallelism.virtual_stages == 1) return;
   std::vector<std::string> chunked;
   for (const ScheduleKind& candidate : schedule_kinds())
-    if (candidate.chunked) chunked.emplace_back(candidate.name);
+    if (candidate.chunked && candidate.simulated()) chunked.emplace_back(candidate.name);
   root.map("parallelism")
       .error(
           "virtual_stages", "contradiction",

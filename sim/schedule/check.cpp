@@ -84,16 +84,40 @@ class ProblemList {
   std::vector<ScheduleProblem> problems_;
 };
 
+bool same_pass(const Action& a, const Action& b) {
+  return std::tie(a.pass, a.stage, a.micro_batch) == std::tie(b.pass, b.stage, b.micro_batch);
+}
+
+// Where a stage lives, in words.
+std::string rule_of(const Schedule& schedule) {
+  const std::string p = number(schedule.shape.ranks);
+  const std::string last = number(schedule.shape.ranks - 1);
+  switch (schedule.placement) {
+    case Placement::kLoop:
+      return "stage s lives on rank s mod " + p;
+    case Placement::kV:
+    case Placement::kWave:
+      return "stages run down the ranks 0 to " + last + " and back, chunk by chunk";
+    case Placement::kBidirectional:
+      return "micro-batches below " + number(schedule.shape.micro_batches / 2) +
+             " have stage s on rank s, the others on rank " + last + " - s";
+    case Placement::kBidirectionalUnits:
+      return "micro-batches j with j mod " + p + " below " + number(schedule.shape.ranks / 2) +
+             " have stage s on rank s, the others on rank " + last + " - s";
+  }
+  SC_CHECK(false, "a placement outside the enumeration");
+  return {};
+}
+
 // What is wrong with where a pass stands: nullopt when its stage and micro-batch exist and live there.
 std::optional<ScheduleProblem> misplaced(const Schedule& schedule, const PlacedAction& pass) {
   const auto& [action, place] = pass;
-  const int p = schedule.shape.ranks;
   const bool stage_exists = action.stage >= 0 && action.stage < schedule.stages();
   const bool micro_batch_exists =
       action.micro_batch >= 0 && action.micro_batch < schedule.shape.micro_batches;
-  if (stage_exists && micro_batch_exists && place.rank == static_cast<std::size_t>(action.stage % p)) {
-    return std::nullopt;
-  }
+  const int home =
+      stage_exists && micro_batch_exists ? schedule.rank_of(action.stage, action.micro_batch) : -1;
+  if (home >= 0 && place.rank == static_cast<std::size_t>(home)) return std::nullopt;
   const std::string subject = to_string(action) + ", " + name_of(place) + ": ";
   if (!stage_exists) {
     return ScheduleProblem{
@@ -106,8 +130,8 @@ std::optional<ScheduleProblem> misplaced(const Schedule& schedule, const PlacedA
                            .hint = "micro-batches count from 0"};
   }
   return ScheduleProblem{.message = subject + "stage " + number(action.stage) + " lives on rank " +
-                                    number(action.stage % p) + ", not on rank " + number(place.rank),
-                         .hint = "stage s lives on rank s mod " + number(p)};
+                                    number(home) + ", not on rank " + number(place.rank),
+                         .hint = rule_of(schedule)};
 }
 
 void check_written_passes(const Schedule& schedule, std::span<const PlacedAction> sorted,
@@ -115,12 +139,48 @@ void check_written_passes(const Schedule& schedule, std::span<const PlacedAction
   const PlacedAction* before = nullptr;
   for (const PlacedAction& pass : sorted) {
     if (auto problem = misplaced(schedule, pass)) problems.add(*std::move(problem));
-    if (before != nullptr && before->action == pass.action) {
+    if (before != nullptr && same_pass(before->action, pass.action)) {
       problems.add({.message = to_string(pass.action) + " runs twice: " + name_of(before->place) + " and " +
                                name_of(pass.place),
                     .hint = "drop one of them"});
     }
     before = &pass;
+  }
+}
+
+// Whether one of two passes uses what the other one makes: both of one stage and micro-batch, or the output
+// of the stage before, or the gradient of the stage after.
+bool needs(const Action& later, const Action& earlier) {
+  if (later.micro_batch != earlier.micro_batch) return false;
+  const bool backward = later.pass == Pass::kBackward || later.pass == Pass::kInputGradient;
+  const bool gradient = earlier.pass == Pass::kBackward || earlier.pass == Pass::kInputGradient;
+  if (later.stage != earlier.stage) {
+    return later.pass == Pass::kForward ? earlier.pass == Pass::kForward && earlier.stage == later.stage - 1
+                                        : backward && gradient && earlier.stage == later.stage + 1;
+  }
+  return true;  // one pair of stage and micro-batch runs in one order only
+}
+
+// A fused pair is two passes that do not need each other.
+void check_fused_pairs(const Schedule& schedule, ProblemList& problems) {
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const std::vector<Action>& order = schedule.ranks[rank];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (!order[i].fused) continue;
+      const std::string subject = to_string(order[i]) + ", " + name_of({.rank = rank, .position = i});
+      if (i + 1 == order.size()) {
+        problems.add({.message = subject + ": fused with a pass that is not there",
+                      .hint = "write the pair, or the pass alone"});
+      } else if (order[i + 1].fused) {
+        problems.add({.message = subject + ": fused with " + to_string(order[i + 1]) +
+                                 ", which is fused with a third pass",
+                      .hint = "fuse two passes at most"});
+      } else if (needs(order[i + 1], order[i]) || needs(order[i], order[i + 1])) {
+        problems.add({.message = subject + ": fused with " + to_string(order[i + 1]) +
+                                 ", but one of the two needs the other",
+                      .hint = "write the two passes one after the other"});
+      }
+    }
   }
 }
 
@@ -203,10 +263,10 @@ class Player {
     std::vector<std::size_t> path;  // ranks that wait; the first to come up again closes the ring
     while (std::ranges::find(path, rank) == path.end()) {
       path.push_back(rank);
-      rank = rank_of(missing(head(rank)));
+      rank = rank_of(missing(blocked(rank)));
     }
     std::vector<Action> heads;
-    for (auto it = std::ranges::find(path, rank); it != path.end(); ++it) heads.push_back(head(*it));
+    for (auto it = std::ranges::find(path, rank); it != path.end(); ++it) heads.push_back(blocked(*it));
     std::rotate(heads.begin(), std::ranges::min_element(heads), heads.end());
     return heads;
   }
@@ -219,7 +279,12 @@ class Player {
   }
 
   [[nodiscard]] std::size_t rank_of(const Action& action) const {
-    return static_cast<std::size_t>(action.stage % schedule_->shape.ranks);
+    return static_cast<std::size_t>(schedule_->rank_of(action.stage, action.micro_batch));
+  }
+
+  // Whether a pass stands in front of another one of its rank.
+  [[nodiscard]] bool precedes(const Action& a, const Action& b) const {
+    return position_[slot(a)] < position_[slot(b)];
   }
 
  private:
@@ -237,7 +302,19 @@ class Player {
   }
 
   [[nodiscard]] bool finished(std::size_t rank) const { return next_[rank] == schedule_->ranks[rank].size(); }
-  [[nodiscard]] const Action& head(std::size_t rank) const { return schedule_->ranks[rank][next_[rank]]; }
+  // The passes that the rank runs next: one, or a fused pair.
+  [[nodiscard]] std::span<const Action> head(std::size_t rank) const {
+    const std::vector<Action>& order = schedule_->ranks[rank];
+    return std::span(order).subspan(next_[rank], order[next_[rank]].fused ? 2 : 1);
+  }
+  [[nodiscard]] bool ready(std::size_t rank) const {
+    return std::ranges::none_of(head(rank), [&](const Action& a) { return first_unmet(a).has_value(); });
+  }
+  // Which pass of the head waits. requires that the rank is stuck.
+  [[nodiscard]] const Action& blocked(std::size_t rank) const {
+    const std::span<const Action> next = head(rank);
+    return first_unmet(next.front()) ? next.front() : next.back();
+  }
   [[nodiscard]] bool exists(const Action& action) const { return position_[slot(action)] != kAbsent; }
   [[nodiscard]] bool waits_for(const Action& need) const {
     return position_[slot(need)] >= next_[rank_of(need)];
@@ -245,7 +322,7 @@ class Player {
 
   bool advance(std::size_t rank) {
     const std::size_t before = next_[rank];
-    while (!finished(rank) && !first_unmet(head(rank))) ++next_[rank];
+    while (!finished(rank) && ready(rank)) next_[rank] += head(rank).size();
     return next_[rank] > before;
   }
 
@@ -285,9 +362,11 @@ void check_progress(const Schedule& schedule, ProblemList& problems) {
     const Action& next = ring[(i + 1) % ring.size()];
     const Action need = player.missing(ring[i]);
     message += (i == 0 ? " waits for " : ", which waits for ") + to_string(need);
-    if (need == next) continue;  // the other rank waits at this very pass
+    if (same_pass(need, next)) continue;  // the other rank waits at this very pass
     const std::string rank = number(player.rank_of(next));
-    message += ", which comes after " + to_string(next) + " on rank " + rank;
+    const bool in_front = player.precedes(need, next);  // the two are a fused pair
+    message +=
+        (in_front ? ", which is fused with " : ", which comes after ") + to_string(next) + " on rank " + rank;
     if (!way_out.empty()) continue;
     way_out =
         "run " + to_string(need) + " before " + to_string(next) + " on rank " + rank + " to break this ring";
@@ -307,6 +386,7 @@ std::vector<ScheduleProblem> check(const Schedule& schedule) {
   const std::vector<PlacedAction> sorted = sorted_by_pair(schedule);
   ProblemList problems;
   check_written_passes(schedule, sorted, problems);
+  check_fused_pairs(schedule, problems);
   check_completeness(schedule, sorted, problems);
   if (problems.empty()) check_progress(schedule, problems);  // a pass that is missing blocks, but is no ring
   return std::move(problems).take();

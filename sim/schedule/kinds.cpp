@@ -11,25 +11,34 @@
 namespace stagecraft {
 namespace {
 
+// All ranks of an order that is given rank by rank and looks at no costs.
+template <auto rank_order, Placement placement = Placement::kLoop>
+Schedule fixed_order(const PipelineShape& shape, const ScheduleCosts&) {
+  Schedule schedule{.name = {}, .shape = shape, .placement = placement, .ranks = {}};
+  schedule.ranks.reserve(static_cast<std::size_t>(shape.ranks));
+  for (int rank = 0; rank < shape.ranks; ++rank) schedule.ranks.push_back(rank_order(shape, rank));
+  return schedule;
+}
+
 constexpr std::array kKinds{
     ScheduleKind{.name = "gpipe",
                  .summary = "fill and drain: all forwards, then all backwards; holds every micro-batch",
                  .citation = "Huang et al., NeurIPS'19 (arXiv 1811.06965)",
                  .constraint = gpipe_constraint,
-                 .rank_order = gpipe},
+                 .generate = fixed_order<gpipe>},
     ScheduleKind{
         .name = "1f1b",
         .summary = "one forward, one backward; takes as long as gpipe, holds at most p micro-batches",
         .citation = "Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2.1",
         .constraint = one_f_one_b_constraint,
-        .rank_order = one_f_one_b},
+        .generate = fixed_order<one_f_one_b>},
     ScheduleKind{.name = "interleaved-1f1b",
                  .summary = "1f1b over several chunks a rank: less bubble, more messages and activations",
                  .citation = "Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2.2",
                  .chunked = true,
                  .grouped = true,
                  .constraint = interleaved_constraint,
-                 .rank_order = interleaved},
+                 .generate = fixed_order<interleaved>},
     ScheduleKind{
         .name = "interleaved-group",
         .summary =
@@ -39,7 +48,7 @@ constexpr std::array kKinds{
         .grouped = true,
         .split_backward = true,
         .constraint = interleaved_group_constraint,
-        .rank_order = interleaved_group},
+        .generate = fixed_order<interleaved_group>},
 };
 
 constexpr std::array<std::string_view, 16> kPlanned{

@@ -5,7 +5,7 @@
 // terminal, checked against the published ones and lowered into a simulation of a real model.
 //
 //   p ranks, v chunks a rank, p*v global stages in model order, m micro-batches.
-//   Loop placement: global stage s lives on rank s mod p, as its chunk s div p.
+//   Where global stage s lives depends on the schedule: see Placement.
 //   source  Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2; the notation `<stage><pass><mb>` is that
 //           of PyTorch's pipelining.
 #pragma once
@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sim/schedule/costs.hpp"
 
 namespace stagecraft {
 
@@ -34,11 +36,12 @@ struct Action {
   Pass pass = Pass::kForward;
   std::int32_t stage = 0;  // global
   std::int32_t micro_batch = 0;
+  bool fused = false;  // runs as one with the next action of its rank: a fused pair (x;y) is two actions
 
   friend auto operator<=>(const Action&, const Action&) = default;
 };
 
-[[nodiscard]] std::string to_string(const Action& action);  // "3F7"
+[[nodiscard]] std::string to_string(const Action& action);  // "3F7", fused or not
 
 // What a generator is asked for.
 struct PipelineShape {
@@ -50,12 +53,29 @@ struct PipelineShape {
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
+// Where the stages of a pipeline live. The backward of a stage runs where its forward did.
+enum class Placement : std::uint8_t {
+  kLoop,           // stage s on rank s mod p
+  kV,              // two chunks: stage s on rank s going down, on rank 2p-1-s coming back
+  kWave,           // the V repeated; an even number of chunks
+  kBidirectional,  // two copies of p stages, one chunk: micro-batches below m/2 go down (stage s on rank s),
+                   // the others up (stage s on rank p-1-s)
+  kBidirectionalUnits,  // the same by units of p micro-batches: the first half of each unit goes down
+};
+
+// The rank of a stage, for one micro-batch. requires both inside the shape.
+[[nodiscard]] int rank_of(Placement placement, const PipelineShape& shape, int stage, int micro_batch);
+
 struct Schedule {
   std::string name;
   PipelineShape shape;
+  Placement placement = Placement::kLoop;
   std::vector<std::vector<Action>> ranks;  // [rank] -> its actions in order
 
   [[nodiscard]] int stages() const { return shape.ranks * shape.chunks; }
+  [[nodiscard]] int rank_of(int stage, int micro_batch) const {
+    return stagecraft::rank_of(placement, shape, stage, micro_batch);
+  }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
@@ -74,8 +94,18 @@ struct ScheduleKind {
   bool chunked = false;  // takes chunks > 1
   bool grouped = false;  // takes a micro-batch group
   bool split_backward = false;
+  bool fused_pairs = false;
+  bool recomputes = false;  // has R passes of its own
+  bool flush = true;        // false: an iteration runs into the next one
+  Placement placement = Placement::kLoop;
+  // Whether a whole training iteration can be simulated in this order, and not only its passes drawn: the
+  // task graph of a model knows stages on a loop, passes one by one, and iterations that end.
+  [[nodiscard]] constexpr bool simulated() const {
+    return placement == Placement::kLoop && !fused_pairs && !recomputes && flush;
+  }
   std::optional<ScheduleProblem> (*constraint)(const PipelineShape&) = nullptr;  // nullopt = legal
-  std::vector<Action> (*rank_order)(const PipelineShape&, int rank) = nullptr;   // requires a legal shape
+  // requires a legal shape. A fixed order does not look at the costs. The name is the row's to give.
+  Schedule (*generate)(const PipelineShape&, const ScheduleCosts&) = nullptr;
 };
 
 [[nodiscard]] std::span<const ScheduleKind> schedule_kinds();
@@ -84,12 +114,13 @@ struct ScheduleKind {
 [[nodiscard]] const ScheduleKind* find_schedule(std::string_view name);
 
 // All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.
-[[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape);
+[[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape,
+                                const ScheduleCosts& costs = {});
 
 // Empty when valid: each (stage, micro-batch) forward once and backward once (B, or I and W) on the rank
-// where its stage lives, and no deadlock. Nothing is assumed about the order. A deadlock is looked for once
-// all else is well, and names the ring of who waits for whom. At most 20 problems, then one that says there
-// are more.
+// where its stage lives, fused pairs whole, and no deadlock. Nothing is assumed about the order. A deadlock
+// is looked for once all else is well, and names the ring of who waits for whom. At most 20 problems, then
+// one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
 // The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W.

@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 Schedule written(PipelineShape shape, const std::vector<std::string>& orders) {
-  Schedule schedule{.name = "written", .shape = shape, .ranks = {}};
+  Schedule schedule{.name = "written", .shape = shape, .placement = Placement::kLoop, .ranks = {}};
   for (const std::string& order : orders) {
     schedule.ranks.push_back(std::get<std::vector<Action>>(parse_actions(order)));
   }

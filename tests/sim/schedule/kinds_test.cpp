@@ -6,8 +6,11 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "sim/schedule/gpipe.hpp"
 #include "sim/schedule/interleaved.hpp"
+#include "sim/schedule/interleaved_group.hpp"
 #include "sim/schedule/notation.hpp"
+#include "sim/schedule/one_f_one_b.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -56,9 +59,17 @@ TEST(ScheduleKinds, FindsBuiltSchedulesByTheirNameOnly) {
 TEST(ScheduleKinds, GenerateNothingForAShapeThatTheirConstraintRefuses) {
   for (const ScheduleKind& kind : schedule_kinds()) {
     EXPECT_THROW(std::ignore = generate(kind, {.ranks = 0}), InternalError) << kind.name;
-    const PipelineShape legal{.ranks = 2, .micro_batches = 4, .chunks = kind.chunked ? 2 : 1};
-    EXPECT_THROW(std::ignore = kind.rank_order(legal, 2), InternalError) << kind.name;
-    EXPECT_THROW(std::ignore = kind.rank_order(legal, -1), InternalError) << kind.name;
+  }
+}
+
+TEST(ScheduleKinds, GiveNoOrderForARankThatIsNotThere) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 4};
+  const PipelineShape chunked{.ranks = 2, .micro_batches = 4, .chunks = 2};
+  for (const int rank : {-1, 2}) {
+    EXPECT_THROW(std::ignore = gpipe(shape, rank), InternalError);
+    EXPECT_THROW(std::ignore = one_f_one_b(shape, rank), InternalError);
+    EXPECT_THROW(std::ignore = interleaved(chunked, rank), InternalError);
+    EXPECT_THROW(std::ignore = interleaved_group(chunked, rank), InternalError);
   }
 }
 
