@@ -1,0 +1,1 @@
+// Nothing: the target that builds the precompiled header wants a source file.
