@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "sim/engine/concurrent.hpp"
 #include "sim/engine/deadlock.hpp"
-#include "sim/engine/link.hpp"
 #include "sim/engine/memory_high_water.hpp"
 #include "sim/engine/run_state.hpp"
 #include "sim/engine/stream.hpp"
@@ -33,12 +33,13 @@ Timeline timeline_of(const RunState& state) {
     timeline.makespan = std::max(timeline.makespan, timeline.end[task]);
   }
   timeline.memory_high_water = memory_high_water(state.program, timeline);
+  timeline.links.resize(state.program.links.size());
   return timeline;
 }
 
 class Run {
  public:
-  explicit Run(const Program& program) : state_(program), streams_(state_), links_(state_) {
+  explicit Run(const Program& program) : state_(program), streams_(state_), concurrent_(state_) {
     kind_.reserve(program.resources.size());
     for (const Resource& resource : program.resources) kind_.push_back(resource.kind);
   }
@@ -46,9 +47,9 @@ class Run {
   Timeline finish() && {
     seed();
     start_ready({});
-    while (const std::optional<Duration> now = earlier(streams_.next_event(), links_.next_event())) {
+    while (const std::optional<Duration> now = earlier(streams_.next_event(), concurrent_.next_event())) {
       streams_.advance(*now, instant_);
-      links_.advance(*now, instant_);
+      concurrent_.advance(*now, instant_);
       end_tasks();
       start_ready(*now);
     }
@@ -57,7 +58,7 @@ class Run {
   }
 
  private:
-  // Ready at time zero: the first task of a stream, any task of a link.
+  // Ready at time zero: the first task of a stream, any task of a concurrent resource.
   void seed() {
     const std::vector<std::uint32_t>& begin = state_.program.resource_begin;
     for (std::size_t r = 0; r < kind_.size(); ++r) {
@@ -88,7 +89,7 @@ class Run {
       if (kind_[state_.tasks[task].resource] == ResourceKind::kStream)
         streams_.admit(task, now);
       else
-        links_.admit(task, now);
+        concurrent_.admit(task, now);
     }
     instant_.ready.clear();
   }
@@ -106,7 +107,7 @@ class Run {
 
   RunState state_;
   Streams streams_;
-  Links links_;
+  ConcurrentTasks concurrent_;
   IdVector<ResourceId, ResourceKind> kind_;
   Instant instant_;
   std::vector<TaskId> released_;  // successors of what ended at this instant, once per edge
@@ -127,7 +128,7 @@ RunState::RunState(const Program& p) : program(p), tasks(p.task_count()) {
   for (const TaskId after : p.successors) ++tasks[after].waiting;
 }
 
-Timeline run(const Program& program) {
+Timeline run(const Program& program, const RunOptions&) {
   return Run(program).finish();
 }
 

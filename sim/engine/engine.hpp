@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/ids.hpp"
 #include "base/units.hpp"
@@ -13,21 +14,45 @@
 
 namespace stagecraft {
 
+// What one link did.
+struct LinkUsage {
+  double bytes = 0;      // carried, over all flows that ended
+  Duration busy{};       // at least one flow crossed it
+  Duration saturated{};  // it was full
+  Duration delay{};      // summed over tasks: time that they lost because this link was their bottleneck
+  friend bool operator==(const LinkUsage&, const LinkUsage&) = default;
+};
+
+// Flows of these labels crossed the link at the same time while it was full. Two flows of one label meet,
+// too.
+struct Meeting {
+  LinkId link;
+  LabelId first, second;  // first <= second
+  Duration time{};
+  friend bool operator==(const Meeting&, const Meeting&) = default;
+};
+
 // The outcome, as columns. Nothing in it is derived beyond what the loop knows.
 struct Timeline {
   IdVector<TaskId, Duration> start;
   IdVector<TaskId, Duration> end;
   Duration makespan{};                            // latest end
   IdVector<ResourceId, Bytes> memory_high_water;  // over the resource's own memory deltas
+  IdVector<LinkId, LinkUsage> links;
+  std::vector<Meeting> meetings;  // ascending by link, first, second
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-// throws InternalError naming the waiting tasks when some never become ready (a cycle: the builder's bug).
-[[nodiscard]] Timeline run(const Program& program);
+struct RunOptions {
+  bool idle_network = false;  // links never slow anybody: what the program would take on an idle network
+};
 
-// The same answer by one topological sweep over the graph, without events: an oracle for tests.
-// Valid while no two tasks share a link's capacity.
+// throws InternalError naming the waiting tasks when some never become ready (a cycle: the builder's bug).
+[[nodiscard]] Timeline run(const Program& program, const RunOptions& options = {});
+
+// The same answer by one topological sweep over the graph, without events: an oracle for tests. Valid for
+// programs without loads, and where no link slows anybody; says nothing about links.
 [[nodiscard]] Timeline longest_path(const Program& program);
 
 // StableHash over start and end of all tasks: part of golden tests.

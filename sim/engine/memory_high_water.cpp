@@ -34,7 +34,7 @@ struct Change {
   friend auto operator<=>(const Change&, const Change&) = default;
 };
 
-Bytes high_water_of_link(std::span<const MemoryDelta> deltas, const Timeline& timeline) {
+Bytes high_water_of_concurrent(std::span<const MemoryDelta> deltas, const Timeline& timeline) {
   std::vector<Change> changes;
   changes.reserve(2 * deltas.size());
   for (std::size_t i = 0; i < deltas.size(); ++i) {
@@ -67,7 +67,7 @@ IdVector<ResourceId, Bytes> memory_high_water(const Program& program, const Time
     const std::span<const MemoryDelta> deltas(first, last);
     peaks[resource] = program.resources[resource].kind == ResourceKind::kStream
                           ? high_water_of_stream(deltas)
-                          : high_water_of_link(deltas, timeline);
+                          : high_water_of_concurrent(deltas, timeline);
     first = last;
   }
   return peaks;

@@ -40,7 +40,7 @@ class Streams {
   };
 
   RunState* state_;
-  IdVector<ResourceId, Stream> streams_;  // indexed by every resource; links take no part
+  IdVector<ResourceId, Stream> streams_;  // indexed by every resource; concurrent ones take no part
   EventQueue ends_;
 };
 

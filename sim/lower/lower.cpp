@@ -69,13 +69,13 @@ void Lowering::add_resources() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
       ranks_.push_back({.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute"}),
-                        .send = builder_.add_resource({ResourceKind::kLink, simulated, "send"}),
+                        .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
                         .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
                         .last_compute = {},
                         .last_data = {}});
     }
   }
-  joints_ = builder_.add_resource({ResourceKind::kLink, 0, "joint"});
+  joints_ = builder_.add_resource({ResourceKind::kConcurrent, 0, "joint"});
   joint_label_ = builder_.add_label({.name = "joint", .stage = -1, .parts = {}});
   pending_reductions_.resize(schedule_.ranks.size());
   collectives_.resize(schedule_.ranks.size());

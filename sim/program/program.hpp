@@ -1,9 +1,10 @@
 // The task graph of one iteration, as data.
 //
 // A task takes a resource for a duration, after its predecessors. Resources are of two kinds: a stream runs
-// its tasks one at a time in their order (like a CUDA stream); a link carries any number of them at once.
-// Nothing here knows what a transformer or a collective is: a label is a name, a micro-batch a number, a
-// category an index that the report understands.
+// its tasks one at a time in their order (like a CUDA stream); a concurrent resource runs any number of them
+// at once. Two things stretch a task beyond its duration: a flow, which shares links with other flows, and a
+// load on the device that it computes on. Nothing here knows what a transformer or a collective is: a label
+// is a name, a micro-batch a number, a category an index that the report understands.
 //
 // Everything is flat arrays: successors in CSR, tasks of one resource contiguous and in the order in which it
 // runs them. So a TaskId is canonical, (resource, index), and an unrelated feature cannot reorder ties.
@@ -22,16 +23,19 @@ namespace stagecraft {
 using TaskId = Id<struct TaskTag>;
 using ResourceId = Id<struct ResourceTag>;
 using LabelId = Id<struct LabelTag>;
+using LinkId = Id<struct SharedLinkTag>;
+using RouteId = Id<struct RouteTag>;
 
 enum class ResourceKind : std::uint8_t {
-  kStream,  // exclusive, in program order
-  kLink,    // concurrent; a task occupies it for its own duration (closed-form network)
+  kStream,      // exclusive, in program order
+  kConcurrent,  // any number at once, each for its own duration
 };
 
 struct Resource {
   ResourceKind kind = ResourceKind::kStream;
   std::int32_t rank = 0;  // the simulated rank it belongs to, for reports
   std::string name;       // "compute", "data", "send forward": for reports and dead-lock messages
+  bool yields = false;    // its tasks slow down while tasks with a load run on the same rank
 };
 
 // What a task's time consists of. `parts` add up to the task's duration; categories are the caller's own
@@ -56,6 +60,39 @@ struct MemoryDelta {
   Bytes at_end{};
 };
 
+// One direction of a link. The flows that cross it share it max-min fair.
+struct SharedLink {
+  std::string name;
+  Bandwidth capacity{};
+};
+
+// How many unit flows of a task cross a link: a fraction where only a share of the bytes goes this way, more
+// than one where a task stands for several transfers. In (0, kMostFlows].
+struct LinkUse {
+  LinkId link;
+  double flows = 1;
+  friend bool operator==(const LinkUse&, const LinkUse&) = default;
+};
+inline constexpr double kMostFlows = 1e6;
+
+// Moves bytes while its task runs. A task with a flow lasts its duration when nobody is in its way: first
+// duration - transfer, its latency, which is never stretched, and then it moves transfer * rate bytes per
+// unit flow. All unit flows of a task go in step: at a rate of x each, link l of the route carries flows_l *
+// x.
+struct Flow {
+  Duration transfer{};  // in [0, duration of the task]
+  Bandwidth rate{};     // of a unit flow that nobody slows down; it is never faster
+  TaskId task;
+  RouteId route;
+};
+
+// While the task runs it takes `share` of the compute device of its rank (its communication kernels hold
+// processors, its bytes pass through the device's memory).
+struct DeviceLoad {
+  TaskId task;
+  double share = 0;  // in [0, 1]
+};
+
 struct Program {
   IdVector<ResourceId, Resource> resources;
   std::vector<std::uint32_t>
@@ -67,6 +104,11 @@ struct Program {
   std::vector<TaskId> successors;              // explicit edges only; stream order is implied
   IdVector<LabelId, Label> labels;
   std::vector<MemoryDelta> memory;  // ascending by task
+  IdVector<LinkId, SharedLink> links;
+  std::vector<std::uint32_t> route_begin;  // CSR, size routes+1
+  std::vector<LinkUse> route_uses;         // of one route ascending by link
+  std::vector<Flow> flows;                 // ascending by task, at most one each
+  std::vector<DeviceLoad> loads;           // ascending by task, at most one each
 
   [[nodiscard]] std::size_t task_count() const { return duration.size(); }
   [[nodiscard]] ResourceId resource_of(TaskId task) const;  // binary search
@@ -74,13 +116,19 @@ struct Program {
     const std::size_t begin = successor_begin[task.index()];
     return {successors.data() + begin, successor_begin[task.index() + 1] - begin};
   }
+  [[nodiscard]] std::span<const LinkUse> uses_of(RouteId route) const {
+    const std::size_t begin = route_begin[route.index()];
+    return {route_uses.data() + begin, route_begin[route.index() + 1] - begin};
+  }
   // "rank 5 compute B7": for messages.
   [[nodiscard]] std::string describe(TaskId task) const;
 };
 
 // Builds a Program. Tasks may be added in any order; those of one resource run in the order in which they
 // were added. Handles are valid for this builder only; build() renumbers into canonical ids. throws
-// InternalError at once on a negative duration and on a resource, label or handle that it did not give out.
+// InternalError at once on a negative duration, on a resource, label, link, route or handle that it did not
+// give out, and on a flow or a load out of its range; in build() on a task with two flows or two loads, and
+// on a load of a task that yields itself.
 class ProgramBuilder {
  public:
   using Handle = Id<struct HandleTag>;
@@ -90,6 +138,12 @@ class ProgramBuilder {
   Handle add_task(ResourceId resource, Duration duration, LabelId label, std::int32_t micro_batch = -1);
   void add_dependency(Handle before, Handle after);
   void add_memory(Handle task, Bytes at_start, Bytes at_end);
+  // throws InternalError when the capacity is not a positive number.
+  LinkId add_link(SharedLink link);
+  // In any order; no link twice. Many tasks may share one route.
+  RouteId add_route(std::vector<LinkUse> uses);
+  void add_flow(Handle task, Duration transfer, Bandwidth rate, RouteId route);
+  void add_load(Handle task, double share);
   void reserve(std::size_t tasks, std::size_t dependencies);  // spares a large program the copies of growing
 
   // The frozen program. The builder is spent. Cycles are found by whoever runs it.
@@ -103,6 +157,19 @@ class ProgramBuilder {
     Handle task;
     Bytes at_start, at_end;
   };
+  struct HandleFlow {
+    Duration transfer;
+    Bandwidth rate;
+    Handle task;
+    RouteId route;
+  };
+  struct HandleLoad {
+    Handle task;
+    double share;
+  };
+  void place_flows(Program& program, const std::vector<TaskId>& canonical);
+  void place_loads(Program& program, const std::vector<TaskId>& canonical);
+
   IdVector<ResourceId, Resource> resources_;
   IdVector<LabelId, Label> labels_;
   std::vector<ResourceId> task_resource_;
@@ -111,6 +178,11 @@ class ProgramBuilder {
   std::vector<std::int32_t> task_micro_batch_;
   std::vector<Edge> edges_;
   std::vector<HandleMemory> memory_;
+  IdVector<LinkId, SharedLink> links_;
+  std::vector<std::uint32_t> route_begin_{0};
+  std::vector<LinkUse> route_uses_;
+  std::vector<HandleFlow> flows_;
+  std::vector<HandleLoad> loads_;
 };
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -69,12 +70,77 @@ void ProgramBuilder::add_memory(Handle task, Bytes at_start, Bytes at_end) {
   memory_.push_back({.task = task, .at_start = at_start, .at_end = at_end});
 }
 
+LinkId ProgramBuilder::add_link(SharedLink link) {
+  SC_CHECK(std::isfinite(link.capacity.count()) && link.capacity > Bandwidth(0),
+           "a link carries a positive number of bytes per second");
+  return links_.push_back(std::move(link));
+}
+
+RouteId ProgramBuilder::add_route(std::vector<LinkUse> uses) {
+  std::sort(uses.begin(), uses.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    SC_CHECK(uses[i].link.index() < links_.size(), "a route crosses links of this builder");
+    SC_CHECK(i == 0 || uses[i - 1].link != uses[i].link, "a route names a link once");
+    SC_CHECK(uses[i].flows > 0 && uses[i].flows <= kMostFlows, "a route crosses its links with some flow");
+  }
+  SC_CHECK(route_uses_.size() + uses.size() < UINT32_MAX, "offsets are 32 bits wide");
+  const RouteId route(static_cast<std::uint32_t>(route_begin_.size() - 1));
+  route_uses_.insert(route_uses_.end(), uses.begin(), uses.end());
+  route_begin_.push_back(static_cast<std::uint32_t>(route_uses_.size()));
+  return route;
+}
+
+void ProgramBuilder::add_flow(Handle task, Duration transfer, Bandwidth rate, RouteId route) {
+  SC_CHECK(task.index() < task_duration_.size(), "a flow belongs to a task of this builder");
+  SC_CHECK(route.index() + 1 < route_begin_.size(), "a flow follows a route of this builder");
+  SC_CHECK(transfer >= Duration::zero() && transfer <= task_duration_[task.index()],
+           "a task transfers within its duration");
+  SC_CHECK(std::isfinite(rate.count()) && rate > Bandwidth(0), "a flow has a positive rate");
+  flows_.push_back({.transfer = transfer, .rate = rate, .task = task, .route = route});
+}
+
+void ProgramBuilder::add_load(Handle task, double share) {
+  SC_CHECK(task.index() < task_duration_.size(), "a load belongs to a task of this builder");
+  SC_CHECK(share >= 0 && share <= 1, "a load takes a share of a device");
+  loads_.push_back({.task = task, .share = share});
+}
+
 void ProgramBuilder::reserve(std::size_t tasks, std::size_t dependencies) {
   task_resource_.reserve(tasks);
   task_duration_.reserve(tasks);
   task_label_.reserve(tasks);
   task_micro_batch_.reserve(tasks);
   edges_.reserve(dependencies);
+}
+
+void ProgramBuilder::place_flows(Program& program, const std::vector<TaskId>& canonical) {
+  program.flows.reserve(flows_.size());
+  for (const HandleFlow& flow : flows_)
+    program.flows.push_back({.transfer = flow.transfer,
+                             .rate = flow.rate,
+                             .task = canonical[flow.task.index()],
+                             .route = flow.route});
+  std::exchange(flows_, {});
+  const auto by_task = [](const Flow& a, const Flow& b) { return a.task < b.task; };
+  if (!std::is_sorted(program.flows.begin(), program.flows.end(), by_task))
+    std::sort(program.flows.begin(), program.flows.end(), by_task);
+  for (std::size_t i = 1; i < program.flows.size(); ++i)
+    SC_CHECK(program.flows[i - 1].task != program.flows[i].task, "a task has at most one flow");
+  program.links = std::move(links_);
+  program.route_begin = std::move(route_begin_);
+  program.route_uses = std::move(route_uses_);
+}
+
+void ProgramBuilder::place_loads(Program& program, const std::vector<TaskId>& canonical) {
+  for (const HandleLoad& load : loads_)
+    program.loads.push_back({.task = canonical[load.task.index()], .share = load.share});
+  std::sort(program.loads.begin(), program.loads.end(),
+            [](const DeviceLoad& a, const DeviceLoad& b) { return a.task < b.task; });
+  for (std::size_t i = 0; i < program.loads.size(); ++i) {
+    SC_CHECK(i == 0 || program.loads[i - 1].task != program.loads[i].task, "a task has at most one load");
+    SC_CHECK(!program.resources[program.resource_of(program.loads[i].task)].yields,
+             "a task that yields to loads is none itself");
+  }
 }
 
 Program ProgramBuilder::build() && {
@@ -112,6 +178,8 @@ Program ProgramBuilder::build() && {
   program.micro_batch = in_canonical_order(std::move(task_micro_batch_), canonical);
   program.resources = std::move(resources_);
   program.labels = std::move(labels_);
+  place_flows(program, canonical);
+  place_loads(program, canonical);
   return program;
 }
 

@@ -23,7 +23,7 @@ TEST(Engine, AgreesWithTheLongestPath) {
 Duration stream_is_free(const Program& program, const Timeline& timeline, TaskId task) {
   const ResourceId resource = program.resource_of(task);
   const bool first = task.value() == program.resource_begin[resource.index()];
-  if (first || program.resources[resource].kind == ResourceKind::kLink) return Duration::zero();
+  if (first || program.resources[resource].kind == ResourceKind::kConcurrent) return Duration::zero();
   return timeline.end[TaskId(task.value() - 1)];
 }
 

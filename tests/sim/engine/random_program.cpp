@@ -12,7 +12,7 @@ Program random_program(std::uint64_t seed) {
   ProgramBuilder builder;
   const std::uint64_t resources = 1 + below(12);
   for (std::uint64_t r = 0; r < resources; ++r)
-    builder.add_resource({.kind = below(3) == 0 ? ResourceKind::kLink : ResourceKind::kStream,
+    builder.add_resource({.kind = below(3) == 0 ? ResourceKind::kConcurrent : ResourceKind::kStream,
                           .rank = static_cast<std::int32_t>(r),
                           .name = "resource"});
   const LabelId label = builder.add_label({.name = "task", .parts = {}});

@@ -13,7 +13,7 @@ class System {
   using Handle = ProgramBuilder::Handle;
 
   ResourceId stream(const std::string& name) { return add(ResourceKind::kStream, name); }
-  ResourceId link(const std::string& name) { return add(ResourceKind::kLink, name); }
+  ResourceId link(const std::string& name) { return add(ResourceKind::kConcurrent, name); }
 
   // Tasks are to be added resource by resource, so that a handle's number is the TaskId.
   TaskId task(ResourceId resource, Duration duration, const std::string& name) {

@@ -18,7 +18,7 @@ class Drawing {
   using Handle = ProgramBuilder::Handle;
 
   ResourceId stream(int rank) { return builder_.add_resource({ResourceKind::kStream, rank, "compute"}); }
-  ResourceId link(int rank) { return builder_.add_resource({ResourceKind::kLink, rank, "send"}); }
+  ResourceId link(int rank) { return builder_.add_resource({ResourceKind::kConcurrent, rank, "send"}); }
 
   Handle pass(ResourceId where, Duration time, Category category) { return task(where, time, category, 0); }
   Handle other(ResourceId where, Duration time, Category category) { return task(where, time, category, -1); }

@@ -1,4 +1,4 @@
-// Links: each carries any number of tasks at once, every one for its own duration (the closed-form network).
+// Concurrent resources: each runs any number of tasks at once, every one for its own duration.
 //
 // The same questions as in sim/engine/stream.hpp. Nobody shares, so the time of an end is known at the start
 // and stays.
@@ -11,11 +11,11 @@
 
 namespace stagecraft {
 
-class Links {
+class ConcurrentTasks {
  public:
-  explicit Links(RunState& state) : state_(&state) {}
+  explicit ConcurrentTasks(RunState& state) : state_(&state) {}
 
-  // A task of a link has no unfinished predecessors: it starts now.
+  // A task has no unfinished predecessors: it starts now.
   void admit(TaskId task, Duration now);
   [[nodiscard]] std::optional<Duration> next_event() const { return ends_.next(); }
   // Ends the tasks that end at `now`, which is not after next_event().
