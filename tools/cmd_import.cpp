@@ -98,6 +98,7 @@ constexpr Importer kImporters[] = {
     {.name = "hf", .run = import_hf},
     {.name = "megatron", .run = import_megatron_job},
     {.name = "nccl-tests", .run = import_nccl_tests_file},
+    {.name = "topology", .run = import_topology_file},
 };
 
 std::vector<std::string> importer_names() {

@@ -107,13 +107,17 @@ constexpr OptionSpec kImportOptions[] = {
     {.name = "gpus", .argument = "N", .help = "megatron, deepspeed: GPUs of the job, where it does not say"},
     {.name = "node", .argument = "NAME", .help = "megatron, deepspeed: the machine it runs on"},
     {.name = "vocab", .argument = "N", .help = "megatron, deepspeed: tokens, before padding"},
-    {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"}};
+    {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"},
+    {.name = "device", .argument = "NAME", .help = "topology: the GPU, where the file does not say"},
+    {.name = "link", .argument = "RATE", .help = "topology: bandwidth of a NIC (400Gb/s)"}};
 constexpr std::string_view kImportExamples[] = {
     "stagecraft import hf tests/data/hf_config/llama-3-8b.config.json",
     "stagecraft import megatron tests/data/megatron/args_dump_gpt_64layer_tp4_pp16.log.txt",
     "stagecraft import deepspeed tests/data/neox/20B.yml --gpus 96 --vocab 50257 --node dgx-a100-40gb",
     "stagecraft import nccl-tests tests/data/nccl_tests/all_reduce_gh200_2x4_fast.txt",
-    "stagecraft import nccl-tests tests/data/nccl_tests/all_gather_b200_2x8.txt --op all-gather"};
+    "stagecraft import nccl-tests tests/data/nccl_tests/all_gather_b200_2x8.txt --op all-gather",
+    "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
+    "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
 constexpr std::string_view kPlannedCommands[] = {"compare", "sweep", "search", "goodput", "explain", "merge"};
 
@@ -162,7 +166,7 @@ constexpr CommandSpec kCommands[] = {
      .completes = "files"},
     {.name = "import",
      .words = "KIND FILE…",
-     .summary = "files of others as YAML: deepspeed, hf, megatron, nccl-tests",
+     .summary = "files of deepspeed, hf, megatron, nccl-tests, topology as YAML",
      .examples = kImportExamples,
      .options = kImportOptions,
      .run = import_command,

@@ -6,9 +6,11 @@
 #include <ostream>
 
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "base/yaml.hpp"
 #include "formats/deepspeed.hpp"
 #include "formats/megatron.hpp"
+#include "formats/topology_file.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/preset.hpp"
 #include "tools/files.hpp"
@@ -66,6 +68,19 @@ int answer(const std::optional<Fragment>& fragment, const Diagnostics& diagnosti
   return kDone;
 }
 
+TopologyRequest topology_request_of(const Arguments& arguments) {
+  TopologyRequest request{.device = arguments.text("device")};
+  if (request.device && request.device->empty())
+    throw UsageError("--device: the name is empty", "H100-SXM5-80GB");
+  const std::optional<std::string> link = arguments.text("link");
+  if (!link) return request;
+  request.link = parse_bandwidth(*link);
+  if (!request.link || *request.link <= Bandwidth(0))
+    throw UsageError(fmt::format("--link: {} is no bandwidth above 0", in_quotes(*link)),
+                     "of one NIC, per direction: 400Gb/s or 50GB/s");
+  return request;
+}
+
 }  // namespace
 
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
@@ -97,6 +112,19 @@ int import_deepspeed_job(const std::vector<std::string>& words, const Arguments&
   std::optional<Fragment> fragment;
   if (const auto text = read_text_file(words.front(), diagnostics))
     fragment = import_deepspeed(*text, words.front(), request, diagnostics);
+  return answer(fragment, diagnostics, arguments, session);
+}
+
+int import_topology_file(const std::vector<std::string>& words, const Arguments& arguments,
+                         Session& session) {
+  if (words.size() != 1)
+    throw UsageError("`import topology` takes one file",
+                     "stagecraft import topology topo.xml, or - for standard input");
+  const TopologyRequest request = topology_request_of(arguments);
+  Diagnostics diagnostics;
+  std::optional<Fragment> fragment;
+  if (const auto text = load_text_file(words.front(), diagnostics))
+    fragment = import_topology(*text, place_name(words.front()), request, diagnostics);
   return answer(fragment, diagnostics, arguments, session);
 }
 

@@ -1,4 +1,4 @@
-// `stagecraft import megatron|deepspeed`: the jobs of other programs as scenarios.
+// `stagecraft import megatron|deepspeed|topology`: the jobs and machines of other programs as scenarios.
 #pragma once
 
 #include <string>
@@ -13,5 +13,8 @@ int import_megatron_job(const std::vector<std::string>& words, const Arguments& 
 
 // One file, JSON of DeepSpeed or YAML of GPT-NeoX.
 int import_deepspeed_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
+
+// One file: XML of NCCL, `nvidia-smi topo -m`, or Slurm's topology.
+int import_topology_file(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

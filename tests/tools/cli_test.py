@@ -194,6 +194,33 @@ class Goldens(Case):
             "stagecraft import deepspeed",
         ]))
 
+    def test_imported_topologies(self):
+        nccl = "stagecraft import topology tests/data/nccl_topo"
+        smi = "stagecraft import topology tests/data/nvidia_smi"
+        slurm = "stagecraft import topology tests/data/slurm"
+        self.assert_golden("import-topology", transcript([
+            f"{nccl}/made_hgx8_dump.xml",
+            f"{nccl}/made_vm_2gpu_dump.xml",
+            f"{nccl}/azure_ndv5-topo.xml",
+            f"{nccl}/azure_ndv4-topo.xml --device A100-SXM4-40GB --link 200Gb/s",
+            f"{nccl}/aws_p4d-24xl-topo.xml",
+            f"{nccl}/azure_ncv4-topo.xml",
+            f"{nccl}/made_version2.xml",
+            f"{nccl}/azure_ncv4-graph.xml",
+            f"{smi}/topo_m_b200_8gpu_8nic_respaced.txt --device B200-SXM-180GB --link 400Gb/s",
+            f"{smi}/made_topo_m_tabs.txt",
+            f"{slurm}/made_tree.conf --link 400Gb/s",
+            f"{slurm}/made_forest.conf",
+            f"{slurm}/made_block.conf",
+            f"{slurm}/made_topology.yaml",
+            "stagecraft import topology README.md",
+            "stagecraft import topology no-such-file.xml",
+            "stagecraft import topology",
+            f"{slurm}/made_tree.conf --link 400",
+            f"{slurm}/made_tree.conf --json",
+            f"{nccl}/made_version2.xml --json",
+        ]))
+
     def test_words_that_are_wrong(self):
         shape = "--stages 4 --micro-batches 8"
         self.assert_golden("usage", transcript([

@@ -1,0 +1,56 @@
+#include "formats/gpu_models.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/input_text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+using literals::operator""_GBps;
+
+constexpr std::array kModels = {
+    GpuModel{.device = "P100-SXM2-16GB", .pci = "0x15f9", .sm = 60, .profile = {}},
+    GpuModel{.device = "V100-SXM2-16GB", .pci = "0x1db1", .sm = 70, .profile = {}},
+    GpuModel{.device = "V100-SXM2-32GB", .pci = "0x1db5", .sm = 70, .profile = {}},
+    GpuModel{.device = "V100-SXM3-32GB", .pci = "0x1db8", .sm = 70, .profile = {}},
+    GpuModel{.device = "A100-SXM4-40GB", .pci = "0x20b0", .sm = 80, .profile = "a100-sxm4-40gb"},
+    GpuModel{.device = "A100-SXM4-80GB", .pci = "0x20b2", .sm = 80, .profile = "a100-sxm4-80gb"},
+    GpuModel{.device = "A100-PCIe-80GB", .pci = "0x20b5", .sm = 80, .profile = {}},
+    GpuModel{.device = "A100-PCIe-40GB", .pci = "0x20f1", .sm = 80, .profile = {}},
+    GpuModel{.device = "A800-SXM4-80GB", .pci = "0x20f3", .sm = 80, .profile = {}},
+    GpuModel{.device = "H800", .pci = "0x2324", .sm = 90, .profile = {}},
+    GpuModel{.device = "H100-SXM5-80GB", .pci = "0x2330", .sm = 90, .profile = "h100-sxm5-80gb"},
+    GpuModel{.device = "H100-PCIe-80GB", .pci = "0x2331", .sm = 90, .profile = {}},
+    GpuModel{.device = "H200-SXM-141GB", .pci = "0x2335", .sm = 90, .profile = "h200-sxm-141gb"},
+    GpuModel{.device = "B200-SXM-180GB", .pci = "0x2901", .sm = 100, .profile = "b200-sxm-180gb"},
+};
+
+}  // namespace
+
+const GpuModel* gpu_model_by_pci(std::string_view device_id) {
+  const std::string wanted = lower_case(device_id);
+  const auto* const found =
+      std::find_if(kModels.begin(), kModels.end(), [&](const GpuModel& m) { return m.pci == wanted; });
+  return found == kModels.end() ? nullptr : found;
+}
+
+const GpuModel* gpu_model_by_name(std::string_view device) {
+  const std::string wanted = lower_case(device);
+  const auto* const found = std::find_if(kModels.begin(), kModels.end(),
+                                         [&](const GpuModel& m) { return lower_case(m.device) == wanted; });
+  return found == kModels.end() ? nullptr : found;
+}
+
+NvlinkRates nvlink_rates(int sm) {
+  if (sm >= 100) return {.planned = 40.1_GBps, .line = 50_GBps};
+  if (sm >= 90) return {.planned = 20.6_GBps, .line = 25_GBps};
+  if (sm == 86) return {.planned = 12.0_GBps, .line = {}};
+  if (sm >= 70) return {.planned = 20.0_GBps, .line = 25_GBps};
+  if (sm >= 60) return {.planned = 18.0_GBps, .line = 20_GBps};
+  return {};
+}
+
+}  // namespace stagecraft

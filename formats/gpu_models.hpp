@@ -1,0 +1,36 @@
+// GPUs as the topology files of other programs name them: device ids, generations, rates of a link.
+//
+//   source   device ids: the PCI ID Repository (pci.ids), vendor 10de.
+//            NCCL's rates: NVIDIA/nccl @5067397 src/graph/topo.h, GB/s of one NVLink in one direction as its
+//            planner takes them. Line rates: stas00/ml-engineering network/README.md, NVLink by generation.
+#pragma once
+
+#include <string_view>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+struct GpuModel {
+  std::string_view device;   // as the node presets spell it
+  std::string_view pci;      // "0x2330"
+  int sm = 0;                // compute capability, 90 for 9.0
+  std::string_view profile;  // the cost profile that is made for it; empty where there is none
+};
+
+// nullptr when it is not known. Letters of the id may be in either case.
+[[nodiscard]] const GpuModel* gpu_model_by_pci(std::string_view device_id);
+[[nodiscard]] const GpuModel* gpu_model_by_name(std::string_view device);
+
+// One NVLink in one direction: what NCCL plans with, and what the line carries. 0 when that generation has
+// none.
+struct NvlinkRates {
+  Bandwidth planned{};
+  Bandwidth line{};
+};
+[[nodiscard]] NvlinkRates nvlink_rates(int sm);
+
+// NVLinks of any one GPU so far: a GPU with more in all is on a switch.   source  the generations above
+inline constexpr int kMostNvlinksOfAGpu = 18;
+
+}  // namespace stagecraft

@@ -1,0 +1,118 @@
+#include "formats/machine_fragment.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "formats/import_entries.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+using Entries = std::vector<FragmentEntry>;
+
+YamlNode bare(std::string text, const SourceLocation& where) {
+  YamlNode node = fragment_number(0, where);
+  node.text = std::move(text);
+  return node;
+}
+
+void add_rate(Entries& node, std::string key, const MachineFact<Bandwidth>& rate) {
+  node.push_back(
+      {.key = std::move(key), .value = fragment_bandwidth(rate.value, rate.where), .comment = rate.comment});
+}
+
+// Under `cluster.node`, to be filled in.
+std::string open_line(std::string_view key, std::string_view example, std::string_view why) {
+  return fmt::format("{}: {}   # under cluster.node{}{}", key, example, why.empty() ? "" : ": ", why);
+}
+
+void add_device(const MachineFacts& facts, Entries& node, Fragment& fragment) {
+  if (!facts.device) {
+    fragment.missing.push_back(
+        open_line("device", "H100-SXM5-80GB", "which GPU it is; or import with --device NAME"));
+    return;
+  }
+  const MachineFact<std::string>& device = *facts.device;
+  node.push_back(text_entry("device", device.value, {.comment = device.comment, .where = device.where}));
+  const GpuModel* model = gpu_model_by_name(device.value);
+  if (model != nullptr && !model->profile.empty())
+    node.push_back(
+        text_entry("profile", model->profile, {.comment = "made for this device", .where = device.where}));
+  else
+    fragment.missing.push_back("profile: NAME   # beside cluster: no profile is made for this device");
+}
+
+void add_nvlink(const MachineFacts& facts, Entries& node, Fragment& fragment) {
+  if (facts.nvlink) {
+    add_rate(node, "nvlink", *facts.nvlink);
+    node.push_back({.key = "nvlink_latency",
+                    .value = bare("1 us", facts.nvlink->where),
+                    .comment = "assumed, as in the node presets"});
+    fragment.assumed.push_back("nvlink_latency: half of the 1.5 to 3 us that a write to a peer takes");
+  } else if (!facts.nvlink_open.empty()) {
+    fragment.missing.push_back(facts.nvlink_open);
+  }
+}
+
+void add_nics(const MachineFacts& facts, Entries& node, Fragment& fragment) {
+  if (facts.nics)
+    node.push_back(
+        entry("nics", facts.nics->value, {.comment = facts.nics->comment, .where = facts.nics->where}));
+  else
+    fragment.missing.push_back(open_line("nics", "8", "the file has none"));
+  if (facts.nic_bandwidth)
+    node.push_back({.key = "nic_bandwidth",
+                    .value = fragment_bit_rate(facts.nic_bandwidth->value, facts.nic_bandwidth->where),
+                    .comment = facts.nic_bandwidth->comment});
+  else
+    fragment.missing.push_back(open_line("nic_bandwidth", "400 Gb/s", "or import with --link 400Gb/s"));
+}
+
+}  // namespace
+
+Fragment machine_fragment(const MachineFacts& facts) {
+  Fragment fragment = facts.notes;
+  Entries node;
+  add_device(facts, node, fragment);
+  node.push_back(entry("gpus", facts.gpus.value, {.comment = facts.gpus.comment, .where = facts.gpus.where}));
+  add_nvlink(facts, node, fragment);
+  add_nics(facts, node, fragment);
+  if (facts.pcie)
+    add_rate(node, "pcie", *facts.pcie);
+  else
+    fragment.missing.push_back(
+        open_line("pcie", "63 GB/s", "of one GPU: 31.5 GB/s with PCIe 4.0 x16, 63 GB/s with 5.0"));
+  fragment.missing.push_back(
+      "nodes: 1   # under cluster: how many such machines, and `fabric:` where there are more than one");
+  fragment.entries.push_back(entry("stagecraft", 1, {}));
+  fragment.entries.push_back(map_entry("cluster", {map_entry("node", std::move(node))}));
+  return fragment;
+}
+
+YamlNode fragment_bandwidth(Bandwidth rate, const SourceLocation& where) {
+  return bare(fmt::format("{:.6g} GB/s", rate.count() / 1e9), where);
+}
+
+YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where) {
+  return bare(fmt::format("{:.6g} Gb/s", rate.count() * 8 / 1e9), where);
+}
+
+std::string counted(std::size_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string as_ranges(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
+    if (last > i) text += fmt::format("{}{}", last == i + 1 ? "," : "-", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace stagecraft

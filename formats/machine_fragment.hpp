@@ -1,0 +1,59 @@
+// One machine, as far as somebody's file tells, as the `node` of a scenario.
+//
+//   stagecraft: 1
+//   cluster:
+//     node:
+//       device: H100-SXM5-80GB  # PCI device 0x2330
+//
+// What a node needs and the file does not tell becomes a line of `missing`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "formats/fragment.hpp"
+#include "formats/gpu_models.hpp"
+
+namespace stagecraft {
+
+// What the user adds to a topology, since the file does not tell.
+struct TopologyRequest {
+  std::optional<std::string> device = {};  // the GPU
+  std::optional<Bandwidth> link = {};      // of one NIC
+};
+
+template <class T>
+struct MachineFact {
+  T value{};
+  std::string comment = {};  // where it came from
+  SourceLocation where = {};
+};
+
+struct MachineFacts {
+  std::optional<MachineFact<std::string>> device = {};
+  MachineFact<std::int64_t> gpus = {};
+  std::optional<MachineFact<Bandwidth>> nvlink = {};  // of one GPU
+  std::string nvlink_open = {};  // what stands behind `nvlink:` where it is missing; empty: there is none
+  std::optional<MachineFact<std::int64_t>> nics = {};
+  std::optional<MachineFact<Bandwidth>> nic_bandwidth = {};
+  std::optional<MachineFact<Bandwidth>> pcie = {};
+  Fragment notes = {};  // head, assumed, ignored, missing
+};
+
+[[nodiscard]] Fragment machine_fragment(const MachineFacts& facts);
+
+// A bare quantity with its unit: "370.8 GB/s", "400 Gb/s".
+[[nodiscard]] YamlNode fragment_bandwidth(Bandwidth rate, const SourceLocation& where);
+[[nodiscard]] YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where);
+
+// "1 GPU", "2 GPUs".
+[[nodiscard]] std::string counted(std::size_t count, std::string_view thing);
+
+// "0-3,6": ascending numbers as ranges.
+[[nodiscard]] std::string as_ranges(const std::vector<std::int64_t>& numbers);
+
+}  // namespace stagecraft

@@ -1,0 +1,93 @@
+#include "formats/nvidia_smi.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/formats/topology_imports.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(NvidiaSmi, RespacedMatrixOfEightGpusIsRead) {
+  const Import import = import_of_file("nvidia_smi/topo_m_b200_8gpu_8nic_respaced.txt");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("cluster.node.gpus"), "8");
+  EXPECT_EQ(import.at("cluster.node.nics"), "8");
+  EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
+  EXPECT_THAT(import.fragment->missing, Contains(HasSubstr("18 links a GPU (NV18)")));
+  EXPECT_THAT(import.fragment->head, Contains("  GPU0: NUMA node 0, nearest NIC0 mlx5_0, NIC1 mlx5_1 (PIX)"));
+  EXPECT_THAT(import.fragment->head, Contains("  GPU4: NUMA node 1, nearest NIC4 mlx5_4, NIC5 mlx5_5 (PIX)"));
+}
+
+TEST(NvidiaSmi, TabbedMatrixOfFourGpusIsRead) {
+  const Import import = import_of_file("nvidia_smi/made_topo_m_tabs.txt");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("cluster.node.gpus"), "4");
+  EXPECT_EQ(import.at("cluster.node.nics"), "2");
+  EXPECT_THAT(import.fragment->missing, Contains(HasSubstr("12 links a GPU (NV12)")));
+}
+
+// 18 links of 50 GB/s on B200.
+TEST(NvidiaSmi, DeviceTellsTheRateOfNvlinks) {
+  const Import import = import_of_file("nvidia_smi/topo_m_b200_8gpu_8nic_respaced.txt",
+                                       {.device = "B200-SXM-180GB", .link = Bandwidth(50e9)});
+  EXPECT_EQ(import.at("cluster.node.nvlink"), "900 GB/s");
+  EXPECT_EQ(import.at("cluster.node.nic_bandwidth"), "400 Gb/s");
+}
+
+// Three pairs of 6 links are the 18 that a GPU has: no switch; 3 pairs of 12 are more, so there is one.
+TEST(NvidiaSmi, MoreLinksThanGpuHasMeanSwitch) {
+  const std::string head = "\tGPU0\tGPU1\tGPU2\tGPU3\n";
+  const auto matrix = [&](const std::string& nv) {
+    return head + "GPU0 X " + nv + " " + nv + " " + nv + "\nGPU1 " + nv + " X " + nv + " " + nv + "\nGPU2 " +
+           nv + " " + nv + " X " + nv + "\nGPU3 " + nv + " " + nv + " " + nv + " X\n";
+  };
+  EXPECT_EQ(import_of(matrix("NV6"), {.device = "H100-SXM5-80GB"}).at("cluster.node.nvlink"), "450 GB/s");
+  EXPECT_EQ(import_of(matrix("NV12"), {.device = "A100-SXM4-80GB"}).at("cluster.node.nvlink"), "300 GB/s");
+  EXPECT_EQ(import_of(matrix("PHB"), {.device = "A100-PCIe-80GB"}).at("cluster.node.nvlink"), "absent");
+}
+
+TEST(NvidiaSmi, TerminalCodesAreTakenOut) {
+  const Import import = import_of(
+      "\x1b[4m\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\x1b[0m\nGPU0\t X \tSYS\tPIX\t0-3, 8\nGPU1\tSYS\t X "
+      "\tSYS\t0\n"
+      "mlx5_0\tPIX\tSYS\t X \n");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("cluster.node.gpus"), "2");
+  EXPECT_THAT(import.fragment->head, Contains("  GPU0: nearest mlx5_0 (PIX)"));
+  EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
+}
+
+// NVLink-C2C is no PCIe: nothing is near, and nothing is said.
+TEST(NvidiaSmi, NothingIsConcludedWhereEveryNicIsFar) {
+  const Import import = import_of("GPU0 NIC0 NIC1\nGPU0 X SYS SYS\nNIC0 SYS X PIX\nNIC1 SYS PIX X\n");
+  EXPECT_THAT(import.fragment->head, ElementsAre(HasSubstr("1 GPU, 2 NICs"), "  GPU0"));
+}
+
+TEST(NvidiaSmi, UnlikePairsAreLeftToTheUser) {
+  const Import import = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n");
+  EXPECT_THAT(import.messages, ElementsAre(HasSubstr("do not join every GPU")));
+  EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
+}
+
+TEST(NvidiaSmi, BrokenMatricesAreRefused) {
+  EXPECT_THAT(import_of("GPU0 GPU1\nGPU0 X NV4\n").messages, ElementsAre(HasSubstr("1 of 2 rows are there")));
+  EXPECT_THAT(import_of("GPU0 GPU1\nGPU0 X\n").messages,
+              ElementsAre(HasSubstr("topo:2: error: 1 of 2 columns of 'GPU0'")));
+  EXPECT_THAT(import_of("GPU0 GPU1\nGPU1 NV4 X\n").messages,
+              ElementsAre(HasSubstr("the row of 'GPU1' stands where 'GPU0'")));
+  EXPECT_THAT(import_of("GPU0 GPU1\nGPU0 X NV4\nGPU1 NV8 X\n").messages,
+              ElementsAre(HasSubstr("NV8 one way and NV4 the other")));
+  EXPECT_THAT(import_of("GPU0 GPU1\nGPU0 X FAST\nGPU1 FAST X\n").messages,
+              ElementsAre(HasSubstr("'FAST' stands between")));
+}
+
+}  // namespace
+}  // namespace stagecraft
