@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "sim/engine/concurrent.hpp"
 #include "sim/engine/deadlock.hpp"
+#include "sim/engine/fixed.hpp"
+#include "sim/engine/fluid.hpp"
 #include "sim/engine/memory_high_water.hpp"
 #include "sim/engine/run_state.hpp"
 #include "sim/engine/stream.hpp"
@@ -39,37 +41,54 @@ Timeline timeline_of(const RunState& state) {
 
 class Run {
  public:
-  explicit Run(const Program& program) : state_(program), streams_(state_), concurrent_(state_) {
-    kind_.reserve(program.resources.size());
-    for (const Resource& resource : program.resources) kind_.push_back(resource.kind);
+  Run(const Program& program, const RunOptions& options) : state_(program), streams_(state_), fixed_(state_) {
+    if (FluidTasks::are_in(program)) fluid_.emplace(state_, options);
   }
 
   Timeline finish() && {
     seed();
     start_ready({});
-    while (const std::optional<Duration> now = earlier(streams_.next_event(), concurrent_.next_event())) {
-      streams_.advance(*now, instant_);
-      concurrent_.advance(*now, instant_);
+    Duration now{};
+    while (const std::optional<Duration> next = next_event(now)) {
+      now = *next;
+      fixed_.advance(now, instant_);
+      if (fluid_) fluid_->advance(now, instant_);
       end_tasks();
-      start_ready(*now);
+      start_ready(now);
     }
     SC_CHECK(ended_ == state_.program.task_count(), describe_deadlock(state_.program, has_started()));
-    return timeline_of(state_);
+    Timeline timeline = timeline_of(state_);
+    if (fluid_) std::move(*fluid_).report(timeline);
+    return timeline;
   }
 
  private:
   // Ready at time zero: the first task of a stream, any task of a concurrent resource.
   void seed() {
     const std::vector<std::uint32_t>& begin = state_.program.resource_begin;
-    for (std::size_t r = 0; r < kind_.size(); ++r) {
-      const bool exclusive = kind_[ResourceId(static_cast<std::uint32_t>(r))] == ResourceKind::kStream;
-      const std::uint32_t last = exclusive ? std::min(begin[r] + 1, begin[r + 1]) : begin[r + 1];
+    for (std::uint32_t r = 0; r + 1 < begin.size(); ++r) {
+      const std::uint32_t last =
+          streams_.is_exclusive(ResourceId(r)) ? std::min(begin[r] + 1, begin[r + 1]) : begin[r + 1];
       for (std::uint32_t i = begin[r]; i < last; ++i)
         if (state_.tasks[TaskId(i)].waiting == 0) instant_.ready.emplace_back(i);
     }
   }
 
+  // Speeds are found once per instant: when nothing more starts or ends at `now`.
+  std::optional<Duration> next_event(Duration now) {
+    const std::optional<Duration> fixed = fixed_.next_event();
+    if (!fluid_) return fixed;
+    if (!fixed || *fixed > now) fluid_->settle(now);
+    return earlier(fixed, fluid_->next_event());
+  }
+
   void end_tasks() {
+    for (const TaskId task : instant_.ended) state_.prefetch(task);
+    for (const TaskId task : instant_.ended) {
+      state_.prefetch_successors(task);
+      streams_.release(task, instant_);
+      if (fluid_) fluid_->ended(task);
+    }
     std::sort(instant_.ended.begin(), instant_.ended.end());
     for (const TaskId task : instant_.ended)
       for (const TaskId after : state_.successors_of(task)) {
@@ -85,12 +104,8 @@ class Run {
 
   void start_ready(Duration now) {
     std::sort(instant_.ready.begin(), instant_.ready.end());
-    for (const TaskId task : instant_.ready) {
-      if (kind_[state_.tasks[task].resource] == ResourceKind::kStream)
-        streams_.admit(task, now);
-      else
-        concurrent_.admit(task, now);
-    }
+    for (const TaskId task : instant_.ready)
+      if (streams_.admit(task) && !(fluid_ && fluid_->begin(task, now))) fixed_.begin(task, now);
     instant_.ready.clear();
   }
 
@@ -99,16 +114,16 @@ class Run {
     IdVector<TaskId, bool> started(state_.program.task_count());
     for (std::uint32_t i = 0; i < started.size(); ++i) {
       const ResourceId resource = state_.tasks[TaskId(i)].resource;
-      started[TaskId(i)] = kind_[resource] == ResourceKind::kStream ? TaskId(i) < streams_.head(resource)
-                                                                    : state_.tasks[TaskId(i)].waiting == 0;
+      started[TaskId(i)] = streams_.is_exclusive(resource) ? TaskId(i) < streams_.head(resource)
+                                                           : state_.tasks[TaskId(i)].waiting == 0;
     }
     return started;
   }
 
   RunState state_;
   Streams streams_;
-  ConcurrentTasks concurrent_;
-  IdVector<ResourceId, ResourceKind> kind_;
+  FixedTasks fixed_;
+  std::optional<FluidTasks> fluid_;
   Instant instant_;
   std::vector<TaskId> released_;  // successors of what ended at this instant, once per edge
   std::size_t ended_ = 0;
@@ -128,8 +143,8 @@ RunState::RunState(const Program& p) : program(p), tasks(p.task_count()) {
   for (const TaskId after : p.successors) ++tasks[after].waiting;
 }
 
-Timeline run(const Program& program, const RunOptions&) {
-  return Run(program).finish();
+Timeline run(const Program& program, const RunOptions& options) {
+  return Run(program, options).finish();
 }
 
 }  // namespace stagecraft

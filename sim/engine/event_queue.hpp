@@ -13,19 +13,22 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/units.hpp"
 #include "sim/program/program.hpp"
 
 namespace stagecraft {
 
-class EventQueue {
+// Item: who has the event; small and cheap to copy.
+template <class Item>
+class RadixHeap {
  public:
   // `time` is not before the last pop_at().
-  void push(Duration time, TaskId task) {
+  void push(Duration time, Item item) {
     const std::size_t bucket = bucket_of(time);
     if ((occupied_ >> bucket & 1) == 0 || time < earliest_[bucket]) earliest_[bucket] = time;
     occupied_ |= std::uint64_t{1} << bucket;
-    buckets_[bucket].push_back({time, task});
+    buckets_[bucket].push_back({time, item});
   }
 
   // The earliest time in the queue; nullopt when it is empty. Does not move the present.
@@ -36,12 +39,25 @@ class EventQueue {
 
   // Moves the present to `now` and every event of that instant to the back of `out`, in no particular order.
   // throws InternalError when an event before `now` is still in the queue.
-  void pop_at(Duration now, std::vector<TaskId>& out);
+  void pop_at(Duration now, std::vector<Item>& out) {
+    if (occupied_ == 0 || earliest_[lowest()] > now) return;
+    const std::size_t bucket = lowest();
+    SC_CHECK(earliest_[bucket] == now, "an event was passed over");
+    present_ = now;
+    occupied_ &= occupied_ - 1;
+    for (const Event& event : buckets_[bucket]) {
+      if (event.time == now)
+        out.push_back(event.item);
+      else
+        push(event.time, event.item);  // to a lower bucket: it now shares more bits with the present
+    }
+    buckets_[bucket].clear();
+  }
 
  private:
   struct Event {
     Duration time;
-    TaskId task;
+    Item item;
   };
 
   // Times are not negative, so they differ in one of 63 bits.
@@ -56,5 +72,7 @@ class EventQueue {
   std::array<Duration, 64> earliest_{};  // of each bucket that is not empty
   std::array<std::vector<Event>, 64> buckets_;
 };
+
+using EventQueue = RadixHeap<TaskId>;
 
 }  // namespace stagecraft

@@ -14,7 +14,7 @@ namespace stagecraft {
 // copied here from the program's columns.
 struct TaskState {
   Duration start{};
-  Duration duration{};
+  Duration duration{};        // as it should be at first, as it was when the task has ended
   std::uint32_t waiting = 0;  // explicit predecessors that have not ended
   ResourceId resource;
   std::uint32_t successor_begin = 0;
@@ -23,12 +23,6 @@ struct TaskState {
 
 struct RunState {
   explicit RunState(const Program& p);
-
-  // The task starts at `now` and, its duration being fixed, will end at the returned time.
-  Duration begin(TaskId task, Duration now) {
-    tasks[task].start = now;
-    return now + tasks[task].duration;
-  }
 
   [[nodiscard]] std::span<const TaskId> successors_of(TaskId task) const {
     return {program.successors.data() + tasks[task].successor_begin, tasks[task].successor_count};

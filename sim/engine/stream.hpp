@@ -1,12 +1,9 @@
 // Streams: each runs one task at a time, in program order, like a CUDA stream.
 //
-// A resource policy answers two questions, when is your next event and what happens at that time, and is told
-// which tasks became ready. The loop knows dates and predecessors, the policy knows sharing.
+// They know whose turn it is; how long a task takes is the business of sim/engine/fixed.hpp and
+// sim/engine/fluid.hpp.
 #pragma once
 
-#include <optional>
-
-#include "sim/engine/event_queue.hpp"
 #include "sim/engine/run_state.hpp"
 
 namespace stagecraft {
@@ -15,20 +12,26 @@ class Streams {
  public:
   explicit Streams(RunState& state);
 
-  // A task of a stream has no unfinished predecessors. It starts now if it is its turn and the stream is
-  // idle.
-  void admit(TaskId task, Duration now) {
+  // A task has no unfinished predecessors. Says whether it starts now: if it is its turn and its stream is
+  // idle, or if its resource is concurrent. Otherwise release() finds it when its turn comes.
+  [[nodiscard]] bool admit(TaskId task) {
     Stream& stream = streams_[state_->tasks[task].resource];
-    if (stream.busy || stream.head != task) return;  // advance() will find it when its turn comes
+    if (!stream.exclusive) return true;
+    if (stream.busy || stream.head != task) return false;
     stream.busy = true;
     stream.head = TaskId(task.value() + 1);
-    ends_.push(state_->begin(task, now), task);
+    return true;
   }
-  [[nodiscard]] std::optional<Duration> next_event() const { return ends_.next(); }
-  // Ends the tasks that end at `now`, which is not after next_event(); heads that only waited for their
-  // stream become ready.
-  void advance(Duration now, Instant& instant);
+  // A task has ended. The head of its stream becomes ready if it only waited for its turn.
+  void release(TaskId task, Instant& instant) {
+    Stream& stream = streams_[state_->tasks[task].resource];
+    if (!stream.exclusive) return;
+    stream.busy = false;
+    if (stream.head != stream.end && state_->tasks[stream.head].waiting == 0)
+      instant.ready.push_back(stream.head);
+  }
 
+  [[nodiscard]] bool is_exclusive(ResourceId resource) const { return streams_[resource].exclusive; }
   // Tasks of this stream before the head have started.
   [[nodiscard]] TaskId head(ResourceId stream) const { return streams_[stream].head; }
 
@@ -36,12 +39,12 @@ class Streams {
   struct Stream {
     TaskId head;  // the first task that has not started
     TaskId end;
+    bool exclusive = true;
     bool busy = false;
   };
 
   RunState* state_;
-  IdVector<ResourceId, Stream> streams_;  // indexed by every resource; concurrent ones take no part
-  EventQueue ends_;
+  IdVector<ResourceId, Stream> streams_;  // indexed by every resource
 };
 
 }  // namespace stagecraft

@@ -45,19 +45,19 @@ TEST(Deadlock, NamesTheCircleAndLeavesOutTheBystanders) {
   EXPECT_THAT(message_of([&] { std::ignore = longest_path(program); }), names_the_circle);
 }
 
-TEST(Deadlock, OfOneTaskThatWaitsForItselfIsFoundOnALink) {
+TEST(Deadlock, OfOneTaskThatWaitsForItselfIsFoundOnAConcurrentResource) {
   System system;
-  const TaskId a = system.task(system.link("x"), 1ns, "a");
+  const TaskId a = system.task(system.concurrent("x"), 1ns, "a");
   system.edge(a, a);
   const Program program = system.build();
   EXPECT_THAT(message_of([&] { std::ignore = run(program); }), HasSubstr("rank 0 x a waits for rank 0 x a"));
 }
 
 TEST(Deadlock, NamesFiveTasksOfALongCircleAndCountsTheRest) {
-  // System: links t0 -> t1 -> ... -> t7 -> t0.   Expectation: five named, beginning with the smallest; 3
-  // more.
+  // System: concurrent tasks t0 -> t1 -> ... -> t7 -> t0.   Expectation: five named, beginning with the
+  // smallest; 3 more.
   System system;
-  const ResourceId x = system.link("x");
+  const ResourceId x = system.concurrent("x");
   std::vector<TaskId> tasks;
   for (int i = 0; i < 8; ++i) tasks.push_back(system.task(x, 1ns, "t" + std::to_string(i)));
   for (std::size_t i = 0; i < 8; ++i) system.edge(tasks[i], tasks[(i + 1) % 8]);

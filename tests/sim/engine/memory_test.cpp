@@ -23,20 +23,20 @@ TEST(MemoryHighWater, OfAStreamFollowsProgramOrder) {
   EXPECT_EQ(high_water(system.build(), x), 24_B);
 }
 
-TEST(MemoryHighWater, OfALinkAddsUpWhatIsThereAtOnce) {
-  // System: link with a = [0, 3) holding 5 and b = [0, 4) holding 7.   Expectation: 12.
+TEST(MemoryHighWater, OfAConcurrentResourceAddsUpWhatIsThereAtOnce) {
+  // System: concurrent tasks a = [0, 3) holding 5 and b = [0, 4) holding 7.   Expectation: 12.
   System system;
-  const ResourceId x = system.link("x");
+  const ResourceId x = system.concurrent("x");
   system.memory(system.task(x, 3ns, "a"), 5_B, Bytes(-5));
   system.memory(system.task(x, 4ns, "b"), 7_B, Bytes(-7));
   EXPECT_EQ(high_water(system.build(), x), 12_B);
 }
 
 TEST(MemoryHighWater, WhatIsFreedAtAnInstantCanBeTakenAtThatInstant) {
-  // System: link with b = [3, 4) after a = [0, 3), holding 7 and 5.
+  // System: concurrent tasks b = [3, 4) after a = [0, 3), holding 7 and 5.
   // Expectation: 7, not 12, although b has the smaller TaskId.
   System system;
-  const ResourceId x = system.link("x");
+  const ResourceId x = system.concurrent("x");
   const TaskId b = system.task(x, 1ns, "b");
   const TaskId a = system.task(x, 3ns, "a");
   system.edge(a, b);
@@ -47,7 +47,7 @@ TEST(MemoryHighWater, WhatIsFreedAtAnInstantCanBeTakenAtThatInstant) {
 
 TEST(MemoryHighWater, CountsATaskWithoutDuration) {
   System system;
-  const ResourceId x = system.link("x");
+  const ResourceId x = system.concurrent("x");
   system.memory(system.task(x, 0ns, "a"), 5_B, Bytes(-5));
   EXPECT_EQ(high_water(system.build(), x), 5_B);
 }

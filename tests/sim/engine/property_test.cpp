@@ -19,7 +19,7 @@ TEST(Engine, AgreesWithTheLongestPath) {
   }
 }
 
-// When the task before it on its stream ends; zero for the first one and on links.
+// When the task before it on its stream ends; zero for the first one and on concurrent resources.
 Duration stream_is_free(const Program& program, const Timeline& timeline, TaskId task) {
   const ResourceId resource = program.resource_of(task);
   const bool first = task.value() == program.resource_begin[resource.index()];

@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-// Up to 12 streams and links, up to 200 tasks, durations mostly small and often zero so that ties abound,
-// edges only from earlier to later tasks, memory on about half of the tasks.
+// Up to 12 streams and concurrent resources, up to 200 tasks, durations mostly small and often zero so that
+// ties abound, edges only from earlier to later tasks, memory on about half of the tasks.
 [[nodiscard]] Program random_program(std::uint64_t seed);
 
 }  // namespace stagecraft

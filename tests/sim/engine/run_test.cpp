@@ -39,7 +39,7 @@ TEST(Run, AStreamRunsItsTasksOneAfterTheOther) {
 TEST(Run, ALinkRunsItsTasksTogether) {
   // System: one link, a = 3, b = 4, no edges.   Expectations: a [0, 3), b [0, 4).
   System system;
-  const ResourceId x = system.link("x");
+  const ResourceId x = system.concurrent("x");
   system.task(x, 3ns, "a");
   system.task(x, 4ns, "b");
   expect_starts(system.build(), {0ns, 0ns});
@@ -113,7 +113,7 @@ TEST(Run, AMessageOverALinkJoinsTwoStreams) {
   System system;
   const ResourceId stage0 = system.stream("stage 0");
   const ResourceId stage1 = system.stream("stage 1");
-  const ResourceId link = system.link("link");
+  const ResourceId link = system.concurrent("link");
   const TaskId f00 = system.task(stage0, 2ns, "F0");
   const TaskId f01 = system.task(stage0, 2ns, "F1");
   const TaskId f10 = system.task(stage1, 2ns, "F0");

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/engine/engine.hpp"
 
@@ -13,7 +14,11 @@ class System {
   using Handle = ProgramBuilder::Handle;
 
   ResourceId stream(const std::string& name) { return add(ResourceKind::kStream, name); }
-  ResourceId link(const std::string& name) { return add(ResourceKind::kConcurrent, name); }
+  ResourceId concurrent(const std::string& name) { return add(ResourceKind::kConcurrent, name); }
+  // A stream of the same rank that yields to loads.
+  ResourceId yielding(const std::string& name) {
+    return builder_.add_resource({.kind = ResourceKind::kStream, .rank = 0, .name = name, .yields = true});
+  }
 
   // Tasks are to be added resource by resource, so that a handle's number is the TaskId.
   TaskId task(ResourceId resource, Duration duration, const std::string& name) {
@@ -27,6 +32,16 @@ class System {
   void memory(TaskId task, Bytes at_start, Bytes at_end) {
     builder_.add_memory(Handle(task.value()), at_start, at_end);
   }
+
+  LinkId link(const std::string& name, Bandwidth capacity) {
+    return builder_.add_link({.name = name, .capacity = capacity});
+  }
+  RouteId route(std::vector<LinkUse> uses) { return builder_.add_route(std::move(uses)); }
+  // The last `transfer` of the task moves bytes.
+  void flow(TaskId task, Duration transfer, Bandwidth rate, RouteId route) {
+    builder_.add_flow(Handle(task.value()), transfer, rate, route);
+  }
+  void load(TaskId task, double share) { builder_.add_load(Handle(task.value()), share); }
 
   Program build() { return std::move(builder_).build(); }
 

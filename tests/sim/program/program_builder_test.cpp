@@ -111,6 +111,74 @@ TEST(ProgramBuilder, RefusesNegativeTimeAndWhatItDoesNotKnow) {
   EXPECT_THROW(builder.add_memory(unknown, 1_B, 0_B), InternalError);
 }
 
+// System: b is added to y before a is added to x, and its flow before a's.
+// Expectation: flows and loads in the order of tasks, which is a, b; the route by link.
+TEST(ProgramBuilder, OrdersFlowsAndLoadsByTaskAndRoutesByLink) {
+  ProgramBuilder builder;
+  const ResourceId x = builder.add_resource(stream("x"));
+  const ResourceId y = builder.add_resource(stream("y"));
+  const LabelId label = builder.add_label(named("t"));
+  const auto b = builder.add_task(y, 2ns, label);
+  const auto a = builder.add_task(x, 1ns, label);
+  const LinkId first = builder.add_link({.name = "first", .capacity = 1_GBps});
+  const LinkId second = builder.add_link({.name = "second", .capacity = 2_GBps});
+  const RouteId route = builder.add_route({{.link = second, .flows = 0.5}, {.link = first, .flows = 3}});
+  builder.add_flow(b, 2ns, 7_GBps, route);
+  builder.add_flow(a, 1ns, 8_GBps, route);
+  builder.add_load(b, 0.25);
+  builder.add_load(a, 0.5);
+  const Program program = std::move(builder).build();
+
+  ASSERT_EQ(program.flows.size(), 2u);
+  EXPECT_EQ(program.flows[0].task, TaskId(0));
+  EXPECT_EQ(program.flows[0].rate, 8_GBps);
+  EXPECT_EQ(program.flows[1].task, TaskId(1));
+  EXPECT_EQ(program.flows[1].transfer, 2ns);
+  EXPECT_THAT(program.uses_of(route), ElementsAre(LinkUse{first, 3}, LinkUse{second, 0.5}));
+  EXPECT_EQ(program.links[second].name, "second");
+  ASSERT_EQ(program.loads.size(), 2u);
+  EXPECT_EQ(program.loads[0].share, 0.5);
+  EXPECT_EQ(program.loads[1].task, TaskId(1));
+}
+
+TEST(ProgramBuilder, RefusesFlowsLinksAndLoadsOutOfTheirRange) {
+  ProgramBuilder builder;
+  const auto task = builder.add_task(builder.add_resource(stream("x")), 5ns, builder.add_label(named("t")));
+  const LinkId link = builder.add_link({.name = "link", .capacity = 1_GBps});
+  const RouteId route = builder.add_route({{.link = link, .flows = 1}});
+  const ProgramBuilder::Handle unknown(1);
+
+  EXPECT_THROW(builder.add_link({.name = "none", .capacity = Bandwidth(0)}), InternalError);
+  EXPECT_THROW(builder.add_route({{.link = LinkId(1), .flows = 1}}), InternalError);
+  EXPECT_THROW(builder.add_route({{.link = link, .flows = 0}}), InternalError);
+  EXPECT_THROW(builder.add_route({{.link = link, .flows = 2 * kMostFlows}}), InternalError);
+  EXPECT_THROW(builder.add_route({{.link = link, .flows = 1}, {.link = link, .flows = 1}}), InternalError);
+  EXPECT_THROW(builder.add_flow(unknown, 1ns, 1_GBps, route), InternalError);
+  EXPECT_THROW(builder.add_flow(task, 6ns, 1_GBps, route), InternalError);
+  EXPECT_THROW(builder.add_flow(task, -1ns, 1_GBps, route), InternalError);
+  EXPECT_THROW(builder.add_flow(task, 1ns, Bandwidth(0), route), InternalError);
+  EXPECT_THROW(builder.add_flow(task, 1ns, 1_GBps, RouteId(1)), InternalError);
+  EXPECT_THROW(builder.add_load(unknown, 0.5), InternalError);
+  EXPECT_THROW(builder.add_load(task, 1.5), InternalError);
+}
+
+TEST(ProgramBuilder, RefusesASecondFlowASecondLoadAndALoadThatYields) {
+  const auto build = [](bool flows, bool loads, bool yields) {
+    ProgramBuilder builder;
+    const ResourceId x =
+        builder.add_resource({.kind = ResourceKind::kStream, .rank = 0, .name = "x", .yields = yields});
+    const auto task = builder.add_task(x, 5ns, builder.add_label(named("t")));
+    const RouteId route = builder.add_route({});
+    for (int i = 0; i < (flows ? 2 : 1); ++i) builder.add_flow(task, 1ns, 1_GBps, route);
+    for (int i = 0; i < (loads ? 2 : 1); ++i) builder.add_load(task, 0.5);
+    return std::move(builder).build();
+  };
+  EXPECT_EQ(build(false, false, false).flows.size(), 1u);
+  EXPECT_THROW(static_cast<void>(build(true, false, false)), InternalError);
+  EXPECT_THROW(static_cast<void>(build(false, true, false)), InternalError);
+  EXPECT_THROW(static_cast<void>(build(false, false, true)), InternalError);
+}
+
 TEST(Program, FindsTheResourceOfATaskPastEmptyResources) {
   // System: 5 resources, of which only 1 (two tasks) and 3 (one task) have tasks.
   ProgramBuilder builder;

@@ -1,0 +1,112 @@
+// Tasks that others can slow down: those with a flow, by who shares their links, and those that yield, by the
+// loads on their device.
+//
+// Such a task goes through two phases, first its own time (latency, or all of a task without flow), then its
+// transfer; each is an amount of work that runs at some speed, 1 when nobody is in the way. Speeds change at
+// instants only, all changes of one instant together, and between them work is done at constant speed; so the
+// end of a phase is predicted whenever its speed changes. A prediction that turns out too early is corrected
+// when it comes up; one that is too late is superseded by an earlier one.
+//
+// A device runs its tasks at max(kSlowest, 1 - loads) of their speed; a transfer of a slowed task asks its
+// links for so much less.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/event_queue.hpp"
+#include "sim/engine/max_min.hpp"
+#include "sim/engine/network_usage.hpp"
+#include "sim/engine/run_state.hpp"
+
+namespace stagecraft {
+
+class FluidTasks {
+ public:
+  // A device never stops altogether, however many loads it has.
+  static constexpr double kSlowest = 0.05;
+
+  FluidTasks(RunState& state, const RunOptions& options);
+
+  // Whether anything in the program could be slowed down or slow something down.
+  [[nodiscard]] static bool are_in(const Program& program) {
+    return !program.flows.empty() || !program.loads.empty();
+  }
+
+  // The task starts. false: its time is fixed, it is none of ours (but its load is noted).
+  [[nodiscard]] bool begin(TaskId task, Duration now);
+  // A task of any kind has ended: its load is gone.
+  void ended(TaskId task);
+
+  // Finds the speeds that hold from `now` on. To be called when nothing more starts or ends at `now`.
+  void settle(Duration now);
+
+  // Valid after settle().
+  [[nodiscard]] std::optional<Duration> next_event() const { return events_.next(); }
+  // Ends the tasks that end at `now`, which is not after next_event().
+  void advance(Duration now, Instant& instant);
+
+  // What the links did, when all tasks have ended.
+  void report(Timeline& timeline) &&;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr Duration kNever = Duration::max();
+  enum class Phase : std::uint8_t { kGone, kOwnTime, kTransfer };
+
+  struct Moving {
+    TaskId task;
+    std::uint32_t flow = kNone;
+    std::uint32_t device = kNone;
+    std::uint32_t device_place = 0;  // in the device's list
+    Phase phase = Phase::kGone;
+    std::optional<LinkId> bottleneck;
+    Duration since{};  // up to here progress is known
+    Duration end{};    // of the phase, as predicted
+    Duration event{};  // the earliest valid one in the queue, or kNever
+    double left = 0;   // nanoseconds of the phase at full speed
+    double speed = 1;
+    double reach = 1;  // the speed that the device allows
+  };
+  struct Device {
+    std::int64_t taken = 0;  // by loads, in 2^-32: a sum that does not depend on its order
+    double speed = 1;
+    bool is_touched = false;
+    std::vector<TransferId> tasks;
+  };
+
+  void find_devices(const Program& program);
+  [[nodiscard]] std::uint32_t device_of(TaskId task) const;
+  [[nodiscard]] TransferId take();
+  void give_back(TransferId id);
+
+  void begin_phase(TransferId id, Phase phase, Duration now);
+  void end_phase(TransferId id, Duration now, Instant& instant);
+  void enter_links(TransferId id, Duration now);
+  void leave_links(TransferId id, Duration now);
+
+  void change_load(std::uint32_t load, int sign);
+  void apply_device(Device& device, Duration now);
+  void change_speed(TransferId id, double speed, Duration now);
+  void flush(Moving& moving, Duration now);
+  void predict(TransferId id);
+
+  RunState* state_;
+  MaxMin network_;
+  NetworkUsage usage_;
+  RadixHeap<TransferId> events_;
+  std::vector<TransferId> due_;  // scratch of advance()
+
+  IdVector<TaskId, std::uint32_t> flow_of_;        // kNone: none; empty: nobody has one
+  IdVector<TaskId, std::uint32_t> load_of_;        // the same
+  IdVector<ResourceId, std::uint32_t> device_of_;  // of resources that yield to some load
+  std::vector<std::uint32_t> device_of_load_;      // kNone where nobody yields to it
+  std::vector<Device> devices_;
+  std::vector<std::uint32_t> touched_devices_;
+
+  IdVector<TransferId, Moving> moving_;
+  std::vector<TransferId> spare_;
+};
+
+}  // namespace stagecraft

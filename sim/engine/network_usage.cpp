@@ -1,0 +1,96 @@
+#include "sim/engine/network_usage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kParts = 1024;
+
+}  // namespace
+
+void NetworkUsage::enter(LinkId id, LabelId label, Duration now) {
+  LinkTally& link = links_[id];
+  if (link.present.empty()) link.busy_since = now;
+  const Duration clock = full_clock(link, now);
+  for (Present& present : link.present) {
+    if (present.label != label) continue;
+    if (++present.count == 2) present.second_since = clock;
+    return;
+  }
+  link.present.push_back({.label = label, .count = 1, .since = clock});
+}
+
+void NetworkUsage::leave(LinkId id, LabelId label, Duration now) {
+  LinkTally& link = links_[id];
+  const Duration clock = full_clock(link, now);
+  const auto leaving = std::find_if(link.present.begin(), link.present.end(),
+                                    [&](const Present& present) { return present.label == label; });
+  SC_CHECK(leaving != link.present.end(), "who leaves a link has entered it");
+  if (--leaving->count == 1) meet(id, label, label, clock - leaving->second_since);
+  if (leaving->count > 0) return;
+  const Duration since = leaving->since;
+  *leaving = link.present.back();
+  link.present.pop_back();
+  for (const Present& other : link.present)
+    meet(id, label, other.label, clock - std::max(since, other.since));
+  if (link.present.empty()) link.busy += now - link.busy_since;
+}
+
+void NetworkUsage::carry(LinkId link, double bytes) {
+  links_[link].bytes += std::llround(bytes * kParts);
+}
+
+void NetworkUsage::lose(LinkId link, double nanoseconds) {
+  links_[link].lost += std::llround(nanoseconds * kParts);
+}
+
+void NetworkUsage::set_full(LinkId id, bool full, Duration now) {
+  LinkTally& link = links_[id];
+  if (full == link.is_full) return;
+  link.full = full_clock(link, now);
+  link.full_since = now;
+  link.is_full = full;
+}
+
+void NetworkUsage::meet(LinkId link, LabelId a, LabelId b, Duration time) {
+  if (time == Duration::zero()) return;
+  meetings_.push_back({.link = link, .first = std::min(a, b), .second = std::max(a, b), .time = time});
+  if (meetings_.size() < merge_at_) return;
+  merge_meetings();
+  merge_at_ = std::max(merge_at_, 2 * meetings_.size());
+}
+
+void NetworkUsage::merge_meetings() {
+  const auto who = [](const Meeting& m) { return std::tuple(m.link, m.first, m.second); };
+  std::sort(meetings_.begin(), meetings_.end(),
+            [&](const Meeting& a, const Meeting& b) { return who(a) < who(b); });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < meetings_.size(); ++i) {
+    if (kept > 0 && who(meetings_[kept - 1]) == who(meetings_[i]))
+      meetings_[kept - 1].time += meetings_[i].time;
+    else
+      meetings_[kept++] = meetings_[i];
+  }
+  meetings_.resize(kept);
+}
+
+IdVector<LinkId, LinkUsage> NetworkUsage::links() const {
+  IdVector<LinkId, LinkUsage> usage;
+  usage.reserve(links_.size());
+  for (const LinkTally& link : links_)
+    usage.push_back({.bytes = static_cast<double>(link.bytes) / kParts,
+                     .busy = link.busy,
+                     .saturated = link.full,
+                     .delay = Duration(std::llround(static_cast<double>(link.lost) / kParts))});
+  return usage;
+}
+
+std::vector<Meeting> NetworkUsage::meetings() && {
+  merge_meetings();
+  return std::move(meetings_);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,62 @@
+// What each link did and who met on it, added up while the run goes on.
+//
+// All sums are integers, so they do not depend on the order of what happens at one instant. Time is told by
+// the caller and never goes back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace stagecraft {
+
+class NetworkUsage {
+ public:
+  explicit NetworkUsage(std::size_t links) : links_(links) {}
+
+  // A transfer of a task with this label begins, or ends, to cross the link.
+  void enter(LinkId link, LabelId label, Duration now);
+  void leave(LinkId link, LabelId label, Duration now);
+  void carry(LinkId link, double bytes);
+  // A task lost so many nanoseconds because this link was its bottleneck.
+  void lose(LinkId link, double nanoseconds);
+  void set_full(LinkId link, bool full, Duration now);
+
+  // When everybody has left.
+  [[nodiscard]] IdVector<LinkId, LinkUsage> links() const;
+  [[nodiscard]] std::vector<Meeting> meetings() &&;
+
+ private:
+  // A label with transfers on the link. Times are readings of the link's full clock, which runs while it is
+  // full: so what happens to its load is no concern of those who meet on it.
+  struct Present {
+    LabelId label;
+    std::uint32_t count = 0;
+    Duration since{};         // the first of them
+    Duration second_since{};  // when there were two
+  };
+  struct LinkTally {
+    std::int64_t bytes = 0;  // in 2^-10: a link of a petabyte per second still counts for hours
+    std::int64_t lost = 0;   // in 2^-10 ns
+    Duration busy{};
+    Duration busy_since{};
+    Duration full{};
+    Duration full_since{};
+    bool is_full = false;
+    std::vector<Present> present;
+  };
+
+  [[nodiscard]] static Duration full_clock(const LinkTally& link, Duration now) {
+    return link.is_full ? link.full + (now - link.full_since) : link.full;
+  }
+  void meet(LinkId link, LabelId a, LabelId b, Duration time);
+  void merge_meetings();
+
+  IdVector<LinkId, LinkTally> links_;
+  std::vector<Meeting> meetings_;  // some of them several times, in parts
+  std::size_t merge_at_ = 4096;    // entries: the list is merged when it has grown so long
+};
+
+}  // namespace stagecraft
