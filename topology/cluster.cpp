@@ -1,5 +1,7 @@
 #include "topology/cluster.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.hpp"
@@ -13,6 +15,29 @@ int nics_of(const NodeSpec& node, const FabricSpec& fabric) {
 
 Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
   return fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
+}
+
+std::string name_of(const Vertex& vertex) {
+  switch (vertex.kind) {
+    case VertexKind::kGpu:
+      return fmt::format("gpu {}", vertex.index);
+    case VertexKind::kNvSwitch:
+      return "nvswitch";
+    case VertexKind::kPcieRoot:
+      return "pcie root";
+    case VertexKind::kNic:
+      return fmt::format("nic {}", vertex.index);
+    case VertexKind::kLeafSwitch:
+      return fmt::format("leaf {}", vertex.index);
+    case VertexKind::kSpineSwitch:
+      return fmt::format("spine {}", vertex.index);
+  }
+  SC_CHECK(false, "every kind of vertex has a name");
+  return {};
+}
+
+std::string place_of(const Vertex& vertex) {
+  return vertex.node < 0 ? std::string() : fmt::format("node {} ", vertex.node);
 }
 
 }  // namespace
@@ -29,8 +54,10 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
 }
 
 void Cluster::connect(VertexId a, VertexId b, Link link) {
-  boost::add_edge(a, b, link, graph_);
-  boost::add_edge(b, a, link, graph_);
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    link.id = EdgeId(static_cast<std::uint32_t>(edges_.size()));
+    edges_.push_back(boost::add_edge(from, to, link, graph_).first);
+  }
 }
 
 void Cluster::add_node(int group) {
@@ -164,6 +191,21 @@ std::vector<Cluster::Graph::edge_descriptor> Cluster::route(DeviceId a, DeviceId
     edges.push_back(edge);
   }
   return edges;
+}
+
+std::string Cluster::link_name(EdgeId id) const {
+  const Graph::edge_descriptor edge = edges_.at(id.index());
+  const Vertex &from = graph_[boost::source(edge, graph_)], &to = graph_[boost::target(edge, graph_)];
+  if (from.node < 0) return fmt::format("{} -> {}{}", name_of(from), place_of(to), name_of(to));
+  return fmt::format("{}{} -> {}", place_of(from), name_of(from), name_of(to));
+}
+
+std::vector<LinkShare> Cluster::spread(DeviceId a, DeviceId b) const {
+  std::vector<LinkShare> shares;
+  for (const Graph::edge_descriptor& edge : route(a, b)) shares.push_back({.link = graph_[edge].id});
+  std::sort(shares.begin(), shares.end(),
+            [](const LinkShare& x, const LinkShare& y) { return x.link < y.link; });
+  return shares;
 }
 
 int Cluster::switches_between(DeviceId a, DeviceId b) const {

@@ -18,6 +18,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -27,6 +28,7 @@
 namespace stagecraft {
 
 using DeviceId = Id<struct DeviceTag>;  // a GPU, 0 .. gpu_count-1: node by node
+using EdgeId = Id<struct EdgeTag>;      // one direction of a cable, 0 .. link_count-1
 
 enum class VertexKind : std::uint8_t { kGpu, kNvSwitch, kPcieRoot, kNic, kLeafSwitch, kSpineSwitch };
 
@@ -39,6 +41,14 @@ struct Vertex {
 struct Link {  // one direction: the graph is directed, each cable is two edges
   Bandwidth capacity{};
   Duration latency{};
+  EdgeId id{};
+};
+
+// Which share of the bytes from one GPU to another crosses a link.
+struct LinkShare {
+  EdgeId link;
+  double share = 1;
+  friend bool operator==(const LinkShare&, const LinkShare&) = default;
 };
 
 class Cluster {
@@ -75,6 +85,15 @@ class Cluster {
   //   in the spine
   //                   below one group of rail switches.
   [[nodiscard]] std::vector<Graph::edge_descriptor> route(DeviceId a, DeviceId b) const;
+
+  [[nodiscard]] std::size_t link_count() const { return edges_.size(); }
+  [[nodiscard]] const Link& link(EdgeId id) const { return graph_[edges_.at(id.index())]; }
+  // "node 3 gpu 2 -> nvswitch", "node 3 nic 1 -> leaf 0": the end in the same node is not named twice.
+  [[nodiscard]] std::string link_name(EdgeId id) const;
+
+  // How the bytes from `a` to `b` spread over links: what leaves a vertex has entered it, but for both ends.
+  // Ascending by link; empty when a == b.
+  [[nodiscard]] std::vector<LinkShare> spread(DeviceId a, DeviceId b) const;
 
   // Switches of the fabric on that way: 0 in a node, 1 below one leaf, 3 through the spine.
   [[nodiscard]] int switches_between(DeviceId a, DeviceId b) const;
@@ -114,6 +133,7 @@ class Cluster {
 
   ClusterSpec spec_;
   Graph graph_;
+  std::vector<Graph::edge_descriptor> edges_;  // by EdgeId
   std::vector<int> node_of_gpu_;
   std::vector<Node> nodes_;
   int rails_ = 1;  // leaves per group of nodes

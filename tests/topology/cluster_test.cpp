@@ -75,6 +75,32 @@ TEST(Cluster, OfOneNodeHasNoFabric) {
   EXPECT_EQ(boost::num_edges(cluster.graph()), 32u);
 }
 
+TEST(Cluster, NamesItsLinksByTheirEnds) {
+  const Cluster cluster = round_cluster(5);
+  std::set<std::string> names;
+  for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
+    EXPECT_EQ(cluster.link(EdgeId(i)).id, EdgeId(i));
+    names.insert(cluster.link_name(EdgeId(i)));
+  }
+  EXPECT_EQ(names.size(), cluster.link_count());
+  for (const char* name :
+       {"node 3 gpu 2 -> nvswitch", "nvswitch -> gpu 2", "node 4 gpu 7 -> nic 7", "node 3 nic 1 -> leaf 0",
+        "leaf 1 -> node 4 nic 0", "leaf 1 -> spine 0", "spine 0 -> leaf 0"})
+    EXPECT_TRUE(names.contains(name) || names.contains(std::string("node 3 ") + name)) << name;
+}
+
+// Everything that is sent is on every link of the one way there is.
+TEST(Cluster, SpreadsOverTheLinksOfItsWay) {
+  const Cluster cluster = round_cluster(5);
+  EXPECT_TRUE(cluster.spread(gpu(3), gpu(3)).empty());
+  EXPECT_EQ(cluster.spread(gpu(0), gpu(1)).size(), 2u);
+  const std::vector<LinkShare> far = cluster.spread(gpu(0), gpu(39));
+  EXPECT_EQ(far.size(), 6u);  // GPU, NIC, leaf, spine, leaf, NIC, GPU
+  EXPECT_TRUE(std::is_sorted(far.begin(), far.end(),
+                             [](const LinkShare& a, const LinkShare& b) { return a.link < b.link; }));
+  for (const LinkShare& link : far) EXPECT_EQ(link.share, 1);
+}
+
 TEST(Cluster, MayUsePartOfOneNode) {
   const Cluster cluster({.groups = {{round_node(), 1}}, .gpus_used = 4, .fabric = round_fabric()});
   EXPECT_EQ(cluster.gpu_count(), 4);
