@@ -20,9 +20,13 @@ using std::chrono_literals::operator""s;
 const ScheduleKind& kind_of(const Arguments& arguments) {
   const std::optional<std::string> name = arguments.text("schedule");
   std::vector<std::string> names;
-  for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.simulated()) names.emplace_back(kind.name);
+  }
   if (!name) throw UsageError("--schedule is missing", "one of " + join(names, ", "));
   const ScheduleKind* kind = find_schedule(*name);
+  if (kind != nullptr && !kind->simulated())
+    throw UsageError(fmt::format("--schedule: '{}' cannot be drawn yet", *name), "one of " + join(names, ", "));
   if (kind != nullptr) return *kind;
   for (const std::string_view planned : planned_schedules()) {
     if (planned == *name)

@@ -66,10 +66,7 @@ std::optional<ScheduleProblem> interleaved_constraint(const PipelineShape& shape
   const int p = shape.ranks;
   const int m = shape.micro_batches;
   const int group = group_of(shape);
-  if (shape.chunks == 1) {
-    return ScheduleProblem{.message = "1 chunk a rank: interleaved-1f1b needs at least 2",
-                           .hint = "use 1f1b, or 2 or more chunks a rank"};
-  }
+  if (auto problem = refuse_single_chunk(shape, "interleaved-1f1b", "1f1b")) return problem;
   if (m < p) {
     return ScheduleProblem{
         .message = std::to_string(m) + " micro-batches are fewer than the " + std::to_string(p) + " ranks",
@@ -92,10 +89,13 @@ std::optional<ScheduleProblem> interleaved_constraint(const PipelineShape& shape
 
 std::vector<Action> interleaved(const PipelineShape& shape, int rank) {
   SC_CHECK(!interleaved_constraint(shape), "ask interleaved_constraint first");
+  return interleaved_in_groups(shape, rank, group_of(shape));
+}
+
+std::vector<Action> interleaved_in_groups(const PipelineShape& shape, int rank, int group) {
   SC_CHECK(rank >= 0 && rank < shape.ranks, "no such rank");
   const int p = shape.ranks;
   const int v = shape.chunks;
-  const int group = group_of(shape);
   const std::vector<ChunkStep> table = chunk_table(shape.micro_batches, v, group);
   const std::size_t n = table.size();
   const std::size_t warm_up = std::min(static_cast<std::size_t>(2 * (p - 1 - rank) + (v - 1) * group), n);

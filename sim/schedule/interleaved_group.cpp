@@ -18,10 +18,7 @@ int group_of(const PipelineShape& shape) {
 
 std::optional<ScheduleProblem> interleaved_group_constraint(const PipelineShape& shape) {
   if (auto problem = refuse_shape(shape)) return problem;
-  if (shape.chunks == 1) {
-    return ScheduleProblem{.message = "1 chunk a rank: interleaved-group needs at least 2",
-                           .hint = "use 1f1b, or 2 or more chunks a rank"};
-  }
+  if (auto problem = refuse_single_chunk(shape, "interleaved-group", "1f1b")) return problem;
   const int least = shape.ranks / 2 + shape.ranks % 2;
   const int group = group_of(shape);
   if (group >= least && group <= shape.ranks) return std::nullopt;

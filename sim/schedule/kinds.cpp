@@ -2,11 +2,21 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/schedule/chimera.hpp"
+#include "sim/schedule/closed_forms.hpp"
+#include "sim/schedule/dual_pipe.hpp"
 #include "sim/schedule/gpipe.hpp"
+#include "sim/schedule/hanayo.hpp"
 #include "sim/schedule/interleaved.hpp"
 #include "sim/schedule/interleaved_group.hpp"
+#include "sim/schedule/interleaved_pytorch.hpp"
+#include "sim/schedule/looped_bfs.hpp"
 #include "sim/schedule/one_f_one_b.hpp"
+#include "sim/schedule/pipedream.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/schedule/varuna.hpp"
+#include "sim/schedule/zb_h1.hpp"
+#include "sim/schedule/zb_v.hpp"
 
 namespace stagecraft {
 namespace {
@@ -20,17 +30,33 @@ Schedule fixed_order(const PipelineShape& shape, const ScheduleCosts&) {
   return schedule;
 }
 
+// One iteration of an order that never drains.
+template <auto rank_order>
+Schedule steady_order(const PipelineShape& shape, const ScheduleCosts& costs) {
+  Schedule schedule = fixed_order<rank_order>(shape, costs);
+  schedule.flush = false;
+  return schedule;
+}
+
 constexpr std::array kKinds{
     ScheduleKind{.name = "gpipe",
                  .summary = "fill and drain: all forwards, then all backwards; holds every micro-batch",
                  .citation = "Huang et al., NeurIPS'19 (arXiv 1811.06965)",
                  .constraint = gpipe_constraint,
+                 .bubble_form = "(p-1)(F+B)",
+                 .peak_form = "m",
+                 .bubble = fill_and_drain_bubble,
+                 .peak = gpipe_peak,
                  .generate = fixed_order<gpipe>},
     ScheduleKind{
         .name = "1f1b",
         .summary = "one forward, one backward; takes as long as gpipe, holds at most p micro-batches",
         .citation = "Narayanan et al., SC'21 (arXiv 2104.04473), section 2.2.1",
         .constraint = one_f_one_b_constraint,
+        .bubble_form = "(p-1)(F+B)",
+        .peak_form = "min(p-r, m)",
+        .bubble = fill_and_drain_bubble,
+        .peak = one_f_one_b_peak,
         .generate = fixed_order<one_f_one_b>},
     ScheduleKind{.name = "interleaved-1f1b",
                  .summary = "1f1b over several chunks a rank: less bubble, more messages and activations",
@@ -38,7 +64,22 @@ constexpr std::array kKinds{
                  .chunked = true,
                  .grouped = true,
                  .constraint = interleaved_constraint,
+                 .bubble_form = "(p-1)(F+B)",
+                 .peak_form = "min(2(p-1-r) + (v-1)N + 1, m v)",
+                 .bubble = interleaved_bubble,
+                 .peak = interleaved_peak,
                  .generate = fixed_order<interleaved>},
+    ScheduleKind{
+        .name = "interleaved-pytorch",
+        .summary = "interleaved-1f1b in PyTorch's equal rounds; also for fewer micro-batches than ranks",
+        .citation = "Narayanan et al., SC'21 (arXiv 2104.04473), as PyTorch runs it",
+        .chunked = true,
+        .constraint = interleaved_pytorch_constraint,
+        .bubble_form = "(p-1)(F+B) + (v-1) max(0, p-m)(F+B)",
+        .peak_form = "min(2(p-1-r) + (v-1)N + 1, m v)",
+        .bubble = interleaved_pytorch_bubble,
+        .peak = interleaved_pytorch_peak,
+        .generate = fixed_order<interleaved_pytorch>},
     ScheduleKind{
         .name = "interleaved-group",
         .summary =
@@ -48,12 +89,145 @@ constexpr std::array kKinds{
         .grouped = true,
         .split_backward = true,
         .constraint = interleaved_group_constraint,
+        .bubble_form = "2(p-1) + (v-1)(p-g) passes at F = I = W, g divides m >= p",
+        .peak_form = "g(v-1) + p-r, g divides m >= p",
+        .bubble = interleaved_group_bubble,
+        .peak = interleaved_group_peak,
         .generate = fixed_order<interleaved_group>},
+    ScheduleKind{
+        .name = "looped-bfs",
+        .summary = "all micro-batches through one chunk after the other: weights are gathered once a pass",
+        .citation = "Lamy-Poirier, MLSys'23 (arXiv 2211.05953)",
+        .chunked = true,
+        .constraint = looped_bfs_constraint,
+        .bubble_form = "(p-1)(F+B) + (v-1) max(0, p-m)(F+B)",
+        .peak_form = "m v",
+        .bubble = looped_bfs_bubble,
+        .peak = all_micro_batches_peak,
+        .generate = fixed_order<looped_bfs>},
+    ScheduleKind{
+        .name = "zb-h1",
+        .summary = "1f1b with a split backward: weight gradients fill bubbles, memory stays that of 1f1b",
+        .citation = "Qi et al., ICLR'24 (arXiv 2401.10241)",
+        .split_backward = true,
+        .constraint = zb_h1_constraint,
+        .bubble_form = "(p-1)(F+I) - (min(m,p)-1) min(F,I,W)",
+        .peak_form = "p, m >= p",
+        .bubble = zb_h1_bubble,
+        .peak = zb_h1_peak,
+        .generate = fixed_order<zb_h1>},
+    ScheduleKind{.name = "interleaved-zb",
+                 .summary = "zb-h1 over several chunks a rank",
+                 .citation = "Qi et al., ICLR'24 (arXiv 2401.10241), as PyTorch interleaves it",
+                 .chunked = true,
+                 .split_backward = true,
+                 .constraint = interleaved_zb_constraint,
+                 .bubble_form = "(p-1)(F+I-min(F,I,W)), m >= p",
+                 .peak_form = "min((v-1)N + p, m v), m >= p",
+                 .bubble = interleaved_zb_bubble,
+                 .peak = interleaved_zb_peak,
+                 .generate = fixed_order<interleaved_zb>},
+    ScheduleKind{
+        .name = "zb-v",
+        .summary = "down the ranks and back, split backward: no rank idles at F = I = W, memory of 1f1b",
+        .citation = "Qi et al., ICLR'24 (arXiv 2401.10241), hand-crafted order",
+        .chunked = true,
+        .split_backward = true,
+        .placement = Placement::kV,
+        .default_chunks = 2,
+        .constraint = zb_v_constraint,
+        .bubble_form = "p-1 passes at F = I = W, m >= 2p-1; none within a rank's own span",
+        .peak_form = "2p, m >= 2p-1",
+        .bubble = zb_v_bubble,
+        .peak = zb_v_peak,
+        .generate = fixed_order<zb_v, Placement::kV>},
+    ScheduleKind{.name = "dualpipe",
+                 .summary = "micro-batches from both ends in fused pairs; two copies of the weights",
+                 .citation = "DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1",
+                 .split_backward = true,
+                 .fused_pairs = true,
+                 .placement = Placement::kBidirectional,
+                 .constraint = dual_pipe_constraint,
+                 .bubble_form = "(p/2-1)([FB]+B-3W) at F = I >= W, elsewhere at most that",
+                 .peak_form = "p+1",
+                 .bubble = dual_pipe_bubble,
+                 .peak = dual_pipe_peak,
+                 .generate = fixed_order<dual_pipe, Placement::kBidirectional>},
+    ScheduleKind{
+        .name = "dualpipe-v",
+        .summary =
+            "half of dualpipe, folded: down the ranks and back in fused pairs, one copy of the weights",
+        .citation = "DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), as deepseek-ai/DualPipe folds it",
+        .chunked = true,
+        .split_backward = true,
+        .fused_pairs = true,
+        .placement = Placement::kV,
+        .default_chunks = 2,
+        .constraint = dual_pipe_v_constraint,
+        .bubble_form = "(p-1)([FB]+B-3W) at F = I >= W, elsewhere at most that",
+        .peak_form = "2p+1",
+        .bubble = dual_pipe_v_bubble,
+        .peak = dual_pipe_v_peak,
+        .generate = fixed_order<dual_pipe_v, Placement::kV>},
+    ScheduleKind{
+        .name = "chimera",
+        .summary =
+            "two pipelines in opposite directions fill each other's bubbles; two copies of the weights",
+        .citation = "Li and Hoefler, SC'21 (arXiv 2107.06925)",
+        .placement = Placement::kBidirectionalUnits,
+        .constraint = chimera_constraint,
+        .bubble_form = "(p-2)F at B = F, (p-2)(m/p+1)F at B = 2F",
+        .peak_form = "p/2 + 1 + min(r, p-1-r)",
+        .bubble = chimera_bubble,
+        .peak = chimera_peak,
+        .generate = fixed_order<chimera, Placement::kBidirectionalUnits>},
+    ScheduleKind{
+        .name = "hanayo",
+        .summary = "waves down the ranks and back; the order is our own list scheduling at the given costs",
+        .citation = "Liu et al., SC'23 (arXiv 2308.15762), placement only",
+        .chunked = true,
+        .placement = Placement::kWave,
+        .default_chunks = 2,
+        .constraint = hanayo_constraint,
+        .bubble_form = "none known",
+        .peak_form = "none known",
+        .generate = hanayo},
+    ScheduleKind{.name = "varuna",
+                 .summary = "1f1b with every forward run again before its backward; keeps inputs only",
+                 .citation = "Athlur et al., EuroSys'22 (arXiv 2111.04007)",
+                 .recomputes = true,
+                 .constraint = varuna_constraint,
+                 .bubble_form = "none known",
+                 .peak_form = "1, and the inputs of the micro-batches in flight",
+                 .peak = varuna_peak,
+                 .generate = varuna},
+    ScheduleKind{
+        .name = "pipedream-2bw",
+        .summary = "1f1b that never drains: no bubble, two versions of the weights, gradients one step late",
+        .citation = "Narayanan et al., ICML'21 (arXiv 2006.09503)",
+        .weight_versions = 2,
+        .flush = false,
+        .constraint = pipedream_2bw_constraint,
+        .bubble_form = "0 in the steady state",
+        .peak_form = "min(p-r, m)",
+        .bubble = no_bubble,
+        .peak = one_f_one_b_peak,
+        .generate = steady_order<steady_one_f_one_b>},
+    ScheduleKind{.name = "pipemare",
+                 .summary =
+                     "1f1b that never drains, one version of the weights: a backward's are up to p-1-r "
+                     "micro-batches newer than its forward's",
+                 .citation = "Yang et al., MLSys'21 (arXiv 1910.05124)",
+                 .flush = false,
+                 .constraint = pipemare_constraint,
+                 .bubble_form = "0 in the steady state",
+                 .peak_form = "min(p-r, m)",
+                 .bubble = no_bubble,
+                 .peak = one_f_one_b_peak,
+                 .generate = steady_order<steady_one_f_one_b>},
 };
 
-constexpr std::array<std::string_view, 16> kPlanned{
-    "looped-bfs", "zb-h1",    "interleaved-zb", "zb-h2",   "zb-2p",  "zb-v",   "v-half",        "v-min",
-    "1f1b-v",     "dualpipe", "dualpipe-v",     "chimera", "hanayo", "varuna", "pipedream-2bw", "pipemare"};
+constexpr std::array<std::string_view, 5> kPlanned{"zb-h2", "zb-2p", "v-half", "v-min", "1f1b-v"};
 
 }  // namespace
 

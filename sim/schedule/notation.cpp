@@ -33,8 +33,8 @@ std::optional<Action> parse_action(std::string_view word) {
 ScheduleProblem bad_word(std::string_view word, std::size_t place) {
   const std::string where = "word " + std::to_string(place) + ", '" + std::string(word) + "', ";
   if (word.find_first_of("(;)") != std::string_view::npos) {
-    return {.message = where + "is a fused pair, which is not supported yet",
-            .hint = "write the two passes one after the other"};
+    return {.message = where + "is no fused pair",
+            .hint = "write (<pass>;<pass>) without blanks, for example (0F3;1B0)"};
   }
   return {.message = where + "is no pass",
           .hint = "write <stage><F|B|I|W|R><micro-batch> with blanks between, for example 0F3"};
@@ -50,25 +50,55 @@ std::optional<Pass> pass_of(char wanted) {
   return std::nullopt;
 }
 
+std::optional<std::vector<Action>> parse_word(std::string_view word) {
+  if (!word.starts_with('(')) {
+    const auto action = parse_action(word);
+    return action ? std::optional(std::vector{*action}) : std::nullopt;
+  }
+  const std::size_t middle = word.find(';');
+  if (middle == std::string_view::npos || !word.ends_with(')')) return std::nullopt;
+  auto first = parse_action(word.substr(1, middle - 1));
+  const auto second = parse_action(word.substr(middle + 1, word.size() - middle - 2));
+  if (!first || !second) return std::nullopt;
+  first->fused = true;
+  return std::vector{*first, *second};
+}
+
 std::variant<std::vector<Action>, ScheduleProblem> parse_actions(std::string_view line) {
   std::vector<Action> actions;
+  std::size_t words = 0;
   std::size_t begin = line.find_first_not_of(kBlanks);
   while (begin != std::string_view::npos) {
     const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
     const std::string_view word = line.substr(begin, end - begin);
-    const auto action = parse_action(word);
-    if (!action) return bad_word(word, actions.size() + 1);
-    actions.push_back(*action);
+    const auto parsed = parse_word(word);
+    if (!parsed) return bad_word(word, words + 1);
+    actions.insert(actions.end(), parsed->begin(), parsed->end());
+    ++words;
     begin = line.find_first_not_of(kBlanks, end);
   }
   return actions;
 }
 
+std::vector<std::string> words_of(std::span<const Action> actions) {
+  std::vector<std::string> words;
+  words.reserve(actions.size());
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (actions[i].fused && i + 1 < actions.size()) {
+      words.push_back("(" + to_string(actions[i]) + ";" + to_string(actions[i + 1]) + ")");
+      ++i;
+    } else {
+      words.push_back(to_string(actions[i]));
+    }
+  }
+  return words;
+}
+
 std::string print_actions(std::span<const Action> actions) {
   std::string line;
-  for (const Action& action : actions) {
+  for (const std::string& word : words_of(actions)) {
     if (!line.empty()) line += ' ';
-    line += to_string(action);
+    line += word;
   }
   return line;
 }

@@ -3,7 +3,7 @@
 //
 //   pass     <global stage><F|B|I|W|R><micro-batch>, the notation of PyTorch's pipelining: B a whole
 //            backward, I and W its input and weight gradient, R a recompute.
-//   (x;y)    a fused pair of passes. Refused for now: no generator makes one and an Action cannot hold one.
+//   (x;y)    a fused pair of passes, with no blanks inside.
 //   errors   a ScheduleProblem that quotes the word and counts it from 1; nothing is guessed or dropped.
 #pragma once
 
@@ -24,8 +24,15 @@ namespace stagecraft {
 // The passes of one line, or what is wrong with its first bad word. An empty line is an empty order.
 [[nodiscard]] std::variant<std::vector<Action>, ScheduleProblem> parse_actions(std::string_view line);
 
-// One blank between passes, none at the ends. parse_actions(print_actions(x)) gives x for stages and
-// micro-batches >= 0.
+// What parse_actions splits a line into: "0F3", "(0F3;1B0)". nullopt for anything else. One action, or the
+// two of a pair.
+[[nodiscard]] std::optional<std::vector<Action>> parse_word(std::string_view word);
+
+// One word a pass or fused pair. parse_word of each gives the actions back for stages and micro-batches >= 0;
+// of the last action the mark of a fused pair is lost, since there is nothing to fuse it with.
+[[nodiscard]] std::vector<std::string> words_of(std::span<const Action> actions);
+
+// The words with one blank between, none at the ends.
 [[nodiscard]] std::string print_actions(std::span<const Action> actions);
 
 }  // namespace stagecraft

@@ -1,9 +1,11 @@
 #include "sim/schedule/schedule.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
 
@@ -50,24 +52,46 @@ Schedule generate(const ScheduleKind& kind, const PipelineShape& shape, const Sc
   if (const auto problem = kind.constraint(shape)) SC_CHECK(false, problem->message);
   Schedule schedule = kind.generate(shape, costs);
   SC_CHECK(schedule.placement == kind.placement, "the row and its generator disagree about the placement");
+  SC_CHECK(schedule.flush == kind.flush, "the row and its generator disagree about the flush");
   schedule.name = std::string(kind.name);
   return schedule;
 }
 
-std::vector<int> peak_in_flight(const Schedule& schedule) {
+namespace {
+
+// Stages and micro-batches of a rank that are recomputed.
+std::set<std::pair<int, int>> recomputed(const std::vector<Action>& order) {
+  std::set<std::pair<int, int>> pairs;
+  for (const Action& action : order) {
+    if (action.pass == Pass::kRecompute) pairs.insert({action.stage, action.micro_batch});
+  }
+  return pairs;
+}
+
+int peak_of(const std::vector<Action>& order, Held held) {
+  const std::set<std::pair<int, int>> again = recomputed(order);
+  const Pass half = held == Held::kActivations ? Pass::kWeightGradient : Pass::kInputGradient;
+  int live = 0;
+  int peak = 0;
+  int freed = 0;  // by the first pass of a fused pair: both hold what they hold until both end
+  for (const Action& action : order) {
+    const bool makes_input = action.pass == Pass::kForward;
+    const bool makes_activations = action.pass == Pass::kRecompute ||
+                                   (makes_input && !again.contains({action.stage, action.micro_batch}));
+    if (held == Held::kInputs ? makes_input : makes_activations) peak = std::max(peak, ++live);
+    if (action.pass == Pass::kBackward || action.pass == half) ++freed;
+    if (!action.fused) live -= std::exchange(freed, 0);
+  }
+  return peak;
+}
+
+}  // namespace
+
+std::vector<int> peak_in_flight(const Schedule& schedule, Held held) {
+  if (!schedule.flush) return peak_in_flight(unrolled(schedule, 2), held);
   std::vector<int> peaks;
   peaks.reserve(schedule.ranks.size());
-  for (const std::vector<Action>& order : schedule.ranks) {
-    int live = 0;
-    int peak = 0;
-    int freed = 0;  // by the first pass of a fused pair: both hold what they hold until both end
-    for (const Action& action : order) {
-      if (action.pass == Pass::kForward) peak = std::max(peak, ++live);
-      if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient) ++freed;
-      if (!action.fused) live -= std::exchange(freed, 0);
-    }
-    peaks.push_back(peak);
-  }
+  for (const std::vector<Action>& order : schedule.ranks) peaks.push_back(peak_of(order, held));
   return peaks;
 }
 

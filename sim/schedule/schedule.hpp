@@ -70,6 +70,8 @@ struct Schedule {
   std::string name;
   PipelineShape shape;
   Placement placement = Placement::kLoop;
+  bool flush =
+      true;  // false: one iteration of a steady state; a forward behind its backward is the next one's
   std::vector<std::vector<Action>> ranks;  // [rank] -> its actions in order
 
   [[nodiscard]] int stages() const { return shape.ranks * shape.chunks; }
@@ -96,14 +98,21 @@ struct ScheduleKind {
   bool split_backward = false;
   bool fused_pairs = false;
   bool recomputes = false;  // has R passes of its own
-  bool flush = true;        // false: an iteration runs into the next one
   Placement placement = Placement::kLoop;
+  int default_chunks = 1;   // a rank, when nobody says
+  int weight_versions = 1;  // that a rank keeps of its weights
+  bool flush = true;        // false: an iteration runs into the next one
   // Whether a whole training iteration can be simulated in this order, and not only its passes drawn: the
   // task graph of a model knows stages on a loop, passes one by one, and iterations that end.
   [[nodiscard]] constexpr bool simulated() const {
     return placement == Placement::kLoop && !fused_pairs && !recomputes && flush;
   }
   std::optional<ScheduleProblem> (*constraint)(const PipelineShape&) = nullptr;  // nullopt = legal
+  // In words, and as functions that say nothing outside the range in which they hold: closed_forms.hpp.
+  std::string_view bubble_form = {};  // makespan - ideal, "(p-1)(F+B)"
+  std::string_view peak_form = {};    // chunk activations of rank r, "min(p-r, m)"
+  std::optional<std::int64_t> (*bubble)(const PipelineShape&, const StageCosts&) = nullptr;
+  std::optional<int> (*peak)(const PipelineShape&, int rank) = nullptr;
   // requires a legal shape. A fixed order does not look at the costs. The name is the row's to give.
   Schedule (*generate)(const PipelineShape&, const ScheduleCosts&) = nullptr;
 };
@@ -123,7 +132,14 @@ struct ScheduleKind {
 // one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
-// The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W.
-[[nodiscard]] std::vector<int> peak_in_flight(const Schedule& schedule);
+// The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W. A chunk that is
+// recomputed holds its activations from its R on. Both passes of a fused pair hold theirs until the pair
+// ends.
+enum class Held : std::uint8_t {
+  kActivations,  // freed at B or W
+  kUntilInput,   // what the input gradient alone needs: freed at B or I
+  kInputs,       // of stages that recompute: from F, recomputed or not, to B or I
+};
+[[nodiscard]] std::vector<int> peak_in_flight(const Schedule& schedule, Held held = Held::kActivations);
 
 }  // namespace stagecraft

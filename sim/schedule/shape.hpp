@@ -21,8 +21,25 @@ inline constexpr int kMaxStageMicroBatches = 1 << 24;
 // in memory.
 [[nodiscard]] std::optional<ScheduleProblem> refuse_shape(const PipelineShape& shape);
 
-// As refuse_shape, for a schedule with one chunk a rank and no micro-batch group; `schedule` is its name.
-[[nodiscard]] std::optional<ScheduleProblem> refuse_interleaving(const PipelineShape& shape,
-                                                                 std::string_view schedule);
+// As refuse_shape, for a schedule with one chunk a rank and no micro-batch group; `schedule` is its name, and
+// `chunked` the one that its user may have meant.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_interleaving(
+    const PipelineShape& shape, std::string_view schedule, std::string_view chunked = "interleaved-1f1b");
+
+// As refuse_shape, for a schedule on a V: two chunks a rank, no group.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_other_than_two_chunks(const PipelineShape& shape,
+                                                                          std::string_view schedule);
+
+// One condition each. require a shape that refuse_shape accepts.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_group(const PipelineShape& shape,
+                                                          std::string_view schedule);
+// `plain` is the schedule for one chunk.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_single_chunk(const PipelineShape& shape,
+                                                                 std::string_view schedule,
+                                                                 std::string_view plain);
+// `other` is a schedule that takes any number of ranks.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_odd_ranks(const PipelineShape& shape,
+                                                              std::string_view schedule,
+                                                              std::string_view other);
 
 }  // namespace stagecraft

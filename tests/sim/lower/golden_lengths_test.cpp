@@ -55,25 +55,33 @@ double ratio(const std::string& text) {  // "3/8" or "1"
                                     : std::stod(text.substr(0, slash)) / std::stod(text.substr(slash + 1));
 }
 
-const ScheduleKind& kind_of(const std::string& published) {
+// nullptr for a schedule that is not lowered into task graphs: on a V, bidirectional, fused or recomputing.
+const ScheduleKind* kind_of(const std::string& published) {
   static const std::map<std::string, std::string> kNames = {{"gpipe", "gpipe"},
                                                             {"1f1b", "1f1b"},
                                                             {"interleaved", "interleaved-1f1b"},
-                                                            {"interleaved_group", "interleaved-group"}};
-  return *find_schedule(kNames.at(published));
+                                                            {"interleaved_group", "interleaved-group"},
+                                                            {"interleaved_pytorch", "interleaved-pytorch"},
+                                                            {"looped_bfs", "looped-bfs"},
+                                                            {"zb_h1", "zb-h1"},
+                                                            {"interleaved_zb", "interleaved-zb"}};
+  const auto known = kNames.find(published);
+  return known == kNames.end() ? nullptr : find_schedule(known->second);
 }
 
-TEST(GoldenLengths, MakespanSpanAndBubbleOfEveryPublishedOrderAreExact) {
+TEST(GoldenLengths, MakespanSpanAndBubbleOfEveryPublishedOrderThatIsLoweredAreExact) {
   int files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(STAGECRAFT_SOURCE_DIR "/tests/data/schedules")) {
     if (entry.path().extension() != ".txt") continue;
-    ++files;
     SCOPED_TRACE(entry.path().filename().string());
     const OrderFile file = read(entry.path());
+    const ScheduleKind* kind = kind_of(file.kind);
+    if (kind == nullptr) continue;
+    ++files;
+    ASSERT_TRUE(kind->simulated());
     // B = 2 = I + W: a whole backward costs its two halves.
-    const Program program =
-        lower(generate(kind_of(file.kind), file.shape), uniform_prices(file.shape, {}), {});
+    const Program program = lower(generate(*kind, file.shape), uniform_prices(file.shape, {}), {});
     const Bubble bubble = measure_bubble(program, run(program));
     EXPECT_EQ(bubble.makespan, std::chrono::seconds(std::stoll(file.uniform.at("makespan"))));
     EXPECT_EQ(bubble.span, std::chrono::seconds(std::stoll(file.uniform.at("span"))));
@@ -81,7 +89,7 @@ TEST(GoldenLengths, MakespanSpanAndBubbleOfEveryPublishedOrderAreExact) {
     EXPECT_DOUBLE_EQ(bubble.over_ideal, ratio(file.uniform.at("bubble_over_ideal")));
     EXPECT_NEAR(bubble.fraction, ratio(file.uniform.at("bubble_fraction")), 1e-12);
   }
-  EXPECT_EQ(files, 106) << "an order file is missing or new";
+  EXPECT_EQ(files, 171) << "an order file is missing or new";
 }
 
 }  // namespace

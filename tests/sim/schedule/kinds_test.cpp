@@ -33,11 +33,27 @@ TEST(ScheduleKinds, HoldsEveryNameOnceBuiltOrPlanned) {
   std::set<std::string_view> names;
   for (const ScheduleKind& kind : schedule_kinds()) EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
   for (const std::string_view name : planned_schedules()) EXPECT_TRUE(names.insert(name).second) << name;
-  const std::set<std::string_view> expected{"gpipe",      "1f1b",     "interleaved-1f1b", "interleaved-group",
-                                            "looped-bfs", "zb-h1",    "interleaved-zb",   "zb-h2",
-                                            "zb-2p",      "zb-v",     "v-half",           "v-min",
-                                            "1f1b-v",     "dualpipe", "dualpipe-v",       "chimera",
-                                            "hanayo",     "varuna",   "pipedream-2bw",    "pipemare"};
+  const std::set<std::string_view> expected{"gpipe",
+                                            "1f1b",
+                                            "interleaved-1f1b",
+                                            "interleaved-pytorch",
+                                            "interleaved-group",
+                                            "looped-bfs",
+                                            "zb-h1",
+                                            "interleaved-zb",
+                                            "zb-h2",
+                                            "zb-2p",
+                                            "zb-v",
+                                            "v-half",
+                                            "v-min",
+                                            "1f1b-v",
+                                            "dualpipe",
+                                            "dualpipe-v",
+                                            "chimera",
+                                            "hanayo",
+                                            "varuna",
+                                            "pipedream-2bw",
+                                            "pipemare"};
   EXPECT_EQ(names, expected);
 }
 
@@ -115,7 +131,7 @@ TEST(OneFOneB, RefusesChunksAndGroupsInsteadOfIgnoringThem) {
                              .hint = "use interleaved-1f1b, or 1 chunk a rank"}));
   EXPECT_EQ(
       refusal_of("gpipe", {.ranks = 2, .micro_batches = 4, .group = 2}),
-      (ScheduleProblem{.message = "a micro-batch group of 2: gpipe has no groups",
+      (ScheduleProblem{.message = "a micro-batch group of 2: gpipe has no groups to choose",
                        .hint = "leave the group out, or use interleaved-1f1b with 2 or more chunks a rank"}));
 }
 

@@ -30,7 +30,8 @@ TEST(Notation, ReadsStagePassAndMicroBatchOfEveryPass) {
 }
 
 TEST(Notation, PrintsWhatItReads) {
-  for (const std::string_view line : {"", "0F0", "0F10 12B3 1I0 1W0 2R7", "2147483647F2147483647"}) {
+  for (const std::string_view line :
+       {"", "0F0", "0F10 12B3 1I0 1W0 2R7", "2147483647F2147483647", "(0F1;1B0)", "0F0 (0F1;1B0) 0B0"}) {
     EXPECT_EQ(print_actions(actions_of(line)), line);
   }
 }
@@ -40,10 +41,23 @@ TEST(Notation, TakesAnyBlanksBetweenPasses) {
   EXPECT_TRUE(actions_of(" \t ").empty());
 }
 
-TEST(Notation, RefusesAFusedPairByNameOfTheWord) {
-  const ScheduleProblem problem = problem_of("0F0 0F1 (0F3;3B5) 0B0");
-  EXPECT_EQ(problem.message, "word 3, '(0F3;3B5)', is a fused pair, which is not supported yet");
-  EXPECT_EQ(problem.hint, "write the two passes one after the other");
+TEST(Notation, ReadsAFusedPairAsTwoPassesOfWhichTheFirstIsFused) {
+  const std::vector<Action> expected{{.pass = Pass::kForward, .stage = 0, .micro_batch = 1},
+                                     {.pass = Pass::kForward, .stage = 0, .micro_batch = 3, .fused = true},
+                                     {.pass = Pass::kBackward, .stage = 3, .micro_batch = 5},
+                                     {.pass = Pass::kBackward, .stage = 0, .micro_batch = 0}};
+  EXPECT_EQ(actions_of("0F1 (0F3;3B5) 0B0"), expected);
+  EXPECT_EQ(words_of(expected), (std::vector<std::string>{"0F1", "(0F3;3B5)", "0B0"}));
+}
+
+TEST(Notation, RefusesWhatIsNoFusedPairAndCountsWordsNotPasses) {
+  for (const std::string_view word : {"(0F3)", "(0F3;)", "(;0B3)", "(0F3;3B5", "0F3;3B5)", "(0F3;3B5;1F1)",
+                                      "(0F3,3B5)", "()", "((0F3;3B5))"}) {
+    SCOPED_TRACE(word);
+    const ScheduleProblem problem = problem_of("(0F1;1B0) " + std::string(word));
+    EXPECT_EQ(problem.message, "word 2, '" + std::string(word) + "', is no fused pair");
+    EXPECT_EQ(problem.hint, "write (<pass>;<pass>) without blanks, for example (0F3;1B0)");
+  }
 }
 
 TEST(Notation, RefusesWhatIsNoPassAndQuotesIt) {

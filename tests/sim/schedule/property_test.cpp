@@ -60,7 +60,7 @@ class EverySchedule : public testing::TestWithParam<std::size_t> {
 
 TEST_P(EverySchedule, IsValidForEveryLegalShape) {
   const auto shapes = legal_shapes(kind());
-  EXPECT_GE(shapes.size(), 320u);
+  EXPECT_GE(shapes.size(), 40u);
   for (const PipelineShape& shape : shapes) {
     SCOPED_TRACE(name_of(shape));
     const Schedule schedule = generate(kind(), shape);
@@ -70,14 +70,18 @@ TEST_P(EverySchedule, IsValidForEveryLegalShape) {
   }
 }
 
-// A split backward has three passes a pair, a whole one two; a rank runs m*v pairs.
-TEST_P(EverySchedule, SplitsItsBackwardExactlyIfItSaysSo) {
+TEST_P(EverySchedule, SplitsFusesAndRecomputesExactlyIfItSaysSo) {
   for (const PipelineShape& shape : legal_shapes(kind())) {
     SCOPED_TRACE(name_of(shape));
-    const int passes = (kind().split_backward ? 3 : 2) * shape.micro_batches * shape.chunks;
-    for (const std::vector<Action>& order : generate(kind(), shape).ranks) {
-      ASSERT_EQ(order.size(), static_cast<std::size_t>(passes));
-    }
+    const Schedule schedule = generate(kind(), shape);
+    const auto any = [&](auto is) {
+      return std::ranges::any_of(schedule.ranks,
+                                 [&](const auto& order) { return std::ranges::any_of(order, is); });
+    };
+    ASSERT_EQ(any([](const Action& a) { return a.pass == Pass::kInputGradient; }), kind().split_backward);
+    ASSERT_EQ(any([](const Action& a) { return a.fused; }), kind().fused_pairs);
+    const bool recomputes = kind().recomputes && shape.ranks > 1;  // the last rank never does
+    ASSERT_EQ(any([](const Action& a) { return a.pass == Pass::kRecompute; }), recomputes);
   }
 }
 
@@ -199,21 +203,21 @@ TEST(InterleavedGroup, IsLegalExactlyForGroupsOfHalfTheRanksToAllOfThem) {
 // Property: check() notices every single mutilation of a valid order.
 TEST(ScheduleCheck, NoticesAnyPassThatIsDroppedDoubledOrOnTheNextRank) {
   for (const ScheduleKind& kind : schedule_kinds()) {
-    const PipelineShape shape{.ranks = 3, .micro_batches = 6, .chunks = kind.chunked ? 2 : 1};
+    const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = kind.chunked ? 2 : 1};
     const Schedule valid = generate(kind, shape);
-    for (std::size_t rank = 0; rank < 3; ++rank) {
+    for (std::size_t rank = 0; rank < 4; ++rank) {
       for (std::size_t place = 0; place < valid.ranks[rank].size(); ++place) {
         const Action action = valid.ranks[rank][place];
         SCOPED_TRACE(testing::Message() << kind.name << " " << to_string(action));
         const auto offset = static_cast<std::ptrdiff_t>(place);
         Schedule dropped = valid;
         dropped.ranks[rank].erase(dropped.ranks[rank].begin() + offset);
-        EXPECT_FALSE(check(dropped).empty());
+        EXPECT_EQ(check(dropped).empty(), action.pass == Pass::kRecompute);  // nothing obliges to recompute
         Schedule doubled = valid;
         doubled.ranks[rank].insert(doubled.ranks[rank].begin() + offset, action);
         EXPECT_FALSE(check(doubled).empty());
         Schedule moved = dropped;
-        moved.ranks[(rank + 1) % 3].push_back(action);
+        moved.ranks[(rank + 1) % 4].push_back(action);
         EXPECT_FALSE(check(moved).empty());
       }
     }
@@ -223,6 +227,7 @@ TEST(ScheduleCheck, NoticesAnyPassThatIsDroppedDoubledOrOnTheNextRank) {
 // Property: a backward at the very front of its rank waits for a forward behind it, whatever the schedule.
 TEST(ScheduleCheck, NoticesABackwardInFrontOfItsForward) {
   for (const ScheduleKind& kind : schedule_kinds()) {
+    if (!kind.flush) continue;  // there, such a backward is of the iteration before
     SCOPED_TRACE(kind.name);
     Schedule schedule = generate(kind, {.ranks = 4, .micro_batches = 8, .chunks = kind.chunked ? 2 : 1});
     for (std::vector<Action>& order : schedule.ranks) {

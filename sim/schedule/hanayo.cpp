@@ -1,0 +1,185 @@
+#include "sim/schedule/hanayo.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/check.hpp"
+#include "sim/schedule/shape.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Rule {
+  bool backward_first = true;
+  int cap = 1;  // micro-batches in flight
+};
+
+struct Listed {
+  Schedule schedule;
+  std::int64_t makespan = 0;
+};
+
+// Runs the passes in time, each rank taking the best of those whose input has arrived.
+class ListScheduler {
+ public:
+  ListScheduler(const PipelineShape& shape, const ScheduleCosts& costs, Rule rule)
+      : costs_(costs),
+        rule_(rule),
+        waiting_(static_cast<std::size_t>(shape.ranks)),
+        busy_(static_cast<std::size_t>(shape.ranks), false) {
+    listed_.schedule = {.name = {},
+                        .shape = shape,
+                        .placement = Placement::kWave,
+                        .ranks = std::vector<std::vector<Action>>(static_cast<std::size_t>(shape.ranks))};
+    const auto passes =
+        2 * static_cast<std::size_t>(shape.micro_batches) * static_cast<std::size_t>(shape.chunks);
+    for (std::vector<Action>& order : listed_.schedule.ranks) order.reserve(passes);
+  }
+
+  Listed run() && {
+    admit();
+    start_all(0);
+    while (!events_.empty()) {
+      const std::int64_t now = events_.top().time;
+      while (!events_.empty() && events_.top().time == now) {
+        const Event event = events_.top();
+        events_.pop();
+        settle(event);
+      }
+      admit();
+      start_all(now);
+    }
+    return std::move(listed_);
+  }
+
+ private:
+  // Smaller is taken first: rule, then depth, then age.
+  using Rank = std::tuple<int, int, int>;
+
+  struct Event {
+    std::int64_t time = 0;
+    bool arrival = false;  // of the input of `action`; else its end
+    Action action;
+    bool operator>(const Event& other) const {
+      return std::tie(time, arrival, action) > std::tie(other.time, other.arrival, other.action);
+    }
+  };
+
+  [[nodiscard]] std::size_t home(const Action& action) const {
+    return static_cast<std::size_t>(listed_.schedule.rank_of(action.stage, action.micro_batch));
+  }
+  [[nodiscard]] Rank rank_of(const Action& action) const {
+    const bool forward = action.pass == Pass::kForward;
+    return {forward == rule_.backward_first ? 1 : 0, forward ? -action.stage : action.stage,
+            action.micro_batch};
+  }
+
+  void admit() {
+    const int m = listed_.schedule.shape.micro_batches;
+    while (admitted_ < m && admitted_ - finished_ < rule_.cap)
+      offer({.pass = Pass::kForward, .stage = 0, .micro_batch = admitted_++});
+  }
+
+  void offer(const Action& action) { waiting_[home(action)].insert({rank_of(action), action}); }
+
+  void start_all(std::int64_t now) {
+    for (std::size_t r = 0; r < waiting_.size(); ++r) {
+      if (busy_[r] || waiting_[r].empty()) continue;
+      const Action action = waiting_[r].begin()->second;
+      waiting_[r].erase(waiting_[r].begin());
+      busy_[r] = true;
+      listed_.schedule.ranks[r].push_back(action);
+      const StageCosts cost = costs_.of(action.stage);
+      const std::int64_t lasts =
+          action.pass == Pass::kForward ? cost.forward : cost.input_gradient + cost.weight_gradient;
+      events_.push({.time = now + lasts, .arrival = false, .action = action});
+    }
+  }
+
+  void settle(const Event& event) {
+    if (event.arrival) {
+      offer(event.action);
+      return;
+    }
+    const Action& done = event.action;
+    busy_[home(done)] = false;
+    listed_.makespan = std::max(listed_.makespan, event.time);
+    if (done.pass == Pass::kBackward && done.stage == 0) {
+      ++finished_;
+      return;
+    }
+    Action next = done;
+    if (done.pass == Pass::kForward && done.stage + 1 == listed_.schedule.stages()) {
+      next.pass = Pass::kBackward;
+    } else {
+      next.stage += done.pass == Pass::kForward ? 1 : -1;
+    }
+    const std::int64_t way = home(next) == home(done) ? 0 : costs_.message;
+    if (way == 0) {
+      offer(next);
+    } else {
+      events_.push({.time = event.time + way, .arrival = true, .action = next});
+    }
+  }
+
+  const ScheduleCosts& costs_;
+  Rule rule_;
+  Listed listed_;
+  std::vector<std::set<std::pair<Rank, Action>>> waiting_;  // [rank]
+  std::vector<bool> busy_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  int admitted_ = 0;
+  int finished_ = 0;
+};
+
+constexpr int kMostCaps = 16;
+
+// From p to 3p, at most kMostCaps of them, none above the micro-batches; 1 when memory is limited.
+std::vector<int> caps_of(const PipelineShape& shape, const ScheduleCosts& costs) {
+  const int least = costs.memory_limit > 0 ? 1 : shape.ranks;
+  const int most = 3 * shape.ranks;
+  const int step = std::max(1, (most - least) / (kMostCaps - 1));
+  std::vector<int> caps;
+  for (int cap = least; cap <= most; cap += step) {
+    caps.push_back(std::min(cap, shape.micro_batches));
+    if (cap >= shape.micro_batches) break;
+  }
+  return caps;
+}
+
+}  // namespace
+
+std::optional<ScheduleProblem> hanayo_constraint(const PipelineShape& shape) {
+  if (auto problem = refuse_shape(shape)) return problem;
+  if (auto problem = refuse_group(shape, "hanayo")) return problem;
+  if (shape.chunks % 2 == 0) return std::nullopt;
+  const std::string fewer = shape.chunks > 1 ? std::to_string(shape.chunks - 1) + " or " : "";
+  return ScheduleProblem{
+      .message = std::to_string(shape.chunks) +
+                 " chunks a rank: a wave of hanayo goes down and back, so 2 must divide them",
+      .hint = fewer + std::to_string(shape.chunks + 1) + " chunks a rank would be legal"};
+}
+
+Schedule hanayo(const PipelineShape& shape, const ScheduleCosts& costs) {
+  SC_CHECK(!hanayo_constraint(shape), "ask hanayo_constraint first");
+  std::optional<Schedule> best;
+  std::tuple<bool, std::int64_t, int> best_is;
+  for (const int cap : caps_of(shape, costs)) {
+    for (const bool backward_first : {true, false}) {
+      Listed listed = ListScheduler(shape, costs, {.backward_first = backward_first, .cap = cap}).run();
+      const int peak = std::ranges::max(peak_in_flight(listed.schedule));
+      const bool over = costs.memory_limit > 0 && peak > costs.memory_limit;
+      const std::tuple is(over, over ? peak : listed.makespan, peak);
+      if (best && is >= best_is) continue;
+      best_is = is;
+      best = std::move(listed.schedule);
+    }
+  }
+  return *std::move(best);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+// When every pass of an order runs, at given costs: a schedule with a clock and nothing else.
+//
+// For the laboratory: no model, no hardware, no network. A rank runs its passes one by one in its order and
+// waits at one whose input is not there. Both passes of a fused pair start when both have what they need, and
+// end together. What crosses ranks arrives `message` later and costs the sender nothing.
+//
+//   makespan  from 0 to the last end on any rank: what an iteration takes when something global ends it.
+//   span      the longest time of a rank from its first start to its last end: what an iteration takes when
+//   every
+//             rank may go on by itself.
+//   ideal     the work of the busiest rank, so that bubble = makespan - ideal.
+//   source    the dependencies are those of schedule.hpp; three fractions of bubbles: Narayanan et al.,
+//   SC'21.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+struct PassTime {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  friend bool operator==(const PassTime&, const PassTime&) = default;
+};
+
+struct Play {
+  std::vector<std::vector<PassTime>> ranks;  // [rank][position in its order]
+  std::vector<std::int64_t> busy;            // [rank] work; a fused pair counts once
+  std::int64_t makespan = 0;
+  std::int64_t span = 0;
+
+  [[nodiscard]] std::int64_t ideal() const;
+  [[nodiscard]] double bubble_over_ideal() const;  // 0 where nothing takes time
+  [[nodiscard]] double bubble_fraction() const;    // idle share of ranks x makespan
+};
+
+// What a pass alone lasts.
+[[nodiscard]] std::int64_t length_of(const Action& action, const ScheduleCosts& costs);
+// What a fused pair lasts: `fused` times the sum, to the nearest unit.
+[[nodiscard]] std::int64_t length_of_pair(const Action& first, const Action& second,
+                                          const ScheduleCosts& costs);
+
+// requires an order that drains and that check() finds nothing wrong with.
+[[nodiscard]] Play play(const Schedule& schedule, const ScheduleCosts& costs);
+
+// What one more iteration adds when iterations follow each other with no barrier between them; for an
+// asynchronous order, what an iteration of the steady state takes. requires as play(), but the order need not
+// drain.
+[[nodiscard]] std::int64_t period(const Schedule& schedule, const ScheduleCosts& costs);
+
+}  // namespace stagecraft

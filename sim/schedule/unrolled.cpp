@@ -1,0 +1,63 @@
+#include "sim/schedule/unrolled.hpp"
+
+#include "base/check.hpp"
+#include "sim/schedule/shape.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Which forwards of a rank stand behind their backward: [position].
+std::vector<bool> forwards_ahead(const Schedule& schedule, const std::vector<Action>& order) {
+  const auto m = static_cast<std::size_t>(schedule.shape.micro_batches);
+  std::vector<bool> has_backward(static_cast<std::size_t>(schedule.stages()) * m, false);
+  std::vector<bool> ahead(order.size(), false);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t slot =
+        static_cast<std::size_t>(order[i].stage) * m + static_cast<std::size_t>(order[i].micro_batch);
+    if (order[i].pass == Pass::kForward) {
+      ahead[i] = has_backward[slot];
+    } else {
+      has_backward[slot] = true;
+    }
+  }
+  return ahead;
+}
+
+// What micro-batch `j` of `iteration` is called. Of a bidirectional order the first half must stay the half
+// that goes down.
+int renumbered(const Schedule& schedule, int iterations, int iteration, int j) {
+  const int m = schedule.shape.micro_batches;
+  if (schedule.placement != Placement::kBidirectional) return iteration * m + j;
+  const int half = m / 2;
+  return j < half ? iteration * half + j : (iterations + iteration) * half + j - half;
+}
+
+std::vector<Action> unroll(const Schedule& schedule, const std::vector<Action>& order, int iterations) {
+  const std::vector<bool> ahead =
+      schedule.flush ? std::vector<bool>(order.size(), false) : forwards_ahead(schedule, order);
+  std::vector<Action> all;
+  all.reserve(order.size() * static_cast<std::size_t>(iterations));
+  for (int iteration = -1; iteration < iterations; ++iteration) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const int belongs_to = iteration + (ahead[i] ? 1 : 0);
+      if (belongs_to < 0 || belongs_to >= iterations) continue;
+      all.push_back(order[i]);
+      all.back().micro_batch = renumbered(schedule, iterations, belongs_to, order[i].micro_batch);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Schedule unrolled(const Schedule& schedule, int iterations) {
+  SC_CHECK(iterations >= 1, "at least one iteration");
+  Schedule all = schedule;
+  all.flush = true;
+  all.shape.micro_batches *= iterations;
+  SC_CHECK(!refuse_shape(all.shape), "the iterations are too many to hold");
+  for (std::vector<Action>& order : all.ranks) order = unroll(schedule, order, iterations);
+  return all;
+}
+
+}  // namespace stagecraft
