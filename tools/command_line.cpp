@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <sstream>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -125,14 +127,34 @@ void check_values(const CommandSpec& command, const Arguments& arguments) {
   }
 }
 
+// Lines of at most `width` characters, cut at blanks.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines = {""};
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
 std::string options_help(std::span<const OptionSpec> options) {
-  TextTable table({Align::kLeft, Align::kLeft});
+  constexpr std::size_t kWidth = 100;
+  std::vector<std::string> names;
   for (const OptionSpec& option : options) {
     const std::string argument = option.argument.empty() ? "" : fmt::format(" {}", option.argument);
-    std::string choice(option.values);
-    if (option.suggestions != nullptr) choice = join(option.suggestions(), ", ");
+    names.push_back(fmt::format("--{}{}", option.name, argument));
+  }
+  const auto longest = std::ranges::max_element(names, {}, &std::string::size);
+  TextTable table({Align::kLeft, Align::kLeft});
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    std::string choice(options[i].values);
+    if (options[i].suggestions != nullptr) choice = join(options[i].suggestions(), ", ");
     if (!choice.empty()) choice += ": ";
-    table.row({fmt::format("--{}{}", option.name, argument), choice + std::string(option.help)});
+    const std::string text = choice + std::string(options[i].help);
+    std::string name = names[i];
+    for (const std::string& line : wrapped(text, kWidth - 4 - longest->size()))
+      table.row({std::exchange(name, ""), line});
   }
   return table.str(2);
 }

@@ -258,7 +258,7 @@ class Goldens(Case):
             "stagecraft schedule show x.csv",
             f"stagecraft schedule show {shape}",
             f"stagecraft schedule show --schedule 1fb1 {shape}",
-            f"stagecraft schedule show --schedule zb-h1 {shape}",
+            f"stagecraft schedule show --schedule zb-h9 {shape}",
             "stagecraft schedule show --schedule 1f1b --stages 4",
             "stagecraft schedule show --schedule 1f1b --stages 0 --micro-batches 8",
             "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 1.5",
@@ -711,11 +711,10 @@ class Completion(Case):
     def test_values_of_options(self):
         self.assertEqual(["auto", "always", "never"], self.completed("stagecraft run --color "))
         self.assertEqual(["overlapped", "blocking"], self.completed("stagecraft schedule show --p2p "))
-        self.assertEqual(["interleaved-1f1b", "interleaved-group"],
-                         self.completed("stagecraft schedule show --schedule inter"))
+        self.assertEqual(["dualpipe", "dualpipe-v"], self.completed("stagecraft schedule show --schedule du"))
 
     def test_names_of_schedules_are_those_that_the_program_knows(self):
-        listed = re.search(r"^schedules +(.*)$", stagecraft("doctor").stdout, re.MULTILINE)[1].split()
+        listed = re.search(r"^schedules +(.*(?:\n +.*)*)$", stagecraft("doctor").stdout, re.MULTILINE)[1].split()
         self.assertEqual(listed, self.completed("stagecraft schedule show --schedule "))
 
     def test_words_and_files(self):

@@ -17,7 +17,7 @@ SETS = {
     "sequence_parallel_selective_recompute": "2205.05198, Table 5",
     "simumax_b200": "SimuMax, 8 B200",
     "vtrain_multi_node": "vTrain, multi-node",
-    "zero_bubble": "Zero Bubble, 1F1B rows",
+    "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",
 }
 
 
