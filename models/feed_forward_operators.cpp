@@ -55,6 +55,16 @@ void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec&
   add_reduce(ops, block.names.reduce, model.hidden, shard, beside_previous_gemm(shard));
 }
 
+void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                               const Shard& shard) {
+  Linear first = block.up;
+  if (model.activation == Activation::kSwiglu) first.out -= block.down.in;
+  add_gather(ops, block.names.gather, model.hidden, shard, beside_next_gemm(shard));
+  add_forward(ops, first, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
+             activation_traffic(model, shard).forward, shard);
+}
+
 // Under sequence parallelism both gradients of a row-parallel weight wait for dY to be gathered; the input of
 // a column-parallel one is gathered again for its weight gradient, behind the input-gradient GEMM.
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,

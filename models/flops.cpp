@@ -8,13 +8,14 @@ namespace {
 
 // Forward FLOPs of one sample, on however many GPUs, by what recompute may repeat.
 struct ForwardFlops {
-  double other = 0;      // linear layers that no module names: QKV or down projections, output projections
-  double latent_up = 0;  // MLA's up projections
-  double core = 0;       // Q K^T and P V over the full square
-  double mlp = 0;        // dense feed-forward blocks
-  double shared = 0;     // shared experts
-  double routed = 0;     // router, gate of the shared experts, and the K experts of each token
-  double heads = 0;      // of the model, and once more for each layer of multi-token prediction
+  double other = 0;         // linear layers that no module names: QKV or down projections, output projections
+  double latent_up = 0;     // MLA's up projections
+  double core = 0;          // Q K^T and P V over the full square
+  double mlp = 0;           // dense feed-forward blocks
+  double shared = 0;        // shared experts
+  double routed = 0;        // router, gate of the shared experts, and the K experts of each token
+  double every_second = 0;  // q and v products, and the first of the dense feed-forward block (its gate)
+  double heads = 0;         // of the model, and once more for each layer of multi-token prediction
 
   [[nodiscard]] double layers() const { return other + latent_up + core + mlp + shared + routed; }
   [[nodiscard]] double all() const { return layers() + heads; }
@@ -36,6 +37,9 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   sum.latent_up += linear(matrices.latent_up);
   sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
   sum.mlp += linear(matrices.ffn);
+  if (kind == LayerKind::kDense)
+    sum.every_second += linear(matrices.qkv - model.hidden * model.kv_heads * model.head_size +
+                               matrices.ffn / (model.activation == Activation::kSwiglu ? 3 : 2));
   sum.shared += linear(matrices.shared);
   if (kind == LayerKind::kExperts)
     sum.routed += linear(matrices.router + matrices.shared_gate + model.experts->top_k * matrices.expert);
@@ -64,6 +68,7 @@ double repeated(const ForwardFlops& forward, RecomputeModules modules) {
   if (modules.has(kMoe)) again += forward.routed;
   if (modules.has(kMoe) || modules.has(kSharedExperts)) again += forward.shared;
   if (modules.has(kLatentUp)) again += forward.latent_up;
+  if (modules.has(kEverySecondProduct)) again += forward.every_second;
   return again;
 }
 

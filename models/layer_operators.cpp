@@ -86,7 +86,20 @@ void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shar
   if (shard.recomputes(RecomputeModule::kMoeActivation)) add_expert_activation_forward(ops, model, shard);
 }
 
+// The products whose outputs were not kept, and all that is no product; the last product's output is nobody's
+// input within the layer, so it is not made again.
+Ops every_second_product_again(const TransformerSpec& model, const Shard& shard) {
+  Ops ops;
+  add_norm_forward(ops, attention_norm(model, shard), model, shard);
+  add_query_value_forward(ops, model, shard);
+  add_residual_forward(ops, model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+  add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
+  return ops;
+}
+
 Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  if (shard.recomputes(RecomputeModule::kEverySecondProduct)) return every_second_product_again(model, shard);
   Ops ops;
   add_attention_again(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {

@@ -75,6 +75,29 @@ void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Sha
   keep(tensors, "up projection input", rows * (latent.query_rank + latent.kv_rank), kWeight);
 }
 
+// Under recompute by operator: what was saved of attention, at the place of each product among all of them.
+void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  keep(tensors, "layer input", sizes.residual(), kInput);
+  keep(tensors, "key product", sizes.key(), kInput);
+  keep(tensors, "core output", sizes.output(), kWeight);
+  keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
+  keep(tensors, "projection product", sizes.gathered(), kInput);
+  if (shard.tensor > 1) keep(tensors, "reduced projection", sizes.residual(), kInput);
+}
+
+// Gate, up, down are the fifth to seventh product; without a gate, up and down the fifth and sixth. What is
+// reduced over the tensor ranks is saved as well.
+void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerSpec& model,
+                                       const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  if (model.activation == Activation::kSwiglu)
+    keep(tensors, "up product", sizes.ffn(), kInput);
+  else
+    keep(tensors, "down product", sizes.gathered(), kInput);
+  if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual(), kInput);
+}
+
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
   keep(tensors, "core output", sizes.output(), kWeight);
   if (shard.attention == Attention::kFlash) {
@@ -85,6 +108,8 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
 }
 
 void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  if (shard.recomputes(RecomputeModule::kEverySecondProduct))
+    return keep_every_second_of_attention(tensors, model, shard);
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 1 input", sizes.residual(), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "QKV input", sizes.residual(), kWeight);
@@ -97,6 +122,8 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
 }
 
 void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  if (shard.recomputes(RecomputeModule::kEverySecondProduct))
+    return keep_every_second_of_feed_forward(tensors, model, shard);
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 2 input", sizes.residual(), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "up input", sizes.residual(), kWeight);
@@ -305,6 +332,9 @@ Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
 
 Bytes head_transient(const TransformerSpec& model, const Shard& shard) {
   if (shard.software.fused_loss) return Bytes(0);
+  constexpr std::int64_t kFp32 = 4;
+  if (shard.software.fp32_logits)
+    return Bytes(2 * kFp32 * logits(model, shard));                         // of the loss, of log-softmax
   return Bytes(2 * element_bytes(shard.precision) * logits(model, shard));  // logits and their gradient
 }
 

@@ -47,6 +47,8 @@ using SavedTensors = std::vector<SavedTensor>;
 //   dense, flash:  T'(norm inputs, column inputs: 4 e h), T e (2 n_q + 2 n_kv + up + f/t), LSE 4 T a/t, masks
 //   experts:       of r = beta T' K received (token, expert) pairs, times et: inputs e r h, first products
 //                  e r up_e, activations e r f_e/et; router 8 T' E; maps 16 T' K
+//   every second product: e (T' h + T (n_kv + n_q + h + f)), T h in place of T f without a gate; LSE; what
+//                  tensor ranks reduced
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
@@ -72,7 +74,8 @@ struct LayerActivation {
                                                LayerKind kind = LayerKind::kDense);
 [[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
-// Live during the loss alone: logits and their gradient; nothing where the loss is fused.
+// Live during the loss alone: logits and their gradient, in fp32 where the software casts them; nothing where
+// the loss is fused.
 [[nodiscard]] Bytes head_transient(const TransformerSpec& model, const Shard& shard);
 // Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);

@@ -179,6 +179,20 @@ void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const S
   add_grouped_forward(ops, model, shard);
 }
 
+void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  SC_CHECK(!model.latent_attention, "products of grouped heads");
+  const Widths w = widths(model, shard.tensor);
+  Linear products = qkv(model, shard);
+  products.out -= w.key_value;
+  add_gather(ops, "qkv gather", model.hidden, shard, beside_next_gemm(shard));
+  add_forward(ops, products, shard);
+  if (model.qk_norm) {
+    add_norm_forward(ops, query_norm(model, shard), model, shard);
+    add_norm_forward(ops, key_norm(model, shard), model, shard);
+  }
+  add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
+}
+
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (model.latent_attention) return add_latent_input_gradient(ops, model, shard);
   add_grouped_input_gradient(ops, model, shard);

@@ -13,6 +13,9 @@
 namespace stagecraft {
 
 void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
+// Of grouped heads: what gives queries and values, norms of heads and RoPE; the output of the key product is
+// there.
+void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 

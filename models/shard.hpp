@@ -17,7 +17,8 @@ inline constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
 
-// What selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py).
+// What selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py); the last
+// is PyTorch's selective checkpointing by operator, as torchtitan sets it up.
 enum class RecomputeModule : std::uint8_t {
   kCoreAttention,  // scores, softmax, dropout, values; nothing where attention is flash
   kLayerNorm,      // both norms of a layer: their outputs are not kept
@@ -26,9 +27,13 @@ enum class RecomputeModule : std::uint8_t {
   kMoeActivation,  // the activation between the experts' two products
   kSharedExperts,  // their feed-forward block
   kLatentUp,       // MLA's up projections and RoPE
+  // All but the layer's input, the core's output and the output of every second product, counted q, k, v,
+  // projection, gate, up, down (torchtitan, distributed/activation_checkpoint.py).
+  kEverySecondProduct,
 };
-inline constexpr std::array<std::string_view, 7> kRecomputeModuleNames = {
-    "core_attn", "layernorm", "mlp", "moe", "moe_act", "shared_experts", "mla_up_proj"};
+inline constexpr std::array<std::string_view, 8> kRecomputeModuleNames = {
+    "core_attn", "layernorm",      "mlp",         "moe",
+    "moe_act",   "shared_experts", "mla_up_proj", "every_second_product"};
 
 class RecomputeModules {
  public:
@@ -59,12 +64,18 @@ inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all
 // What the training software leaves on the GPU beyond what the mathematics needs. Defaults are Megatron-LM's
 // with its own kernels.
 struct SoftwareMemory {
-  bool fused_loss = false;    // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
-                              // softmax
+  bool fused_loss = false;  // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
+                            // softmax
+  // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
+  // matrices.
+  bool fp32_logits = false;
   bool keep_outputs = false;  // a stage keeps what it sent until the backward (DeepSpeed's pipeline)
   // One gradient in 16 bit, never read, for each shape of weight (Transformer Engine from 2.3 on, where the
   // products add to the main gradients themselves).
   bool gradient_placeholders = false;
+  // ZeRO 2 and 3: gradients stay whole until the last micro-batch, which alone reduces them (FSDP2 under a
+  // pipeline, no_sync).
+  bool whole_gradients = false;
   bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
   std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
 

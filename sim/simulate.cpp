@@ -273,6 +273,7 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
             {.blocking_messages = !scenario.overlap.pipeline,
              .overlap_gradients = scenario.overlap.gradients,
              .overlap_parameters = scenario.overlap.parameters,
+             .reduce_last = scenario.options.memory.whole_gradients,
              .overlap_slowdown = scenario.profile ? scenario.profile->gradient_overlap_slowdown.value : 1,
              .replicas = options.unfold ? copies : 1});
   Timeline timeline = run(program);

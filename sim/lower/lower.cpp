@@ -23,7 +23,8 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   SC_CHECK(prices.ranks.size() == schedule.ranks.size(), "one price per rank");
   SC_CHECK(options.replicas >= 1, "at least one copy");
   for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
-  for (auto& kinds : segment_kinds_) kinds.resize(prices.stages.size());
+  for (auto& passes : segment_kinds_)
+    for (auto& kinds : passes) kinds.resize(prices.stages.size());
   for (auto& kinds : message_kinds_) kinds.resize(prices.edges.size());
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });

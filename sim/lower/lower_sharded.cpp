@@ -39,6 +39,8 @@ bool Lowering::gathers_in(const Action& action) const {
 
 bool Lowering::reduces_in(const Action& action) const {
   if (action.pass != Pass::kBackward && action.pass != Pass::kWeightGradient) return false;
+  if (options_.reduce_last && !is_last_backward(schedule_.rank_of(action.stage, action.micro_batch), action))
+    return false;
   const StagePrice& stage = stage_price(action);
   return std::any_of(stage.units.begin(), stage.units.end(),
                      [](const UnitPrice& unit) { return unit.reduce.total() > Duration::zero(); });
@@ -62,7 +64,9 @@ Lowering::Kind Lowering::segment_of(const Action& action, std::span<const Durati
 }
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& action) {
-  auto& kinds = segment_kinds_[static_cast<std::size_t>(action.pass)][static_cast<std::size_t>(action.stage)];
+  const bool gathers = gathers_in(action), reduces = reduces_in(action);
+  auto& kinds = segment_kinds_[reduces ? 1 : 0][static_cast<std::size_t>(action.pass)]
+                              [static_cast<std::size_t>(action.stage)];
   if (!kinds.empty()) return kinds;
   std::vector<UnitPrice> units = stage_price(action).units;
   if (action.pass != Pass::kForward) std::reverse(units.begin(), units.end());
@@ -73,7 +77,6 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& 
         (action.pass != Pass::kInputGradient ? unit.weight_gradient : Duration::zero());
     weights.push_back(action.pass == Pass::kForward ? unit.forward : backward);
   }
-  const bool gathers = gathers_in(action), reduces = reduces_in(action);
   for (std::size_t i = 0; i < units.size(); ++i) {
     const PassPrice &gather = units[i].gather, &reduce = units[i].reduce;
     Duration beside{};

@@ -143,8 +143,8 @@ class Lowering {
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
   std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;     // [pass][stage]
   std::array<std::vector<std::optional<Kind>>, 2> message_kinds_;  // [forward][edge]
-  std::array<std::vector<std::vector<SegmentKind>>, 5>
-      segment_kinds_;  // [pass][stage][in the order of the pass]
+  // [with reductions][pass][stage][in the order of the pass]
+  std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
 };
 
 }  // namespace stagecraft

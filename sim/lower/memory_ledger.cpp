@@ -135,6 +135,8 @@ class RankLedger {
     return false;
   }
 
+  // One micro-batch has nothing to add to.
+  bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes gathered_units(std::int64_t bytes) const;
   void add_weights(Items& items) const;
@@ -204,7 +206,7 @@ std::int64_t bucket_parameters(const LedgerRequest& request, std::int64_t all) {
 
 void RankLedger::add_gradients(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
-  add_sharded(items, kGradients, state.gradient, zero() >= 2, 1);
+  add_sharded(items, kGradients, state.gradient, zero() >= 2 && !accumulates_whole(), 1);
   if (plan_.replicas() == 1) return;
   const Bytes bucket(bucket_parameters(request_, parameters_.all()) * state.gradient);
   if (zero() == 2) items.add(kGradients, "bucket", bucket);

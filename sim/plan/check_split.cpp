@@ -145,6 +145,25 @@ void check_context(const TransformerSpec& model, const PlanRequest& request, con
   check_exchanged_heads(model, request.parallelism, report);
 }
 
+void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report) {
+  if (training.recompute.granularity != Recompute::kSelective ||
+      !training.recompute.modules.has(RecomputeModule::kEverySecondProduct))
+    return;
+  const auto refuse = [&](const char* with) {
+    report.error("training.recompute.modules", "not-supported",
+                 fmt::format("every_second_product is not modelled for {}", with),
+                 "name other modules, or use recompute: full");
+  };
+  if (model.experts) refuse("layers with experts");
+  if (model.latent_attention) refuse("latent attention");
+  if (training.attention != Attention::kFlash) refuse("unfused attention, whose core is two products more");
+  if (training.recompute.modules != RecomputeModules().with(RecomputeModule::kEverySecondProduct))
+    report.error(
+        "training.recompute.modules", "contradiction",
+        "every_second_product says of all tensors whether they are kept, so no other module goes with it",
+        "name it alone, or leave it out");
+}
+
 void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::optional<std::int64_t> data,
                    const Reporter& report) {
   if (!model.experts) return refuse_expert_degrees(spec, report);

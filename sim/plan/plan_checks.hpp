@@ -37,6 +37,8 @@ class Reporter {
 // How heads, widths, tokens and experts split over the ranks.
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
+// Recompute by operator is defined on the products of a dense layer with grouped heads and a fused core.
+void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report);
 // `data` is absent where the replicas are not known, for reasons that were reported.
 void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::optional<std::int64_t> data,
                    const Reporter& report);

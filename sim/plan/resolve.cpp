@@ -266,6 +266,7 @@ std::optional<ParallelPlan> Resolver::run() {
   if (transformer_ != nullptr) {
     check_tensor(*transformer_, spec_, report_);
     check_context(*transformer_, request_, report_);
+    check_recompute(*transformer_, request_.training, report_);
     layers_fit_ = check_layers(*transformer_, spec_, report_);
   } else {
     check_stage_lists(std::get<StagesSpec>(request_.model));

@@ -247,8 +247,10 @@ SoftwareMemory load_software_memory(YamlMap& options) {
   YamlMap map = options.map("memory");
   SoftwareMemory spec;
   spec.fused_loss = map.boolean("fused_loss", false);
+  spec.fp32_logits = map.boolean("fp32_logits", false);
   spec.keep_outputs = map.boolean("keep_outputs", false);
   spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
+  spec.whole_gradients = map.boolean("whole_gradients", false);
   spec.bucket_copies = map.boolean("bucket_copies", false);
   if (map.has("fragmentation"))
     spec.fragmentation = map.number("fragmentation", {.min = 0, .max = 1, .fallback = 0.0});

@@ -99,6 +99,8 @@ std::string_view why_idle(RecomputeModule module, const TransformerSpec& model,
       return experts && model.experts->shared > 0 ? "" : "the model has no shared experts";
     case RecomputeModule::kLatentUp:
       return model.latent_attention ? "" : "the model has no latent attention";
+    case RecomputeModule::kEverySecondProduct:
+      return "";
   }
   return "";
 }
@@ -136,6 +138,12 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.tensor is 1");
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
                "there is one replica, and nobody to share with");
+  listener.say("options.memory.whole_gradients",
+               scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
+               "gradients are sharded under ZeRO 2 and 3 of several replicas only");
+  listener.say("options.memory.fp32_logits",
+               scenario.options.memory.fp32_logits && scenario.options.memory.fused_loss,
+               "a fused loss casts no logits");
   listener.say("parallelism.zero_group", parallel.zero_stage == 0,
                "parallelism.zero_stage is 0, and nothing is sharded");
 }

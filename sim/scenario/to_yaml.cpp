@@ -316,8 +316,10 @@ void print(Emitter& out, const OptionsSpec& spec) {
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);
+  out.flag("fp32_logits", spec.memory.fp32_logits);
   out.flag("keep_outputs", spec.memory.keep_outputs);
   out.flag("gradient_placeholders", spec.memory.gradient_placeholders);
+  out.flag("whole_gradients", spec.memory.whole_gradients);
   out.flag("bucket_copies", spec.memory.bucket_copies);
   if (spec.memory.fragmentation) out.real("fragmentation", *spec.memory.fragmentation);
   out.close();

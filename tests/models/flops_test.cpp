@@ -146,6 +146,17 @@ TEST(HardwareFlops, OfSelectiveRecomputeAddTheForwardOfEachModuleOnce) {
   EXPECT_EQ(repeated(model, kMoeActivation), 0);
 }
 
+// Llama-3 8B, a layer: q and v of 4096 + 1024 columns, a gate of 14336, all from 4096.
+TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheFirstOfEachTwoProducts) {
+  const TransformerSpec model = zoo::llama3_8b();
+  const Flops again =
+      hardware_flops(model, 1, 8192,
+                     {.granularity = Recompute::kSelective,
+                      .modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct)}) -
+      model_flops(model, 1, 8192);
+  EXPECT_EQ(again, Flops(2.0 * 32 * 8192 * 4096 * (4096 + 1024 + 14336)));
+}
+
 TEST(HardwareFlops, AddUpOverModules) {
   using enum RecomputeModule;
   const TransformerSpec model = zoo::deepseek_v3();

@@ -308,6 +308,28 @@ TEST(LayerActivation, LosesBothNormOutputsToTheirRecompute) {
   EXPECT_EQ(layer_transient(zoo::llama3_8b(), shard).recomputed, Bytes(2 * 2 * 8192 * 4096));
 }
 
+// Llama-3 8B, T = 8192 tokens of 2 bytes: input and projection of 4096, keys of 1024, the core's 4096, up of
+// 14336; 32 log-sum-exps a token. With two tensor ranks under sequence parallelism each product of the rank
+// is split or partial, and both reduced blocks are kept beside: 8192 x 2 x (2048 + 512 + 2048 + 4096 + 2048 +
+// 7168 + 2048) + 16 x 4 x 8192.
+TEST(LayerActivation, OfRecomputeByOperatorKeepsEverySecondProduct) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
+            Bytes(8192LL * 2 * (4096 + 4096 + 1024 + 4096 + 14336) + 32 * 4 * 8192));
+  shard.tensor = 2;
+  shard.sequence_parallel = true;
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
+            Bytes(8192LL * 2 * (2048 + 512 + 2048 + 4096 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
+}
+
+// PyTorch's loss over logits cast to fp32: log-softmax kept, and in the backward two gradients of its size.
+TEST(HeadTransient, IsTwoFp32MatricesWhereLogitsAreCast) {
+  Shard shard{.sequence = 8192};
+  shard.software.fp32_logits = true;
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard), Bytes(2 * 4 * 8192LL * 128256));
+}
+
 // A fused loss overwrites the logits in 16 bit: half of the fp32 softmax, and nothing beside it.
 TEST(HeadActivation, IsHalvedByAFusedLoss) {
   Shard shard{.sequence = 8192};

@@ -401,6 +401,15 @@ TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
   EXPECT_EQ(repeated(RecomputeModule::kLatentUp), Names{});
 }
 
+// The same products as hardware_flops counts; the core is not repeated.
+TEST(Recomputation, ByOperatorRepeatsQueriesValuesAndTheGate) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
+  EXPECT_EQ(total_flops(layer.recompute), Flops(2.0 * 8192 * 4096 * (4096 + 1024 + 14336)));
+  for (const Op& op : layer.recompute) EXPECT_NE(op.kind, OpKind::kFlashForward);
+}
+
 TEST(Recomputation, OfTheLayerRepeatsItsForwardWithItsCollectives) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   shard.recompute = Recompute::kFull;

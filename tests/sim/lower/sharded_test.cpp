@@ -82,6 +82,16 @@ TEST(ShardedGradients, AreReducedInEveryBackward) {
   EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false}).makespan, 28s);
 }
 
+// The same two micro-batches where the last one reduces for both: its second reduction is exposed, 24 + 1;
+// blocking, both are: 24 + 2.
+TEST(ShardedGradients, AreReducedByTheLastMicroBatchWhereTheyStayWhole) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.stages[0].units = units_of(2, 0, 1);
+  EXPECT_EQ(run_lowered(shape, prices, {.reduce_last = true}).makespan, 25s);
+  EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false, .reduce_last = true}).makespan, 26s);
+}
+
 // System: gathers of 1 s and reductions of 3 s; the traffic shares one stream.
 // Expectations: gathers 0-1, 1-2, 3-4 (F 1-3, 3-5), 5-6 (B 5-9, 9-13). Reductions 9-12, 13-16.
 TEST(ShardedGradients, ShareTheStreamWithGathers) {

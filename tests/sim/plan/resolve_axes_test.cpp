@@ -238,6 +238,25 @@ TEST(ZeroGroup, SharesExpertsAmongAllThatHoldThem) {
   EXPECT_EQ(plan->expert_shard_group(), 4);
 }
 
+TEST(RecomputeByOperator, IsForTheProductsOfDenseLayersAlone) {
+  Case c;
+  c.training.recompute = {.granularity = Recompute::kSelective,
+                          .modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct)};
+  EXPECT_TRUE(outcome_of(c).plan);
+  c.training.attention = Attention::kUnfused;
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: training.recompute.modules: every_second_product is not modelled for unfused "
+            "attention, whose core is two products more\n"
+            "  hint: name other modules, or use recompute: full");
+  c.training.attention = Attention::kFlash;
+  c.training.recompute.modules = c.training.recompute.modules.with(RecomputeModule::kMlp);
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: training.recompute.modules: every_second_product says of all tensors whether they "
+      "are kept, so no other module goes with it\n"
+      "  hint: name it alone, or leave it out");
+}
+
 // 12 layers, 0 and 1 dense, over 4 stages of 3; the first two of each stage are recomputed.
 TEST(StageContents, CountExpertsAndRecomputedLayers) {
   Case c = with_experts(4, {.pipeline = 4});
