@@ -1,0 +1,25 @@
+// The graph of a cluster as two lists, for what looks at all of it: vertices, and the ends of each link.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+struct LinkEnds {
+  std::size_t from = 0, to = 0;  // indices into `vertices`
+};
+
+struct ClusterDrawing {
+  std::vector<Vertex> vertices;
+  IdVector<EdgeId, LinkEnds> ends;
+};
+[[nodiscard]] ClusterDrawing draw(const Cluster& cluster);
+
+// A switch of the network between nodes.
+[[nodiscard]] bool is_network_switch(VertexKind kind);
+
+}  // namespace stagecraft

@@ -1,0 +1,62 @@
+// A cluster seen as a whole: how much it carries between its halves, how many ways lead from node to node,
+// and what kinds of pairs its GPUs make. For people who look at a cluster; no price is made of it.
+//
+//   source   bisection as the smallest cut between two halves: Dally, Towles, Principles and Practices of
+//            Interconnection Networks, section 3.3.1, here for the one halving that rank order gives; cuts
+//            and disjoint ways by maximum flow: Menger 1927; Ford, Fulkerson 1956.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+// The smallest cut between the first half of the nodes (the smaller one of an odd number) and the others, in
+// rank order; of a single node between the halves of its GPUs. Each GPU may send to each of the other half.
+struct Bisection {
+  int first_gpus = 0;     // GPUs 0 .. first_gpus-1 are the first half
+  Bandwidth bandwidth{};  // one direction: from the first half to the other
+  std::vector<EdgeId>
+      cut;  // the links that bound it, in that direction, ascending; those nearest the first half
+};
+// returns no bandwidth and no cut for a cluster of one GPU.
+[[nodiscard]] Bisection bisection(const Cluster& cluster);
+
+// How many ways without a common link lead from the GPUs of one node to those of another. Other nodes pass
+// nothing on. A link that stands for several cables (a bundle of uplinks, one spine for all) counts once.
+// throws InternalError when both are the same node.
+[[nodiscard]] int disjoint_ways(const Cluster& cluster, int from_node, int to_node);
+
+// Pairs of GPUs that are equally far apart: the same numbers below, and the same switches on the way.
+struct PairClass {
+  std::string name;        // "same NVLink domain", "same node", "same leaf", "through a spine"
+  std::int64_t pairs = 0;  // unordered; about so many where pair_classes() had to sample
+  int links = 0;           // on each way
+  int switches = 0;        // of the fabric, on each way
+  Duration latency{};      // of the links: NVLink hops and one per switch; software comes on top
+  Bandwidth bandwidth{};   // of one pair on an idle network, all its ways together, no efficiency taken off
+  DeviceId from{}, to{};   // one such pair
+};
+struct PairClasses {
+  std::vector<PairClass> classes;  // nearest first: by switches, links, latency, then widest first
+  bool sampled = false;  // from some of the nodes only: the pairs of the others are taken to be alike
+};
+// Cost: nodes that hang on the same switches with the same links are looked at once. Where that leaves over
+// `max_looks` pairs of GPUs, evenly spaced nodes stand for all.
+[[nodiscard]] PairClasses pair_classes(const Cluster& cluster, std::int64_t max_looks = 1'000'000);
+
+struct ClusterTotals {
+  int nodes = 0;
+  int gpus = 0;
+  int nics = 0;            // vertices: nodes with more NICs than GPUs bundle them
+  int switches = 0;        // of the fabric; one where it stands for all spines
+  std::size_t cables = 0;  // links that go both ways count once
+  Bandwidth injection{};   // out of all nodes together, by their NICs
+};
+[[nodiscard]] ClusterTotals totals(const Cluster& cluster);
+
+}  // namespace stagecraft
