@@ -1,5 +1,9 @@
 // stagecraft-bench: how fast are building and running a task graph?
 //
+//   build_workload, run_workload, end_to_end   workload A, bench/workload_a.hpp
+//   ring_all_reduce                            workload B, and C1 on a fat tree, bench/workload_b.hpp
+//   random_messages                            workload C2, bench/workload_c.hpp
+//
 // Each benchmark reports tasks per second, the simulated milliseconds (so that one sees what was simulated)
 // and the peak of resident memory while it ran. Run on an idle machine from a Release build.
 #include <benchmark/benchmark.h>
@@ -8,6 +12,8 @@
 #include <string>
 
 #include "bench/workload_a.hpp"
+#include "bench/workload_b.hpp"
+#include "bench/workload_c.hpp"
 #include "sim/engine/engine.hpp"
 
 namespace stagecraft {
@@ -35,8 +41,8 @@ WorkloadA workload_of(const benchmark::State& state) {
           .folded = state.range(3) != 0};
 }
 
-void report(benchmark::State& state, const WorkloadA& workload, const Timeline& timeline) {
-  const auto tasks = static_cast<double>(task_count(workload));
+void report(benchmark::State& state, std::size_t count, const Timeline& timeline) {
+  const auto tasks = static_cast<double>(count);
   state.counters["tasks"] = tasks;
   state.counters["tasks/s"] =
       benchmark::Counter(tasks * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
@@ -48,7 +54,7 @@ void build_workload(benchmark::State& state) {
   const WorkloadA workload = workload_of(state);
   reset_peak_memory();
   for (auto _ : state) benchmark::DoNotOptimize(build(workload));
-  report(state, workload, run(build(workload)));
+  report(state, task_count(workload), run(build(workload)));
 }
 
 void run_workload(benchmark::State& state) {
@@ -60,18 +66,32 @@ void run_workload(benchmark::State& state) {
     timeline = {};
     timeline = run(program);
   }
-  report(state, workload, timeline);
+  report(state, task_count(workload), timeline);
 }
 
-void end_to_end(benchmark::State& state) {
-  const WorkloadA workload = workload_of(state);
+template <class Workload>
+void build_and_run(benchmark::State& state, const Workload& workload) {
   Timeline timeline;
   reset_peak_memory();
   for (auto _ : state) {
     timeline = {};
     timeline = run(build(workload));
   }
-  report(state, workload, timeline);
+  report(state, task_count(workload), timeline);
+}
+
+void end_to_end(benchmark::State& state) {
+  build_and_run(state, workload_of(state));
+}
+
+void ring_all_reduce(benchmark::State& state, RingNetwork network) {
+  build_and_run(state, WorkloadB{.ranks = static_cast<int>(state.range(0)), .network = network});
+}
+
+void random_messages(benchmark::State& state) {
+  build_and_run(state, WorkloadC{.hosts = static_cast<int>(state.range(0)),
+                                 .messages = static_cast<int>(state.range(1)),
+                                 .outstanding = static_cast<int>(state.range(2))});
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
@@ -83,6 +103,23 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK(build_workload)->Apply(sizes);
 BENCHMARK(run_workload)->Apply(sizes);
 BENCHMARK(end_to_end)->Apply(sizes);
+
+void ranks(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("N")->Unit(benchmark::kMillisecond)->Arg(64)->Arg(256)->Arg(1024);
+}
+
+BENCHMARK_CAPTURE(ring_all_reduce, ring, RingNetwork::kRing)->Apply(ranks);
+BENCHMARK_CAPTURE(ring_all_reduce, switch, RingNetwork::kSwitch)->Apply(ranks);
+BENCHMARK_CAPTURE(ring_all_reduce, fat_tree, RingNetwork::kFatTree)->Apply(ranks);
+
+BENCHMARK(random_messages)
+    ->ArgNames({"N", "K", "W"})
+    ->Unit(benchmark::kMillisecond)
+    ->Args({64, 100, 4})
+    ->Args({256, 30, 1})
+    ->Args({256, 100, 4})
+    ->Args({1024, 4, 1})
+    ->Args({1024, 30, 4});
 
 }  // namespace
 }  // namespace stagecraft

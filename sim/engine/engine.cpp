@@ -104,6 +104,8 @@ class Run {
 
   void start_ready(Duration now) {
     std::sort(instant_.ready.begin(), instant_.ready.end());
+    if (fluid_)
+      for (const TaskId task : instant_.ready) fluid_->prefetch(task);
     for (const TaskId task : instant_.ready)
       if (streams_.admit(task) && !(fluid_ && fluid_->begin(task, now))) fixed_.begin(task, now);
     instant_.ready.clear();

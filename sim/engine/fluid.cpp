@@ -97,38 +97,36 @@ void FluidTasks::begin_phase(TransferId id, Phase phase, Duration now) {
   moving.event = kNever;
   moving.left = static_cast<double>(work.count());
   moving.speed = moving.reach;
-  if (phase == Phase::kTransfer)
-    enter_links(id, now);  // settle() predicts
-  else
-    predict(id);
+  if (phase == Phase::kTransfer && !enter_links(id, now)) return;  // settle() tells its speed
+  predict(id);
 }
 
-void FluidTasks::enter_links(TransferId id, Duration now) {
+bool FluidTasks::enter_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
   const Program& program = state_->program;
   const Flow& flow = program.flows[moving.flow];
   const std::span<const LinkUse> uses = program.uses_of(flow.route);
-  network_.insert(id, uses, flow.rate.count() * moving.reach);
   for (const LinkUse& use : uses) usage_.enter(use.link, program.label[moving.task], now);
+  return network_.insert(id, uses, flow.rate.count() * moving.reach);
 }
 
 void FluidTasks::leave_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
   const Program& program = state_->program;
-  const Flow& flow = program.flows[moving.flow];
   network_.remove(id);
-  for (const LinkUse& use : program.uses_of(flow.route)) {
+  for (const LinkUse& use : program.uses_of(program.flows[moving.flow].route))
     usage_.leave(use.link, program.label[moving.task], now);
-    usage_.carry(use.link, use.flows * (flow.rate.count() * to_seconds(flow.transfer)));
-  }
 }
 
 void FluidTasks::end_phase(TransferId id, Duration now, Instant& instant) {
-  Moving& moving = moving_[id];
-  if (moving.phase == Phase::kOwnTime && moving.flow != kNone) {
+  if (moving_[id].phase == Phase::kOwnTime && moving_[id].flow != kNone)
     begin_phase(id, Phase::kTransfer, now);
-    return;
-  }
+  else
+    finish(id, now, instant);
+}
+
+void FluidTasks::finish(TransferId id, Duration now, Instant& instant) {
+  Moving& moving = moving_[id];
   flush(moving, now);
   if (moving.phase == Phase::kTransfer) leave_links(id, now);
   if (moving.device != kNone) {
@@ -145,6 +143,7 @@ void FluidTasks::end_phase(TransferId id, Duration now, Instant& instant) {
 
 void FluidTasks::advance(Duration now, Instant& instant) {
   events_.pop_at(now, due_);
+  for (const TransferId id : due_) state_->prefetch(moving_[id].task);
   for (const TransferId id : due_) {
     Moving& moving = moving_[id];
     if (moving.phase == Phase::kGone || moving.event != now) continue;  // superseded
@@ -221,13 +220,18 @@ void FluidTasks::predict(TransferId id) {
   Moving& moving = moving_[id];
   const double time = moving.left / moving.speed;
   SC_CHECK(time < kMostNanoseconds - static_cast<double>(moving.since.count()), "a task takes centuries");
-  moving.end = moving.since + Duration(std::llround(time));
+  moving.end = moving.since + Duration(static_cast<std::int64_t>(time + 0.5));
   if (moving.event <= moving.end) return;  // it is corrected when that event comes up
   moving.event = moving.end;
   events_.push(moving.end, id);
 }
 
 void FluidTasks::report(Timeline& timeline) && {
+  const Program& program = state_->program;
+  for (const Flow& flow : program.flows) {
+    const double bytes = flow.rate.count() * to_seconds(flow.transfer);
+    for (const LinkUse& use : program.uses_of(flow.route)) usage_.carry(use.link, use.flows * bytes);
+  }
   timeline.links = usage_.links();
   timeline.meetings = std::move(usage_).meetings();
 }

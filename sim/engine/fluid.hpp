@@ -34,6 +34,10 @@ class FluidTasks {
     return !program.flows.empty() || !program.loads.empty();
   }
 
+  // begin() will soon read what this names.
+  void prefetch(TaskId task) const {
+    if (!flow_of_.empty()) __builtin_prefetch(&flow_of_[task]);
+  }
   // The task starts. false: its time is fixed, it is none of ours (but its load is noted).
   [[nodiscard]] bool begin(TaskId task, Duration now);
   // A task of any kind has ended: its load is gone.
@@ -83,7 +87,8 @@ class FluidTasks {
 
   void begin_phase(TransferId id, Phase phase, Duration now);
   void end_phase(TransferId id, Duration now, Instant& instant);
-  void enter_links(TransferId id, Duration now);
+  void finish(TransferId id, Duration now, Instant& instant);
+  [[nodiscard]] bool enter_links(TransferId id, Duration now);
   void leave_links(TransferId id, Duration now);
 
   void change_load(std::uint32_t load, int sign);

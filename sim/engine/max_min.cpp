@@ -92,20 +92,39 @@ void MaxMin::mark(LinkState& link, LinkId id) {
   marked_.push_back(id);
 }
 
-void MaxMin::insert(TransferId id, std::span<const LinkUse> uses, double cap) {
+bool MaxMin::insert(TransferId id, std::span<const LinkUse> uses, double cap) {
   if (transfers_.size() <= id.index()) transfers_.resize(id.index() + 1);
   Transfer& transfer = transfers_[id];
-  transfer = {
-      .uses = uses, .cap = cap, .bottleneck = {}, .places = take_places(uses.size()), .pending = true};
-  pending_.push_back(id);
+  transfer = {.uses = uses, .rate = cap, .cap = cap, .bottleneck = {}, .places = take_places(uses.size())};
+  bool fits = true;
   for (std::uint32_t hop = 0; hop < uses.size(); ++hop) {
     LinkState& link = links_[uses[hop].link];
     const auto weight =
         std::max(static_cast<std::int64_t>(uses[hop].flows * kWeightUnits + 0.5), std::int64_t{1});
+    const std::int64_t load = load_of(link, weight, cap);
     places_[transfer.places + hop] = static_cast<std::uint32_t>(link.members.size());
-    link.members.push_back({.rate = kUnbounded, .load = 0, .weight = weight, .transfer = id, .hop = hop});
-    link.demand += load_of(link, weight, cap);
+    link.members.push_back({.rate = cap, .load = load, .weight = weight, .transfer = id, .hop = hop});
+    link.demand += load;
+    link.load += load;
     mark(link, uses[hop].link);
+    fits = fits && !is_tight(link);
+  }
+  if (fits) return true;
+  open(transfer);
+  pending_.push_back(id);
+  return false;
+}
+
+// Takes back what insert() gave.
+void MaxMin::open(Transfer& transfer) {
+  transfer.pending = true;
+  transfer.rate = 0;
+  for (std::uint32_t hop = 0; hop < transfer.uses.size(); ++hop) {
+    LinkState& link = links_[transfer.uses[hop].link];
+    Member& member = link.members[places_[transfer.places + hop]];
+    link.load -= member.load;
+    member.load = 0;
+    member.rate = kUnbounded;
   }
 }
 
@@ -116,10 +135,11 @@ void MaxMin::remove(TransferId id) {
     const LinkId link_id = transfer.uses[hop].link;
     LinkState& link = links_[link_id];
     const std::uint32_t place = places_[transfer.places + hop];
-    link.demand -= load_of(link, link.members[place].weight, transfer.cap);
-    link.load -= link.members[place].load;
-    link.members[place] = link.members.back();
-    places_[transfers_[link.members[place].transfer].places + link.members[place].hop] = place;
+    Member& member = link.members[place];
+    link.demand -= transfer.rate == transfer.cap ? member.load : load_of(link, member.weight, transfer.cap);
+    link.load -= member.load;
+    member = link.members.back();
+    places_[transfers_[member.transfer].places + member.hop] = place;
     link.members.pop_back();
     mark(link, link_id);
     if (link.lost || link.level == kUnbounded) continue;

@@ -37,7 +37,10 @@ class MaxMin {
 
   // Rates are per unit flow, in bytes per second. `uses` must outlive the transfer. What is inserted, removed
   // or given another cap counts from the next solve(); a transfer stays for at least one solve().
-  void insert(TransferId id, std::span<const LinkUse> uses, double cap);
+  //   insert returns  whether all that cross its links fit at their caps, as far as known yet: then its rate
+  //   is
+  //                   its cap at once, and changed() names it only when somebody comes who makes it otherwise
+  bool insert(TransferId id, std::span<const LinkUse> uses, double cap);
   void remove(TransferId id);
   void set_cap(TransferId id, double cap);
 
@@ -50,7 +53,8 @@ class MaxMin {
     const LinkState& l = links_[link];
     return !unlimited_ && l.load >= l.capacity - slack(l);
   }
-  // By the last solve(): transfers that are new or whose rate or bottleneck changed, each once.
+  // By the last solve(): transfers that insert() left open, and those whose rate or bottleneck changed; each
+  // once.
   [[nodiscard]] std::span<const TransferId> changed() const { return changed_; }
   // Links whose load may have changed between the last two calls of solve(), each once.
   [[nodiscard]] std::span<const LinkId> touched() const { return touched_; }
@@ -113,6 +117,7 @@ class MaxMin {
   [[nodiscard]] static double fill(const LinkState& link, double from);
 
   [[nodiscard]] std::uint32_t take_places(std::size_t hops);
+  void open(Transfer& transfer);
   void mark(LinkState& link, LinkId id);
   void push(Entry entry);
   void queue(LinkId link, double key);

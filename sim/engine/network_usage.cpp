@@ -9,6 +9,10 @@ namespace {
 
 constexpr double kParts = 1024;
 
+std::int64_t parts(double amount) {
+  return static_cast<std::int64_t>(amount * kParts + 0.5);
+}
+
 }  // namespace
 
 void NetworkUsage::enter(LinkId id, LabelId label, Duration now) {
@@ -40,11 +44,11 @@ void NetworkUsage::leave(LinkId id, LabelId label, Duration now) {
 }
 
 void NetworkUsage::carry(LinkId link, double bytes) {
-  links_[link].bytes += std::llround(bytes * kParts);
+  links_[link].bytes += parts(bytes);
 }
 
 void NetworkUsage::lose(LinkId link, double nanoseconds) {
-  links_[link].lost += std::llround(nanoseconds * kParts);
+  links_[link].lost += parts(nanoseconds);
 }
 
 void NetworkUsage::set_full(LinkId id, bool full, Duration now) {

@@ -157,12 +157,6 @@ class ProgramBuilder {
     Handle task;
     Bytes at_start, at_end;
   };
-  struct HandleFlow {
-    Duration transfer;
-    Bandwidth rate;
-    Handle task;
-    RouteId route;
-  };
   struct HandleLoad {
     Handle task;
     double share;
@@ -181,7 +175,7 @@ class ProgramBuilder {
   IdVector<LinkId, SharedLink> links_;
   std::vector<std::uint32_t> route_begin_{0};
   std::vector<LinkUse> route_uses_;
-  std::vector<HandleFlow> flows_;
+  std::vector<Flow> flows_;  // their tasks are still numbers of handles: spares a large program a copy
   std::vector<HandleLoad> loads_;
 };
 

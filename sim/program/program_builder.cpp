@@ -96,7 +96,7 @@ void ProgramBuilder::add_flow(Handle task, Duration transfer, Bandwidth rate, Ro
   SC_CHECK(transfer >= Duration::zero() && transfer <= task_duration_[task.index()],
            "a task transfers within its duration");
   SC_CHECK(std::isfinite(rate.count()) && rate > Bandwidth(0), "a flow has a positive rate");
-  flows_.push_back({.transfer = transfer, .rate = rate, .task = task, .route = route});
+  flows_.push_back({.transfer = transfer, .rate = rate, .task = TaskId(task.value()), .route = route});
 }
 
 void ProgramBuilder::add_load(Handle task, double share) {
@@ -114,13 +114,8 @@ void ProgramBuilder::reserve(std::size_t tasks, std::size_t dependencies) {
 }
 
 void ProgramBuilder::place_flows(Program& program, const std::vector<TaskId>& canonical) {
-  program.flows.reserve(flows_.size());
-  for (const HandleFlow& flow : flows_)
-    program.flows.push_back({.transfer = flow.transfer,
-                             .rate = flow.rate,
-                             .task = canonical[flow.task.index()],
-                             .route = flow.route});
-  std::exchange(flows_, {});
+  program.flows = std::move(flows_);
+  for (Flow& flow : program.flows) flow.task = canonical[flow.task.index()];
   const auto by_task = [](const Flow& a, const Flow& b) { return a.task < b.task; };
   if (!std::is_sorted(program.flows.begin(), program.flows.end(), by_task))
     std::sort(program.flows.begin(), program.flows.end(), by_task);
