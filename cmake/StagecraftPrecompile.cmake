@@ -1,6 +1,6 @@
 # STAGECRAFT_PCH: one precompiled header for all of ours, in builds that only run tests (tools/test's sanitizers).
 #
-# Two thirds of a compilation are the parsing of GoogleTest, Boost.Graph, fmt and the standard library. Release builds go
+# Two thirds of a compilation are the parsing of GoogleTest, fmt and the standard library. Release builds go
 # without, so that every source file still names what it uses; who includes too little fails there.
 option(STAGECRAFT_PCH "Compile faster with one precompiled header of other people's headers" OFF)
 
@@ -12,7 +12,7 @@ if(STAGECRAFT_PCH)
   target_link_libraries(stagecraft_precompiled PRIVATE stagecraft_options)
   target_precompile_headers(stagecraft_precompiled PRIVATE
     <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <set>
-    <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h> <boost/graph/adjacency_list.hpp>)
+    <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
   if(STAGECRAFT_TESTS)
     target_precompile_headers(stagecraft_precompiled PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()

@@ -3,17 +3,27 @@
 namespace stagecraft {
 
 ClusterDrawing draw(const Cluster& cluster) {
-  const Cluster::Graph& graph = cluster.graph();
+  const FabricGraph& graph = cluster.graph();
   ClusterDrawing drawing{.vertices = {}, .ends = IdVector<EdgeId, LinkEnds>(cluster.link_count())};
-  for (auto [vertex, end] = boost::vertices(graph); vertex != end; ++vertex)
-    drawing.vertices.push_back(graph[*vertex]);
-  for (auto [edge, end] = boost::edges(graph); edge != end; ++edge)
-    drawing.ends[graph[*edge].id] = {boost::source(*edge, graph), boost::target(*edge, graph)};
+  int gpus = 0;  // they are numbered in the order of their vertices
+  for (std::uint32_t i = 0; i < graph.vertex_count(); ++i) {
+    Vertex vertex = graph.vertex(VertexId(i));
+    if (vertex.node >= 0)
+      vertex.node = cluster.node_of_server(vertex.node);
+    else if (!is_network_switch(vertex.kind))
+      vertex.node = vertex.index;  // the NVSwitch of an NVLink domain
+    if (vertex.kind == VertexKind::kGpu) vertex.index = gpus++ - cluster.first_gpu(vertex.node);
+    drawing.vertices.push_back(vertex);
+  }
+  for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const Link& link = cluster.link(EdgeId(i));
+    drawing.ends[EdgeId(i)] = {link.from.index(), link.to.index()};
+  }
   return drawing;
 }
 
 bool is_network_switch(VertexKind kind) {
-  return kind == VertexKind::kLeafSwitch || kind == VertexKind::kSpineSwitch;
+  return is_fabric_switch(kind);
 }
 
 }  // namespace stagecraft

@@ -14,6 +14,7 @@ struct LinkEnds {
 };
 
 struct ClusterDrawing {
+  // `node` is the node (see cluster.hpp), not the server, and a GPU's `index` counts within it.
   std::vector<Vertex> vertices;
   IdVector<EdgeId, LinkEnds> ends;
 };

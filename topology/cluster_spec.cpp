@@ -34,6 +34,12 @@ int ClusterSpec::gpu_count() const {
   return total;
 }
 
+int ClusterSpec::server_count() const {
+  int total = 0;
+  for (const NodeGroup& group : groups) total += group.count;
+  return total;
+}
+
 NodeSpec load_node(YamlMap& map) {
   NodeSpec node;
   node.device = map.text("device");

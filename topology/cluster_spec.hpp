@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,18 +16,32 @@
 
 namespace stagecraft {
 
+// NVLinks that lead from one GPU of a server straight to another.
+struct NvlinkPair {
+  int a = 0, b = 0;
+  int links = 1;
+  friend bool operator==(const NvlinkPair&, const NvlinkPair&) = default;
+};
+
 // One kind of server. Bandwidths are per direction.
 struct NodeSpec {
   std::string name{};
-  std::string device{};       // "A100-SXM4-80GB"
-  int gpus = 8;               // one NVLink domain
-  Bandwidth nvlink{};         // of one GPU into the NVSwitch; 0 = no NVLink, GPUs meet over PCIe
+  std::string device{};  // "A100-SXM4-80GB"
+  int gpus = 8;
+  Bandwidth nvlink{};         // of one GPU, all its links together; 0 = no NVLink, GPUs meet over PCIe
   Duration nvlink_latency{};  // of one hop, GPU to NVSwitch; a message takes two
   int nics = 8;
-  Bandwidth nic_bandwidth{};          // of one NIC
-  Bandwidth pcie{};                   // host to device, of one GPU; also GPU to NIC
-  Bytes host_memory{};                // 0 = not stated
-  Bandwidth host_memory_bandwidth{};  // of all sockets together; 0 = not stated
+  Bandwidth nic_bandwidth{};               // of one NIC
+  Bandwidth pcie{};                        // host to device, of one GPU; also GPU to NIC
+  Bytes host_memory{};                     // 0 = not stated
+  Bandwidth host_memory_bandwidth{};       // of all sockets together; 0 = not stated
+  Bandwidth nvswitch{};                    // that the NVSwitches of a node pass together; 0 = no limit
+  std::vector<NvlinkPair> nvlink_pairs{};  // a mesh in place of the NVSwitch; empty = NVSwitch
+  int nvlink_domain = 1;                   // servers that share one tier of NVSwitches
+  int gpus_per_pcie_switch = 0;            // 0 = every GPU and NIC has its own way to its PCIe root
+  Bandwidth pcie_uplink{};                 // of a PCIe switch to its root; 0 = as `pcie`
+  int sockets = 1;                         // each with a PCIe root and an equal part of the GPUs
+  Bandwidth socket_link{};                 // between two sockets
   std::string default_profile{};
   std::string default_fabric{};
   std::string source{};
@@ -34,9 +49,13 @@ struct NodeSpec {
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 
-enum class FabricKind : std::uint8_t { kSingleSwitch, kFatTree, kRailOptimized };
-inline constexpr std::array<std::string_view, 3> kFabricKindNames = {"single-switch", "fat-tree",
-                                                                     "rail-optimized"};
+enum class FabricKind : std::uint8_t { kSingleSwitch, kFatTree, kRailOptimized, kDragonfly, kTorus };
+inline constexpr std::array<std::string_view, 5> kFabricKindNames = {"single-switch", "fat-tree",
+                                                                     "rail-optimized", "dragonfly", "torus"};
+
+// Over equal ways: all of them at once, or one by a hash of sender and receiver.
+enum class Routing : std::uint8_t { kAdaptive, kEcmp };
+inline constexpr std::array<std::string_view, 2> kRoutingNames = {"adaptive", "ecmp"};
 
 // The network between nodes, and how much of a NIC training traffic gets out of it. The defaults are an ideal
 // network.
@@ -47,6 +66,20 @@ struct FabricSpec {
   Bandwidth nic_bandwidth{};         // 0 = as the node has
   double oversubscription = 1;       // of the uplinks; 1 = non-blocking; at most nodes_per_leaf
   int nodes_per_leaf = 20;           // nodes below one leaf switch (fat tree) or one group of rail switches
+  int spines = 1;                    // spine switches of a pod and plane; 1 stands for all of them
+  int nodes_per_pod = 0;             // below one set of spine switches; 0 = all, without a core
+  int cores = 1;                     // core switches of a plane; 1 stands for all of them
+  double core_oversubscription = 1;  // of a pod's uplinks
+  int planes = 1;                    // parallel fabrics; a node's NICs alternate between them
+  int groups = 0;                    // of a dragonfly
+  int routers_per_group = 0;
+  int nodes_per_router = 0;
+  int global_links = 1;          // of a dragonfly, between each two groups
+  std::vector<int> dims{};       // of a torus
+  Bandwidth link_bandwidth{};    // between two routers of a torus, or of one group of a dragonfly
+  Bandwidth global_bandwidth{};  // of one global link; 0 = as link_bandwidth
+  Routing routing = Routing::kAdaptive;
+  std::int64_t routing_seed = 0;     // of the hash of ECMP
   Duration switch_latency{};         // per switch on the way
   double collective_efficiency = 1;  // share of the node's NIC bandwidth that a collective over nodes reaches
   double point_to_point_efficiency = 1;   // the same for a pipeline message
@@ -66,11 +99,24 @@ struct NodeGroup {
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
+// What differs from the rule: links by name, `*` standing for anything.
+struct LinkException {
+  std::string name{};  // "node 3 nic 1 -> leaf 0", "node * nic 1 -> *"
+  std::optional<Bandwidth> bandwidth{};
+  double share = 1;  // of the bandwidth that it would have, 0 < share <= 1
+  std::optional<Duration> latency{};
+  bool missing = false;
+  bool both = true;  // the other direction of the cable as well
+  friend bool operator==(const LinkException&, const LinkException&) = default;
+};
+
 struct ClusterSpec {
   std::vector<NodeGroup> groups{};
   int gpus_used = 0;  // `cluster.gpus`: part of one node; 0 = all
   FabricSpec fabric{};
+  std::vector<LinkException> links{};
   [[nodiscard]] int gpu_count() const;
+  [[nodiscard]] int server_count() const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

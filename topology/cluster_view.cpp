@@ -100,7 +100,7 @@ class PairCount {
 
   [[nodiscard]] PairClass look(DeviceId a, DeviceId b) const {
     double links = 0, switches = 0, latency = 0, rate = 0;
-    bool pcie = false, spine = false;
+    bool pcie = false, spine = false, core = false, router = false;
     for (const LinkShare& way : cluster_.spread(a, b)) {
       const Link& link = cluster_.link(way.link);
       const auto [from, to] = drawing_.ends[way.link];
@@ -112,11 +112,15 @@ class PairCount {
         latency += way.share * static_cast<double>(link.latency.count());
       const double carries = link.capacity.count() / way.share;
       rate = rate == 0 ? carries : std::min(rate, carries);
-      pcie = pcie || end == VertexKind::kPcieRoot;
+      pcie = pcie || end == VertexKind::kPcieRoot || end == VertexKind::kPcieSwitch;
       spine = spine || end == VertexKind::kSpineSwitch;
+      core = core || end == VertexKind::kCoreSwitch;
+      router = router || end == VertexKind::kRouter;
     }
-    return {.name = switches > 0 ? (spine ? "through a spine" : "same leaf")
-                                 : (pcie ? "same node" : "same NVLink domain"),
+    std::string_view name = pcie ? "same node" : "same NVLink domain";
+    if (switches > 0) name = core ? "through a core" : (spine ? "through a spine" : "same leaf");
+    if (router) name = switches > 1.5 ? "over routers" : "same router";
+    return {.name = std::string(name),
             .links = static_cast<int>(std::lround(links)),
             .switches = static_cast<int>(std::lround(switches)),
             .latency = Duration(std::llround(latency)),

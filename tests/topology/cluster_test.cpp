@@ -17,8 +17,10 @@ using namespace testing_topology;
 constexpr std::array kKinds = {FabricKind::kSingleSwitch, FabricKind::kFatTree, FabricKind::kRailOptimized};
 
 int count(const Cluster& cluster, VertexKind kind) {
-  const auto [begin, end] = boost::vertices(cluster.graph());
-  return static_cast<int>(std::count_if(begin, end, [&](auto v) { return cluster.graph()[v].kind == kind; }));
+  int vertices = 0;
+  for (std::uint32_t i = 0; i < cluster.graph().vertex_count(); ++i)
+    vertices += cluster.graph().vertex(VertexId(i)).kind == kind;
+  return vertices;
 }
 
 // The route as the kinds of its vertices, e.g. "GSG" in a node.
@@ -27,17 +29,17 @@ std::string shape(const Cluster& cluster, DeviceId a, DeviceId b) {
   const auto route = cluster.route(a, b);
   if (route.empty()) return "";
   std::string letters;
-  const auto letter = [&](Cluster::VertexId v) {
-    letters += kLetters[static_cast<std::size_t>(cluster.graph()[v].kind)];
+  const auto letter = [&](VertexId v) {
+    letters += kLetters[static_cast<std::size_t>(cluster.graph().vertex(v).kind)];
   };
-  letter(boost::source(route.front(), cluster.graph()));
-  for (const auto& edge : route) letter(boost::target(edge, cluster.graph()));
+  letter(cluster.link(route.front()).from);
+  for (const EdgeId id : route) letter(cluster.link(id).to);
   return letters;
 }
 
 Bandwidth narrowest(const Cluster& cluster, DeviceId a, DeviceId b) {
   Bandwidth rate(1e18);
-  for (const auto& edge : cluster.route(a, b)) rate = std::min(rate, cluster.graph()[edge].capacity);
+  for (const EdgeId id : cluster.route(a, b)) rate = std::min(rate, cluster.link(id).capacity);
   return rate;
 }
 
@@ -53,14 +55,14 @@ TEST(Cluster, OfAFatTreeHasOneLeafPerFourNodesAndASpine) {
   EXPECT_EQ(count(cluster, VertexKind::kNic), 40);
   EXPECT_EQ(count(cluster, VertexKind::kLeafSwitch), 2);
   EXPECT_EQ(count(cluster, VertexKind::kSpineSwitch), 1);
-  EXPECT_EQ(boost::num_edges(cluster.graph()), 2u * (5 * (8 + 8 + 8) + 2));
+  EXPECT_EQ(cluster.link_count(), 2u * (5 * (8 + 8 + 8) + 2));
 }
 
 TEST(Cluster, OfRailsHasOneLeafPerNicAndFourNodes) {
   const Cluster cluster = round_cluster(5, round_fabric(FabricKind::kRailOptimized));
   EXPECT_EQ(count(cluster, VertexKind::kLeafSwitch), 16);
   EXPECT_EQ(count(cluster, VertexKind::kSpineSwitch), 1);
-  EXPECT_EQ(boost::num_edges(cluster.graph()), 2u * (5 * (8 + 8 + 8) + 16));
+  EXPECT_EQ(cluster.link_count(), 2u * (5 * (8 + 8 + 8) + 16));
 }
 
 TEST(Cluster, OfASingleSwitchHasNoSpine) {
@@ -71,8 +73,8 @@ TEST(Cluster, OfASingleSwitchHasNoSpine) {
 
 TEST(Cluster, OfOneNodeHasNoFabric) {
   const Cluster cluster = round_cluster(1);
-  EXPECT_EQ(boost::num_vertices(cluster.graph()), 17u);
-  EXPECT_EQ(boost::num_edges(cluster.graph()), 32u);
+  EXPECT_EQ(cluster.graph().vertex_count(), 17u);
+  EXPECT_EQ(cluster.link_count(), 32u);
 }
 
 TEST(Cluster, NamesItsLinksByTheirEnds) {
@@ -151,13 +153,13 @@ TEST(Cluster, UplinksCarryTheDownlinksOverTheOversubscription) {
   FabricSpec fabric = round_fabric();
   fabric.oversubscription = 4;
   const Cluster cluster = round_cluster(5, fabric);
-  const auto& g = cluster.graph();
   int uplinks = 0;
-  for (auto [edge, end] = boost::edges(g); edge != end; ++edge)
-    if (g[boost::target(*edge, g)].kind == VertexKind::kSpineSwitch) {
-      EXPECT_EQ(g[*edge].capacity, 80_GBps);
-      ++uplinks;
-    }
+  for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const Link& link = cluster.link(EdgeId(i));
+    if (cluster.graph().vertex(link.to).kind != VertexKind::kSpineSwitch) continue;
+    EXPECT_EQ(link.capacity, 80_GBps);
+    ++uplinks;
+  }
   EXPECT_EQ(uplinks, 2);
 }
 
@@ -201,7 +203,7 @@ TEST(Cluster, RoutesAreConnectedLoopFreeAndEquallyLongBothWays) {
       FabricSpec fabric = round_fabric(kind);
       fabric.nics_per_node = nics;
       const Cluster cluster = round_cluster(5, fabric);
-      const auto& g = cluster.graph();
+      const auto vertex = [&](VertexId id) { return cluster.graph().vertex(id); };
       for (int a = 0; a < 40; ++a)
         for (int b = 0; b < 40; ++b) {
           SCOPED_TRACE(testing::Message() << kFabricKindNames[static_cast<std::size_t>(kind)]
@@ -209,18 +211,18 @@ TEST(Cluster, RoutesAreConnectedLoopFreeAndEquallyLongBothWays) {
           const auto route = cluster.route(gpu(a), gpu(b));
           EXPECT_EQ(route.size(), cluster.route(gpu(b), gpu(a)).size());
           if (a == b) continue;
-          std::set<Cluster::VertexId> seen = {boost::source(route.front(), g)};
+          std::set<VertexId> seen = {cluster.link(route.front()).from};
           int switches = 0;
           for (std::size_t i = 0; i < route.size(); ++i) {
             if (i > 0) {
-              EXPECT_EQ(boost::source(route[i], g), boost::target(route[i - 1], g));
+              EXPECT_EQ(cluster.link(route[i]).from, cluster.link(route[i - 1]).to);
             }
-            EXPECT_TRUE(seen.insert(boost::target(route[i], g)).second);
-            const VertexKind on_the_way = g[boost::target(route[i], g)].kind;
+            EXPECT_TRUE(seen.insert(cluster.link(route[i]).to).second);
+            const VertexKind on_the_way = vertex(cluster.link(route[i]).to).kind;
             switches += on_the_way == VertexKind::kLeafSwitch || on_the_way == VertexKind::kSpineSwitch;
           }
-          const Vertex& from = g[boost::source(route.front(), g)];
-          const Vertex& to = g[boost::target(route.back(), g)];
+          const Vertex from = vertex(cluster.link(route.front()).from);
+          const Vertex to = vertex(cluster.link(route.back()).to);
           EXPECT_EQ(from.node * 8 + from.index, a);
           EXPECT_EQ(to.node * 8 + to.index, b);
           EXPECT_EQ(cluster.switches_between(gpu(a), gpu(b)), switches);
@@ -234,8 +236,8 @@ TEST(Cluster, Of1024GpusHas2184Vertices) {
   FabricSpec fabric = round_fabric();
   fabric.nodes_per_leaf = 20;
   const Cluster cluster = round_cluster(128, fabric);
-  EXPECT_EQ(boost::num_vertices(cluster.graph()), 128u * 17 + 7 + 1);
-  EXPECT_EQ(boost::num_edges(cluster.graph()), 2u * (128 * 24 + 7));
+  EXPECT_EQ(cluster.graph().vertex_count(), 128u * 17 + 7 + 1);
+  EXPECT_EQ(cluster.link_count(), 2u * (128 * 24 + 7));
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// Links that are not as the rule says: which ones a name means, and what changes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/cluster_spec.hpp"
+#include "topology/fabric_graph.hpp"
+
+namespace stagecraft {
+
+// Does `name` match? `*` stands for any text, the empty one as well; everything else for itself.
+[[nodiscard]] bool matches(std::string_view pattern, std::string_view name);
+
+// By link of `graph`: the exception that says something about it (an index into `exceptions`), or nullopt.
+// The other direction of a cable is meant as well where an exception says so.
+struct LinkChoice {
+  std::vector<std::optional<std::size_t>> by_link;
+  std::vector<std::size_t> count;  // by exception: links that its name means, one direction
+  // Two exceptions that mean the same link.
+  struct Clash {
+    std::size_t first = 0, second = 0;
+    EdgeId link;
+  };
+  std::vector<Clash> clashes;  // at most one for each two exceptions
+};
+[[nodiscard]] LinkChoice choose_links(const FabricGraph& graph, const std::vector<LinkException>& exceptions);
+
+// Changes what is chosen and drops what is missing; returns the ends of the missing links.
+std::vector<VertexId> apply_links(FabricGraph& graph, const std::vector<LinkException>& exceptions);
+
+}  // namespace stagecraft
