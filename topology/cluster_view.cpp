@@ -22,7 +22,9 @@ struct Site {
 // Links of one node, with its own vertices numbered from its first one and the others as they are.
 using SiteKey = std::vector<std::uint64_t>;
 
-std::vector<Site> sites_of(const Cluster& cluster, const ClusterDrawing& drawing) {
+enum class Reach : std::uint8_t { kInside, kOutside };  // links inside a node alone, or those out of it too
+
+std::vector<Site> sites_of(const Cluster& cluster, const ClusterDrawing& drawing, Reach reach) {
   constexpr std::uint64_t kElsewhere = std::uint64_t{1} << 32;
   const auto nodes = static_cast<std::size_t>(cluster.node_count());
   std::vector<std::size_t> first(nodes, drawing.vertices.size());
@@ -40,6 +42,7 @@ std::vector<Site> sites_of(const Cluster& cluster, const ClusterDrawing& drawing
   for (std::uint32_t i = 0; i < drawing.ends.size(); ++i) {
     const auto [from, to] = drawing.ends[EdgeId(i)];
     const int from_node = drawing.vertices[from].node, to_node = drawing.vertices[to].node;
+    if (reach == Reach::kInside && from_node != to_node) continue;
     note(from_node, EdgeId(i));
     if (to_node != from_node) note(to_node, EdgeId(i));
   }
@@ -145,24 +148,25 @@ double pairs_between_nodes(const Cluster& cluster) {
   return ordered / 2;
 }
 
-// Every `step`-th of these sites keeps the looks below the limit.
-std::size_t step_of(const Cluster& cluster, const std::vector<Site>& sites, std::int64_t max_looks) {
+// Every `step`-th of these sites keeps the links that are looked at below the limit.
+std::size_t step_of(const Cluster& cluster, const std::vector<Site>& sites, std::int64_t max_links) {
+  const DeviceId first(0), last(static_cast<std::uint32_t>(cluster.gpu_count() - 1));
+  const auto links = static_cast<double>(cluster.spread(first, last).size());  // of the farthest, about
   double gpus = 0;
   for (const Site& site : sites) gpus += cluster.gpus_in(site.nodes.front());
-  const double looks = gpus * gpus;
-  if (looks / 2 <= static_cast<double>(max_looks)) return 1;
-  const double step = std::ceil(looks / static_cast<double>(max_looks));
-  return std::min(static_cast<std::size_t>(step), sites.size());
+  const double looked_at = gpus * gpus * links, limit = static_cast<double>(max_links);
+  if (looked_at / 2 <= limit) return 1;
+  return std::min(static_cast<std::size_t>(std::ceil(looked_at / limit)), sites.size());
 }
 
 }  // namespace
 
-PairClasses pair_classes(const Cluster& cluster, std::int64_t max_looks) {
+PairClasses pair_classes(const Cluster& cluster, std::int64_t max_links) {
   const ClusterDrawing drawing = draw(cluster);
-  const std::vector<Site> sites = sites_of(cluster, drawing);
-  const std::size_t step = step_of(cluster, sites, max_looks);
+  const std::vector<Site> sites = sites_of(cluster, drawing, Reach::kOutside);
+  const std::size_t step = step_of(cluster, sites, max_links);
   PairCount count(cluster, drawing);
-  for (const Site& site : sites)
+  for (const Site& site : sites_of(cluster, drawing, Reach::kInside))
     count.add_nodes(site.nodes.front(), site.nodes.front(), static_cast<double>(site.nodes.size()));
   for (std::size_t i = 0; i < sites.size(); i += step)
     for (std::size_t j = step == 1 ? i : 0; j < sites.size(); ++j) {

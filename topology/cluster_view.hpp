@@ -45,9 +45,9 @@ struct PairClasses {
   std::vector<PairClass> classes;  // nearest first: by switches, links, latency, then widest first
   bool sampled = false;  // from some of the nodes only: the pairs of the others are taken to be alike
 };
-// Cost: nodes that hang on the same switches with the same links are looked at once. Where that leaves over
-// `max_looks` pairs of GPUs, evenly spaced nodes stand for all.
-[[nodiscard]] PairClasses pair_classes(const Cluster& cluster, std::int64_t max_looks = 1'000'000);
+// Cost: nodes that hang on the same switches with the same links are looked at once. Where the ways between
+// these would have over `max_links` links together, evenly spaced nodes stand for all.
+[[nodiscard]] PairClasses pair_classes(const Cluster& cluster, std::int64_t max_links = 5'000'000);
 
 struct ClusterTotals {
   int nodes = 0;

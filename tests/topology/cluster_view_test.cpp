@@ -285,7 +285,7 @@ TEST(PairClasses, CountEveryPairOnce) {
 // All leaves full, so that every node sees the same: a sample counts as all do.
 TEST(PairClasses, OfASampleAreThoseOfAllWhereNodesAreAlike) {
   const Cluster cluster = round_cluster(16);
-  const PairClasses all = pair_classes(cluster), some = pair_classes(cluster, 300);
+  const PairClasses all = pair_classes(cluster), some = pair_classes(cluster, 2000);
   EXPECT_TRUE(some.sampled);
   ASSERT_EQ(some.classes.size(), all.classes.size());
   for (std::size_t i = 0; i < all.classes.size(); ++i) {
