@@ -1,6 +1,7 @@
 #include "topology/cluster.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/check.hpp"
@@ -188,23 +189,21 @@ int Cluster::switches_between(DeviceId a, DeviceId b) const {
 }
 
 // Enough GPUs to find a pair without a way: all of the servers that lack a link, and of the others, which
-// reach each other inside, the first of two of those that hang on the same switches.
+// reach each other inside, the first of two nodes of those that hang on the same switches.
 std::vector<DeviceId> Cluster::representatives() const {
   std::vector<DeviceId> some;
-  std::multiset<std::pair<int, std::vector<Entry>>> seen;
+  std::map<std::vector<Entry>, std::set<int>> nodes_seen;  // by switches
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const Server& server = servers_[i];
     if (touched_[i]) {
       for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device(server.first_gpu + slot));
       continue;
     }
-    std::pair<int, std::vector<Entry>> where{server.node, {}};
-    if (fabric_) where.first = -1;
+    std::vector<Entry> entries;
     for (int nic = 0; fabric_ && nic < server.nics; ++nic)
-      where.second.push_back(fabric_->entry_of(static_cast<int>(i), nic));
-    if (seen.count(where) >= 2) continue;
-    seen.insert(std::move(where));
-    some.push_back(device(server.first_gpu));
+      entries.push_back(fabric_->entry_of(static_cast<int>(i), nic));
+    std::set<int>& seen = nodes_seen[std::move(entries)];
+    if (seen.size() < 2 && seen.insert(server.node).second) some.push_back(device(server.first_gpu));
   }
   return some;
 }
