@@ -1,8 +1,11 @@
-// The only search for ways, for pairs that a missing link cut off from their rule; Boost.Graph does it.
+// The only searches: for the ways of a pair that a missing link cut off from its rule, and, by Boost.Graph,
+// for all that a vertex reaches.
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <limits>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "topology/fabric_ways.hpp"
 
@@ -37,55 +40,62 @@ std::vector<int> hops_from(const FabricGraph& graph, VertexId from) {
   return hops;
 }
 
-// Links into each vertex on a shortest way, seen from the end: the vertices from `to` back to `from`, each
-// before those one hop nearer, with the last links of their ways.
-struct Layers {
-  std::vector<std::vector<EdgeId>> into;  // by vertex
-  std::vector<double> ways;               // shortest ways from the start to each vertex
+// How a vertex is reached on shortest ways.
+struct Reached {
+  int hops = 0;
+  double ways = 0;           // how many
+  std::vector<EdgeId> into;  // their last links
 };
+using ReachedBy = std::unordered_map<std::size_t, Reached>;  // by vertex; asked, never listed
 
-Layers shortest(const FabricGraph& graph, const std::vector<int>& hops, VertexId from) {
-  Layers layers{.into = std::vector<std::vector<EdgeId>>(graph.vertex_count()),
-                .ways = std::vector<double>(graph.vertex_count(), 0)};
+// The ways of one pair: inside its two servers and over the fabric. What does not lie there is not even
+// looked at, so that a pair costs as much as the fabric is large.
+ReachedBy shortest(const FabricGraph& graph, VertexId from, VertexId to) {
+  ReachedBy reached;
   std::vector<VertexId> layer = {from};
-  layers.ways[from.index()] = 1;
-  const int sender = graph.vertex(from).node;
-  for (int depth = 0; !layer.empty(); ++depth) {
+  reached[from.index()].ways = 1;
+  const int sender = graph.vertex(from).node, receiver = graph.vertex(to).node;
+  for (int hops = 1; !layer.empty() && !reached.contains(to.index()); ++hops) {
     std::vector<VertexId> next;
     for (const VertexId vertex : layer)
       for (const EdgeId id : graph.links_from(vertex)) {
         const Link& link = graph.link(id);
-        if (hops[link.to.index()] != depth + 1 || !may_cross(graph, link, sender)) continue;
-        if (layers.into[link.to.index()].empty()) next.push_back(link.to);
-        layers.into[link.to.index()].push_back(id);
-        layers.ways[link.to.index()] += layers.ways[vertex.index()];
+        const int into_server = graph.vertex(link.to).node;
+        const bool elsewhere = into_server >= 0 && into_server != sender && into_server != receiver;
+        if (elsewhere || !may_cross(graph, link, sender)) continue;
+        const auto [place, first] =
+            reached.try_emplace(link.to.index(), Reached{.hops = hops, .ways = 0, .into = {}});
+        if (place->second.hops != hops) continue;
+        if (first) next.push_back(link.to);
+        place->second.into.push_back(id);
+        place->second.ways += reached.at(vertex.index()).ways;
       }
     layer = std::move(next);
   }
-  return layers;
+  return reached;
 }
 
 // From the end to the start, each vertex handing its share to those before it by their number of ways.
-std::vector<LinkShare> backwards(const Ways& ways, const Layers& layers, VertexId to) {
+std::vector<LinkShare> backwards(const Ways& ways, const ReachedBy& reached, VertexId to) {
   const FabricGraph& graph = ways.graph();
   std::vector<LinkShare> shares;
-  std::vector<double> through(graph.vertex_count(), 0);
-  through[to.index()] = 1;
+  std::unordered_map<std::size_t, double> through = {{to.index(), 1.0}};
   std::vector<VertexId> layer = {to};
   for (int depth = 0; !layer.empty(); ++depth) {
     std::vector<VertexId> before;
     for (const VertexId vertex : layer) {
-      const std::vector<EdgeId>& into = layers.into[vertex.index()];
-      if (into.empty()) continue;
-      const auto chosen = ways.choices(static_cast<int>(into.size()), depth);
+      const Reached& here = reached.at(vertex.index());
+      if (here.into.empty()) continue;
+      const auto chosen = ways.choices(static_cast<int>(here.into.size()), depth);
       const bool one = chosen.last - chosen.first == 1;
       for (int i = chosen.first; i < chosen.last; ++i) {
-        const EdgeId id = into[static_cast<std::size_t>(i)];
+        const EdgeId id = here.into[static_cast<std::size_t>(i)];
         const VertexId start = graph.link(id).from;
-        const double part = one ? 1 : layers.ways[start.index()] / layers.ways[vertex.index()];
-        shares.push_back({.link = id, .share = through[vertex.index()] * part});
-        if (through[start.index()] == 0) before.push_back(start);
-        through[start.index()] += shares.back().share;
+        const double part = one ? 1 : reached.at(start.index()).ways / here.ways;
+        shares.push_back({.link = id, .share = through.at(vertex.index()) * part});
+        const auto [place, first] = through.try_emplace(start.index(), 0.0);
+        if (first) before.push_back(start);
+        place->second += shares.back().share;
       }
     }
     layer = std::move(before);
@@ -96,9 +106,9 @@ std::vector<LinkShare> backwards(const Ways& ways, const Layers& layers, VertexI
 }  // namespace
 
 bool detour(Ways& ways, VertexId from, VertexId to) {
-  const std::vector<int> hops = hops_from(ways.graph(), from);
-  if (hops[to.index()] == kNever) return false;
-  const std::vector<LinkShare> shares = backwards(ways, shortest(ways.graph(), hops, from), to);
+  const ReachedBy reached = shortest(ways.graph(), from, to);
+  if (!reached.contains(to.index())) return false;
+  const std::vector<LinkShare> shares = backwards(ways, reached, to);
   for (auto share = shares.rbegin(); share != shares.rend(); ++share) {
     const Link& link = ways.graph().link(share->link);
     ways.hop(link.from, link.to, share->share);
