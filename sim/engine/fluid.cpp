@@ -15,13 +15,10 @@ constexpr double kMostNanoseconds = 9e18;     // what 63 bits hold
 FluidTasks::FluidTasks(RunState& state, const RunOptions& options)
     : state_(&state),
       network_(state.program.links, options.idle_network),
-      usage_(state.program.links.size()) {
-  const Program& program = state.program;
-  if (!program.flows.empty()) flow_of_ = IdVector<TaskId, std::uint32_t>(program.task_count(), kNone);
-  for (std::uint32_t i = 0; i < program.flows.size(); ++i) flow_of_[program.flows[i].task] = i;
-  if (!program.loads.empty()) load_of_ = IdVector<TaskId, std::uint32_t>(program.task_count(), kNone);
-  for (std::uint32_t i = 0; i < program.loads.size(); ++i) load_of_[program.loads[i].task] = i;
-  find_devices(program);
+      usage_(state.program.links.size()),
+      flows_(state.program.flows, state.program.task_count()),
+      loads_(state.program.loads, state.program.task_count()) {
+  find_devices(state.program);
 }
 
 // One device per rank that has both loads and resources that yield.
@@ -47,10 +44,6 @@ void FluidTasks::find_devices(const Program& program) {
   for (const std::int32_t rank : loaded) device_of_load_.push_back(device_of_rank(rank));
 }
 
-std::uint32_t FluidTasks::device_of(TaskId task) const {
-  return device_of_[state_->tasks[task].resource];
-}
-
 TransferId FluidTasks::take() {
   if (spare_.empty()) return moving_.push_back({});
   const TransferId id = spare_.back();
@@ -63,35 +56,54 @@ void FluidTasks::give_back(TransferId id) {
   spare_.push_back(id);
 }
 
+FluidTasks::Moving FluidTasks::moving_of(TaskId task) const {
+  const Program& program = state_->program;
+  Moving moving{.task = task, .label = program.label[task], .uses = {}, .bottleneck = {}};
+  moving.device = device_of_[state_->tasks[task].resource];
+  const std::optional<std::uint32_t> index = flows_.find(task);
+  if (!index) return moving;
+  const Flow& flow = program.flows[*index];
+  if (flow.transfer == Duration::zero()) return moving;
+  moving.uses = program.uses_of(flow.route);
+  if (moving.uses.empty()) return moving;
+  moving.transfer = flow.transfer;
+  moving.rate = flow.rate.count();
+  return moving;
+}
+
 bool FluidTasks::begin(TaskId task, Duration now) {
-  if (!load_of_.empty() && load_of_[task] != kNone) change_load(load_of_[task], 1);
-  const std::uint32_t device = device_of(task);
-  std::uint32_t flow = flow_of_.empty() ? kNone : flow_of_[task];
-  if (flow != kNone) {
-    const Flow& f = state_->program.flows[flow];
-    if (f.transfer == Duration::zero() || state_->program.uses_of(f.route).empty()) flow = kNone;
-  }
+  if (const std::optional<std::uint32_t> load = loads_.find(task)) change_load(*load, 1);
+  const Moving moving = moving_of(task);
   TaskState& state = state_->tasks[task];
-  if (state.duration == Duration::zero() || (flow == kNone && device == kNone)) return false;
+  if (state.duration == Duration::zero() || (moving.uses.empty() && moving.device == kNone)) return false;
   state.start = now;
   const TransferId id = take();
-  Moving& moving = moving_[id];
-  moving = {.task = task, .flow = flow, .device = device, .bottleneck = {}};
-  if (device != kNone) {
-    moving.device_place = static_cast<std::uint32_t>(devices_[device].tasks.size());
-    moving.reach = devices_[device].speed;
-    devices_[device].tasks.push_back(id);
-  }
-  const bool latency = flow == kNone || state_->program.flows[flow].transfer < state.duration;
-  begin_phase(id, latency ? Phase::kOwnTime : Phase::kTransfer, now);
+  moving_[id] = moving;
+  if (moving.device != kNone) join_device(id);
+  begin_phase(id, moving.transfer < state.duration ? Phase::kOwnTime : Phase::kTransfer, now);
   return true;
+}
+
+void FluidTasks::join_device(TransferId id) {
+  Moving& moving = moving_[id];
+  Device& device = devices_[moving.device];
+  moving.device_place = static_cast<std::uint32_t>(device.tasks.size());
+  moving.reach = device.speed;
+  device.tasks.push_back(id);
+}
+
+void FluidTasks::leave_device(TransferId id) {
+  const Moving& moving = moving_[id];
+  std::vector<TransferId>& tasks = devices_[moving.device].tasks;
+  tasks[moving.device_place] = tasks.back();
+  moving_[tasks.back()].device_place = moving.device_place;
+  tasks.pop_back();
 }
 
 void FluidTasks::begin_phase(TransferId id, Phase phase, Duration now) {
   Moving& moving = moving_[id];
-  const Duration transfer =
-      moving.flow == kNone ? Duration::zero() : state_->program.flows[moving.flow].transfer;
-  const Duration work = phase == Phase::kTransfer ? transfer : state_->tasks[moving.task].duration - transfer;
+  const Duration work =
+      phase == Phase::kTransfer ? moving.transfer : state_->tasks[moving.task].duration - moving.transfer;
   moving.phase = phase;
   moving.since = now;
   moving.event = kNever;
@@ -103,23 +115,18 @@ void FluidTasks::begin_phase(TransferId id, Phase phase, Duration now) {
 
 bool FluidTasks::enter_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
-  const Program& program = state_->program;
-  const Flow& flow = program.flows[moving.flow];
-  const std::span<const LinkUse> uses = program.uses_of(flow.route);
-  for (const LinkUse& use : uses) usage_.enter(use.link, program.label[moving.task], now);
-  return network_.insert(id, uses, flow.rate.count() * moving.reach);
+  for (const LinkUse& use : moving.uses) usage_.enter(use.link, moving.label, now);
+  return network_.insert(id, moving.uses, moving.rate * moving.reach);
 }
 
 void FluidTasks::leave_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
-  const Program& program = state_->program;
   network_.remove(id);
-  for (const LinkUse& use : program.uses_of(program.flows[moving.flow].route))
-    usage_.leave(use.link, program.label[moving.task], now);
+  for (const LinkUse& use : moving.uses) usage_.leave(use.link, moving.label, now);
 }
 
 void FluidTasks::end_phase(TransferId id, Duration now, Instant& instant) {
-  if (moving_[id].phase == Phase::kOwnTime && moving_[id].flow != kNone)
+  if (moving_[id].phase == Phase::kOwnTime && !moving_[id].uses.empty())
     begin_phase(id, Phase::kTransfer, now);
   else
     finish(id, now, instant);
@@ -129,12 +136,7 @@ void FluidTasks::finish(TransferId id, Duration now, Instant& instant) {
   Moving& moving = moving_[id];
   flush(moving, now);
   if (moving.phase == Phase::kTransfer) leave_links(id, now);
-  if (moving.device != kNone) {
-    std::vector<TransferId>& tasks = devices_[moving.device].tasks;
-    tasks[moving.device_place] = tasks.back();
-    moving_[tasks.back()].device_place = moving.device_place;
-    tasks.pop_back();
-  }
+  if (moving.device != kNone) leave_device(id);
   TaskState& state = state_->tasks[moving.task];
   state.duration = now - state.start;
   instant.ended.push_back(moving.task);
@@ -157,7 +159,7 @@ void FluidTasks::advance(Duration now, Instant& instant) {
 }
 
 void FluidTasks::ended(TaskId task) {
-  if (!load_of_.empty() && load_of_[task] != kNone) change_load(load_of_[task], -1);
+  if (const std::optional<std::uint32_t> load = loads_.find(task)) change_load(*load, -1);
 }
 
 void FluidTasks::change_load(std::uint32_t load, int sign) {
@@ -180,7 +182,7 @@ void FluidTasks::apply_device(Device& device, Duration now) {
     if (moving.phase == Phase::kOwnTime)
       change_speed(id, speed, now);
     else
-      network_.set_cap(id, state_->program.flows[moving.flow].rate.count() * speed);
+      network_.set_cap(id, moving.rate * speed);
   }
 }
 
@@ -195,7 +197,7 @@ void FluidTasks::settle(Duration now) {
     Moving& moving = moving_[id];
     flush(moving, now);
     moving.bottleneck = network_.bottleneck(id);
-    change_speed(id, network_.rate(id) / state_->program.flows[moving.flow].rate.count(), now);
+    change_speed(id, network_.rate(id) / moving.rate, now);
   }
   for (const LinkId link : network_.touched()) usage_.set_full(link, network_.is_full(link), now);
 }

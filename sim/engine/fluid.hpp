@@ -13,12 +13,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/engine/event_queue.hpp"
 #include "sim/engine/max_min.hpp"
 #include "sim/engine/network_usage.hpp"
 #include "sim/engine/run_state.hpp"
+#include "sim/engine/task_subset.hpp"
 
 namespace stagecraft {
 
@@ -36,7 +38,10 @@ class FluidTasks {
 
   // begin() will soon read what this names.
   void prefetch(TaskId task) const {
-    if (!flow_of_.empty()) __builtin_prefetch(&flow_of_[task]);
+    if (const std::optional<std::uint32_t> flow = flows_.find(task)) {
+      __builtin_prefetch(&state_->program.flows[*flow]);
+      __builtin_prefetch(&state_->program.label[task]);
+    }
   }
   // The task starts. false: its time is fixed, it is none of ours (but its load is noted).
   [[nodiscard]] bool begin(TaskId task, Duration now);
@@ -59,9 +64,14 @@ class FluidTasks {
   static constexpr Duration kNever = Duration::max();
   enum class Phase : std::uint8_t { kGone, kOwnTime, kTransfer };
 
+  // What happens to a running task, and what of the program it needs until its end: the program itself is
+  // large and far away.
   struct Moving {
     TaskId task;
-    std::uint32_t flow = kNone;
+    LabelId label;
+    std::span<const LinkUse> uses;  // empty: no flow
+    Duration transfer{};
+    double rate = 0;  // of a unit flow at full speed
     std::uint32_t device = kNone;
     std::uint32_t device_place = 0;  // in the device's list
     Phase phase = Phase::kGone;
@@ -81,7 +91,9 @@ class FluidTasks {
   };
 
   void find_devices(const Program& program);
-  [[nodiscard]] std::uint32_t device_of(TaskId task) const;
+  [[nodiscard]] Moving moving_of(TaskId task) const;
+  void join_device(TransferId id);
+  void leave_device(TransferId id);
   [[nodiscard]] TransferId take();
   void give_back(TransferId id);
 
@@ -103,8 +115,8 @@ class FluidTasks {
   RadixHeap<TransferId> events_;
   std::vector<TransferId> due_;  // scratch of advance()
 
-  IdVector<TaskId, std::uint32_t> flow_of_;        // kNone: none; empty: nobody has one
-  IdVector<TaskId, std::uint32_t> load_of_;        // the same
+  TaskSubset flows_;
+  TaskSubset loads_;
   IdVector<ResourceId, std::uint32_t> device_of_;  // of resources that yield to some load
   std::vector<std::uint32_t> device_of_load_;      // kNone where nobody yields to it
   std::vector<Device> devices_;
