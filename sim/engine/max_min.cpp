@@ -250,9 +250,9 @@ void MaxMin::stop_at_link(LinkId id, double key) {
 }
 
 void MaxMin::start_solve() {
-  SC_CHECK(++solve_ != 0, "more solves than stamps");
+  ++solve_;
+  SC_CHECK(solve_ != 0, "more solves than stamps");
   sweep_ = 0;
-  changed_.clear();
   for (const LinkId id : lost_) {
     links_[id].lost = false;
     loosen(links_[id]);
@@ -269,6 +269,9 @@ void MaxMin::start_solve() {
 }
 
 void MaxMin::solve() {
+  changed_.clear();
+  touched_.clear();
+  if (pending_.empty() && marked_.empty()) return;
   start_solve();
   while (free_ > 0 || queued_ > 0) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
@@ -283,7 +286,6 @@ void MaxMin::solve() {
     }
   }
   heap_.clear();
-  touched_.clear();
   std::swap(touched_, marked_);
   for (const LinkId id : touched_) links_[id].is_touched = false;
 }

@@ -67,5 +67,19 @@ TEST(Deadlock, NamesFiveTasksOfALongCircleAndCountsTheRest) {
                     HasSubstr("and 3 more"), Not(HasSubstr("t3 waits"))));
 }
 
+TEST(Deadlock, IsFoundWhenFlowsHaveRun) {
+  // System: a transfers, then b and c wait for each other.   Expectation: a has ended, b and c are named.
+  System system;
+  const ResourceId x = system.concurrent("x");
+  const TaskId a = system.task(x, 1ns, "a"), b = system.task(x, 1ns, "b"), c = system.task(x, 1ns, "c");
+  system.flow(a, 1ns, Bandwidth(1), system.route({{.link = system.link("link", Bandwidth(1)), .flows = 2}}));
+  system.edge(a, b);
+  system.edge(b, c);
+  system.edge(c, b);
+  const Program program = system.build();
+  EXPECT_THAT(message_of([&] { std::ignore = run(program); }),
+              HasSubstr("deadlock, 2 of 3 tasks wait: rank 0 x b waits for"));
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -65,6 +65,24 @@ TEST(MemoryHighWater, IsEachResourcesOwn) {
   EXPECT_EQ(timeline.memory_high_water, (IdVector<ResourceId, Bytes>{5_B, 0_B, 7_B}));
 }
 
+// System: a (1 ns, holds 5) shares its link with b and so lasts until 2 ns; c (holds 7) comes at 1 ns.
+// Expectation: 12, where on an idle network a has gone when c comes: 7.
+TEST(MemoryHighWater, CountsTheTimeThatAFlowReallyTakes) {
+  System system;
+  const ResourceId x = system.concurrent("x");
+  const TaskId a = system.task(x, 1ns, "a"), b = system.task(x, 1ns, "b"), c = system.task(x, 1ns, "c");
+  const TaskId wait = system.task(system.stream("clock"), 1ns, "wait");
+  system.edge(wait, c);
+  const RouteId route = system.route({{.link = system.link("link", 1_GBps), .flows = 1}});
+  system.flow(a, 1ns, 1_GBps, route);
+  system.flow(b, 1ns, 1_GBps, route);
+  system.memory(a, 5_B, Bytes(-5));
+  system.memory(c, 7_B, Bytes(-7));
+  const Program program = system.build();
+  EXPECT_EQ(run(program).memory_high_water[x], 12_B);
+  EXPECT_EQ(run(program, {.idle_network = true}).memory_high_water[x], 7_B);
+}
+
 TEST(MemoryHighWater, IsNeverBelowZero) {
   System system;
   const ResourceId x = system.stream("x");
