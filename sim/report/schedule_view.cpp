@@ -5,73 +5,75 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
+#include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
 namespace {
 
 struct Mark {
   char letter;
-  const char* fill;
+  const char* even;  // of chunks 0, 2, ...
+  const char* odd;
   const char* word;
   const char* paint;  // ANSI
 };
 
-constexpr std::array<Mark, 5> kMarks = {{{'F', "▁", "forward", "\x1b[34m"},
-                                         {'B', "▓", "backward", "\x1b[32m"},
-                                         {'I', "▒", "input gradient", "\x1b[36m"},
-                                         {'W', "░", "weight gradient", "\x1b[33m"},
-                                         {'R', "▔", "recompute", "\x1b[35m"}}};
+constexpr std::array<Mark, 5> kMarks = {{{'F', "▁", "▂", "forward", "\x1b[34m"},
+                                         {'B', "▓", "█", "backward", "\x1b[32m"},
+                                         {'I', "▒", "▚", "input gradient", "\x1b[36m"},
+                                         {'W', "░", "╱", "weight gradient", "\x1b[33m"},
+                                         {'R', "▔", "▔", "recompute", "\x1b[35m"}}};
+constexpr const char* kPairFill = "═";
+constexpr const char* kPairPaint = "\x1b[32m";
 constexpr const char* kIdle = "·";
 // Forwards of chunk 0, 1, ... of a rank.
 constexpr std::array<const char*, 7> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇"};
 
-const Mark* mark_of(const Program& program, TaskId task) {
-  const Label& label = program.labels[program.label[task]];
-  if (label.stage < 0) return nullptr;
-  const auto found = std::find_if(kMarks.begin(), kMarks.end(), [&](const Mark& mark) {
-    return label.name == std::string(1, mark.letter);
-  });
-  return found == kMarks.end() ? nullptr : &*found;
+const Mark& mark_of(const Action& action) {
+  return *std::ranges::find(kMarks, letter(action.pass), &Mark::letter);
 }
 
-const char* fill_of(const ScheduleView& view, const Mark& mark, TaskId task) {
-  if (mark.letter != 'F') return mark.fill;
-  const int chunk = view.program.labels[view.program.label[task]].stage / view.schedule.shape.ranks;
-  return kHeights[static_cast<std::size_t>(chunk) % kHeights.size()];
+bool both_ways(const Schedule& schedule) {
+  return schedule.placement == Placement::kBidirectional ||
+         schedule.placement == Placement::kBidirectionalUnits;
 }
 
-std::string painted(const std::string& text, const Mark& mark, bool color) {
-  return color ? mark.paint + text + "\x1b[0m" : text;
+// How many stages of a rank can be told apart, and which of them an action runs.
+int chunks_of(const Schedule& schedule) {
+  return both_ways(schedule) ? 2 : schedule.shape.chunks;
 }
 
-// The compute stream of a rank: the tasks [first, last).
-struct Stream {
-  std::uint32_t first = 0, last = 0;
-};
+int chunk_of(const Schedule& schedule, const Action& action) {
+  if (!both_ways(schedule)) return action.stage / schedule.shape.ranks;
+  return schedule.rank_of(0, action.micro_batch) == 0 ? 0 : 1;
+}
 
-std::vector<Stream> compute_streams(const ScheduleView& view) {
-  std::vector<Stream> streams(view.schedule.ranks.size());
-  for (std::size_t r = 0; r < view.program.resources.size(); ++r) {
-    const Resource& resource = view.program.resources[ResourceId(static_cast<std::uint32_t>(r))];
-    if (resource.name != "compute") continue;
-    streams[static_cast<std::size_t>(resource.rank)] = {view.program.resource_begin[r],
-                                                        view.program.resource_begin[r + 1]};
-  }
-  return streams;
+const char* fill_of(const Schedule& schedule, const Action& action) {
+  const int chunk = chunk_of(schedule, action);
+  if (action.pass == Pass::kForward) return kHeights[static_cast<std::size_t>(chunk) % kHeights.size()];
+  const Mark& mark = mark_of(action);
+  return chunk % 2 == 0 ? mark.even : mark.odd;
+}
+
+std::string painted(const std::string& text, const char* paint, bool color) {
+  return color ? paint + text + "\x1b[0m" : text;
 }
 
 // The shortest pass that takes any time; 0 when none does.
 Duration shortest_pass(const ScheduleView& view) {
-  Duration shortest{};
-  for (std::uint32_t t = 0; t < view.program.task_count(); ++t) {
-    const Duration here = view.program.duration[TaskId(t)];
-    if (mark_of(view.program, TaskId(t)) == nullptr || here == Duration::zero()) continue;
-    shortest = shortest == Duration::zero() ? here : std::min(shortest, here);
+  std::int64_t shortest = 0;
+  for (const std::vector<PassTime>& rank : view.play.ranks) {
+    for (const PassTime& time : rank) {
+      const std::int64_t lasts = time.end - time.start;
+      if (lasts > 0) shortest = shortest == 0 ? lasts : std::min(shortest, lasts);
+    }
   }
-  return shortest;
+  return Duration(shortest);
 }
 
 // The smallest of 1, 2, 5 x 10^k ns that is not below `time`.
@@ -87,36 +89,73 @@ Duration round_up(Duration time) {
 // picture fits the width.
 Duration column_of(const ScheduleView& view, int width) {
   const Duration wanted = std::max(shortest_pass(view) / 2, Duration(1));
-  if (view.timeline.makespan / wanted <= width) return wanted;
-  return round_up(Duration((view.timeline.makespan.count() + width - 1) / width));
+  if (view.play.makespan / wanted.count() <= width) return wanted;
+  return round_up(Duration((view.play.makespan + width - 1) / width));
 }
 
-std::int64_t columns(Duration time, Duration column) {
-  return (time.count() + column.count() / 2) / column.count();
+std::int64_t columns(std::int64_t time, Duration column) {
+  return (time + column.count() / 2) / column.count();
 }
 
-std::string draw_rank(const ScheduleView& view, Stream stream, Duration column, bool color) {
-  std::string out;
-  std::int64_t at = 0;
-  for (std::uint32_t t = stream.first; t < stream.last; ++t) {
-    const Mark* mark = mark_of(view.program, TaskId(t));
-    if (mark == nullptr) continue;
-    const std::int64_t from = columns(view.timeline.start[TaskId(t)], column);
-    const std::int64_t to = columns(view.timeline.end[TaskId(t)], column);
-    for (; at < from; ++at) out += kIdle;
-    std::string bar;
-    for (; at < to; ++at) {
-      if (at == from && to - from > 1) {
-        bar += static_cast<char>('0' + view.program.micro_batch[TaskId(t)] % 10);
+char digit_of(const Action& action) {
+  return static_cast<char>('0' + action.micro_batch % 10);
+}
+
+// The row of one rank as it grows.
+class RankRow {
+ public:
+  RankRow(const ScheduleView& view, std::size_t rank, Duration column, bool color)
+      : drawn_(view.drawn), times_(view.play.ranks[rank]), column_(column), color_(color) {
+    const std::vector<Action>& order = view.drawn.ranks[rank];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      idle_until(columns(times_[i].start, column));
+      const std::int64_t to = columns(times_[i].end, column);
+      if (order[i].fused) {
+        draw_pair(order[i], order[i + 1], to);
+        ++i;
       } else {
-        bar += fill_of(view, *mark, TaskId(t));
+        draw(order[i], to);
       }
     }
-    if (!bar.empty()) out += painted(bar, *mark, color);
+    idle_until(columns(view.play.makespan, column));
   }
-  for (; at < columns(view.timeline.makespan, column); ++at) out += kIdle;
-  return out;
-}
+  [[nodiscard]] std::string take() && { return std::move(text_); }
+
+ private:
+  void idle_until(std::int64_t column) {
+    for (; at_ < column; ++at_) text_ += kIdle;
+  }
+
+  void draw(const Action& action, std::int64_t to) {
+    std::string bar;
+    if (to - at_ > 1) bar += digit_of(action), ++at_;
+    for (; at_ < to; ++at_) bar += fill_of(drawn_, action);
+    if (!bar.empty()) text_ += painted(bar, mark_of(action).paint, color_);
+  }
+
+  void draw_pair(const Action& forward, const Action& backward, std::int64_t to) {
+    const std::int64_t from = at_;
+    const std::int64_t middle = (from + to) / 2;
+    std::string bar;
+    for (; at_ < to; ++at_) {
+      if (to - from > 3 && at_ == from) {
+        bar += digit_of(forward);
+      } else if (to - from > 3 && at_ == middle) {
+        bar += digit_of(backward);
+      } else {
+        bar += kPairFill;
+      }
+    }
+    if (!bar.empty()) text_ += painted(bar, kPairPaint, color_);
+  }
+
+  const Schedule& drawn_;
+  const std::vector<PassTime>& times_;
+  Duration column_;
+  bool color_;
+  std::int64_t at_ = 0;
+  std::string text_;
+};
 
 struct TimeUnit {
   double scale;  // in nanoseconds
@@ -135,30 +174,58 @@ std::string time_in(TimeUnit unit, Duration time) {
   return fmt::format("{:.4g} {}", static_cast<double>(time.count()) / unit.scale, unit.name);
 }
 
-std::string short_time(Duration time) {
+std::string short_time(std::int64_t nanoseconds) {
+  const Duration time(nanoseconds);
   return time_in(unit_of(time), time);
 }
 
-// What one pass of each kind lasts, "F 1 ms, B 2 ms": only where all passes of a kind last alike.
+// What the passes of one kind last, where all of them last alike; `fused` asks for pairs instead.
+class Alike {
+ public:
+  void add(std::int64_t time) {
+    alike_ = alike_ && (!time_ || *time_ == time);
+    time_ = time;
+  }
+  [[nodiscard]] std::optional<std::int64_t> time() const { return alike_ ? time_ : std::nullopt; }
+  [[nodiscard]] bool any() const { return time_.has_value(); }
+
+ private:
+  std::optional<std::int64_t> time_;
+  bool alike_ = true;
+};
+
+// Of each mark, and of pairs last.
+std::array<Alike, kMarks.size() + 1> lengths_of(const ScheduleView& view) {
+  std::array<Alike, kMarks.size() + 1> lengths;
+  for (std::size_t rank = 0; rank < view.drawn.ranks.size(); ++rank) {
+    const std::vector<Action>& order = view.drawn.ranks[rank];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const PassTime& time = view.play.ranks[rank][i];
+      const auto mark =
+          order[i].fused ? kMarks.size() : static_cast<std::size_t>(&mark_of(order[i]) - kMarks.data());
+      lengths[mark].add(time.end - time.start);
+      if (order[i].fused) ++i;
+    }
+  }
+  return lengths;
+}
+
 std::string cost_line(const ScheduleView& view) {
   std::string out;
-  for (const Mark& mark : kMarks) {
-    std::optional<Duration> time;
-    bool alike = true;
-    for (std::uint32_t t = 0; t < view.program.task_count(); ++t) {
-      if (mark_of(view.program, TaskId(t)) != &mark) continue;
-      const Duration here = view.program.duration[TaskId(t)];
-      alike = alike && (!time || *time == here);
-      time = here;
-    }
-    if (time && alike) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", mark.letter, short_time(*time));
+  const auto lengths = lengths_of(view);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto time = lengths[i].time();
+    const std::string name = i < kMarks.size() ? std::string(1, kMarks[i].letter) : "pair";
+    if (time) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, short_time(*time));
   }
   return out;
 }
 
 // "▁▂ forward of chunk 0, 1": the height says which.
-std::string forward_legend(int chunks) {
+std::string forward_legend(const Schedule& schedule) {
+  const int chunks = chunks_of(schedule);
   if (chunks == 1) return fmt::format("{} forward", kHeights[0]);
+  if (both_ways(schedule)) return fmt::format("{}{} forward going down, up", kHeights[0], kHeights[1]);
   std::string fills, numbers;
   const std::size_t shown = std::min(static_cast<std::size_t>(chunks), kHeights.size());
   for (std::size_t chunk = 0; chunk < shown; ++chunk) {
@@ -171,24 +238,68 @@ std::string forward_legend(int chunks) {
 
 std::string legend(const ScheduleView& view, bool color) {
   std::string out = "       ";
-  for (const Mark& mark : kMarks) {
-    bool used = false;
-    for (std::uint32_t t = 0; t < view.program.task_count() && !used; ++t)
-      used = mark_of(view.program, TaskId(t)) == &mark;
-    if (!used) continue;
-    const std::string words = mark.letter == 'F' ? forward_legend(view.schedule.shape.chunks)
-                                                 : fmt::format("{} {}", mark.fill, mark.word);
-    out += " " + painted(words, mark, color) + " ";
+  const auto lengths = lengths_of(view);
+  const bool shades = chunks_of(view.schedule) > 1;
+  for (std::size_t i = 0; i < kMarks.size(); ++i) {
+    if (!lengths[i].any()) continue;
+    const Mark& mark = kMarks[i];
+    const std::string fills =
+        shades && mark.odd != mark.even ? fmt::format("{}{}", mark.even, mark.odd) : mark.even;
+    const std::string words =
+        mark.letter == 'F' ? forward_legend(view.schedule) : fmt::format("{} {}", fills, mark.word);
+    out += " " + painted(words, mark.paint, color) + " ";
+  }
+  if (lengths[kMarks.size()].any()) {
+    out += " " + painted(fmt::format("{} fused pair: forward, then backward", kPairFill), kPairPaint, color) +
+           " ";
   }
   return out + fmt::format(" {} idle                 digit: micro-batch (mod 10)\n", kIdle);
 }
 
-Duration busy_time(const ScheduleView& view, Stream stream) {
-  Duration busy{};
-  for (std::uint32_t t = stream.first; t < stream.last; ++t) {
-    if (mark_of(view.program, TaskId(t)) != nullptr) busy += view.program.duration[TaskId(t)];
+// Of one iteration: what was played where the order drains, else the steady state.
+struct Lengths {
+  std::int64_t makespan = 0, span = 0, ideal = 0;
+  double over_ideal = 0, fraction = 0;
+};
+
+std::vector<std::int64_t> work_of(const ScheduleView& view) {
+  std::vector<std::int64_t> work = view.play.busy;
+  const std::int64_t iterations = view.drawn.shape.micro_batches / view.schedule.shape.micro_batches;
+  for (std::int64_t& time : work) time /= iterations;
+  return work;
+}
+
+Lengths measure(const ScheduleView& view) {
+  Lengths lengths{.makespan = view.play.makespan,
+                  .span = view.play.span,
+                  .ideal = view.play.ideal(),
+                  .over_ideal = view.play.bubble_over_ideal(),
+                  .fraction = view.play.bubble_fraction()};
+  if (view.schedule.flush) return lengths;
+  Play steady;
+  steady.busy = work_of(view);
+  steady.makespan = view.period;
+  return {.makespan = view.period,
+          .span = view.period,
+          .ideal = steady.ideal(),
+          .over_ideal = steady.bubble_over_ideal(),
+          .fraction = steady.bubble_fraction()};
+}
+
+std::string length_lines(const ScheduleView& view) {
+  const Lengths lengths = measure(view);
+  std::string out = fmt::format("{} {}   ideal {}   bubble {} = {} over ideal, {} of rank time\n",
+                                view.schedule.flush ? "makespan" : "an iteration of the steady state",
+                                short_time(lengths.makespan), short_time(lengths.ideal),
+                                short_time(lengths.makespan - lengths.ideal), percent(lengths.over_ideal),
+                                percent(lengths.fraction));
+  if (lengths.span != lengths.makespan)
+    out += fmt::format("span {}, without a barrier at the end\n", short_time(lengths.span));
+  if (!view.schedule.flush) {
+    out += fmt::format("drawn: the first {} iterations; it drains only when the training ends\n",
+                       view.drawn.shape.micro_batches / view.schedule.shape.micro_batches);
   }
-  return busy;
+  return out;
 }
 
 }  // namespace
@@ -197,54 +308,42 @@ std::string render_schedule_text(const ScheduleView& view, const PictureOptions&
   const PipelineShape& shape = view.schedule.shape;
   const Duration column = column_of(view, options.width);
   const std::vector<int> live = peak_in_flight(view.schedule);
-  const Bubble bubble = measure_bubble(view.program, view.timeline);
   const std::string chunks = shape.chunks > 1 ? fmt::format(", {} chunks", shape.chunks) : "";
   std::string out = fmt::format("{}   {} stages{}, {} micro-batches   {}                 one column = {}\n",
                                 view.schedule.name, shape.ranks, chunks, shape.micro_batches, cost_line(view),
                                 time_in(unit_of(shortest_pass(view)), column));
-  const std::vector<Stream> streams = compute_streams(view);
   const std::size_t digits = std::to_string(shape.ranks - 1).size();
-  for (std::size_t rank = 0; rank < streams.size(); ++rank) {
+  for (std::size_t rank = 0; rank < view.play.ranks.size(); ++rank) {
     out += fmt::format("rank {:>{}}  {}   live {}\n", rank, digits,
-                       draw_rank(view, streams[rank], column, options.color), live[rank]);
+                       RankRow(view, rank, column, options.color).take(), live[rank]);
   }
-  const Duration wasted = bubble.makespan - bubble.ideal;
-  out += legend(view, options.color);
-  out += fmt::format("makespan {}   ideal {}   bubble {} = {} over ideal, {} of rank time\n",
-                     short_time(bubble.makespan), short_time(bubble.ideal), short_time(wasted),
-                     percent(bubble.over_ideal), percent(bubble.fraction));
-  if (bubble.span != bubble.makespan)
-    out += fmt::format("span {}, without a barrier at the end\n", short_time(bubble.span));
-  return out;
+  return out + legend(view, options.color) + length_lines(view);
 }
 
 std::string render_schedule_json(const ScheduleView& view) {
   const PipelineShape& shape = view.schedule.shape;
   const std::vector<int> live = peak_in_flight(view.schedule);
-  const std::vector<Stream> streams = compute_streams(view);
-  const Bubble bubble = measure_bubble(view.program, view.timeline);
+  const std::vector<std::int64_t> work = work_of(view);
+  const Lengths lengths = measure(view);
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.schedule/1")
       .field("name", std::string_view(view.schedule.name));
   json.field("stages", shape.ranks).field("micro_batches", shape.micro_batches).field("chunks", shape.chunks);
   json.key("ranks").begin_array();
-  for (std::size_t rank = 0; rank < streams.size(); ++rank) {
+  for (std::size_t rank = 0; rank < view.schedule.ranks.size(); ++rank) {
     json.begin_object().field("rank", rank).key("actions").begin_array();
-    for (const Action& action : view.schedule.ranks[rank]) json.value(std::string_view(to_string(action)));
-    json.end_array()
-        .field("peak_in_flight", live[rank])
-        .field("busy_s", busy_time(view, streams[rank]))
-        .end_object();
+    for (const std::string& word : words_of(view.schedule.ranks[rank])) json.value(std::string_view(word));
+    json.end_array().field("peak_in_flight", live[rank]).field("busy_s", Duration(work[rank])).end_object();
   }
   json.end_array()
-      .field("makespan_s", bubble.makespan)
-      .field("span_s", bubble.span)
-      .field("ideal_s", bubble.ideal);
+      .field("makespan_s", Duration(lengths.makespan))
+      .field("span_s", Duration(lengths.span))
+      .field("ideal_s", Duration(lengths.ideal));
   json.key("bubble")
       .begin_object()
-      .field("over_ideal", bubble.over_ideal)
-      .field("fraction", bubble.fraction)
+      .field("over_ideal", lengths.over_ideal)
+      .field("fraction", lengths.fraction)
       .end_object();
   json.end_object();
   return json.str();

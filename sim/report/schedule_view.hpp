@@ -2,20 +2,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "base/units.hpp"
-#include "sim/engine/engine.hpp"
-#include "sim/program/program.hpp"
-#include "sim/report/report.hpp"
+#include "sim/schedule/play.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
+// All times are nanoseconds. An asynchronous order is shown as iterations unrolled, and lasts its period.
 struct ScheduleView {
-  const Schedule& schedule;
-  const Program& program;  // lowered from the schedule, folded
-  const Timeline& timeline;
+  const Schedule& schedule;  // as the generator gave it
+  const Schedule& drawn;     // what `play` played: the same, or unrolled where it never drains
+  const ScheduleCosts& costs;
+  const Play& play;
+  std::int64_t period = 0;  // of the schedule
 };
 
 [[nodiscard]] std::string render_schedule_json(const ScheduleView& view);
@@ -26,8 +25,9 @@ struct PictureOptions {
 };
 
 // One row per rank: a pass is its micro-batch's last digit, then a bar as long as it lasts; the bars of F, B,
-// I and W differ by shape, and those of forwards by height from chunk to chunk, so that colour is never
-// needed.
+// I, W and R differ by shape, those of forwards by height from chunk to chunk, and those of backwards by
+// shade between even and odd chunks, so that colour is never needed. Both directions of a bidirectional
+// schedule are chunks 0 and 1. A fused pair is one bar, with the digit of its backward in the middle.
 [[nodiscard]] std::string render_schedule_text(const ScheduleView& view, const PictureOptions& options = {});
 
 }  // namespace stagecraft

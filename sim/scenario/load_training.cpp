@@ -301,7 +301,7 @@ void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelS
       .error(
           "virtual_stages", "contradiction",
           fmt::format("{} chunks a rank, but schedule {} runs 1", parallelism.virtual_stages, schedule.name),
-          fmt::format("leave virtual_stages out, or use {}", join(chunked, " or ")));
+          fmt::format("leave virtual_stages out, or use one of {}", join(chunked, ", ")));
 }
 
 }  // namespace stagecraft

@@ -71,18 +71,20 @@ class ProblemList {
  public:
   [[nodiscard]] bool full() const { return problems_.size() > kMostProblems; }
   [[nodiscard]] bool empty() const { return problems_.empty(); }
-  void add(ScheduleProblem problem) {
+  void add(ScheduleProblem problem, std::optional<Place> place = std::nullopt) {
     if (full()) return;
     if (problems_.size() == kMostProblems) {
       problem = {.message = "and more problems like these",
                  .hint = "mend the first " + number(kMostProblems)};
+      place.reset();
     }
-    problems_.push_back(std::move(problem));
+    problems_.push_back({.problem = std::move(problem), .place = {}});
+    if (place) problems_.back().place = {.rank = static_cast<int>(place->rank), .position = place->position};
   }
-  [[nodiscard]] std::vector<ScheduleProblem> take() && { return std::move(problems_); }
+  [[nodiscard]] std::vector<PlacedProblem> take() && { return std::move(problems_); }
 
  private:
-  std::vector<ScheduleProblem> problems_;
+  std::vector<PlacedProblem> problems_;
 };
 
 bool same_pass(const Action& a, const Action& b) {
@@ -139,11 +141,12 @@ void check_written_passes(const Schedule& schedule, std::span<const PlacedAction
                           ProblemList& problems) {
   const PlacedAction* before = nullptr;
   for (const PlacedAction& pass : sorted) {
-    if (auto problem = misplaced(schedule, pass)) problems.add(*std::move(problem));
+    if (auto problem = misplaced(schedule, pass)) problems.add(*std::move(problem), pass.place);
     if (before != nullptr && same_pass(before->action, pass.action)) {
       problems.add({.message = to_string(pass.action) + " runs twice: " + name_of(before->place) + " and " +
                                name_of(pass.place),
-                    .hint = "drop one of them"});
+                    .hint = "drop one of them"},
+                   pass.place);
     }
     before = &pass;
   }
@@ -168,18 +171,22 @@ void check_fused_pairs(const Schedule& schedule, ProblemList& problems) {
     const std::vector<Action>& order = schedule.ranks[rank];
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (!order[i].fused) continue;
-      const std::string subject = to_string(order[i]) + ", " + name_of({.rank = rank, .position = i});
+      const Place place{.rank = rank, .position = i};
+      const std::string subject = to_string(order[i]) + ", " + name_of(place);
       if (i + 1 == order.size()) {
         problems.add({.message = subject + ": fused with a pass that is not there",
-                      .hint = "write the pair, or the pass alone"});
+                      .hint = "write the pair, or the pass alone"},
+                     place);
       } else if (order[i + 1].fused) {
         problems.add({.message = subject + ": fused with " + to_string(order[i + 1]) +
                                  ", which is fused with a third pass",
-                      .hint = "fuse two passes at most"});
+                      .hint = "fuse two passes at most"},
+                     place);
       } else if (needs(order[i + 1], order[i]) || needs(order[i], order[i + 1])) {
         problems.add({.message = subject + ": fused with " + to_string(order[i + 1]) +
                                  ", but one of the two needs the other",
-                      .hint = "write the two passes one after the other"});
+                      .hint = "write the two passes one after the other"},
+                     place);
       }
     }
   }
@@ -203,18 +210,22 @@ void check_one_pair(const Action& forward, std::span<const PlacedAction> passes,
   const std::string pair =
       "micro-batch " + number(forward.micro_batch) + " on stage " + number(forward.stage);
   const std::string halves = to_string(input) + " and " + to_string(weight);
-  if (!has_forward) problems.add({.message = pair + " has no forward", .hint = "add " + to_string(forward)});
+  const std::optional<Place> place = passes.empty() ? std::nullopt : std::optional(passes.front().place);
+  if (!has_forward)
+    problems.add({.message = pair + " has no forward", .hint = "add " + to_string(forward)}, place);
   if (one_backward) return;
   if (has_whole) {
     problems.add({.message = pair + " has a whole backward and " + to_string(has_input ? input : weight),
-                  .hint = "keep " + to_string(whole) + ", or " + halves});
+                  .hint = "keep " + to_string(whole) + ", or " + halves},
+                 place);
   } else if (!has_input && !has_weight) {
-    problems.add(
-        {.message = pair + " has no backward", .hint = "add " + to_string(whole) + ", or " + halves});
+    problems.add({.message = pair + " has no backward", .hint = "add " + to_string(whole) + ", or " + halves},
+                 place);
   } else {
     const std::string present = to_string(has_input ? input : weight);
     const std::string absent = to_string(has_input ? weight : input);
-    problems.add({.message = pair + " has " + present + " without " + absent, .hint = "add " + absent});
+    problems.add({.message = pair + " has " + present + " without " + absent, .hint = "add " + absent},
+                 place);
   }
 }
 
@@ -282,6 +293,8 @@ class Player {
   [[nodiscard]] std::size_t rank_of(const Action& action) const {
     return static_cast<std::size_t>(schedule_->rank_of(action.stage, action.micro_batch));
   }
+
+  [[nodiscard]] std::size_t position_of(const Action& action) const { return position_[slot(action)]; }
 
   // Whether a pass stands in front of another one of its rank.
   [[nodiscard]] bool precedes(const Action& a, const Action& b) const {
@@ -372,27 +385,69 @@ void check_progress(const Schedule& schedule, ProblemList& problems) {
     way_out =
         "run " + to_string(need) + " before " + to_string(next) + " on rank " + rank + " to break this ring";
   }
-  problems.add({.message = std::move(message), .hint = std::move(way_out)});
+  const Action& first = ring.front();
+  const Place place{.rank = player.rank_of(first), .position = player.position_of(first)};
+  problems.add({.message = std::move(message), .hint = std::move(way_out)}, place);
+}
+
+// Whether every pair of stage and micro-batch has what it needs, once and on its rank, without a look at the
+// order. What a false answer means is for the slow way to say.
+bool plainly_whole(const Schedule& schedule) {
+  constexpr std::uint8_t kWhole = 1 << 0 | 1 << 1;
+  constexpr std::uint8_t kSplit = 1 << 0 | 1 << 2 | 1 << 3;
+  constexpr std::uint8_t kAgain = 1 << 4;
+  const auto m = static_cast<std::size_t>(schedule.shape.micro_batches);
+  const std::size_t pairs = static_cast<std::size_t>(schedule.stages()) * m;
+  std::size_t passes = 0;
+  for (const std::vector<Action>& order : schedule.ranks) passes += order.size();
+  if (passes < 2 * pairs) return false;  // so that memory is asked for only where an order fills it
+  std::vector<std::uint8_t> has(pairs, 0);
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    for (const Action& action : schedule.ranks[rank]) {
+      if (action.stage < 0 || action.stage >= schedule.stages() || action.micro_batch < 0 ||
+          action.micro_batch >= schedule.shape.micro_batches)
+        return false;
+      if (static_cast<std::size_t>(schedule.rank_of(action.stage, action.micro_batch)) != rank) return false;
+      std::uint8_t& pair =
+          has[static_cast<std::size_t>(action.stage) * m + static_cast<std::size_t>(action.micro_batch)];
+      const auto bit = static_cast<std::uint8_t>(1 << static_cast<int>(action.pass));
+      if ((pair & bit) != 0) return false;
+      pair = static_cast<std::uint8_t>(pair | bit);
+    }
+  }
+  return std::ranges::all_of(has, [](std::uint8_t pair) {
+    const int without_again = pair & ~kAgain;
+    return without_again == kWhole || without_again == kSplit;
+  });
 }
 
 }  // namespace
 
-std::vector<ScheduleProblem> check(const Schedule& schedule) {
-  if (auto problem = refuse_shape(schedule.shape)) return {*std::move(problem)};
+std::vector<PlacedProblem> check_placed(const Schedule& schedule) {
+  if (auto problem = refuse_shape(schedule.shape)) return {{.problem = *std::move(problem), .place = {}}};
   const auto p = static_cast<std::size_t>(schedule.shape.ranks);
   if (schedule.ranks.size() != p) {
-    return {{.message = number(schedule.ranks.size()) + " orders for " + number(p) + " ranks",
-             .hint = "give one order a rank"}};
+    return {{.problem = {.message = number(schedule.ranks.size()) + " orders for " + number(p) + " ranks",
+                         .hint = "give one order a rank"},
+             .place = {}}};
   }
-  const std::vector<PlacedAction> sorted = sorted_by_pair(schedule);
   ProblemList problems;
-  check_written_passes(schedule, sorted, problems);
   check_fused_pairs(schedule, problems);
-  check_completeness(schedule, sorted, problems);
+  if (!plainly_whole(schedule)) {
+    const std::vector<PlacedAction> sorted = sorted_by_pair(schedule);
+    check_written_passes(schedule, sorted, problems);
+    check_completeness(schedule, sorted, problems);
+  }
   if (problems.empty()) {  // a pass that is missing blocks, but is no ring
     check_progress(schedule.flush ? schedule : unrolled(schedule, 3), problems);
   }
   return std::move(problems).take();
+}
+
+std::vector<ScheduleProblem> check(const Schedule& schedule) {
+  std::vector<ScheduleProblem> problems;
+  for (PlacedProblem& placed : check_placed(schedule)) problems.push_back(std::move(placed.problem));
+  return problems;
 }
 
 }  // namespace stagecraft

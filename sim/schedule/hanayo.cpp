@@ -1,8 +1,8 @@
 #include "sim/schedule/hanayo.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -84,13 +84,13 @@ class ListScheduler {
       offer({.pass = Pass::kForward, .stage = 0, .micro_batch = admitted_++});
   }
 
-  void offer(const Action& action) { waiting_[home(action)].insert({rank_of(action), action}); }
+  void offer(const Action& action) { waiting_[home(action)].push({rank_of(action), action}); }
 
   void start_all(std::int64_t now) {
     for (std::size_t r = 0; r < waiting_.size(); ++r) {
       if (busy_[r] || waiting_[r].empty()) continue;
-      const Action action = waiting_[r].begin()->second;
-      waiting_[r].erase(waiting_[r].begin());
+      const Action action = waiting_[r].top().second;
+      waiting_[r].pop();
       busy_[r] = true;
       listed_.schedule.ranks[r].push_back(action);
       const StageCosts cost = costs_.of(action.stage);
@@ -129,14 +129,15 @@ class ListScheduler {
   const ScheduleCosts& costs_;
   Rule rule_;
   Listed listed_;
-  std::vector<std::set<std::pair<Rank, Action>>> waiting_;  // [rank]
+  using Waiting = std::pair<Rank, Action>;
+  std::vector<std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>>> waiting_;  // [rank]
   std::vector<bool> busy_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   int admitted_ = 0;
   int finished_ = 0;
 };
 
-constexpr int kMostCaps = 16;
+constexpr int kMostCaps = 8;
 
 // From p to 3p, at most kMostCaps of them, none above the micro-batches; 1 when memory is limited.
 std::vector<int> caps_of(const PipelineShape& shape, const ScheduleCosts& costs) {

@@ -10,7 +10,12 @@ namespace {
 
 std::optional<ScheduleProblem> refuse_short_batch(const PipelineShape& shape, std::string_view schedule) {
   if (auto problem = refuse_interleaving(shape, schedule)) return problem;
-  if (shape.micro_batches >= shape.ranks) return std::nullopt;
+  constexpr int kPlayed = 4;  // iterations in a row, to see how long one takes
+  PipelineShape played = shape;
+  played.micro_batches = shape.micro_batches > kMaxStageMicroBatches / kPlayed
+                             ? shape.micro_batches
+                             : kPlayed * shape.micro_batches;
+  if (shape.micro_batches >= shape.ranks) return refuse_shape(played);
   const std::string ranks = std::to_string(shape.ranks);
   return ScheduleProblem{
       .message = std::to_string(shape.micro_batches) + " micro-batches are fewer than the " + ranks +

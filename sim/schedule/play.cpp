@@ -20,9 +20,10 @@ bool is_gradient(Pass pass) {
 
 class Clockwork {
  public:
-  Clockwork(const Schedule& schedule, const ScheduleCosts& costs)
+  Clockwork(const Schedule& schedule, const ScheduleCosts& costs, bool senders_wait)
       : schedule_(schedule),
         costs_(costs),
+        senders_wait_(senders_wait),
         next_(schedule.ranks.size(), 0),
         clock_(schedule.ranks.size(), 0),
         waits_for_(schedule.ranks.size(), kNothing),
@@ -92,7 +93,7 @@ class Clockwork {
     clock_[rank] = start + lasts;
     result_.busy[rank] += lasts;
     for (std::size_t i = at; i < at + count; ++i) {
-      result_.ranks[rank][i] = {.start = start, .end = clock_[rank]};
+      result_.ranks[rank][i] = {.start = start, .end = start + lasts};
       send(rank, order[i]);
     }
     next_[rank] = at + count;
@@ -106,7 +107,9 @@ class Clockwork {
     if (to < 0 || to == schedule_.stages()) return;
     const auto receiver = static_cast<std::size_t>(schedule_.rank_of(to, action.micro_batch));
     const std::size_t output = slot(gradient, action.stage, action.micro_batch);
-    arrival_[output] = clock_[rank] + (receiver == rank ? 0 : costs_.message);
+    const std::int64_t way = receiver == rank ? 0 : costs_.message;
+    arrival_[output] = clock_[rank] + way;
+    if (senders_wait_) clock_[rank] += way;
     if (waits_for_[receiver] == output) {
       waits_for_[receiver] = kNothing;
       runnable_.push_back(receiver);
@@ -115,6 +118,7 @@ class Clockwork {
 
   const Schedule& schedule_;
   const ScheduleCosts& costs_;
+  bool senders_wait_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> clock_;
   std::vector<std::size_t> waits_for_;  // slots
@@ -165,7 +169,12 @@ std::int64_t length_of_pair(const Action& first, const Action& second, const Sch
 
 Play play(const Schedule& schedule, const ScheduleCosts& costs) {
   SC_CHECK(schedule.flush, "unroll an asynchronous order first");
-  return Clockwork(schedule, costs).run();
+  return Clockwork(schedule, costs, false).run();
+}
+
+Play play_waiting_senders(const Schedule& schedule, const ScheduleCosts& costs) {
+  SC_CHECK(schedule.flush, "unroll an asynchronous order first");
+  return Clockwork(schedule, costs, true).run();
 }
 
 std::int64_t period(const Schedule& schedule, const ScheduleCosts& costs) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -131,6 +132,19 @@ struct ScheduleKind {
 // is looked for once all else is well, and names the ring of who waits for whom. At most 20 problems, then
 // one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
+
+// The same with the place of each problem, where it has one: of a deadlock, a pass that waits in the ring.
+struct SchedulePlace {
+  int rank = 0;
+  std::size_t position = 0;  // from 0 in the rank's order
+  friend bool operator==(const SchedulePlace&, const SchedulePlace&) = default;
+};
+struct PlacedProblem {
+  ScheduleProblem problem;
+  std::optional<SchedulePlace> place;
+  friend bool operator==(const PlacedProblem&, const PlacedProblem&) = default;
+};
+[[nodiscard]] std::vector<PlacedProblem> check_placed(const Schedule& schedule);
 
 // The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W. A chunk that is
 // recomputed holds its activations from its R on. Both passes of a fused pair hold theirs until the pair

@@ -9,6 +9,7 @@
 #include "sim/report/report.hpp"
 #include "sim/report/schedule_view.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/schedule/unrolled.hpp"
 #include "tests/sim/lower/uniform_prices.hpp"
 
 namespace stagecraft {
@@ -205,11 +206,14 @@ TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
 }
 
 std::string picture(const PipelineShape& shape, const char* schedule, const PictureOptions& options) {
-  const Schedule order = generate(*find_schedule(schedule), shape);
-  const Program program =
-      lower(order, uniform_prices(shape, {.forward = 1, .input_gradient = 1, .weight_gradient = 1}), {});
-  const Timeline timeline = run(program);
-  return render_schedule_text({.schedule = order, .program = program, .timeline = timeline}, options);
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const ScheduleCosts costs{.stages = {{kSecond, kSecond, kSecond, kSecond}}};
+  const Schedule order = generate(*find_schedule(schedule), shape, costs);
+  const Schedule drawn = order.flush ? order : unrolled(order, 2);
+  const Play times = play(drawn, costs);
+  return render_schedule_text(
+      {.schedule = order, .drawn = drawn, .costs = costs, .play = times, .period = period(order, costs)},
+      options);
 }
 
 // System: one rank, two micro-batches, F 1 s, B 2 s.
@@ -232,6 +236,31 @@ TEST(RenderSchedule, TellsChunksApartByHeight) {
   const std::string text = picture({.ranks = 2, .micro_batches = 2, .chunks = 2}, "interleaved-1f1b", {});
   EXPECT_NE(text.find("rank 0  0▁1▁0▂1▂"), std::string::npos) << text;
   EXPECT_NE(text.find("▁▂ forward of chunk 0, 1 "), std::string::npos) << text;
+}
+
+// System: one rank, two micro-batches of two chunks, the second chunk directly after the first.
+TEST(RenderSchedule, TellsBackwardsOfTwoChunksApartByShade) {
+  const std::string text = picture({.ranks = 1, .micro_batches = 1, .chunks = 2}, "zb-v", {});
+  EXPECT_NE(text.find("rank 0  0▁0▂0▚0╱0▒0░   live 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("▒▚ input gradient "), std::string::npos) << text;
+}
+
+// A pair lasts 3 s, 6 columns: the digit of its forward, and that of its backward in the middle.
+TEST(RenderSchedule, DrawsAFusedPairAsOneBarWithBothDigits) {
+  const std::string text = picture({.ranks = 2, .micro_batches = 4}, "dualpipe", {});
+  EXPECT_NE(text.find("3═══"), std::string::npos) << text;
+  EXPECT_NE(text.find("═ fused pair: forward, then backward "), std::string::npos) << text;
+  EXPECT_NE(text.find("▁▂ forward going down, up "), std::string::npos) << text;
+}
+
+TEST(RenderSchedule, DrawsTwoIterationsOfWhatNeverDrains) {
+  const std::string text = picture({.ranks = 2, .micro_batches = 2}, "pipemare", {});
+  EXPECT_NE(text.find("an iteration of the steady state 6 s   ideal 6 s   bubble 0 s = 0.0 % over ideal"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("drawn: the first 2 iterations; it drains only when the training ends\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(RenderSchedule, ColoursOnlyWhenAskedTo) {

@@ -1,0 +1,51 @@
+// Point-to-point calls: what a rank says to its neighbours between its passes when messages do not travel by
+// themselves.
+//
+//   batched   Megatron-LM without overlap: one call with all sends and receives between two passes. 1F1B:
+//   receive, F,
+//             send while warming up; then F, {send forward, receive gradient}, B, {send gradient, receive
+//             forward}. Interleaved: one call after each step, a step being an F and a B in the steady part.
+//   blocking  DeepSpeed's 1F1B: the same transfers one by one; of a pair the send of an activation comes
+//   before the
+//             receive of a gradient, and the receive of an activation before the send of a gradient.
+//
+// A call ends when all its partners have posted theirs, and a message time later (rendezvous); the rank does
+// nothing else meanwhile. Neither way is known for other orders.
+//   source   NVIDIA/Megatron-LM, schedules.py and p2p_communication.py; DeepSpeed, runtime/pipe/schedule.py.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/schedule/play.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+enum class CallStyle { kBatched, kOneByOne };
+
+struct Transfer {
+  bool send = false;
+  bool gradient = false;
+  std::int32_t stage = 0;  // whose pass sends, or needs what comes
+  std::int32_t micro_batch = 0;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+using Call = std::vector<Transfer>;  // of one rank; sends before receives, forward before gradient
+
+// The calls between the passes of one rank: calls[i] run before pass i, the last of all after the last pass.
+using RankCalls = std::vector<std::vector<Call>>;
+
+// nullopt where the style is known for the order: 1f1b both ways, interleaved-1f1b batched and in groups of
+// p.
+[[nodiscard]] std::optional<ScheduleProblem> refuse_calls(const Schedule& schedule, CallStyle style);
+// [rank]. requires an order that refuse_calls lets pass.
+[[nodiscard]] std::vector<RankCalls> calls_of(const Schedule& schedule, CallStyle style);
+// "0F0 {send_forward} ... {send_forward+recv_backward}", as the published files of calls write them.
+[[nodiscard]] std::string print_calls(const std::vector<Action>& order, const RankCalls& calls);
+
+// As play(), with messages by these calls. requires calls without deadlock.
+[[nodiscard]] Play play_calls(const Schedule& schedule, const ScheduleCosts& costs,
+                              const std::vector<RankCalls>& calls);
+
+}  // namespace stagecraft
