@@ -2,6 +2,7 @@
 #include "tools/commands.hpp"
 
 #include "sim/schedule/schedule.hpp"
+#include "tools/schedule_lab.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,10 +43,6 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-std::vector<std::string> message_ways() {
-  return {"overlapped", "blocking"};
-}
-
 constexpr OptionSpec kScheduleOptions[] = {
     {.name = "schedule",
      .argument = "NAME",
@@ -56,7 +53,7 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "micro-batches", .argument = "M", .help = "per iteration"},
     {.name = "chunks",
      .argument = "V",
-     .help = "model chunks per rank (default 1)",
+     .help = "model chunks per rank (default: 1, or 2 where it must be; compare: 2)",
      .key = "parallelism.virtual_stages"},
     {.name = "micro-batch-group", .argument = "N", .help = "of interleaving (default: the schedule's own)"},
     {.name = "forward", .argument = "TIME", .help = "of one chunk (default 1s)"},
@@ -64,7 +61,7 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "weight-gradient", .argument = "TIME", .help = "of one chunk (default 1s)"},
     {.name = "recompute",
      .argument = "TIME",
-     .help = "before each backward (default 0s)",
+     .help = "before each backward (default 0s; varuna: a forward)",
      .key = "training.recompute"},
     {.name = "fused",
      .argument = "TIME",
@@ -72,12 +69,17 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "message", .argument = "TIME", .help = "of a message between ranks (default 0s)"},
     {.name = "p2p",
      .argument = "HOW",
-     .help = "beside compute (default), or the sender waits",
+     .help = "beside compute (default), in Megatron's batched calls, or one by one",
      .suggestions = message_ways},
+    {.name = "memory-limit",
+     .argument = "N",
+     .help = "check: chunk activations a rank may hold; compare: of stages"},
+    {.name = "format", .argument = "FORM", .help = "export (default csv)", .values = "csv|csv-calls"},
     {.name = "width", .argument = "N", .help = "columns of the picture (default 120)"}};
 constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8",
-    "stagecraft schedule show --schedule interleaved-1f1b --stages 4 --micro-batches 8 --chunks 2"};
+    "stagecraft schedule compare --stages 4 --micro-batches 16 --message 50ms",
+    "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 
@@ -144,12 +146,12 @@ constexpr CommandSpec kCommands[] = {
      .run = memory_command,
      .completes = "files"},
     {.name = "schedule",
-     .words = "show",
-     .summary = "the timeline of a pipeline schedule at given costs",
+     .words = "show|check|… [FILE]",
+     .summary = "pipeline schedules alone: show, compare, check, export, import",
      .examples = kScheduleExamples,
      .options = kScheduleOptions,
      .run = schedule_command,
-     .completes = "show"},
+     .completes = "show compare check export import"},
     {.name = "validate",
      .words = "[FILE…]",
      .summary = "predictions against published measurements",

@@ -155,6 +155,19 @@ class Goldens(Case):
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --message 250ms",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --message 500ms --p2p blocking",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 12 --width 20",
+            "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8 --message 250ms --p2p batched",
+            "stagecraft schedule show --schedule zb-v --stages 4 --micro-batches 8",
+            "stagecraft schedule show --schedule dualpipe --stages 4 --micro-batches 8 --fused 2s",
+            "stagecraft schedule show --schedule dualpipe-v --stages 2 --micro-batches 6 --json",
+            "stagecraft schedule show --schedule chimera --stages 4 --micro-batches 4",
+            "stagecraft schedule show --schedule varuna --stages 3 --micro-batches 4",
+            "stagecraft schedule show --schedule pipedream-2bw --stages 3 --micro-batches 4",
+            "stagecraft schedule show tests/data/schedules/csv/made_overlap_cell.csv",
+            "stagecraft schedule check tests/data/schedules/csv/made_1f1b_p2_m3_compute_only.csv",
+            "stagecraft schedule import tests/data/schedules/csv/made_overlap_cell.csv",
+            "stagecraft schedule export --schedule zb-h1 --stages 2 --micro-batches 3",
+            "stagecraft schedule export --schedule 1f1b --stages 2 --micro-batches 2 --format csv-calls",
+            "stagecraft schedule compare --stages 4 --micro-batches 16 --message 100ms --memory-limit 5",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --forward 0s",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --fused 3s",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 2 --color always",
@@ -255,7 +268,13 @@ class Goldens(Case):
             "stagecraft schedule",
             "stagecraft schedule sho",
             "stagecraft schedule check x.csv",
-            "stagecraft schedule show x.csv",
+            "stagecraft schedule check",
+            "stagecraft schedule show x.csv --chunks 2",
+            "stagecraft schedule export --schedule dualpipe --stages 4 --micro-batches 8",
+            "stagecraft schedule compare --schedule 1f1b --stages 4 --micro-batches 8",
+            "stagecraft schedule check tests/data/schedules/csv/made_bad_deadlock.csv",
+            "stagecraft schedule check tests/data/schedules/csv/made_bad_missing_backward.csv",
+            "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv --memory-limit 15",
             f"stagecraft schedule show {shape}",
             f"stagecraft schedule show --schedule 1fb1 {shape}",
             f"stagecraft schedule show --schedule zb-h9 {shape}",
@@ -268,7 +287,7 @@ class Goldens(Case):
             f"stagecraft schedule show --schedule 1f1b {shape} --forward 1",
             f"stagecraft schedule show --schedule 1f1b {shape} --forward=-1s",
             f"stagecraft schedule show --schedule 1f1b {shape} --fused soon",
-            f"stagecraft schedule show --schedule 1f1b {shape} --p2p batched",
+            f"stagecraft schedule show --schedule zb-h1 {shape} --p2p batched",
             f"stagecraft schedule show --schedule 1f1b {shape} --p2p block",
             f"stagecraft schedule show --schedule 1f1b {shape} --width 3",
             "stagecraft validate --max-error lots",
@@ -710,7 +729,7 @@ class Completion(Case):
 
     def test_values_of_options(self):
         self.assertEqual(["auto", "always", "never"], self.completed("stagecraft run --color "))
-        self.assertEqual(["overlapped", "blocking"], self.completed("stagecraft schedule show --p2p "))
+        self.assertEqual(["overlapped", "batched", "blocking"], self.completed("stagecraft schedule show --p2p "))
         self.assertEqual(["dualpipe", "dualpipe-v"], self.completed("stagecraft schedule show --schedule du"))
 
     def test_names_of_schedules_are_those_that_the_program_knows(self):
