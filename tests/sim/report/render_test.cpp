@@ -248,7 +248,7 @@ TEST(RenderSchedule, TellsBackwardsOfTwoChunksApartByShade) {
 // A pair lasts 3 s, 6 columns: the digit of its forward, and that of its backward in the middle.
 TEST(RenderSchedule, DrawsAFusedPairAsOneBarWithBothDigits) {
   const std::string text = picture({.ranks = 2, .micro_batches = 4}, "dualpipe", {});
-  EXPECT_NE(text.find("3═══"), std::string::npos) << text;
+  EXPECT_NE(text.find("3══0══"), std::string::npos) << text;
   EXPECT_NE(text.find("═ fused pair: forward, then backward "), std::string::npos) << text;
   EXPECT_NE(text.find("▁▂ forward going down, up "), std::string::npos) << text;
 }
