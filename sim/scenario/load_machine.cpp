@@ -1,12 +1,15 @@
 #include "sim/scenario/load_machine.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "formats/hf_config.hpp"
+#include "topology/load_links.hpp"
 
 namespace stagecraft {
 
@@ -147,6 +150,69 @@ FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const Prese
   return read_fabric(fabric, file->stem().string());
 }
 
+// NIC vertices: where NICs outnumber GPUs, a GPU has them as one.
+int nics_in(const NodeSpec& node, const FabricSpec& fabric) {
+  return std::min(fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics, node.gpus);
+}
+
+void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {
+  const int planes = cluster.fabric.planes;
+  int most = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    const int nics = nics_in(group.node, cluster.fabric);
+    most = std::max(most, nics);
+    if (nics < planes) {
+      fabric_map.error("planes", "does-not-fit",
+                       fmt::format("a node with {} NICs has none in some of {} planes", nics, planes),
+                       "NICs alternate between planes: at most as many planes as NICs (and GPUs)");
+      return;
+    }
+  }
+  if (cluster.fabric.kind == FabricKind::kRailOptimized && most % planes != 0)
+    fabric_map.error("planes", "not-divisible", fmt::format("{} planes do not divide {} rails", planes, most),
+                     "every plane has the same rails");
+}
+
+// What only both together show: a fabric of a size of its own, and the nodes on it.
+void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
+  const FabricSpec& fabric = cluster.fabric;
+  const std::int64_t nodes = cluster.server_count();
+  if (fabric.kind == FabricKind::kTorus) {
+    std::int64_t routers = 1;
+    for (const int size : fabric.dims) routers = std::min<std::int64_t>(routers * size, 1 << 30);
+    if (routers != nodes)
+      fabric_map.error("dims", "does-not-fit",
+                       fmt::format("{} = {} routers are not the cluster's {} node{}",
+                                   fmt::join(fabric.dims, " x "), routers, nodes, nodes == 1 ? "" : "s"),
+                       "a torus has a router for every node");
+  }
+  if (fabric.kind == FabricKind::kDragonfly) {
+    const std::int64_t routers = std::int64_t{fabric.groups} * fabric.routers_per_group;
+    if (routers > kMaxGpus || routers * fabric.nodes_per_router < nodes)
+      fabric_map.error("groups", "does-not-fit",
+                       fmt::format("{} groups x {} routers x {} nodes hold {}, not the cluster's {}",
+                                   fabric.groups, fabric.routers_per_group, fabric.nodes_per_router,
+                                   routers * fabric.nodes_per_router, nodes),
+                       "more groups, more routers in a group or more nodes on a router");
+  }
+}
+
+void check_fabric(YamlMap& map, const ClusterSpec& cluster) {
+  if (cluster.server_count() < 2) return;
+  const YamlNode* node = map.get("fabric");
+  if (node != nullptr && node->kind == YamlNode::Kind::kMap) {
+    YamlMap fabric = map.map("fabric");
+    check_planes(fabric, cluster);
+    check_fabric_size(fabric, cluster);
+    return;
+  }
+  // A preset: its keys are named at `fabric`.
+  const SourceLocation where = node != nullptr ? node->where : map.where();
+  YamlMap fabric(nullptr, map.path_of("fabric"), where, map.diagnostics());
+  check_planes(fabric, cluster);
+  check_fabric_size(fabric, cluster);
+}
+
 ModelSpec load_named_model(YamlMap& model, const std::string& stem) {
   const bool named = model.has("name");
   ModelSpec spec = load_model(model);
@@ -204,6 +270,9 @@ std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlace
     load_one_group(map, places, origins, cluster);
   check_groups(map, cluster.groups);
   cluster.fabric = load_fabric_key(map, cluster, places, origins);
+  const auto clean = [&] { return root.diagnostics().error_count() == before; };
+  if (clean()) check_fabric(map, cluster);
+  cluster.links = load_links(map, clean() ? &cluster : nullptr, origins);
   map.finish();
   return root.diagnostics().error_count() == before ? std::optional(std::move(cluster)) : std::nullopt;
 }

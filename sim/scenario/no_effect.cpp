@@ -178,6 +178,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("cluster.links", scenario.cluster && !scenario.cluster->links.empty(),
+               "closed-form prices see no single link");
   const char* on_gpu = "a share of 0 stays on the GPU";
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);

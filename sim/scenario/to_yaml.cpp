@@ -182,6 +182,23 @@ void print(Emitter& out, const StagesSpec& model) {
   out.field("gradient", quantities(model.gradient));
 }
 
+void print_rate(Emitter& out, std::string_view key, Bandwidth rate) {
+  if (rate > Bandwidth(0)) out.field(key, quantity(rate));
+}
+
+void print_inside(Emitter& out, const NodeSpec& node) {
+  print_rate(out, "nvswitch", node.nvswitch);
+  if (!node.nvlink_pairs.empty())
+    out.field("nvlink_pairs", list_of(node.nvlink_pairs, [](const NvlinkPair& pair) {
+                return fmt::format("[{}, {}, {}]", pair.a, pair.b, pair.links);
+              }));
+  if (node.nvlink_domain > 1) out.number("nvlink_domain", node.nvlink_domain);
+  if (node.gpus_per_pcie_switch > 0) out.number("gpus_per_pcie_switch", node.gpus_per_pcie_switch);
+  print_rate(out, "pcie_uplink", node.pcie_uplink);
+  if (node.sockets > 1) out.number("sockets", node.sockets);
+  print_rate(out, "socket_link", node.socket_link);
+}
+
 // Keys whose 0 means "not given" are left out: 0 cannot be written.
 void print(Emitter& out, const NodeSpec& node) {
   out.text("name", node.name);
@@ -195,9 +212,39 @@ void print(Emitter& out, const NodeSpec& node) {
   out.field("host_memory", quantity(node.host_memory));
   if (node.host_memory_bandwidth > Bandwidth(0))
     out.field("host_memory_bandwidth", quantity(node.host_memory_bandwidth));
+  print_inside(out, node);
   out.text("profile", node.default_profile);
   out.text("fabric", node.default_fabric);
   out.text("source", node.source);
+}
+
+void print_dragonfly(Emitter& out, const FabricSpec& fabric) {
+  out.number("groups", fabric.groups);
+  out.number("routers_per_group", fabric.routers_per_group);
+  out.number("nodes_per_router", fabric.nodes_per_router);
+  out.number("global_links", fabric.global_links);
+  print_rate(out, "global_bandwidth", fabric.global_bandwidth);
+}
+
+void print_shape(Emitter& out, const FabricSpec& fabric) {
+  const bool torus = fabric.kind == FabricKind::kTorus, dragonfly = fabric.kind == FabricKind::kDragonfly;
+  if (dragonfly) print_dragonfly(out, fabric);
+  if (torus) out.field("dims", list_of(fabric.dims, [](int size) { return std::to_string(size); }));
+  print_rate(out, "link_bandwidth", fabric.link_bandwidth);
+  if (!torus && !dragonfly) {
+    out.real("oversubscription", fabric.oversubscription);
+    out.number("nodes_per_leaf", fabric.nodes_per_leaf);
+    if (fabric.spines > 1) out.number("spines", fabric.spines);
+  }
+  if (fabric.nodes_per_pod > 0) {
+    out.number("nodes_per_pod", fabric.nodes_per_pod);
+    out.number("cores", fabric.cores);
+    out.real("core_oversubscription", fabric.core_oversubscription);
+  }
+  if (fabric.planes > 1) out.number("planes", fabric.planes);
+  if (fabric.routing != Routing::kEcmp) return;
+  out.field("routing", word(fabric.routing, kRoutingNames));
+  out.number("routing_seed", fabric.routing_seed);
 }
 
 void print(Emitter& out, const FabricSpec& fabric) {
@@ -205,8 +252,7 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.field("kind", word(fabric.kind, kFabricKindNames));
   if (fabric.nics_per_node > 0) out.number("nics_per_node", fabric.nics_per_node);
   if (fabric.nic_bandwidth > Bandwidth(0)) out.field("nic_bandwidth", quantity(fabric.nic_bandwidth));
-  out.real("oversubscription", fabric.oversubscription);
-  out.number("nodes_per_leaf", fabric.nodes_per_leaf);
+  print_shape(out, fabric);
   out.field("switch_latency", quantity(fabric.switch_latency));
   out.real("collective_efficiency", fabric.collective_efficiency);
   out.real("point_to_point_efficiency", fabric.point_to_point_efficiency);
@@ -243,6 +289,19 @@ void print(Emitter& out, const ClusterSpec& cluster) {
     out.close();
   }
   print_section(out, "fabric", cluster.fabric);
+  if (cluster.links.empty()) return;
+  out.open("links");
+  for (const LinkException& link : cluster.links) {
+    out.item();
+    out.text("name", link.name);
+    if (link.bandwidth) out.field("bandwidth", quantity(*link.bandwidth));
+    if (link.share < 1) out.real("share", link.share);
+    if (link.latency) out.field("latency", quantity(*link.latency));
+    if (link.missing) out.flag("missing", true);
+    if (!link.both) out.field("direction", "one-way");
+    out.close();
+  }
+  out.close();
 }
 
 void print(Emitter& out, const ParallelSpec& spec) {

@@ -1,0 +1,19 @@
+// `cluster.links`: what is not as the rule says, by the names of links.
+//
+//   links: [{name: "node 3 nic 1 -> leaf 0", bandwidth: 100 Gb/s}, {name: "node * nic 7 -> *", missing:
+//   true}]
+#pragma once
+
+#include <vector>
+
+#include "base/yaml.hpp"
+#include "topology/cluster_spec.hpp"
+
+namespace stagecraft {
+
+// Reads `links` of `map`, the section of the cluster that `spec` says (its own links are ignored). Reports
+// names of no link, links meant twice, and GPUs that the missing links cut off. `spec` may be null when the
+// rest of the section is wrong: then names are not looked up. Empty after a mistake.
+[[nodiscard]] std::vector<LinkException> load_links(YamlMap& map, const ClusterSpec* spec, Origins& origins);
+
+}  // namespace stagecraft
