@@ -192,5 +192,125 @@ bad.yaml:3:19: error: oversubscription: 8 is more than the 4 nodes below a leaf
 )");
 }
 
+TEST(LoadNode, RefusesMeshesAndPcieThatCannotBe) {
+  EXPECT_EQ(
+      complaints("gpus: 4\nnic_bandwidth: 200 Gb/s\nnvlink_pairs: [[0, 1], [1, 0], [2, 4], [3, 3], [2]]\n"
+                 "nvlink_domain: 2\npcie_uplink: 16 GB/s\nsockets: 2\n" +
+                     std::string(kRest),
+                 load_node),
+      R"(
+bad.yaml:1:1: error: socket_link: is required, but not given
+  hint: what goes from one socket to another
+bad.yaml:3:15: error: nvlink_pairs: is given without `nvlink`
+  hint: give `nvlink`, what one GPU sends over all its NVLinks
+bad.yaml:3:24: error: nvlink_pairs: the pair of 1 and 0 is given twice
+  hint: two GPUs and the number of NVLinks between them, for instance [0, 1, 2]
+bad.yaml:3:32: error: nvlink_pairs: 2 and 4 are not two of the 4 GPUs, which count from 0
+  hint: two GPUs and the number of NVLinks between them, for instance [0, 1, 2]
+bad.yaml:3:40: error: nvlink_pairs: 3 and 3 are not two of the 4 GPUs, which count from 0
+  hint: two GPUs and the number of NVLinks between them, for instance [0, 1, 2]
+bad.yaml:3:48: error: nvlink_pairs: is no pair of GPUs
+  hint: two GPUs and the number of NVLinks between them, for instance [0, 1, 2]
+bad.yaml:4:16: error: nvlink_domain: is given without `nvlink`
+  hint: give `nvlink`, what one GPU sends over all its NVLinks
+bad.yaml:4:16: error: nvlink_domain: is given together with `nvlink_pairs`, which means NVLinks without a switch
+  hint: leave one of them out
+bad.yaml:5:14: error: pcie_uplink: is given without `gpus_per_pcie_switch`
+  hint: how many GPUs share it?
+)");
+}
+
+TEST(LoadFabric, RefusesKeysOfOtherKinds) {
+  EXPECT_EQ(complaints("kind: torus\ndims: [4, 0]\noversubscription: 2\nspines: 2\ngroups: 3\n", load_fabric),
+            R"(
+bad.yaml:1:1: error: link_bandwidth: is required, but not given
+bad.yaml:2:11: error: dims.1: 0 is less than 1, the smallest allowed
+bad.yaml:3:19: error: oversubscription: has no meaning for torus
+  hint: leave it out
+bad.yaml:4:9: error: spines: has no meaning for torus
+  hint: leave it out
+bad.yaml:5:9: error: groups: has no meaning for torus
+  hint: leave it out
+)");
+  EXPECT_EQ(complaints("kind: single-switch\nspines: 2\ndims: [2]\nlink_bandwidth: 1 GB/s\n", load_fabric),
+            R"(
+bad.yaml:2:9: error: spines: has no meaning for single-switch
+  hint: leave it out
+bad.yaml:3:7: error: dims: has no meaning for single-switch
+  hint: leave it out
+bad.yaml:4:17: error: link_bandwidth: has no meaning for single-switch
+  hint: leave it out
+)");
+}
+
+TEST(LoadFabric, RefusesPodsAndCoresThatDoNotDivide) {
+  EXPECT_EQ(complaints("kind: fat-tree\nnodes_per_leaf: 8\nnodes_per_pod: 20\nspines: 4\ncores: 6\n"
+                       "core_oversubscription: 0.5\nrouting_seed: 1\n",
+                       load_fabric),
+            R"(
+bad.yaml:3:16: error: nodes_per_pod: 8 nodes of a leaf do not divide 20
+  hint: a pod has whole leaves: 16 or 24
+bad.yaml:5:8: error: cores: 4 spine switches of a pod do not divide 6
+  hint: every spine switch has as many core switches above it; left out, one stands for all
+bad.yaml:6:24: error: core_oversubscription: 0.5 is less than 1, the smallest allowed
+bad.yaml:7:15: error: routing_seed: adaptive routing has nothing to draw
+  hint: give `routing: ecmp`
+)");
+  EXPECT_EQ(complaints("kind: fat-tree\ncores: 4\n", load_fabric), R"(
+bad.yaml:2:8: error: cores: is given without pods
+  hint: give `nodes_per_pod`: pods meet in the core
+)");
+}
+
+TEST(LoadFabric, RefusesMoreGlobalLinksThanRouters) {
+  EXPECT_EQ(
+      complaints("kind: dragonfly\ngroups: 3\nrouters_per_group: 2\nnodes_per_router: 1\nglobal_links: 3\n"
+                 "link_bandwidth: 0 GB/s\n",
+                 load_fabric),
+      R"(
+bad.yaml:5:15: error: global_links: 3 links between two groups are more than the 2 routers of a group
+  hint: each ends at a router of its own: fewer links with more `global_bandwidth` carry the same
+bad.yaml:6:17: error: link_bandwidth: must be above 0
+  hint: a bandwidth per direction, for instance 25 GB/s or 200 Gb/s
+)");
+}
+
+// System: a tray has 4 GPUs; 18 trays are 72 GPUs in one tier, and a 19th begins the next.
+TEST(NodePresets, OfGb200MakeDomainsOf72) {
+  const NodeSpec node = node_preset("gb200-nvl72");
+  EXPECT_FALSE(node.source.empty());
+  const Cluster cluster = round_cluster(36, fabric_preset(node.default_fabric), node);
+  EXPECT_EQ(cluster.node_count(), 2);
+  EXPECT_EQ(cluster.gpus_in(0), 72);
+  EXPECT_EQ(cluster.node_network(gpu(0)), 18 * 200_GBps);
+}
+
+// Six NVLinks of 25 GB/s a GPU; every pair is one or two hops apart.
+TEST(NodePresets, OfDgx1HaveSixNvlinksEach) {
+  const NodeSpec node = node_preset("dgx-1v");
+  std::array<int, 8> links{};
+  for (const NvlinkPair& pair : node.nvlink_pairs)
+    for (const int end : {pair.a, pair.b}) links.at(static_cast<std::size_t>(end)) += pair.links;
+  for (const int count : links) EXPECT_EQ(count, 6);
+  const Cluster cluster = round_cluster(1, fabric_preset(node.default_fabric), node);
+  for (int a = 0; a < 8; ++a)
+    for (int b = 0; b < 8; ++b) {
+      if (a == b) continue;
+      const auto route = cluster.route(gpu(a), gpu(b));
+      EXPECT_LE(route.size(), 2u);
+      for (const EdgeId link : route) EXPECT_GE(cluster.link(link).capacity, 25_GBps);
+    }
+}
+
+TEST(FabricPresets, OfExamplesSayThatTheyAreMadeUp) {
+  for (const auto& [name, nodes] :
+       {std::pair{"example-three-level", 300}, {"example-dragonfly", 100}, {"example-torus", 64}}) {
+    SCOPED_TRACE(name);
+    const FabricSpec fabric = fabric_preset(name);
+    EXPECT_EQ(fabric.source.find("Made up"), 0u);
+    EXPECT_EQ(round_cluster(nodes, fabric, node_preset("dgx-h100")).node_count(), nodes);
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft

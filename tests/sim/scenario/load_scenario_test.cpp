@@ -334,6 +334,35 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
   }
 }
 
+TEST(Scenario, ReadsBackEveryShapeOfAMachineFromItsYaml) {
+  const std::string mesh =
+      "{device: A100-SXM4-80GB, gpus: 4, nics: 2, nic_bandwidth: 1 GB/s, pcie: 2 GB/s, nvlink: 3 GB/s,"
+      " nvlink_latency: 1 us, nvlink_pairs: [[0, 1, 2], [2, 3]], gpus_per_pcie_switch: 2, pcie_uplink: 1 "
+      "GB/s,"
+      " sockets: 2, socket_link: 4 GB/s}";
+  const std::string domain =
+      "{device: A100-SXM4-80GB, gpus: 4, nics: 2, nic_bandwidth: 1 GB/s, pcie: 2 GB/s, nvlink: 3 GB/s,"
+      " nvlink_latency: 1 us, nvswitch: 9 GB/s, nvlink_domain: 2}";
+  for (const std::string& cluster :
+       {"{node: " + mesh +
+            ", nodes: 4, fabric: {kind: fat-tree, nodes_per_leaf: 1, spines: 2, nodes_per_pod: 2, cores: 4,"
+            " core_oversubscription: 1.5, planes: 2, routing: ecmp, routing_seed: 7},"
+            " links: [{name: node 0 nic 1 -> *, bandwidth: 1 MB/s, latency: 3 us, direction: one-way},"
+            " {name: spine 0 -> core 1, missing: true}, {name: node 3 gpu 2 -> gpu 3, share: 0.25}]}",
+        "{node: " + domain +
+            ", nodes: 4, fabric: {kind: dragonfly, groups: 2, routers_per_group: 2, nodes_per_router: 1,"
+            " global_links: 2, link_bandwidth: 1 GB/s, global_bandwidth: 2 GB/s}}",
+        "{node: " + domain + ", nodes: 4, fabric: {kind: torus, dims: [2, 2], link_bandwidth: 1 GB/s}}"}) {
+    SCOPED_TRACE(cluster);
+    const Result first = read("stagecraft: 1\nmodel: gpt-22b\nprofile: a100-sxm4-80gb\ncluster: " + cluster +
+                              "\ntraining: {global_batch_size: 16}\n");
+    ASSERT_TRUE(first.scenario) << first.messages;
+    const Result second = read(to_yaml(*first.scenario));
+    ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+    EXPECT_EQ(first.scenario->cluster, second.scenario->cluster);
+  }
+}
+
 TEST(Scenario, ReadsBackEveryBlockOfAModelFromItsYaml) {
   const auto scenario = [](const std::string& model) {
     return "stagecraft: 1\nmodel: {family: llama, layers: 4, hidden: 64, heads: 4, vocab: 100, ffn_hidden: "
