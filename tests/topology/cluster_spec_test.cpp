@@ -8,6 +8,7 @@
 
 #include "base/diagnostic.hpp"
 #include "tests/topology/clusters.hpp"
+#include "topology/cluster_view.hpp"
 #include "topology/collective.hpp"
 
 namespace stagecraft {
@@ -18,7 +19,7 @@ using namespace testing_topology;
 constexpr std::array kNodes = {"dgx-a100-40gb", "dgx-a100-80gb", "dgx-h100", "dgx-h200", "dgx-b200"};
 constexpr std::array kFabrics = {"hdr-fat-tree",       "hdr-rail-optimized", "ndr-fat-tree",
                                  "ndr-rail-optimized", "single-switch",      "vtrain-hdr",
-                                 "zero-bubble-roce",   "jean-zay-omni-path"};
+                                 "zero-bubble-roce",   "jean-zay-omni-path", "llama3-roce"};
 
 template <class Spec>
 Spec preset(const std::string& folder, const std::string& name, Spec (*load)(YamlMap&)) {
@@ -300,6 +301,15 @@ TEST(NodePresets, OfDgx1HaveSixNvlinksEach) {
       EXPECT_LE(route.size(), 2u);
       for (const EdgeId link : route) EXPECT_GE(cluster.link(link).capacity, 25_GBps);
     }
+}
+
+// 3,072 GPUs of 50 GB/s to a pod, of which one in seven gets out at full rate; inside all do.
+TEST(FabricPresets, OfLlama3HasAnOversubscribedCoreAlone) {
+  const auto half = [](int nodes) {
+    return bisection(round_cluster(nodes, fabric_preset("llama3-roce"), node_preset("dgx-h100"))).bandwidth;
+  };
+  EXPECT_EQ(half(384), 192 * 8 * 50_GBps);
+  EXPECT_NEAR(half(768).count(), 3072 * 50e9 / 7, 1);
 }
 
 TEST(FabricPresets, OfExamplesSayThatTheyAreMadeUp) {
