@@ -35,6 +35,13 @@ void note_fused(const Arguments& arguments, const Schedule& schedule, Session& s
                              schedule.name);
 }
 
+// What is known about it on paper; of the chunks and for costs that are alike on every stage.
+void print_forms(const ScheduleKind& kind, Session& session) {
+  session.out << fmt::format(
+      "bubble {}   peak {}   r: rank, p ranks, m micro-batches, v chunks, N group\n{}\n", kind.bubble_form,
+      kind.peak_form, kind.citation);
+}
+
 int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, Session& session) {
   const ScheduleCosts costs = schedule_costs(arguments, recomputes);
   const Schedule drawn = schedule.flush ? schedule : unrolled(schedule, 2);
@@ -42,7 +49,6 @@ int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, 
   note_fused(arguments, schedule, session);
   const ScheduleView view{.schedule = schedule,
                           .drawn = drawn,
-                          .costs = costs,
                           .play = times,
                           .period = schedule.flush ? 0 : period(schedule, costs)};
   if (arguments.has("json")) {
@@ -57,8 +63,12 @@ int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, 
 }  // namespace
 
 int schedule_show(const Words& words, const Arguments& arguments, Session& session) {
-  if (words.empty())
-    return draw(named_schedule(arguments), schedule_kind(arguments).recomputes, arguments, session);
+  if (words.empty()) {
+    const ScheduleKind& kind = schedule_kind(arguments);
+    const int done = draw(named_schedule(arguments), kind.recomputes, arguments, session);
+    if (arguments.has("verbose") && !arguments.has("json")) print_forms(kind, session);
+    return done;
+  }
   if (words.size() > 1)
     throw UsageError(fmt::format("`schedule show` takes one file, not '{}' as well", words[1]), kExample);
   for (const std::string_view option :

@@ -45,8 +45,7 @@ std::string sizes_of(const Schedule& schedule) {
 void print_json(const Schedule& schedule, const Arguments& arguments, Session& session) {
   const ScheduleCosts costs = schedule_costs(arguments, false);
   const Play times = timed(schedule, costs, arguments);
-  session.out << render_schedule_json(
-                     {.schedule = schedule, .drawn = schedule, .costs = costs, .play = times, .period = 0})
+  session.out << render_schedule_json({.schedule = schedule, .drawn = schedule, .play = times, .period = 0})
               << '\n';
 }
 

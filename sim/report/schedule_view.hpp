@@ -12,7 +12,6 @@ namespace stagecraft {
 struct ScheduleView {
   const Schedule& schedule;  // as the generator gave it
   const Schedule& drawn;     // what `play` played: the same, or unrolled where it never drains
-  const ScheduleCosts& costs;
   const Play& play;
   std::int64_t period = 0;  // of the schedule
 };

@@ -156,7 +156,7 @@ class Goldens(Case):
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 3 --message 500ms --p2p blocking",
             "stagecraft schedule show --schedule 1f1b --stages 2 --micro-batches 12 --width 20",
             "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8 --message 250ms --p2p batched",
-            "stagecraft schedule show --schedule zb-v --stages 4 --micro-batches 8",
+            "stagecraft schedule show --schedule zb-v --stages 4 --micro-batches 8 --verbose",
             "stagecraft schedule show --schedule dualpipe --stages 4 --micro-batches 8 --fused 2s",
             "stagecraft schedule show --schedule dualpipe-v --stages 2 --micro-batches 6 --json",
             "stagecraft schedule show --schedule chimera --stages 4 --micro-batches 4",

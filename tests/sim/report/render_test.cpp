@@ -212,8 +212,7 @@ std::string picture(const PipelineShape& shape, const char* schedule, const Pict
   const Schedule drawn = order.flush ? order : unrolled(order, 2);
   const Play times = play(drawn, costs);
   return render_schedule_text(
-      {.schedule = order, .drawn = drawn, .costs = costs, .play = times, .period = period(order, costs)},
-      options);
+      {.schedule = order, .drawn = drawn, .play = times, .period = period(order, costs)}, options);
 }
 
 // System: one rank, two micro-batches, F 1 s, B 2 s.

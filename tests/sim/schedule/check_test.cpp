@@ -129,6 +129,62 @@ TEST(ScheduleCheck, LetsTheGradientLeaveWithTheInputHalfOfASplitBackward) {
             std::vector<ScheduleProblem>{});
 }
 
+TEST(ScheduleCheck, AcceptsAFusedPairOfWhichNeitherNeedsTheOther) {
+  EXPECT_EQ(problems_of(kTwoByTwo, {"0F0 0F1 0B0 0B1", "1F0 (1F1;1B0) 1B1"}), std::vector<ScheduleProblem>{});
+}
+
+TEST(ScheduleCheck, FindsPairsThatAreNoPairs) {
+  EXPECT_EQ(problems_of({.ranks = 1, .micro_batches = 1}, {"(0F0;0B0)"}),
+            (std::vector<ScheduleProblem>{
+                {.message = "0F0, op 1 of rank 0: fused with 0B0, but one of the two needs the other",
+                 .hint = "write the two passes one after the other"}}));
+  Schedule lonely = written({.ranks = 1, .micro_batches = 1}, {"0F0 0B0"});
+  lonely.ranks[0][1].fused = true;
+  EXPECT_EQ(
+      check(lonely),
+      (std::vector<ScheduleProblem>{{.message = "0B0, op 2 of rank 0: fused with a pass that is not there",
+                                     .hint = "write the pair, or the pass alone"}}));
+  Schedule three = written({.ranks = 1, .micro_batches = 2}, {"0F0 (0F1;0B0) 0B1"});
+  three.ranks[0][0].fused = true;
+  ASSERT_FALSE(check(three).empty());
+  EXPECT_EQ(check(three)[0].message, "0F0, op 1 of rank 0: fused with 0F1, which is fused with a third pass");
+}
+
+// Rank 0 sends micro-batch 1 in the pair that waits for the gradient of 0; rank 1 wants micro-batch 1 before
+// it gives it.
+TEST(ScheduleCheck, NamesAPairThatAnotherRankWaitsFor) {
+  EXPECT_EQ(problems_of(kTwoByTwo, {"0F0 (0F1;0B0) 0B1", "1F0 1F1 1B0 1B1"}),
+            (std::vector<ScheduleProblem>{{.message =
+                                               "deadlock: 1F1 waits for 0F1, which is fused with 0B0 on rank "
+                                               "0, which waits for 1B0, which comes after 1F1 on rank 1",
+                                           .hint = "run 0F1 before 0B0 on rank 0 to break this ring"}}));
+}
+
+TEST(ScheduleCheck, KnowsWhereStagesLiveOnAVAndInBothDirections) {
+  Schedule v = written({.ranks = 2, .micro_batches = 1, .chunks = 2}, {"0F0 3F0 3B0 0B0", "1F0 2F0 2B0 1B0"});
+  EXPECT_FALSE(check(v).empty());
+  v.placement = Placement::kV;
+  EXPECT_EQ(check(v), std::vector<ScheduleProblem>{});
+  Schedule both = written(kTwoByTwo, {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 0B1"});
+  both.placement = Placement::kBidirectional;
+  EXPECT_EQ(check(both), std::vector<ScheduleProblem>{});
+  std::swap(both.ranks[0], both.ranks[1]);
+  EXPECT_EQ(check(both)[0].hint, "micro-batches below 1 have stage s on rank s, the others on rank 1 - s");
+}
+
+TEST(ScheduleCheck, LetsAForwardBehindItsBackwardBelongToTheNextIteration) {
+  Schedule steady = written(kTwoByTwo, {"0F1 0B0 0F0 0B1", "1F0 1B0 1F1 1B1"});
+  EXPECT_FALSE(check(steady).empty());
+  steady.flush = false;
+  EXPECT_EQ(check(steady), std::vector<ScheduleProblem>{});
+}
+
+TEST(ScheduleCheck, SaysWhereAProblemStands) {
+  const auto placed = check_placed(written(kTwoByTwo, {"0F0 0F1 0B0", "1F0 1B0 1F1 1B1"}));
+  ASSERT_EQ(placed.size(), 1u);
+  EXPECT_EQ(placed[0].place, (SchedulePlace{.rank = 0, .position = 1}));
+}
+
 TEST(ScheduleCheck, WantsOneOrderPerRank) {
   EXPECT_EQ(
       problems_of(kTwoByTwo, {"0F0 0F1 0B0 0B1"}),
