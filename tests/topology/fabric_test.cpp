@@ -281,6 +281,29 @@ TEST(Fabric, SpreadsWhatItIsGivenAndLosesNothing) {
     }
 }
 
+// The same with what servers may have inside: 4 GPUs in a mesh, below PCIe switches, in NVLink domains.
+TEST(Fabric, SpreadsFromEveryKindOfServer) {
+  NodeSpec mesh = round_node();
+  mesh.gpus = mesh.nics = 4;
+  NodeSpec pcie = mesh, domain = mesh;
+  mesh.nvlink_pairs = {{0, 1, 2}, {1, 2, 1}, {2, 3, 1}, {3, 0, 1}};
+  pcie.nvlink = Bandwidth(0);
+  pcie.nics = 2;
+  pcie.gpus_per_pcie_switch = 1;
+  pcie.sockets = 2;
+  pcie.socket_link = 30_GBps;
+  domain.nvlink_domain = 3;
+  domain.nvswitch = 500_GBps;
+  std::mt19937 random(11);
+  for (Case& tested : cases())
+    for (const NodeSpec& node : {mesh, pcie, domain}) {
+      SCOPED_TRACE(tested.name);
+      const Cluster cluster = round_cluster(tested.nodes, tested.fabric, node);
+      std::uniform_int_distribution<int> any(0, cluster.gpu_count() - 1);
+      for (int i = 0; i < 100; ++i) expect_conserved(cluster, gpu(any(random)), gpu(any(random)));
+    }
+}
+
 // ECMP takes one of the ways that adaptive routing shares, the same each time.
 TEST(Fabric, RoutesByHashOverOneOfTheEqualWays) {
   for (Case& tested : cases()) {
