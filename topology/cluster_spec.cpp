@@ -237,6 +237,8 @@ FabricSpec load_fabric(YamlMap& map) {
   fabric.point_to_point_efficiency = share(map, "point_to_point_efficiency");
   fabric.collective_latency = map.duration("collective_latency", Duration::zero());
   fabric.step_latency = map.duration("step_latency", Duration::zero());
+  fabric.chunking = map.number("chunking", {.min = 0, .max = 1, .fallback = 0.0});
+  fabric.sharp = map.boolean("sharp", false);
   fabric.point_to_point_latency = map.duration("point_to_point_latency", Duration::zero());
   fabric.tensor_collective_factor =
       map.number("tensor_collective_factor", {.min = 1, .max = 10, .fallback = 1});

@@ -9,32 +9,48 @@
 //                Between fitted group sizes a, B and c are linear in log2 n, beyond them those of the nearest
 //                size hold. A kind without fits follows from all-reduce: the same B, and half of a and c for
 //                the one-way kinds, so that reduce-scatter and all-gather together make one all-reduce. Where
-//                fits of several algorithms exist the fastest runs, as in NCCL; a fit of NVLS serves only the
-//                sizes between its rows and no other kind. A profile without any fit: 12 us + S*f/(0.78
-//                NVLink) + 8 ns * sqrt(S/B). Where the node's NVLink rate is not the one that the fits were
-//                made on, B scales with it.
-//   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + max(S*f(r)/B(r), network
-//   bytes):
-//                NCCL pipelines the tiers, so their bytes overlap and their latencies add.
-//   network bytes   g * E / (collective_efficiency * W); W is the node's network, but never more than its r*g
-//   senders get
-//                through their own NICs; E leaves the node for each group: ring all-reduce 2(N-1)/N*S,
-//                all-gather and reduce-scatter half of it, tree all-reduce 2S/0.92, all-to-all r*S*(n-r)/n,
-//                broadcast and send-receive S. Only all-to-all feels oversubscription: E is then also at
-//                least o * r*S*(n-r*L)/n with L nodes below a leaf; a ring crosses each uplink once.
-//   network latency collective_latency + step_latency * steps: ring 2(N-1), tree 2*ceil(log2 N), one-way
-//   kinds N-1. The
-//                all-reduce takes ring or tree, whichever is done first. Send-receive: the constants of a
+//                fits of several algorithms exist, NVLS runs from the size on at which NCCL's own estimate
+//                prefers it (nccl_model.hpp) and below that the fastest; a fit of NVLS serves only the ranks
+//                between its rows and no other kind. A profile without any fit: 12 us + S*f/(0.78 NVLink) + 8
+//                ns * sqrt(S). Where the node's NVLink rate is not the one that the fits were made on, B
+//                scales.
+//   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + bytes + root,
+//                bytes = max(S*f(r)/B(r), network bytes),
+//                root = 2*sqrt(chunking * steps * step_latency * bytes).
+//                NCCL pipelines the tiers, so their bytes overlap and their latencies add. The root is what
+//                chunks cost that are neither too long to fill the pipeline nor too short to fill the links;
+//                fabrics that describe training leave it out.
+//   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
+//                r*g senders get through their own NICs; efficiency is collective_efficiency times a share.
+//   latency      of the network: collective_latency + step_latency * steps; of a send-receive that of a
 //                message.
-//   source       fits, hierarchical bound, NIC shares: nccl-tests PERFORMANCE.md for f; NCCL 2.28.9
-//   src/graph/tuning.cc for
-//                steps of ring and tree, the tree's two passes at 0.92 of the bus rate, NVLS for all-reduce
-//                alone and the choice by least time. The default fit: 8 H100 through XLA's collective tables
-//                (12 us, 0.78, 8 ns). collective_efficiency and latencies of a fabric: its YAML file says
-//                where from.
-//   not in it    NCCL's PAT (gathers with one GPU per node), CollNet/SHARP, multi-node fits of a profile:
-//   they were
-//                measured on somebody's fabric, and the fabric of the scenario decides here.
+//
+//                algorithm  kinds            E of each group             steps              share
+//                ring       all-reduce       2(n-1)/n*S                  2(N-1)             1
+//                           gather, scatter  (n-1)/n*S                   N-1                1
+//                           broadcast        S                           N-1                1
+//                tree       all-reduce       S on 2 nodes, 3S/2 on 3,    2*ceil(log2 N)     0.92; 1 on 2
+//                                            2S on more
+//                nvls-tree  all-reduce       as tree                     2*ceil(log2 N)     1
+//                collnet    all-reduce       S                           2                  1
+//                pat        gather, scatter  (n-1)/n*S                   log2(N)/3.5 + n/5  0.375
+//                direct     all-to-all       r*S*(n-r)/n                 N-1                1
+//                           send-receive     S                           0                  1
+//
+//                The fastest that is there runs, as in NCCL: nvls-tree in place of the ring on Hopper and
+//                later with more than two ranks on each node (its bytes in the node are those of NVLS),
+//                collnet where the fabric's switches add (`sharp`), pat with one GPU per node. Only
+//                all-to-all feels oversubscription: E is then also at least o * r*S*(n-r*L)/n with L nodes
+//                below a leaf; a ring crosses each uplink once.
+//                node_efficiency is what B leaves a GPU's link to carry of its capacity: B/NVLink of a ring.
+//
+//   source       f: nccl-tests PERFORMANCE.md. Steps and shares: NCCL 2.28.9 src/graph/tuning.cc. Bytes of
+//                the two trees: collective_transfers.hpp. Chunks: Sanders, Speck and Träff (2009). The
+//                default fit: 8 H100 through XLA's collective tables (12 us, 0.78, 8 ns).
+//                Constants of a fabric: its YAML file says where from.
+//   not in it    NVLS for gathers (with SHARP only), multi-node fits of a profile: they were measured on
+//                somebody's fabric, and the fabric of the scenario decides here. How well it foretells
+//                published curves: docs/accuracy.md.
 #pragma once
 
 #include <string_view>
@@ -49,8 +65,8 @@ namespace stagecraft {
 struct CollectiveCost {
   Duration time{};
   Duration transfer{};  // of `time`: the bytes, which take longer where links are shared; the rest is latency
-  // "none", "ring", "tree", "nvls", "direct" (all-to-all, messages), or "any": what NCCL chose when the fit
-  // was measured.
+  // Of collective_algorithms() (collective_transfers.hpp): "none", "direct" for all-to-all and messages, or
+  // "any": what NCCL chose when the fit was measured.
   std::string_view algorithm = "none";
   double relative_spread =
       0;  // one standard deviation, from the profile; 0 for messages, which no profile describes

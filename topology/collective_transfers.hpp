@@ -9,31 +9,29 @@
 //
 // n members on N nodes, r of them on one; f = bus_factor(kind, n), the bytes that a rank sends per byte of S.
 //
-//   ring              f(n)*S from each to the next: between members of a node in all channels but the one
-//   that leaves
-//                     there, 1/r of it on each of the r rails between nodes. A broadcast starts at the first
+//   ring              f(n)*S from each to the next: inside a node in all channels but the one that leaves
+//                     there, between nodes 1/r of it on each of r rails. A broadcast starts at the first
 //                     member and does not return to it.
-//   hierarchical      f(r)*S around each node, f(N)*S/r around each rail. Also a 2D ring.
+//   hierarchical      f(r)*S around each node, f(N)*S/r around each rail: a 2D ring.
 //   tree              S/2 up and down each edge of two trees over the nodes, 1/r of it on each rail; chains
-//   in a node,
-//                     (r-1)/r*S up and down between neighbours. All-reduce alone, as the four below.
+//   in
+//                     a node, (r-1)/r*S up and down between neighbours. All-reduce alone, as the next four.
 //   nvls              S into the NVSwitch and S out of it. One node.
 //   nvls-tree         nvls in every node and the two trees between them.
 //   collnet           f(r)*S around each node; the fabric's switches take S/r from each rail and give it back
-//   (SHARP). halving-doubling  S/2 with the nearest partner, S/4 with one at twice the distance, ... and the
-//   way back; members
-//                     beyond a power of two give S to a partner first and get it back last.
+//                     (SHARP).
+//   halving-doubling  S/2 with the nearest partner, S/4 with one at twice the distance and so on, and the way
+//                     back; members beyond a power of two give S to a partner first and get it back last.
 //   pat               all-gather and reduce-scatter: 2^j hops away go the blocks whose last hop is that long,
-//   far ones
-//                     first: (n-1)/n*S from each.
+//                     far ones first: (n-1)/n*S from each.
 //   direct, pairwise  all-to-all: S/n from each to each, at once or in n-1 rounds. Send-receive: S from each
-//   to the next. any, none         what a fit does not say is taken as the ring, or as direct; nothing is
-//   sent.
+//                     to the next.
+//   any               what a fit does not say: the ring, or direct.
+//   none              nothing.
 //
 //   source  ring, tree, nvls, collnet, PAT: NCCL 2.28.9; two trees: Sanders, Speck and Träff (Parallel
-//   Computing 35,
-//           2009); halving-doubling: Thakur, Rabenseifner and Gropp (IJHPCA 19, 2005); PAT: Jeaugey (arXiv
-//           2506.20252); bytes a rank sends: nccl-tests PERFORMANCE.md.
+//           Computing 35, 2009); halving-doubling: Thakur, Rabenseifner and Gropp (IJHPCA 19, 2005); PAT:
+//           Jeaugey (arXiv 2506.20252); bytes a rank sends: nccl-tests PERFORMANCE.md.
 #pragma once
 
 #include <array>

@@ -13,13 +13,13 @@ t' = t0 + ((t - t0)^4 - tb^4 + tb'^4)^(1/4) with tb the bytes at 0.85 of the dat
 import sys
 
 from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, gemm_section, nvls_tree, xla_collectives
-from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, header, kernels_and_host, load, main,
+from profile_yaml import (HERE, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
                           overheads, table)
 
 TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
 GRID_BYTES = 0.85  # share of the data sheet that the GEMM grid asks for
 H200_ALL_REDUCE = ("all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering network/benchmarks, a plot read in pixels), "
-                   "NVLS; fitted")
+                   "fitted")
 
 
 def transferred(node):
@@ -43,14 +43,17 @@ def faster_memory(grid, t0_us, before, after):
     return {**grid, "rows": rows}
 
 
-def all_reduce_of_eight():
+def all_reduce_of_eight(nvls):
+    """Above 1 MiB NVLS ran, up to there the ring."""
     row, = [c for c in table("nccl_curves")["curves"] if c["id"] == "h200x8_nvls_torch"]
-    return ("all-reduce", 8, 1, fit_collective("all-reduce", 8, list(zip(row["bytes"], row["time_us"])))[:3])
+    points = [(size, us) for size, us in zip(row["bytes"], row["time_us"]) if (size > 2 ** 20) == nvls]
+    return ("all-reduce", 8, 1, fit_noisy_collective("all-reduce", 8, points)[:3])
 
 
 def transferred_collectives():
-    """Of the H100 node, but the one group that has a curve of its own."""
-    return [row for row in xla_collectives() if row[:3] != ("all-reduce", 8, 1)]
+    """Of the H100 node, but the one group that has a curve of its own: (pairs that all-reduce, in a ring; all other kinds)."""
+    rows = [row for row in xla_collectives() if row[:3] != ("all-reduce", 8, 1)]
+    return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
 
 
 def make_lines():
@@ -64,11 +67,16 @@ def make_lines():
                       "memory_source": "memory that a program sees on 141 GB cards, 139.8 GiB, recalled"}
     grid = faster_memory(table("xla_gemm_h100"), data["grid"]["t0_us"], 1e3 * before["hbm_tb_s"], 1e3 * sheet["hbm_tb_s"])
     gemm_lines = gemm_section(data, grid, sheet["bf16_tflops"], "sm_90 (H100, bytes of each row at 4800 in place of 3350 GB/s)")
+    pairs, others = transferred_collectives()
     return (header("make_h200_profile.py", "h200-sxm-141gb", data, sheet) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
-            ["collectives:", *collective_table(H200_ALL_REDUCE, [all_reduce_of_eight()]),
-             *collective_table(TRANSFERRED + XLA_COLLECTIVES, transferred_collectives(), "analytic"),
-             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic")] + overheads(data))
+            ["collectives:",
+             *collective_table(H200_ALL_REDUCE + "; NVLS from 2 MiB on", [all_reduce_of_eight(nvls=True)], algorithm="nvls"),
+             *collective_table(H200_ALL_REDUCE + "; the ring up to 1 MiB", [all_reduce_of_eight(nvls=False)],
+                               algorithm="ring"),
+             *collective_table(TRANSFERRED + XLA_COLLECTIVES, pairs, "analytic", "ring"),
+             *collective_table(TRANSFERRED + XLA_COLLECTIVES, others, "analytic"),
+             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree")] + overheads(data))
 
 
 if __name__ == "__main__":

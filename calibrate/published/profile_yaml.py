@@ -78,16 +78,43 @@ def non_negative_least_squares(features, target):
 
 
 def bus_factor(kind, ranks):
-    return (2 if kind == "all-reduce" else 1) * (ranks - 1) / ranks
+    return 1 if kind == "send-receive" else (2 if kind == "all-reduce" else 1) * (ranks - 1) / ranks
+
+
+def collective_features(factor, points, weights):
+    return [(w / t, w * factor * size / 1e3 / t, w * math.sqrt(size) / t) for w, (size, t) in zip(weights, points)]
+
+
+def collective_errors(constants, factor, points):
+    a, inverse, c = constants
+    return [abs((a + inverse * factor * size / 1e3 + c * math.sqrt(size)) / t - 1) for size, t in points]
 
 
 def fit_collective(kind, ranks, points):
     """t us = a + S*f/B + c*sqrt(S), relative least squares, none negative: (a us, B GB/s, c us per sqrt(byte), errors)."""
     factor = bus_factor(kind, ranks)
-    features = [(1 / t, factor * size / 1e3 / t, math.sqrt(size) / t) for size, t in points]
-    a, inverse, c = non_negative_least_squares(features, [1.0] * len(points))
-    errors = [abs((a + inverse * factor * size / 1e3 + c * math.sqrt(size)) / t - 1) for size, t in points]
-    return a, 1 / inverse, c, errors
+    equal = [1.0] * len(points)
+    constants = non_negative_least_squares(collective_features(factor, points, equal), equal)
+    a, inverse, c = constants
+    return a, 1 / inverse, c, collective_errors(constants, factor, points)
+
+
+SMALL, LARGE = 2 ** 16, 2 ** 28  # below the one only the constant matters; from the other on training spends its time
+LARGE_WEIGHT, ODD = 3, 0.03
+
+
+def fit_noisy_collective(kind, ranks, points):
+    """The same of sizes of SMALL and more. Those of LARGE and more count three times; of the others one that is off by more
+    than ODD counts less, the more so the further off it is."""
+    factor = bus_factor(kind, ranks)
+    fitted = [(size, t) for size, t in points if size >= SMALL]
+    weights = [LARGE_WEIGHT if size >= LARGE else 1 for size, _ in fitted]
+    for _ in range(40):
+        constants = non_negative_least_squares(collective_features(factor, fitted, weights), weights)
+        weights = [LARGE_WEIGHT if size >= LARGE else min(1, math.sqrt(ODD / max(error, ODD)))
+                   for (size, _), error in zip(fitted, collective_errors(constants, factor, fitted))]
+    a, inverse, c = constants
+    return a, 1 / inverse, c, collective_errors(constants, factor, points)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------
@@ -254,11 +281,11 @@ def header(script, name, data, sheet):
             f"  source: {quoted(source)}"]
 
 
-def collective_table(source, rows, provenance="interpolated"):
+def collective_table(source, rows, provenance="interpolated", algorithm="any"):
     """`rows` of (kind, ranks, nodes, (a us, B GB/s, c us per sqrt(byte)))."""
     return [f"- provenance: {provenance}", f"  source: {quoted(source)}",
             "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]", "  rows:",
-            *(f"  - [{kind}, {ranks}, {nodes}, any, {a:.2f} us, {b:.1f} GB/s, {c * 1e-6:.3e}]"
+            *(f"  - [{kind}, {ranks}, {nodes}, {algorithm}, {a:.2f} us, {b:.1f} GB/s, {c * 1e-6:.3e}]"
               for kind, ranks, nodes, (a, b, c) in rows)]
 
 

@@ -258,6 +258,8 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.real("point_to_point_efficiency", fabric.point_to_point_efficiency);
   out.field("collective_latency", quantity(fabric.collective_latency));
   out.field("step_latency", quantity(fabric.step_latency));
+  if (fabric.chunking > 0) out.real("chunking", fabric.chunking);
+  if (fabric.sharp) out.flag("sharp", fabric.sharp);
   out.field("point_to_point_latency", quantity(fabric.point_to_point_latency));
   out.real("tensor_collective_factor", fabric.tensor_collective_factor);
   out.field("tensor_collective_overhead", quantity(fabric.tensor_collective_overhead));

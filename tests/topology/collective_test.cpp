@@ -157,14 +157,14 @@ TEST(Collective, WithoutAnyFitIsAssumedFromTheLinks) {
   EXPECT_EQ(of(pcie, Bytes(70'560'000)).time, 14'779'200ns);
 }
 
-// System: a tensor group of 16 on two nodes, 80 MB. Expectations: NICs 2*(1/2) * 80 MB / 40 GB/s = 2 ms hide
-// NVLink's 1.75 * 80 MB / 80 GB/s = 1.75 ms; latencies 40 us in the node, 100 us and 2 steps of 10 us between
-// nodes.
+// System: a tensor group of 16 on two nodes, 80 MB. Expectations: NICs 80 MB / 40 GB/s = 2 ms (each half goes
+// up one tree and down the other) hide NVLink's 1.75 * 80 MB / 80 GB/s = 1.75 ms; latencies 40 us in the
+// node, 100 us and 2 steps of 10 us between nodes.
 TEST(Collective, OfSixteenOnTwoNodesIsBoundByTheNics) {
   const CollectiveCost all_reduce =
       cost(round_cluster(2), kTwoNodes, CollectiveKind::kAllReduce, megabytes(80));
   EXPECT_EQ(all_reduce.time, 2ms + 40us + 120us);
-  EXPECT_EQ(all_reduce.algorithm, "ring");
+  EXPECT_EQ(all_reduce.algorithm, "tree");
   EXPECT_EQ(all_reduce.provenance, Provenance::kAnalytic);
 }
 
@@ -290,7 +290,7 @@ TEST(Collective, AllReduceIsReduceScatterAndAllGather) {
                                cost(cluster, group, CollectiveKind::kAllGather, size).time;
         SCOPED_TRACE(testing::Message() << nodes << " x " << ranks_per_node << ", " << size.count() << " B");
         EXPECT_LE(whole.time, parts + 1ns);  // rounded once against twice
-        if (whole.algorithm != "tree") {
+        if (whole.algorithm == "ring" || nodes == 1) {
           EXPECT_LE(parts, whole.time + (nodes > 1 ? 100us : 0us) + 1ns);
         }
       }

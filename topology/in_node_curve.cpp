@@ -1,0 +1,160 @@
+#include "topology/in_node_curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+
+#include "base/check.hpp"
+#include "topology/nccl_model.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool one_way(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter ||
+         kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kSendReceive;
+}
+
+// Names that outlive the profile.
+std::string_view algorithm_name(std::string_view in_profile) {
+  for (const std::string_view name : {"ring", "tree", "nvls", "direct"})
+    if (in_profile == name) return name;
+  return "any";
+}
+
+Curve exact(const CollectiveFit& fit) {
+  return {.latency = to_seconds(fit.latency),
+          .bus_rate = fit.bus_bandwidth.count(),
+          .sqrt_term = fit.sqrt_seconds,
+          .algorithm = algorithm_name(fit.algorithm),
+          .provenance = fit.provenance};
+}
+
+Curve between(const CollectiveFit& low, const CollectiveFit& high, int ranks) {
+  const double share = std::log2(static_cast<double>(ranks) / low.ranks) /
+                       std::log2(static_cast<double>(high.ranks) / low.ranks);
+  const Curve a = exact(low);
+  const Curve b = exact(high);
+  return {.latency = std::lerp(a.latency, b.latency, share),
+          .bus_rate = std::lerp(a.bus_rate, b.bus_rate, share),
+          .sqrt_term = std::lerp(a.sqrt_term, b.sqrt_term, share),
+          .algorithm = a.algorithm,
+          .provenance = Provenance::kInterpolated};
+}
+
+// The curve of one algorithm for `ranks`, from its fits inside a node; nullopt when it has none (NVLS: none
+// around `ranks`).
+std::optional<Curve> fitted(const HardwareProfile& profile, CollectiveKind kind, std::string_view algorithm,
+                            int ranks) {
+  const CollectiveFit* low = nullptr;   // the largest size <= ranks
+  const CollectiveFit* high = nullptr;  // the smallest size >= ranks
+  for (const CollectiveFit& fit : profile.collectives) {
+    if (fit.kind != kind || fit.nodes != 1 || algorithm_name(fit.algorithm) != algorithm) continue;
+    if (fit.ranks <= ranks && (low == nullptr || fit.ranks > low->ranks)) low = &fit;
+    if (fit.ranks >= ranks && (high == nullptr || fit.ranks < high->ranks)) high = &fit;
+  }
+  if (low == nullptr && high == nullptr) return std::nullopt;
+  if (low != nullptr && high != nullptr)
+    return low->ranks == ranks ? exact(*low) : between(*low, *high, ranks);
+  if (algorithm == "nvls") return std::nullopt;
+  Curve nearest = exact(low != nullptr ? *low : *high);
+  nearest.provenance = Provenance::kAnalytic;
+  return nearest;
+}
+
+// All-reduce's curve for another kind: the same bus rate; one-way kinds pass the data once where all-reduce
+// does twice.
+Curve derived(Curve all_reduce, CollectiveKind kind) {
+  if (one_way(kind)) {
+    all_reduce.latency /= 2;
+    all_reduce.sqrt_term /= 2;
+  }
+  if (kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kSendReceive)
+    all_reduce.algorithm = "direct";
+  all_reduce.provenance = Provenance::kAnalytic;
+  return all_reduce;
+}
+
+// What is believed of a node that nobody measured: shares of the link rate seen elsewhere.
+//   NVLink  12 us, 0.78 of the link, 8 ns per square root of a byte: fit on 8 H100 through XLA.
+//   PCIe    0.70 of the link for 2 GPUs, falling with log2 n to 0.42 for 8: SimuMax's all-reduce factors of
+//   A100-PCIe.
+Curve unmeasured(const NodeSpec& node, int ranks) {
+  Curve curve{.latency = 12e-6, .sqrt_term = 8e-9, .provenance = Provenance::kAssumed};
+  const double doublings = std::log2(static_cast<double>(ranks)) - 1;
+  curve.bus_rate = node.nvlink > Bandwidth(0) ? 0.78 * node.nvlink.count()
+                                              : std::max(0.42, 0.70 - 0.14 * doublings) * node.pcie.count();
+  SC_CHECK(curve.bus_rate > 0, "GPUs of a node are joined by NVLink or PCIe");
+  return curve;
+}
+
+// Bytes of a curve at the ratio of the NVLinks of `node` and of the node that was measured.
+Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, Curve curve) {
+  const Bandwidth measured_on = profile.device.nvlink;
+  if (measured_on > Bandwidth(0) && node.nvlink > Bandwidth(0)) curve.bus_rate *= node.nvlink / measured_on;
+  return curve;
+}
+
+bool nccl_runs_nvls(const NodeSpec& node, CollectiveKind kind, int ranks, Bytes size) {
+  if (kind != CollectiveKind::kAllReduce || !serves_nvls(node, ranks)) return false;
+  const NcclSystem system{.generation = *nccl_generation(node.nvlink), .ranks = ranks};
+  return nccl_choice(system, kind, size)->algorithm == "nvls";
+}
+
+// The fastest of the profile's curves by these algorithms; failing all, what all-reduce tells of another
+// kind.
+std::optional<Curve> fastest(const HardwareProfile& profile, CollectiveKind kind, int ranks, Bytes size,
+                             std::initializer_list<std::string_view> algorithms) {
+  const double factor = bus_factor(kind, ranks);
+  std::optional<Curve> best;
+  const auto consider = [&](const std::optional<Curve>& curve) {
+    if (curve && (!best || time_of(*curve, factor, size).total() < time_of(*best, factor, size).total()))
+      best = curve;
+  };
+  for (const std::string_view algorithm : algorithms) consider(fitted(profile, kind, algorithm, ranks));
+  if (best || kind == CollectiveKind::kAllReduce) return best;
+  for (const std::string_view algorithm : {"any", "ring"})
+    if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, algorithm, ranks))
+      consider(derived(*curve, kind));
+  return best;
+}
+
+}  // namespace
+
+TierTime time_of(const Curve& curve, double factor, Bytes size) {
+  const auto s = static_cast<double>(size.count());
+  return {.fixed = curve.latency + curve.sqrt_term * std::sqrt(s), .bytes = s * factor / curve.bus_rate};
+}
+
+bool serves_nvls(const NodeSpec& node, int ranks) {
+  const auto generation = nccl_generation(node.nvlink);
+  return ranks > 2 && generation && *generation >= NcclGeneration::kHopper;
+}
+
+Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks) {
+  SC_CHECK(serves_nvls(node, ranks), "NVLS has an NVSwitch that adds");
+  if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks))
+    return on_links_of(node, profile, *curve);
+  return {.latency = to_seconds(kNcclNvlsLatency),
+          .bus_rate = nccl_nvls_bandwidth(*nccl_generation(node.nvlink)).count(),
+          .algorithm = "nvls",
+          .provenance = Provenance::kAnalytic};
+}
+
+Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
+                    Bytes size) {
+  const std::optional<Curve> best = fastest(profile, kind, ranks, size, {"any", "ring", "tree", "direct"});
+  return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
+}
+
+Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
+                    Bytes size) {
+  const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks);
+  if (nvls && nccl_runs_nvls(node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
+  const std::optional<Curve> best =
+      fastest(profile, kind, ranks, size, {"any", "ring", "tree", "nvls", "direct"});
+  return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,47 @@
+// What a collective costs inside one node: the curves of the profile, or what stands in for them.
+#pragma once
+
+#include <string_view>
+
+#include "base/units.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "topology/cluster_spec.hpp"
+
+namespace stagecraft {
+
+// Seconds in two parts: latency, and the bytes, which overlap with those of another tier.
+struct TierTime {
+  double fixed = 0;
+  double bytes = 0;
+  [[nodiscard]] double total() const { return fixed + bytes; }
+};
+
+// t(S) = latency + S*factor/bus_rate + sqrt_term*sqrt(S), in seconds and bytes per second.
+struct Curve {
+  double latency = 0;
+  double bus_rate = 0;
+  double sqrt_term = 0;
+  std::string_view algorithm = "any";
+  Provenance provenance = Provenance::kAnalytic;
+};
+
+[[nodiscard]] TierTime time_of(const Curve& curve, double factor, Bytes size);
+
+// The curve of `ranks` GPUs of one node, by the rules of collective.hpp.
+[[nodiscard]] Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
+                                  int ranks, Bytes size);
+
+// The same without NVLS: what a node adds to an algorithm over nodes whose GPUs pass everything on
+// themselves.
+[[nodiscard]] Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
+                                  int ranks, Bytes size);
+
+// The same of the NVSwitch's own reduction, whatever else the profile knows: its fit, or NCCL's own rate
+// (tuning.cc 2.28.9: 8 channels of 40 GB/s at 0.85 on Hopper) and its 25 us. requires serves_nvls(node,
+// ranks).
+[[nodiscard]] Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks);
+
+// Hopper or later, all GPUs on NVLink, more than two of them (NCCL leaves pairs to the ring).
+[[nodiscard]] bool serves_nvls(const NodeSpec& node, int ranks);
+
+}  // namespace stagecraft

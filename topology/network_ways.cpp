@@ -1,0 +1,133 @@
+#include "topology/network_ways.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "topology/in_node_curve.hpp"
+
+namespace stagecraft {
+namespace {
+
+// NCCL tuning.cc, shares of the bus rate: trees min(0.92 * busBw, ...), PAT half of 0.75. On two nodes that
+// is the bus inside them.
+constexpr double kTreeShare = 0.92;
+constexpr double kPatShare = 0.375;
+
+// An algorithm between nodes.
+struct Recipe {
+  std::string_view algorithm;
+  double bytes = 0;  // out of a node for one group
+  double steps = 0;
+  double share = 1;  // of the links' usual efficiency
+};
+
+struct Request {
+  const Cluster& cluster;
+  DeviceId member;
+  const GroupPlacement& group;
+  CollectiveKind kind;
+  double size;
+};
+
+double ceil_log2(int nodes) {
+  return std::bit_width(static_cast<unsigned>(nodes - 1));
+}
+
+// S that the busiest node of the double tree sends: a pair only up and only down; of three the middle of a
+// chain; beyond, a node with two children that is a leaf of the other tree.
+double tree_volume(int nodes) {
+  if (nodes == 2) return 1;
+  return nodes == 3 ? 1.5 : 2;
+}
+
+std::vector<Recipe> all_reduces(const Request& r) {
+  const GroupPlacement& group = r.group;
+  const double trees = tree_volume(group.nodes) * r.size, depth = 2 * ceil_log2(group.nodes);
+  // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
+  std::vector<Recipe> recipes;
+  if (serves_nvls(r.cluster.node_spec_of(r.member), group.ranks_per_node))
+    recipes.push_back({"nvls-tree", trees, depth});
+  else
+    recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
+  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kTreeShare : 1});
+  if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", r.size, 2});
+  return recipes;
+}
+
+std::vector<Recipe> gathers(const Request& r) {
+  const GroupPlacement& group = r.group;
+  const double bytes = bus_factor(r.kind, group.ranks) * r.size;
+  std::vector<Recipe> recipes = {{"ring", bytes, group.nodes - 1.0}};
+  // Its latency in NCCL's estimate, log2(N)*14/3.5 + 2.8*n us, in steps of 14 us.
+  if (group.ranks_per_node == 1)
+    recipes.push_back({"pat", bytes, std::log2(group.nodes) / 3.5 + group.ranks / 5.0, kPatShare});
+  return recipes;
+}
+
+// The bytes that cross the spine are counted as often as its uplinks are oversubscribed.
+Recipe all_to_all(const Request& r) {
+  const GroupPlacement& group = r.group;
+  const FabricSpec& fabric = r.cluster.spec().fabric;
+  const auto out_of = [&](int together) {
+    return group.ranks_per_node * r.size * std::max(0, group.ranks - together) / group.ranks;
+  };
+  double bytes = out_of(group.ranks_per_node);
+  if (fabric.kind != FabricKind::kSingleSwitch)
+    bytes = std::max(bytes, fabric.oversubscription * out_of(group.ranks_per_node * fabric.nodes_per_leaf));
+  return {"direct", bytes, group.nodes - 1.0};
+}
+
+std::vector<Recipe> recipes(const Request& request) {
+  switch (request.kind) {
+    case CollectiveKind::kAllReduce:
+      return all_reduces(request);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return gathers(request);
+    case CollectiveKind::kAllToAll:
+      return {all_to_all(request)};
+    case CollectiveKind::kBroadcast:
+      return {{"ring", request.size, request.group.nodes - 1.0}};
+    case CollectiveKind::kSendReceive:
+      return {{"direct", request.size, 0}};
+  }
+  SC_CHECK(false, "every kind of collective is listed");
+  return {};
+}
+
+// Bytes per second that all groups on the node could put on its links together.
+double raw_network(const Request& r) {
+  const bool one_sender = r.kind == CollectiveKind::kSendReceive;
+  const int senders = r.group.groups_per_node * (one_sender ? 1 : r.group.ranks_per_node);
+  return std::min(r.cluster.node_network(r.member).count(),
+                  senders * r.cluster.gpu_network(r.member).count());
+}
+
+double latency(const FabricSpec& fabric, CollectiveKind kind, double steps) {
+  if (kind == CollectiveKind::kSendReceive) return to_seconds(fabric.point_to_point_latency);
+  return to_seconds(fabric.collective_latency) + steps * to_seconds(fabric.step_latency);
+}
+
+}  // namespace
+
+std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member, const GroupPlacement& group,
+                                     CollectiveKind kind, Bytes size) {
+  const Request request{cluster, member, group, kind, static_cast<double>(size.count())};
+  const FabricSpec& fabric = cluster.spec().fabric;
+  const double efficiency =
+      kind == CollectiveKind::kSendReceive ? fabric.point_to_point_efficiency : fabric.collective_efficiency;
+  const double rate = raw_network(request) / group.groups_per_node;
+  SC_CHECK(rate > 0, "a group over nodes has a network");
+  std::vector<NetworkWay> ways;
+  for (const Recipe& recipe : recipes(request))
+    ways.push_back({.algorithm = recipe.algorithm,
+                    .latency = latency(fabric, kind, recipe.steps),
+                    .chunking = fabric.chunking * recipe.steps * to_seconds(fabric.step_latency),
+                    .bytes = recipe.bytes / (rate * efficiency * recipe.share),
+                    .efficiency = efficiency * recipe.share});
+  return ways;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+// The ways that NCCL has for a collective between nodes, and what each costs there.
+//
+// A way is an algorithm: bytes that it sends out of a node, steps, and which share of the links it gets. The
+// formulas are those of collective.hpp.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "topology/cluster.hpp"
+#include "topology/rank_mesh.hpp"
+
+namespace stagecraft {
+
+struct NetworkWay {
+  std::string_view algorithm;
+  double latency = 0;     // seconds, all steps
+  double chunking = 0;    // seconds of them that chunks pay again
+  double bytes = 0;       // seconds, with all groups of the node at the same time
+  double efficiency = 1;  // payload over raw capacity of the links
+};
+
+// At least one; groups over several nodes only.
+[[nodiscard]] std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member,
+                                                   const GroupPlacement& group, CollectiveKind kind,
+                                                   Bytes size);
+
+}  // namespace stagecraft
