@@ -10,6 +10,7 @@
 #include "sim/schedule/unrolled.hpp"
 #include "tools/commands.hpp"
 #include "tools/schedule_lab.hpp"
+#include "tools/schedule_search.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,9 +20,9 @@ struct Part {
   int (*run)(const Words&, const Arguments&, Session&);
 };
 
-constexpr std::array kParts{Part{"show", schedule_show}, Part{"compare", schedule_compare},
-                            Part{"check", schedule_check}, Part{"export", schedule_export},
-                            Part{"import", schedule_import}};
+constexpr std::array kParts{Part{"show", schedule_show},     Part{"compare", schedule_compare},
+                            Part{"check", schedule_check},   Part{"export", schedule_export},
+                            Part{"import", schedule_import}, Part{"search", schedule_search}};
 
 constexpr const char* kExample = "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8";
 
@@ -86,7 +87,7 @@ int schedule_show(const Words& words, const Arguments& arguments, Session& sessi
 int schedule_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
   if (words.empty())
-    throw UsageError("`schedule` takes `show`, `compare`, `check`, `export` or `import`", kExample);
+    throw UsageError("`schedule` takes `show`, `compare`, `check`, `export`, `import` or `search`", kExample);
   const auto part = std::ranges::find(kParts, words[0], &Part::name);
   if (part == kParts.end()) {
     std::vector<std::string> names;

@@ -73,12 +73,18 @@ constexpr OptionSpec kScheduleOptions[] = {
      .suggestions = message_ways},
     {.name = "memory-limit",
      .argument = "N",
-     .help = "check: chunk activations a rank may hold; compare: of stages"},
+     .help = "check, search: chunk activations a rank may hold; compare: of stages"},
+    {.name = "goal",
+     .argument = "LENGTH",
+     .help = "search: the length to shorten (default span)",
+     .values = "span|makespan"},
+    {.name = "effort", .argument = "N", .help = "search: millions of passes to replay (default 20)"},
     {.name = "format", .argument = "FORM", .help = "export (default csv)", .values = "csv|csv-calls"},
     {.name = "width", .argument = "N", .help = "columns of the picture (default 120)"}};
 constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8",
     "stagecraft schedule compare --stages 4 --micro-batches 16 --message 50ms",
+    "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms",
     "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
@@ -147,11 +153,11 @@ constexpr CommandSpec kCommands[] = {
      .completes = "files"},
     {.name = "schedule",
      .words = "show|check|… [FILE]",
-     .summary = "pipeline schedules alone: show, compare, check, export, import",
+     .summary = "pipeline schedules: show, compare, check, export, import, search",
      .examples = kScheduleExamples,
      .options = kScheduleOptions,
      .run = schedule_command,
-     .completes = "show compare check export import"},
+     .completes = "show compare check export import search"},
     {.name = "validate",
      .words = "[FILE…]",
      .summary = "predictions against published measurements",

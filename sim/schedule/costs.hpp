@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace stagecraft {
@@ -23,7 +24,10 @@ struct ScheduleCosts {
   std::vector<StageCosts> stages = {};  // [global stage]; one alone: all stages alike; none: all alike and 1
   std::int64_t message = 0;             // from rank to rank, either way
   int memory_limit = 0;                 // chunk activations that a rank may hold; 0 = the schedule's own
-  double fused = 1;                     // share of the sum of its passes that a fused pair takes
+  // Share of a chunk's activations that its input gradient frees; the weight gradient frees the rest. None:
+  // the schedule's own measure, which is 0 unless its header says another.
+  std::optional<double> freed_by_input_gradient = {};
+  double fused = 1;  // share of the sum of its passes that a fused pair takes
 
   // Of one stage. requires that `stages` is empty, has one entry, or one per stage.
   [[nodiscard]] StageCosts of(int stage) const {

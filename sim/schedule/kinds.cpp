@@ -14,9 +14,12 @@
 #include "sim/schedule/one_f_one_b.hpp"
 #include "sim/schedule/pipedream.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/schedule/v_schedules.hpp"
 #include "sim/schedule/varuna.hpp"
+#include "sim/schedule/zb_auto.hpp"
 #include "sim/schedule/zb_h1.hpp"
 #include "sim/schedule/zb_v.hpp"
+#include "sim/schedule/zb_v_auto.hpp"
 
 namespace stagecraft {
 namespace {
@@ -130,7 +133,7 @@ constexpr std::array kKinds{
     ScheduleKind{
         .name = "zb-v",
         .summary = "down the ranks and back, split backward: no rank idles at F = I = W, memory of 1f1b",
-        .citation = "Qi et al., ICLR'24 (arXiv 2401.10241), hand-crafted order",
+        .citation = "Qi et al., ICLR'24 (arXiv 2401.10241); searched where costs differ",
         .chunked = true,
         .split_backward = true,
         .placement = Placement::kV,
@@ -140,7 +143,59 @@ constexpr std::array kKinds{
         .peak_form = "2p, m >= 2p-1",
         .bubble = zb_v_bubble,
         .peak = zb_v_peak,
-        .generate = fixed_order<zb_v, Placement::kV>},
+        .generate = zb_v_made_to_measure},
+    ScheduleKind{.name = "zb-h2",
+                 .summary = "made to measure with 2p-1 activations a rank: next to no bubble within its span",
+                 .citation = "Qi et al., ICLR'24 (arXiv 2401.10241), section 3",
+                 .split_backward = true,
+                 .constraint = zb_h2_constraint,
+                 .bubble_form = "p-1 passes at F = I = W, m >= 2p-1; none within a rank's own span",
+                 .peak_form = "at most 2p-1",
+                 .bubble = zb_auto_bubble,
+                 .generate = zb_h2},
+    ScheduleKind{.name = "zb-2p",
+                 .summary = "made to measure with twice the activations of 1f1b",
+                 .citation = "Qi et al., ICLR'24 (arXiv 2401.10241), section 3",
+                 .split_backward = true,
+                 .constraint = zb_2p_constraint,
+                 .bubble_form = "p-1 passes at F = I = W, m >= 2p-1; none within a rank's own span",
+                 .peak_form = "at most 2p, half of one counted as freed by I where W is short",
+                 .bubble = zb_auto_bubble,
+                 .generate = zb_2p},
+    ScheduleKind{.name = "v-half",
+                 .summary = "down the ranks and back with half of 1f1b's activations",
+                 .citation = "Qi et al., NeurIPS'24 (arXiv 2405.15362), section 4",
+                 .chunked = true,
+                 .split_backward = true,
+                 .placement = Placement::kV,
+                 .default_chunks = 2,
+                 .constraint = v_half_constraint,
+                 .bubble_form = "3p-7 passes, 3p-4 for odd p, 1 for p = 2, at F = I = W, m >= 2p",
+                 .peak_form = "at most 2((p+2) div 2)",
+                 .bubble = v_half_bubble,
+                 .generate = v_half},
+    ScheduleKind{.name = "v-min",
+                 .summary = "down the ranks and back with a third of 1f1b's activations",
+                 .citation = "Qi et al., NeurIPS'24 (arXiv 2405.15362), section 4",
+                 .chunked = true,
+                 .split_backward = true,
+                 .placement = Placement::kV,
+                 .default_chunks = 2,
+                 .constraint = v_min_constraint,
+                 .bubble_form = "4p-5 passes, 4p-7 where 3 divides p, at F = I = W, m > p",
+                 .peak_form = "at most 2((p+4) div 3)",
+                 .bubble = v_min_bubble,
+                 .generate = v_min},
+    ScheduleKind{.name = "1f1b-v",
+                 .summary = "1f1b down the ranks and back, whole backwards, two thirds of 1f1b's activations",
+                 .citation = "Qi et al., NeurIPS'24 (arXiv 2405.15362), appendix",
+                 .chunked = true,
+                 .placement = Placement::kV,
+                 .default_chunks = 2,
+                 .constraint = one_f_one_b_v_constraint,
+                 .bubble_form = "none known",
+                 .peak_form = "at most 2((2p) div 3 + 1)",
+                 .generate = one_f_one_b_v},
     ScheduleKind{.name = "dualpipe",
                  .summary = "micro-batches from both ends in fused pairs; two copies of the weights",
                  .citation = "DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1",
@@ -227,7 +282,7 @@ constexpr std::array kKinds{
                  .generate = steady_order<steady_one_f_one_b>},
 };
 
-constexpr std::array<std::string_view, 5> kPlanned{"zb-h2", "zb-2p", "v-half", "v-min", "1f1b-v"};
+constexpr std::array<std::string_view, 0> kPlanned{};
 
 }  // namespace
 

@@ -1,0 +1,118 @@
+// A split-backward pipeline order under construction, pass by pass, with the time at which each would run.
+//
+// List schedulers are loops that look at this and say what comes next. Micro-batches are alike, so they run
+// in ascending order in each stage and a pass is named by its rank and its chunk alone; its need is the same
+// micro-batch of the stage before (F) or after (I). Weight gradients run in the order of their input
+// gradients.
+//
+//   idle      what a rank has waited since its first pass.
+//   memory    in thousandths of a chunk's activations: F takes 1000, I returns its share, W the rest. Where I
+//             returns something, more chunks may be in flight than the limit says: peak_in_flight() counts
+//             each until its W.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/schedule/costs.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+// What is to be put in order. Loop or V placement: stage s lives on one rank for all micro-batches.
+struct SplitPipeline {
+  PipelineShape shape;
+  Placement placement = Placement::kLoop;
+  std::vector<StageCosts> stages;  // [global stage]
+  std::int64_t message = 0;
+  int memory_limit = 0;             // chunk activations a rank may hold, >= chunks
+  int freed_by_input_gradient = 0;  // thousandths of a chunk that I returns
+
+  // requires a placement of one rank per stage; a memory limit of 0 becomes `own_limit`.
+  [[nodiscard]] static SplitPipeline of(const PipelineShape& shape, Placement placement,
+                                        const ScheduleCosts& costs, int own_limit);
+  [[nodiscard]] int stage_of(int rank, int chunk) const {
+    if (placement == Placement::kV && chunk == 1) return 2 * shape.ranks - 1 - rank;
+    return chunk * shape.ranks + rank;
+  }
+  [[nodiscard]] int rank_of(int stage) const {
+    if (placement == Placement::kV && stage >= shape.ranks) return 2 * shape.ranks - 1 - stage;
+    return stage % shape.ranks;
+  }
+  [[nodiscard]] int stage_count() const { return shape.ranks * shape.chunks; }
+  [[nodiscard]] const StageCosts& costs_of(int rank, int chunk) const {
+    return stages[static_cast<std::size_t>(stage_of(rank, chunk))];
+  }
+};
+
+inline constexpr int kChunk = 1000;  // what a forward takes
+
+class OrderBuilder {
+ public:
+  // Keeps a reference to the pipeline.
+  explicit OrderBuilder(const SplitPipeline& pipeline);
+
+  // How many of F, I or W of a chunk are in the order.
+  [[nodiscard]] int count(Pass pass, int rank, int chunk) const;
+  [[nodiscard]] bool left(Pass pass, int rank, int chunk) const {
+    return count(pass, rank, chunk) < pipeline_->shape.micro_batches;
+  }
+  // Is what the next F or I of a chunk needs in the order? False when none is left.
+  [[nodiscard]] bool fed(Pass pass, int rank, int chunk) const;
+  // When that arrives; 0 for what needs nothing. requires fed().
+  [[nodiscard]] std::int64_t arrival(Pass pass, int rank, int chunk) const;
+  // Does it come from another rank?
+  [[nodiscard]] bool from_afar(Pass pass, int rank, int chunk) const;
+
+  [[nodiscard]] std::int64_t end(int rank) const { return at(rank).end; }
+  [[nodiscard]] std::int64_t idle(int rank) const { return at(rank).idle; }
+  [[nodiscard]] std::int64_t worst_idle() const { return worst_idle_; }  // of any rank
+  // Is there room for so many forwards more?
+  [[nodiscard]] bool has_room(int rank, int forwards = 1) const {
+    return at(rank).memory + std::int64_t{kChunk} * forwards <=
+           std::int64_t{kChunk} * pipeline_->memory_limit;
+  }
+  // Weight gradients whose input gradient is in the order, and the chunk of the oldest.
+  [[nodiscard]] int pending(int rank) const;
+  [[nodiscard]] int oldest_pending(int rank) const;
+  [[nodiscard]] std::int64_t oldest_time(int rank) const;  // what the oldest pending one lasts
+
+  // requires fed().
+  void put(Pass pass, int rank, int chunk);
+  // requires pending() > 0.
+  void put_weight_gradient(int rank);
+  // Weight gradients until a forward has room. False when none is left to put.
+  bool make_room(int rank);
+  [[nodiscard]] bool can_make_room(int rank) const;
+
+  [[nodiscard]] bool complete() const;
+  [[nodiscard]] std::int64_t span() const;
+  [[nodiscard]] std::int64_t makespan() const;
+  // The most that any rank holds, in thousandths of a chunk, if I returns so many.
+  [[nodiscard]] std::int64_t peak_memory(int freed_by_input_gradient) const;
+  [[nodiscard]] Schedule take(std::string name) &&;
+
+ private:
+  struct Rank {
+    std::int64_t first_start = -1;
+    std::int64_t end = 0;
+    std::int64_t idle = 0;
+    std::int64_t memory = 0;           // thousandths of a chunk
+    std::size_t weight_gradients = 0;  // in the order
+    std::vector<int> input_gradients;  // chunks, in order
+  };
+  [[nodiscard]] const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  void run(int rank, const Action& action, std::int64_t arrival, std::int64_t time);
+
+  const SplitPipeline* pipeline_;
+  std::vector<Rank> ranks_;
+  std::int64_t worst_idle_ = 0;
+  std::vector<std::vector<std::int64_t>> forward_ends_;  // [stage][micro-batch]
+  std::vector<std::vector<std::int64_t>> input_gradient_ends_;
+  std::vector<int> weight_gradient_counts_;  // [stage]
+  Schedule schedule_;
+};
+
+}  // namespace stagecraft
