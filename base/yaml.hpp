@@ -67,9 +67,9 @@ namespace detail {
 }
 
 // Put `value` (YAML text, for instance "4" or "[1, 2]") at a dotted path of `root`, creating mappings on the
-// way. `assignment` is "parallelism.tensor=4"; its places name "--set parallelism.tensor=4" as the file.
-// Reports what cannot be read ("no '='", "training.precision is no mapping"); whether the key exists is for
-// the reader of the tree to say.
+// way; "null" takes the key away. `assignment` is "parallelism.tensor=4"; its places name "--set
+// parallelism.tensor=4" as the file. Reports what cannot be read ("no '='", "training.precision is no
+// mapping"); whether the key exists is for the reader of the tree to say.
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics);
 
 // What a number must satisfy. `fallback` absent = the key is required.

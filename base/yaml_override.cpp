@@ -50,6 +50,7 @@ class Override {
       return error(path, "the path has an empty key", "write path.to.key=value");
     }
     std::optional<YamlNode> value = parse_value(path, assignment.substr(equals + 1));
+    if (value && value->kind == YamlNode::Kind::kNull) return take_away(root, path, parts);
     YamlNode* target = value ? descend(root, parts) : nullptr;
     if (target != nullptr) *target = *std::move(value);
   }
@@ -78,6 +79,23 @@ class Override {
     }
     if (value) move_to(*value, where_);
     return value;
+  }
+
+  // A key that is not there is gone already.
+  void take_away(YamlNode& root, const std::string& path, const std::vector<std::string>& parts) {
+    YamlNode* at = &root;
+    for (const std::string& part : parts) {
+      if (at->kind == YamlNode::Kind::kSequence)
+        return error(path, "nothing can be taken out of a list", "give the whole list");
+      const auto entry = std::find_if(at->entries.begin(), at->entries.end(),
+                                      [&](const YamlEntry& e) { return e.key == part; });
+      if (entry == at->entries.end()) return;
+      if (&part == &parts.back()) {
+        at->entries.erase(entry);
+        return;
+      }
+      at = &entry->value;
+    }
   }
 
   // The place of the value; makes what is missing on the way. nullptr when the way is blocked.

@@ -1,69 +1,16 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <ostream>
 #include <string>
 
-#include "base/check.hpp"
 #include "base/json.hpp"
-#include "base/text.hpp"
 #include "sim/simulate.hpp"
+#include "tools/assertions.hpp"
 #include "tools/commands.hpp"
 #include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
-namespace {
-
-// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading.
-struct Metric {
-  double value = 0;
-  std::string text;
-};
-
-Metric metric_of(const Report& report, const std::string& metric) {
-  const auto plain = [](double value) { return Metric{value, fmt::format("{:.4g}", value)}; };
-  const Bytes peak = report.memory.heaviest().peak();
-  if (metric == "iteration_time") return {to_seconds(report.iteration_time), human(report.iteration_time)};
-  if (metric == "peak_memory") return {static_cast<double>(peak.count()), human(peak)};
-  const std::map<std::string, double> values = {{"samples_per_s", report.samples_per_s()},
-                                                {"tokens_per_s", report.tokens_per_s()},
-                                                {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
-                                                {"mfu", report.mfu()},
-                                                {"hfu", report.hfu()},
-                                                {"bubble_over_ideal", report.bubble.over_ideal},
-                                                {"bubble_fraction", report.bubble.fraction}};
-  const auto known = values.find(metric);
-  SC_CHECK(known != values.end(), "the loader accepts only metrics that exist");
-  return plain(known->second);
-}
-
-bool holds(double value, const Assertion& assertion) {
-  if (assertion.relation == "<") return value < assertion.limit;
-  if (assertion.relation == "<=") return value <= assertion.limit;
-  if (assertion.relation == ">") return value > assertion.limit;
-  if (assertion.relation == ">=") return value >= assertion.limit;
-  return value == assertion.limit;
-}
-
-bool assertions_hold(const Scenario& scenario, const Report& report, Session& session) {
-  bool all = true;
-  for (const Assertion& assertion : scenario.assertions) {
-    const Metric metric = metric_of(report, assertion.metric);
-    if (holds(metric.value, assertion)) continue;
-    all = false;
-    session.err << render({.code = "assertion-missed",
-                           .where = assertion.where,
-                           .path = "assert." + assertion.metric,
-                           .message = fmt::format("{} is not {}", metric.text, assertion.text)})
-                << '\n';
-  }
-  return all;
-}
-
-}  // namespace
 
 int run_command(const Arguments& arguments, Session& session) {
   return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
@@ -74,7 +21,7 @@ int run_command(const Arguments& arguments, Session& session) {
       if (arguments.has("quiet")) report.warnings.clear();
       session.out << render_text(report, arguments.has("verbose"));
     }
-    const bool yes = assertions_hold(scenario, report, session);
+    const bool yes = assertions_hold(scenario, report, session.err);
     const bool fit = !arguments.has("require-fit") || fits(report.memory, session);
     return yes && fit ? kDone : kAnswerIsNo;
   });

@@ -25,6 +25,15 @@ constexpr std::string_view kCheckExamples[] = {
     "stagecraft check scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft check scenarios/llama3-8b-64xA100.yaml --set training.micro_batch_size=2"};
 
+constexpr OptionSpec kCompareOptions[] = {kSet,
+                                          {.name = "vary",
+                                           .argument = "PATH=V1,V2,…",
+                                           .help = "a variant for each value; several make a grid",
+                                           .repeated = true}};
+constexpr std::string_view kCompareExamples[] = {
+    "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b",
+    "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary parallelism.tensor=1,2,4 --jobs 2"};
+
 constexpr OptionSpec kMemoryOptions[] = {
     kSet,
     {.name = "model",
@@ -127,7 +136,7 @@ constexpr std::string_view kImportExamples[] = {
     "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
     "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
-constexpr std::string_view kPlannedCommands[] = {"compare", "sweep", "search", "goodput", "explain", "merge"};
+constexpr std::string_view kPlannedCommands[] = {"sweep", "search", "goodput", "explain", "merge"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -143,6 +152,13 @@ constexpr CommandSpec kCommands[] = {
      .examples = kCheckExamples,
      .options = kSetOnly,
      .run = check_command,
+     .completes = "files"},
+    {.name = "compare",
+     .words = "SCENARIO…",
+     .summary = "variants side by side, relative to the first",
+     .examples = kCompareExamples,
+     .options = kCompareOptions,
+     .run = compare_command,
      .completes = "files"},
     {.name = "memory",
      .words = "SCENARIO…",

@@ -7,6 +7,7 @@ namespace stagecraft {
 
 int run_command(const Arguments& arguments, Session& session);
 int check_command(const Arguments& arguments, Session& session);
+int compare_command(const Arguments& arguments, Session& session);
 int memory_command(const Arguments& arguments, Session& session);
 int schedule_command(const Arguments& arguments, Session& session);
 int validate_command(const Arguments& arguments, Session& session);

@@ -246,6 +246,13 @@ TEST(Override, ReplacesMakesAndReachesIntoLists) {
   EXPECT_EQ(after("a: 1", "a=x=y", {"a"}), "x=y");
 }
 
+TEST(Override, NullTakesKeyAway) {
+  EXPECT_EQ(after("a: {b: 1, c: 2}", "a.b=null", {"a", "b"}), "absent");
+  EXPECT_EQ(after("a: 1", "b.c=null", {"b"}), "absent");
+  EXPECT_EQ(after("a: [1]", "a.0=null", {}),
+            "--set a.0=null: error: a.0: nothing can be taken out of a list\n  hint: give the whole list");
+}
+
 TEST(Override, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(after("a: 1", "a", {}), "--set a: error: there is no '=' in it\n  hint: write path.to.key=value");
   EXPECT_EQ(after("a: x", "a.b=1", {}), "--set a.b=1: error: a: is no mapping: it is 'x'");

@@ -210,6 +210,25 @@ class Goldens(Case):
             "stagecraft import deepspeed",
         ]))
 
+    def test_scenarios_side_by_side(self):
+        compare = f"stagecraft compare {PIPELINE}"
+        self.assert_golden("compare", transcript([
+            f"{compare} --vary schedule=gpipe,1f1b",
+            f"{compare} --vary schedule=gpipe,1f1b --vary training.global_batch_size=4,8,16 --jobs 3",
+            f"{compare} --vary parallelism.virtual_stages=1,2,4 --set schedule=interleaved-group",
+            f"{compare} --vary schedule=1f1b,2f2b,interleaved-1f1b",
+            f"{compare} --vary schedule=2f2b,1f1b",
+            f"{compare} {PIPELINE} --set 'assert={{iteration_time: \"<= 30 ms\"}}'",
+            f"{compare} no-such-file.yaml",
+            f"{compare} --vary training.global_batch_size=8,eight --quiet",
+            "stagecraft compare",
+            compare,
+            f"{compare} --vary schedule",
+            f"{compare} --vary schedule=1f1b,",
+            f"{compare} --vary schedule=1f1b --vary schedule=gpipe",
+            "stagecraft compare - --vary schedule=1f1b,gpipe",
+        ]))
+
     def test_imported_topologies(self):
         nccl = "stagecraft import topology tests/data/nccl_topo"
         smi = "stagecraft import topology tests/data/nvidia_smi"
@@ -348,6 +367,18 @@ class Answers(Case):
         self.assertEqual([PIPELINE, FLAGSHIP], [result["scenario"] for result in self.results(ran)])
         self.assertEqual(["stagecraft.result/1"] * 2, [result["schema"] for result in self.results(ran)])
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+
+    def test_variants_are_results_with_what_varies_in_them(self):
+        vary = "schedule=gpipe,2f2b,1f1b"
+        ran = stagecraft("compare", PIPELINE, "--set", "parallelism.data=null", "--vary", vary, "--json", "--jobs", "2")
+        gpipe, unknown, one_f = self.results(ran)
+        self.assertEqual([{"schedule": "gpipe"}, {"schedule": "2f2b"}, {"schedule": "1f1b"}],
+                         [result["vary"] for result in (gpipe, unknown, one_f)])
+        self.assertEqual([1.0, None, 1.0], [result["relative_time"] for result in (gpipe, unknown, one_f)])
+        self.assertEqual((PIPELINE, "stagecraft.error/1"), (unknown["scenario"], unknown["schema"]))
+        self.assertEqual("--vary schedule=2f2b", unknown["errors"][0]["file"])
+        self.assertEqual((0.033, 0.033), (gpipe["iteration_time_s"], one_f["iteration_time_s"]))
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
 
     def test_an_imported_model_is_a_scenario_once_the_rest_is_added(self):
         sample = (SOURCE / "tests/data/hf_config/llama-3-8b.config.json").read_text(encoding="utf-8")

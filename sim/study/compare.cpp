@@ -1,0 +1,125 @@
+#include "sim/study/compare.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "sim/scenario/library.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Where the next comma outside brackets, braces and quotes stands; npos where there is none.
+std::size_t next_comma(std::string_view text) {
+  int open = 0;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++open;
+    } else if (c == ']' || c == '}') {
+      --open;
+    } else if (c == ',' && open <= 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+Outcome simulate_variant(const Variant& variant, Library& library) {
+  Outcome outcome;
+  Diagnostics diagnostics;
+  outcome.scenario = load_scenario(variant.file, variant.overrides, library, diagnostics);
+  outcome.diagnostics = diagnostics.sorted();
+  if (!outcome.scenario || diagnostics.has_errors()) return outcome;
+  try {
+    Simulation simulation = simulate_in_full(*outcome.scenario);
+    const Schedule& schedule = simulation.prepared.schedule;
+    const std::vector<int> live = peak_in_flight(schedule);
+    outcome.live_chunks = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+    outcome.report = std::move(simulation.report);
+  } catch (const ScenarioError& error) {
+    outcome.diagnostics = error.diagnostics();
+  }
+  return outcome;
+}
+
+}  // namespace
+
+ParsedVary parse_vary(std::string_view text) {
+  ParsedVary parsed;
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return {.vary = {}, .mistake = "there is no '=' in it"};
+  parsed.vary.path = std::string(text.substr(0, equals));
+  if (parsed.vary.path.empty()) return {.vary = {}, .mistake = "the path is empty"};
+  text.remove_prefix(equals + 1);
+  for (;;) {
+    const std::size_t comma = next_comma(text);
+    const std::string_view value = without_blanks(text.substr(0, comma));
+    if (value.empty()) return {.vary = {}, .mistake = "a value is empty"};
+    parsed.vary.values.emplace_back(value);
+    if (comma == std::string_view::npos) return parsed;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::vector<Variant> variants_of(const std::vector<std::string>& files,
+                                 const std::vector<std::string>& overrides, const std::vector<Vary>& varied) {
+  std::vector<Variant> variants;
+  for (const std::string& file : files)
+    variants.push_back({.file = file, .overrides = overrides, .values = {}});
+  for (const Vary& vary : varied) {
+    std::vector<Variant> finer;
+    for (const Variant& variant : variants) {
+      for (const std::string& value : vary.values) {
+        Variant& next = finer.emplace_back(variant);
+        next.overrides.push_back(vary.path + "=" + value);
+        next.values.push_back(value);
+      }
+    }
+    variants = std::move(finer);
+  }
+  return variants;
+}
+
+std::vector<Outcome> simulate_variants(const std::vector<Variant>& variants, const DataDirectory& data,
+                                       int threads) {
+  std::vector<Outcome> outcomes(variants.size());
+  std::vector<std::exception_ptr> bugs(variants.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    Library library(data);  // files of models and profiles are read once a thread
+    for (std::size_t i = next++; i < variants.size(); i = next++) {
+      try {
+        outcomes[i] = simulate_variant(variants[i], library);
+      } catch (...) {
+        bugs[i] = std::current_exception();
+      }
+    }
+  };
+  const std::size_t helpers = std::min(static_cast<std::size_t>(std::max(threads, 1)), variants.size());
+  std::vector<std::jthread> pool;
+  for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
+  work();
+  pool.clear();  // joins
+  for (const std::exception_ptr& bug : bugs)
+    if (bug) std::rethrow_exception(bug);
+  return outcomes;
+}
+
+}  // namespace stagecraft

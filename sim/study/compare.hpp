@@ -1,0 +1,61 @@
+// Scenarios side by side: which variants there are, and what each gives.
+//
+//   variants  every file with every choice of one value for each varied path: files outermost, the last path
+//             changes fastest.
+//   outcomes  in the order of the variants, the same bits on any number of threads. A variant that cannot run
+//             has diagnostics in place of a report.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/report/report.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// One path of a scenario and the values that it takes, as YAML text.
+struct Vary {
+  std::string path;
+  std::vector<std::string> values;
+
+  friend bool operator==(const Vary&, const Vary&) = default;
+};
+
+struct ParsedVary {
+  Vary vary;
+  std::string mistake;  // empty, or why the text is none: "there is no '=' in it"
+};
+
+// "parallelism.tensor=1,2,4". Commas inside brackets, braces and quotes belong to a value.
+[[nodiscard]] ParsedVary parse_vary(std::string_view text);
+
+struct Variant {
+  std::string file;
+  std::vector<std::string> overrides;  // as of --set, in order
+  std::vector<std::string> values;     // one for each varied path
+
+  friend bool operator==(const Variant&, const Variant&) = default;
+};
+
+// `overrides` come first, the varied values after them. No paths: each file once.
+[[nodiscard]] std::vector<Variant> variants_of(const std::vector<std::string>& files,
+                                               const std::vector<std::string>& overrides,
+                                               const std::vector<Vary>& varied);
+
+struct Outcome {
+  std::optional<Scenario> scenario = {};     // absent when it did not load
+  std::optional<Report> report = {};         // absent when it cannot run
+  int live_chunks = 0;                       // activations of the worst rank at once, in chunks
+  std::vector<Diagnostic> diagnostics = {};  // warnings, and the errors of one that cannot run
+};
+
+// throws what simulating throws for a bug of ours; of several the first variant's.
+[[nodiscard]] std::vector<Outcome> simulate_variants(const std::vector<Variant>& variants,
+                                                     const DataDirectory& data, int threads);
+
+}  // namespace stagecraft

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/study/compare.hpp"
+#include "tools/assertions.hpp"
+#include "tools/commands.hpp"
+#include "tools/compare_table.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostVariants = 10'000;
+constexpr const char* kExample = "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b";
+
+std::vector<Vary> varied_by(const Arguments& arguments) {
+  std::vector<Vary> varied;
+  for (const std::string& text : arguments.all("vary")) {
+    ParsedVary parsed = parse_vary(text);
+    if (!parsed.mistake.empty())
+      throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
+    for (const Vary& earlier : varied) {
+      if (earlier.path == parsed.vary.path)
+        throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
+                         "give all its values at once");
+    }
+    varied.push_back(std::move(parsed.vary));
+  }
+  return varied;
+}
+
+std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::vector<Vary>& varied) {
+  const std::vector<std::string>& files = arguments.words();
+  if (files.empty()) throw UsageError("no scenario is named", kExample);
+  if (std::find(files.begin(), files.end(), "") != files.end())
+    throw UsageError("the name of a scenario is empty", "write the path of a file");
+  if (std::find(files.begin(), files.end(), "-") != files.end())
+    throw UsageError("standard input can be read only once, and every variant reads its scenario",
+                     "write the path of a file");
+  std::size_t count = files.size();
+  for (const Vary& vary : varied) {
+    count *= vary.values.size();
+    if (count > kMostVariants)
+      throw UsageError(fmt::format("more than {} variants", with_thousands(kMostVariants)),
+                       "vary fewer paths or values");
+  }
+  if (count < 2) throw UsageError("there is nothing to compare", kExample);
+  return variants_of(files, arguments.all("set"), varied);
+}
+
+// A varied value is an override like any other; what is wrong with it stands in --vary.
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths) {
+  for (Diagnostic& diagnostic : diagnostics)
+    for (const std::string& path : paths)
+      if (diagnostic.where.file.starts_with("--set " + path + "="))
+        diagnostic.where.file.replace(0, 5, "--vary");
+}
+
+// Warnings of any variant, each once. Errors stand with their rows.
+void print_warnings(const Comparison& comparison, const Arguments& arguments, Session& session) {
+  std::set<std::string> said;
+  std::vector<Diagnostic> warnings;
+  for (const Outcome& outcome : comparison.outcomes)
+    for (const Diagnostic& diagnostic : outcome.diagnostics)
+      if (diagnostic.severity == Severity::kWarning && said.insert(render(diagnostic)).second)
+        warnings.push_back(diagnostic);
+  print_diagnostics(warnings, arguments, session);
+}
+
+int code_of(const Outcome& outcome, Session& session) {
+  if (!outcome.report) return kWrongInput;
+  return assertions_hold(*outcome.scenario, *outcome.report, session.err) ? kDone : kAnswerIsNo;
+}
+
+}  // namespace
+
+int compare_command(const Arguments& arguments, Session& session) {
+  const std::vector<Vary> varied = varied_by(arguments);
+  Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
+  for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
+  comparison.outcomes =
+      simulate_variants(comparison.variants, session.data, arguments.integer("jobs", 1, 1, 1'024));
+  for (Outcome& outcome : comparison.outcomes) say_vary(outcome.diagnostics, comparison.paths);
+  if (arguments.has("json")) {
+    for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
+      session.out << render_json(comparison, i) << '\n';
+  } else {
+    if (!arguments.has("quiet")) print_warnings(comparison, arguments, session);
+    session.out << render_text(comparison);
+  }
+  int worst = kDone;
+  for (const Outcome& outcome : comparison.outcomes) worst = std::max(worst, code_of(outcome, session));
+  return worst;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,242 @@
+#include "tools/compare_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kNone = "–";
+
+const Diagnostic& first_error(const Outcome& outcome) {
+  const auto found = std::find_if(outcome.diagnostics.begin(), outcome.diagnostics.end(),
+                                  [](const Diagnostic& d) { return d.severity == Severity::kError; });
+  SC_CHECK(found != outcome.diagnostics.end(), "what cannot run has a reason");
+  return *found;
+}
+
+// "tensor" of "parallelism.tensor", unless two paths end alike.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) names.push_back(path.substr(path.rfind('.') + 1));
+  return std::set<std::string>(names.begin(), names.end()).size() == names.size() ? names : paths;
+}
+
+std::vector<std::string> file_names(const std::vector<Variant>& variants) {
+  std::set<std::string> files, stems;
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    const std::string stem = std::filesystem::path(variant.file).stem().string();
+    files.insert(variant.file);
+    stems.insert(stem);
+    names.push_back(stem);
+  }
+  if (files.size() == 1) return {};
+  if (stems.size() == files.size()) return names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = variants[i].file;
+  return names;
+}
+
+struct Column {
+  std::string title;
+  Align align = Align::kRight;
+  std::function<std::string(const Outcome&)> cell;
+};
+
+class Table {
+ public:
+  explicit Table(const Comparison& comparison)
+      : comparison_(comparison), files_(file_names(comparison.variants)) {
+    for (const Outcome& outcome : comparison.outcomes) {
+      if (!outcome.report) continue;
+      abstract_ = abstract_ && outcome.report->peak <= FlopRate(0);
+      bytes_ = bytes_ || outcome.report->memory.heaviest().peak() > Bytes(0);
+    }
+  }
+
+  [[nodiscard]] std::string render() const { return rows() + reasons() + best(); }
+
+ private:
+  // What the user calls a variant: its file where there are several, and its values.
+  [[nodiscard]] std::vector<std::string> label(std::size_t variant) const {
+    std::vector<std::string> label;
+    if (!files_.empty()) label.push_back(files_[variant]);
+    for (const std::string& value : comparison_.variants[variant].values) label.push_back(value);
+    if (label.empty()) label.push_back(comparison_.variants[variant].file);
+    return label;
+  }
+
+  // The same in a sentence: "zb-h1", "2 1".
+  [[nodiscard]] std::string spoken(std::size_t variant) const { return join(label(variant), " "); }
+
+  [[nodiscard]] std::vector<std::string> label_titles() const {
+    std::vector<std::string> titles = short_names(comparison_.paths);
+    if (!files_.empty() || titles.empty()) titles.insert(titles.begin(), "scenario");
+    return titles;
+  }
+
+  [[nodiscard]] static std::string memory(const Outcome& outcome) {
+    const MemoryLedger& memory = outcome.report->memory;
+    if (memory.capacity <= Bytes(0)) return human(memory.heaviest().peak());
+    return fmt::format("{} {}", human(memory.heaviest().peak()),
+                       kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
+  }
+
+  [[nodiscard]] std::vector<Column> columns() const {
+    const auto tokens = [](const Outcome& o) {
+      const double rate = o.report->tokens_per_s();
+      return rate > 0 ? with_thousands(static_cast<std::int64_t>(rate)) : kNone;
+    };
+    const auto mfu = [](const Outcome& o) {
+      return o.report->peak > FlopRate(0) ? percent(o.report->mfu()) : kNone;
+    };
+    std::vector<Column> columns;
+    if (!abstract_) {
+      columns.push_back({.title = "tokens/s", .cell = tokens});
+      columns.push_back({.title = "MFU", .cell = mfu});
+    }
+    columns.push_back({.title = "bubble/ideal",
+                       .cell = [](const Outcome& o) { return percent(o.report->bubble.over_ideal); }});
+    if (abstract_) {
+      const auto live = [](const Outcome& o) { return fmt::format("{}", o.live_chunks); };
+      columns.push_back({.title = "live chunks", .cell = live});
+    }
+    if (bytes_) columns.push_back({.title = "memory", .align = Align::kLeft, .cell = memory});
+    return columns;
+  }
+
+  [[nodiscard]] std::string rows() const {
+    const std::vector<Column> more = columns();
+    std::vector<std::string> titles = label_titles();
+    std::vector<Align> aligns(titles.size(), Align::kLeft);
+    titles.insert(titles.end(), {"iteration", "relative"});
+    aligns.insert(aligns.end(), {Align::kRight, Align::kRight});
+    for (const Column& column : more) {
+      titles.push_back(column.title);
+      aligns.push_back(column.align);
+    }
+    TextTable table(aligns);
+    table.row(std::move(titles));
+    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
+      const Outcome& outcome = comparison_.outcomes[i];
+      std::vector<std::string> row = label(i);
+      row.push_back(outcome.report ? human(outcome.report->iteration_time) : "cannot run");
+      const std::optional<double> relative = comparison_.relative_time(i);
+      row.push_back(relative ? fmt::format("{:.2f}", *relative) : kNone);
+      for (const Column& column : more) row.push_back(outcome.report ? column.cell(outcome) : kNone);
+      table.row(std::move(row));
+    }
+    return table.str();
+  }
+
+  [[nodiscard]] std::string reasons() const {
+    std::string out;
+    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
+      if (comparison_.outcomes[i].report) continue;
+      const Diagnostic& error = first_error(comparison_.outcomes[i]);
+      out += fmt::format("{} cannot run: {}{}{}\n", spoken(i), error.path, error.path.empty() ? "" : ": ",
+                         error.message);
+    }
+    return out;
+  }
+
+  // What is compared as memory: bytes of the heaviest rank, or chunks where no stage says what it holds.
+  [[nodiscard]] std::int64_t held(const Outcome& outcome) const {
+    return bytes_ ? outcome.report->memory.heaviest().peak().count() : outcome.live_chunks;
+  }
+
+  [[nodiscard]] bool fits(std::size_t variant) const {
+    return comparison_.outcomes[variant].report->memory.verdict() != Verdict::kOutOfMemory;
+  }
+
+  [[nodiscard]] std::string best() const {
+    std::vector<std::size_t> ran, fit;
+    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
+      if (!comparison_.outcomes[i].report) continue;
+      ran.push_back(i);
+      if (fits(i)) fit.push_back(i);
+    }
+    return ran.size() < 2 ? std::string() : fastest(ran, fit) + least_memory(ran);
+  }
+
+  // Of those that fit: what runs out of memory is fast on paper only.
+  [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
+                                    const std::vector<std::size_t>& fit) const {
+    if (fit.empty()) return "none fits into memory\n";
+    const auto time = [&](std::size_t i) { return comparison_.outcomes[i].report->iteration_time; };
+    const std::size_t best = *std::min_element(
+        fit.begin(), fit.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
+    std::string out = fmt::format("fastest{}: {}", fit.size() < ran.size() ? " that fits" : "", spoken(best));
+    const std::optional<double> relative = comparison_.relative_time(best);
+    if (relative && *relative > 0 && *relative < 1)
+      out += fmt::format(", {:.2f}x over {}", 1 / *relative, spoken(0));
+    return out + "\n";
+  }
+
+  [[nodiscard]] std::string least_memory(const std::vector<std::size_t>& ran) const {
+    std::int64_t least = held(comparison_.outcomes[ran.front()]);
+    for (const std::size_t i : ran) least = std::min(least, held(comparison_.outcomes[i]));
+    std::vector<std::string> equals;
+    for (const std::size_t i : ran)
+      if (held(comparison_.outcomes[i]) == least) equals.push_back(spoken(i));
+    constexpr std::size_t kNamed = 3;
+    if (equals.size() == ran.size()) return "least memory: all hold the same\n";
+    if (equals.size() > kNamed) {
+      equals[kNamed] = fmt::format("{} more", equals.size() - kNamed);
+      equals.resize(kNamed + 1);
+    }
+    return "least memory: " + join(equals, ", ") + "\n";
+  }
+
+  const Comparison& comparison_;
+  std::vector<std::string> files_;
+  bool abstract_ = true;  // no variant has hardware
+  bool bytes_ = false;    // some variant says what it holds
+};
+
+}  // namespace
+
+std::optional<double> Comparison::relative_time(std::size_t variant) const {
+  const std::optional<Report>& first = outcomes.front().report;
+  const std::optional<Report>& report = outcomes.at(variant).report;
+  if (!first || !report || first->iteration_time <= Duration::zero()) return std::nullopt;
+  return static_cast<double>(report->iteration_time.count()) /
+         static_cast<double>(first->iteration_time.count());
+}
+
+std::string render_text(const Comparison& comparison) {
+  return Table(comparison).render();
+}
+
+std::string render_json(const Comparison& comparison, std::size_t variant) {
+  const Outcome& outcome = comparison.outcomes.at(variant);
+  JsonWriter json;
+  json.begin_object();
+  if (!outcome.report) json.field("scenario", std::string_view(comparison.variants.at(variant).file));
+  json.key("vary").begin_object();
+  for (std::size_t i = 0; i < comparison.paths.size(); ++i)
+    json.field(comparison.paths[i], std::string_view(comparison.variants.at(variant).values.at(i)));
+  json.end_object().key("relative_time");
+  if (const std::optional<double> relative = comparison.relative_time(variant))
+    json.value(*relative);
+  else
+    json.null();
+  json.end_object();
+  // The document of `run`, or of its errors, with these keys behind its own.
+  std::string document = outcome.report ? render_json(*outcome.report) : render_json(outcome.diagnostics);
+  SC_CHECK(document.ends_with('}'), "a result is an object");
+  document.back() = ',';
+  return document + json.str().substr(1);
+}
+
+}  // namespace stagecraft
