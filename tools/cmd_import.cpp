@@ -94,10 +94,8 @@ struct Importer {
 };
 
 constexpr Importer kImporters[] = {
-    {.name = "deepspeed", .run = import_deepspeed_job},
-    {.name = "hf", .run = import_hf},
-    {.name = "megatron", .run = import_megatron_job},
-    {.name = "nccl-tests", .run = import_nccl_tests_file},
+    {.name = "deepspeed", .run = import_deepspeed_job}, {.name = "hf", .run = import_hf},
+    {.name = "megatron", .run = import_megatron_job},   {.name = "nccl-tests", .run = import_nccl_tests_file},
     {.name = "topology", .run = import_topology_file},
 };
 

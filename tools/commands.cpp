@@ -32,7 +32,7 @@ constexpr OptionSpec kCompareOptions[] = {kSet,
                                            .repeated = true}};
 constexpr std::string_view kCompareExamples[] = {
     "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b",
-    "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary parallelism.tensor=1,2,4 --jobs 2"};
+    "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary training.recompute=none,full --jobs 2"};
 
 constexpr OptionSpec kMemoryOptions[] = {
     kSet,
@@ -95,6 +95,14 @@ constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule compare --stages 4 --micro-batches 16 --message 50ms",
     "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms",
     "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv"};
+
+constexpr OptionSpec kTopologyOptions[] = {
+    kSet,
+    {.name = "graphviz", .help = "show: write DOT; nodes that hang on the same switches are one box"},
+    {.name = "full", .help = "show: every GPU, NIC and switch of --graphviz"}};
+constexpr std::string_view kTopologyExamples[] = {
+    "stagecraft topology show scenarios/gpt3-175b-1024xA100.yaml",
+    "stagecraft topology check scenarios/gpt3-175b-1024xA100.yaml --json"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 
@@ -174,6 +182,13 @@ constexpr CommandSpec kCommands[] = {
      .options = kScheduleOptions,
      .run = schedule_command,
      .completes = "show compare check export import search"},
+    {.name = "topology",
+     .words = "show|check SCENARIO…",
+     .summary = "the cluster as text or a graph, and what its links give a plan",
+     .examples = kTopologyExamples,
+     .options = kTopologyOptions,
+     .run = topology_command,
+     .completes = "files"},
     {.name = "validate",
      .words = "[FILE…]",
      .summary = "predictions against published measurements",

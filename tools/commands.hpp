@@ -10,6 +10,7 @@ int check_command(const Arguments& arguments, Session& session);
 int compare_command(const Arguments& arguments, Session& session);
 int memory_command(const Arguments& arguments, Session& session);
 int schedule_command(const Arguments& arguments, Session& session);
+int topology_command(const Arguments& arguments, Session& session);
 int validate_command(const Arguments& arguments, Session& session);
 int doctor_command(const Arguments& arguments, Session& session);
 int calibrate_command(const Arguments& arguments, Session& session);

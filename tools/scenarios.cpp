@@ -62,7 +62,11 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
 
 int for_each_scenario(const Arguments& arguments, Session& session,
                       const std::function<int(const Scenario&)>& answer) {
-  const std::vector<std::string>& files = arguments.words();
+  return for_each_scenario(arguments.words(), arguments, session, answer);
+}
+
+int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
+                      const std::function<int(const Scenario&)>& answer) {
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
   if (std::find(files.begin(), files.end(), "") != files.end())

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -13,6 +14,9 @@ namespace stagecraft {
 // Calls `answer` for every scenario that loads; it returns kDone or kAnswerIsNo, and may throw ScenarioError.
 // throws UsageError when there is no scenario on the command line.
 int for_each_scenario(const Arguments& arguments, Session& session,
+                      const std::function<int(const Scenario&)>& answer);
+// The same where only some of the words are scenarios.
+int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const std::function<int(const Scenario&)>& answer);
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on

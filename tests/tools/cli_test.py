@@ -229,6 +229,33 @@ class Goldens(Case):
             "stagecraft compare - --vary schedule=1f1b,gpipe",
         ]))
 
+    def test_clusters_as_text_and_graphs(self):
+        llama = "scenarios/llama3-8b-64xA100.yaml"
+        one = "scenarios/seqsel-22b-8xA100-full.yaml"
+        show = "stagecraft topology show"
+        rails = "--set cluster.fabric=hdr-rail-optimized --set cluster.fabric.nodes_per_leaf=4"
+        self.assert_golden("topology", transcript([
+            f"{show} {llama}",
+            f"{show} {llama} {rails} --set cluster.fabric.oversubscription=2",
+            f"{show} {one}",
+            f"{show} {FLAGSHIP} --color always",
+            f"{show} {one} --json",
+            f"{show} {llama} {rails} --graphviz",
+            f"{show} {one} --graphviz --full",
+            f"stagecraft topology check {llama} {FLAGSHIP}",
+            f"stagecraft topology check {one} --json",
+            f"stagecraft topology check {llama} --set 'cluster.links=[{{name: \"node 3 nic 1 -> *\", share: 0.5}}]'",
+            f"stagecraft topology check {one} --set 'cluster.links=[{{name: \"node 0 gpu 3 -> *\", missing: true}}]'",
+            f"{show} {PIPELINE}",
+            f"{show} {llama} --set parallelism.tensor=3",
+            "stagecraft topology",
+            "stagecraft topology draw",
+            show,
+            f"{show} {one} --full",
+            f"{show} {one} --graphviz --json",
+            f"stagecraft topology check {one} --graphviz",
+        ]))
+
     def test_imported_topologies(self):
         nccl = "stagecraft import topology tests/data/nccl_topo"
         smi = "stagecraft import topology tests/data/nvidia_smi"

@@ -1,0 +1,359 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "formats/machine_fragment.hpp"
+#include "tools/topology_view.hpp"
+#include "topology/cluster_drawing.hpp"
+#include "topology/cluster_view.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string_view kind_name(VertexKind kind) {
+  switch (kind) {
+    case VertexKind::kGpu:
+      return "gpu";
+    case VertexKind::kNvSwitch:
+      return "nvswitch";
+    case VertexKind::kPcieRoot:
+      return "pcie root";
+    case VertexKind::kNic:
+      return "nic";
+    case VertexKind::kLeafSwitch:
+      return "leaf";
+    case VertexKind::kSpineSwitch:
+      return "spine";
+    case VertexKind::kCoreSwitch:
+      return "core";
+    case VertexKind::kRouter:
+      return "router";
+    case VertexKind::kPcieSwitch:
+      return "pcie switch";
+    case VertexKind::kNvSwitchOut:
+      return "nvswitch out";
+  }
+  return "switch";
+}
+
+// One end of cables inside a node: "gpu 0-7".
+using CableSort = std::tuple<VertexKind, VertexKind, double>;
+using Cable = std::pair<std::size_t, std::size_t>;  // vertices, the one nearer the GPU first
+
+// A node seen from inside: its cables by sort, with the indices of their ends.
+struct NodeShape {
+  std::map<CableSort, std::vector<std::pair<int, int>>> cables;
+  friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
+};
+
+// The cables of a switch: to what is nearer the GPUs, to what is farther, and to its like.
+struct Ports {
+  VertexKind kind = VertexKind::kLeafSwitch;
+  int down = 0, up = 0, across = 0;
+  double rate_down = 0, rate_up = 0, rate_across = 0;
+  friend auto operator<=>(const Ports&, const Ports&) = default;
+};
+
+struct Shapes {
+  std::map<NodeShape, std::vector<std::int64_t>> nodes;  // of equal shape
+  std::map<Ports, std::vector<std::int64_t>> switches;   // of equal ports
+};
+
+Shapes shapes_of(const Cluster& cluster) {
+  const ClusterDrawing drawing = draw(cluster);
+  std::vector<NodeShape> nodes(static_cast<std::size_t>(cluster.node_count()));
+  std::map<std::size_t, Ports> ports;
+  for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const LinkEnds& ends = drawing.ends[EdgeId(i)];
+    const Vertex& from = drawing.vertices[ends.from];
+    const Vertex& to = drawing.vertices[ends.to];
+    const double rate = cluster.link(EdgeId(i)).capacity.count();
+    if (from.kind == to.kind && is_network_switch(from.kind))
+      ++ports[ends.from].across, ports[ends.from].rate_across += rate;
+    // Each cable is seen from its end nearer the GPU.
+    if (from.kind > to.kind || (from.kind == to.kind && ends.from > ends.to)) continue;
+    if (from.node >= 0)
+      nodes[static_cast<std::size_t>(from.node)].cables[{from.kind, to.kind, rate}].emplace_back(
+          from.index, to.node >= 0 ? to.index : 0);
+    if (from.kind == to.kind) continue;
+    if (is_network_switch(to.kind)) ++ports[ends.to].down, ports[ends.to].rate_down += rate;
+    if (is_network_switch(from.kind)) ++ports[ends.from].up, ports[ends.from].rate_up += rate;
+  }
+  Shapes shapes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (auto& [sort, ends] : nodes[i].cables) std::sort(ends.begin(), ends.end());
+    shapes.nodes[nodes[i]].push_back(static_cast<std::int64_t>(i));
+  }
+  for (auto& [vertex, port] : ports) {
+    port.kind = drawing.vertices[vertex].kind;
+    shapes.switches[port].push_back(drawing.vertices[vertex].index);
+  }
+  return shapes;
+}
+
+std::string title(std::string_view text, bool color) {
+  return color ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
+}
+
+// "gpu 0-7", each once.
+std::string ends_of(VertexKind kind, std::vector<std::int64_t> indices) {
+  std::sort(indices.begin(), indices.end());
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  return fmt::format("{} {}", kind_name(kind), as_ranges(indices));
+}
+
+// "gpu 0-7 ── nvswitch", "gpu 0-7 ── nic 0-7, one each".
+std::string cable_line(const CableSort& sort, const std::vector<std::pair<int, int>>& ends) {
+  const auto [near, far, rate] = sort;
+  std::vector<std::int64_t> first, second;
+  for (const auto& [a, b] : ends) {
+    first.push_back(a);
+    second.push_back(b);
+  }
+  const std::set<std::int64_t> distinct(second.begin(), second.end());
+  std::string other(kind_name(far));
+  if (distinct.size() > 1) other = ends_of(far, second);
+  if (distinct.size() > 1 && distinct.size() == ends.size()) other += ", one each";
+  if (distinct.size() > 1 && distinct.size() < ends.size()) {
+    std::map<std::int64_t, std::vector<std::int64_t>> groups;
+    for (std::size_t i = 0; i < first.size(); ++i) groups[second[i]].push_back(first[i]);
+    std::vector<std::string> parts;
+    for (const auto& [index, members] : groups)
+      parts.push_back(fmt::format("{} on {}", as_ranges(members), index));
+    other += fmt::format(" ({})", join(parts, ", "));
+  }
+  return fmt::format("{} ── {}", ends_of(near, first), other);
+}
+
+std::string node_text(const Cluster& cluster, const NodeShape& shape, const std::vector<std::int64_t>& nodes,
+                      bool color) {
+  const auto first = static_cast<int>(nodes.front());
+  const DeviceId gpu(static_cast<std::uint32_t>(cluster.first_gpu(first)));
+  const NodeSpec& spec = cluster.node_spec_of(gpu);
+  std::string out =
+      fmt::format("{}  {} x {}{}\n", title("node " + as_ranges(nodes), color), cluster.gpus_in(first),
+                  spec.device, spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
+  TextTable table({Align::kLeft, Align::kRight});
+  std::size_t left = shape.cables.size();
+  for (const auto& [sort, ends] : shape.cables)
+    table.row({fmt::format("{} {}", --left == 0 ? "└─" : "├─", cable_line(sort, ends)),
+               human(Bandwidth(std::get<double>(sort)))});
+  return out + table.str(2);
+}
+
+std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color) {
+  if (shapes.switches.empty()) return {};
+  const FabricSpec& fabric = cluster.spec().fabric;
+  std::string out = fmt::format("{}  {}{}\n", title("fabric", color),
+                                kFabricKindNames[static_cast<std::size_t>(fabric.kind)],
+                                fabric.name.empty() ? "" : fmt::format(" ({})", fabric.name));
+  const bool across = std::any_of(shapes.switches.begin(), shapes.switches.end(),
+                                  [](const auto& level) { return level.first.across > 0; });
+  const auto cables = [](int count, double rate) {
+    return count == 0 ? std::string("–") : fmt::format("{} x {}", count, human(Bandwidth(rate / count)));
+  };
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"level", "switches", "down", across ? "across" : "up", "oversubscription"});
+  for (auto level = shapes.switches.rbegin(); level != shapes.switches.rend(); ++level) {
+    const Ports& port = level->first;
+    table.row({std::string(kind_name(port.kind)),
+               with_thousands(static_cast<std::int64_t>(level->second.size())),
+               cables(port.down, port.rate_down),
+               across ? cables(port.across, port.rate_across) : cables(port.up, port.rate_up),
+               port.up == 0 ? "–" : fmt::format("{:.3g}", port.rate_down / port.rate_up)});
+  }
+  return out + table.str(2);
+}
+
+std::string pairs_text(const Cluster& cluster, bool color) {
+  const PairClasses pairs = pair_classes(cluster);
+  if (pairs.classes.empty()) return {};
+  std::string out = title("pairs of GPUs", color) + (pairs.sampled ? "  (from evenly spaced nodes)\n" : "\n");
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"class", "pairs", "links", "switches", "latency", "bandwidth"});
+  for (const PairClass& pair : pairs.classes)
+    table.row({pair.name, with_thousands(pair.pairs), fmt::format("{}", pair.links),
+               fmt::format("{}", pair.switches), human(pair.latency), human(pair.bandwidth)});
+  return out + table.str(2);
+}
+
+std::string axes_text(const TopologyView& view, bool color) {
+  const AxisClasses axes = axis_classes(view.cluster, view.plan);
+  if (axes.classes.empty()) return {};
+  std::string out =
+      title("neighbours of the plan", color) + (axes.sampled ? "  (evenly spaced ranks)\n" : "\n");
+  TextTable table({Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight});
+  table.row({"axis", "ranks", "between neighbours", "share", "bandwidth"});
+  for (const AxisClass& axis : axes.classes)
+    table.row(
+        {axis.axis, fmt::format("{}", axis.degree), axis.name, percent(axis.share), human(axis.bandwidth)});
+  return out + table.str(2);
+}
+
+std::string whole_text(const Cluster& cluster, bool color) {
+  const ClusterTotals sum = totals(cluster);
+  const Bisection half = bisection(cluster);
+  std::string out;
+  if (half.first_gpus > 0)
+    out += fmt::format("{}  {} from the first {} GPUs to the others, over {} links\n",
+                       title("bisection", color), human(half.bandwidth), with_thousands(half.first_gpus),
+                       with_thousands(static_cast<std::int64_t>(half.cut.size())));
+  if (sum.nodes > 1)
+    out += fmt::format(
+        "{}  {} out of all nodes\n{}  {} without a common link from node 0 to node {}; a bundle counts "
+        "once\n",
+        title("injection", color), human(sum.injection), title("ways", color),
+        disjoint_ways(cluster, 0, sum.nodes - 1), sum.nodes - 1);
+  return out;
+}
+
+void write_pairs(JsonWriter& json, const Cluster& cluster) {
+  const PairClasses pairs = pair_classes(cluster);
+  json.field("pairs_sampled", pairs.sampled).key("pairs").begin_array();
+  for (const PairClass& pair : pairs.classes)
+    json.begin_object()
+        .field("class", pair.name)
+        .field("pairs", pair.pairs)
+        .field("links", pair.links)
+        .field("switches", pair.switches)
+        .field("latency_s", pair.latency)
+        .field("bandwidth_bytes_per_s", pair.bandwidth.count())
+        .end_object();
+  json.end_array();
+}
+
+void write_axes(JsonWriter& json, const TopologyView& view) {
+  const AxisClasses axes = axis_classes(view.cluster, view.plan);
+  json.field("axes_sampled", axes.sampled).key("axes").begin_array();
+  for (const AxisClass& axis : axes.classes)
+    json.begin_object()
+        .field("axis", axis.axis)
+        .field("ranks", axis.degree)
+        .field("class", axis.name)
+        .field("share", axis.share)
+        .field("switches", axis.switches)
+        .field("bandwidth_bytes_per_s", axis.bandwidth.count())
+        .end_object();
+  json.end_array();
+}
+
+// Names of DOT: in quotes, which no name of ours holds.
+std::string quoted(const std::string& name) {
+  return '"' + name + '"';
+}
+
+std::string vertex_name(const Cluster& cluster, std::size_t vertex) {
+  return quoted(cluster.graph().name(VertexId(static_cast<std::uint32_t>(vertex))));
+}
+
+std::string full_dot(const Cluster& cluster) {
+  const FabricGraph& graph = cluster.graph();
+  std::string out;
+  for (std::size_t i = 0; i < graph.vertex_count(); ++i)
+    out += fmt::format("  {};\n", vertex_name(cluster, i));
+  for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
+    const Link& link = graph.link(EdgeId(i));
+    const bool both = graph.find(link.to, link.from).has_value();
+    if (both && link.from > link.to) continue;  // one line for both directions
+    out += fmt::format("  {} -- {} [label={}{}];\n", vertex_name(cluster, link.from.index()),
+                       vertex_name(cluster, link.to.index()), quoted(human(link.capacity)),
+                       both ? "" : ", dir=forward");
+  }
+  return out;
+}
+
+// Where a node hangs: cables and their rate for each switch.
+using Uplinks = std::map<std::size_t, std::pair<int, double>>;
+
+std::string collapsed_dot(const Cluster& cluster) {
+  const ClusterDrawing drawing = draw(cluster);
+  std::vector<Uplinks> uplinks(static_cast<std::size_t>(cluster.node_count()));
+  std::string out;
+  for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
+    const LinkEnds& ends = drawing.ends[EdgeId(i)];
+    const Vertex& from = drawing.vertices[ends.from];
+    const Vertex& to = drawing.vertices[ends.to];
+    if (!is_network_switch(to.kind) || from.kind > to.kind || (from.kind == to.kind && ends.from > ends.to))
+      continue;
+    const double rate = cluster.link(EdgeId(i)).capacity.count();
+    if (from.node >= 0) {
+      auto& [cables, each] = uplinks[static_cast<std::size_t>(from.node)][ends.to];
+      ++cables;
+      each = rate;
+    } else {
+      out += fmt::format("  {} -- {} [label={}];\n", vertex_name(cluster, ends.from),
+                         vertex_name(cluster, ends.to), quoted(human(Bandwidth(rate))));
+    }
+  }
+  std::map<std::pair<Uplinks, int>, std::vector<std::int64_t>> boxes;
+  for (std::size_t i = 0; i < uplinks.size(); ++i)
+    boxes[{uplinks[i], cluster.gpus_in(static_cast<int>(i))}].push_back(static_cast<std::int64_t>(i));
+  for (const auto& [box, nodes] : boxes) {
+    const auto& [switches, gpus] = box;
+    const std::string name = quoted("node " + as_ranges(nodes));
+    out += fmt::format("  {} [label=\"node {}\\n{} GPUs each\"];\n", name, as_ranges(nodes), gpus);
+    for (const auto& [vertex, cables] : switches)
+      out += fmt::format("  {} -- {} [label=\"{} x {}\"];\n", name, vertex_name(cluster, vertex),
+                         static_cast<std::int64_t>(nodes.size()) * cables.first,
+                         human(Bandwidth(cables.second)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_topology_text(const TopologyView& view, bool color) {
+  const Cluster& cluster = view.cluster;
+  const ClusterTotals sum = totals(cluster);
+  const Shapes shapes = shapes_of(cluster);
+  std::string out =
+      fmt::format("{}: {}, GPUs: {}, switches: {}, cables: {}\n", view.scenario.source,
+                  counted(static_cast<std::size_t>(sum.nodes), "node"), with_thousands(sum.gpus),
+                  with_thousands(sum.switches), with_thousands(static_cast<std::int64_t>(sum.cables)));
+  for (const auto& [shape, nodes] : shapes.nodes) out += node_text(cluster, shape, nodes, color);
+  return out + fabric_text(cluster, shapes, color) + whole_text(cluster, color) + pairs_text(cluster, color) +
+         axes_text(view, color);
+}
+
+std::string render_topology_json(const TopologyView& view) {
+  const Cluster& cluster = view.cluster;
+  const ClusterTotals sum = totals(cluster);
+  const Bisection half = bisection(cluster);
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.topology/1")
+      .field("scenario", std::string_view(view.scenario.source))
+      .field("nodes", sum.nodes)
+      .field("gpus", sum.gpus)
+      .field("nics", sum.nics)
+      .field("switches", sum.switches)
+      .field("cables", sum.cables)
+      .field("injection_bytes_per_s", sum.injection.count());
+  json.key("bisection")
+      .begin_object()
+      .field("first_gpus", half.first_gpus)
+      .field("bandwidth_bytes_per_s", half.bandwidth.count())
+      .field("links", half.cut.size())
+      .end_object();
+  json.key("disjoint_ways");
+  if (sum.nodes > 1)
+    json.value(disjoint_ways(cluster, 0, sum.nodes - 1));
+  else
+    json.null();
+  write_pairs(json, cluster);
+  write_axes(json, view);
+  return json.end_object().str();
+}
+
+std::string render_topology_dot(const Cluster& cluster, bool full) {
+  return "graph cluster {\n  node [shape=box];\n" + (full ? full_dot(cluster) : collapsed_dot(cluster)) +
+         "}\n";
+}
+
+}  // namespace stagecraft

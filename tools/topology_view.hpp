@@ -1,0 +1,54 @@
+// A cluster for people: what a node is made of, the fabric by levels, what a plan's neighbours have between
+// them, and the graph for Graphviz.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+// Pairs of neighbours of one parallel axis: each rank and the next one of its group, the last and the first.
+struct AxisClass {
+  std::string axis;       // "tensor"
+  int degree = 1;         // ranks of a group
+  std::string name;       // "same NVLink domain", as pair_classes() names them
+  double share = 0;       // of the axis' pairs
+  Bandwidth bandwidth{};  // of one such pair on an idle network
+  int switches = 0;
+};
+struct AxisClasses {
+  std::vector<AxisClass> classes;  // by axis, nearest first
+  bool sampled = false;            // evenly spaced ranks stand for all
+};
+[[nodiscard]] AxisClasses axis_classes(const Cluster& cluster, const ParallelPlan& plan);
+
+// A link that the cluster says is slower than its rule, or missing.
+struct DegradedLink {
+  std::string name;
+  Bandwidth capacity{};  // 0 = missing
+  Bandwidth usual{};
+};
+struct ClusterHealth {
+  std::optional<std::pair<DeviceId, DeviceId>> unreachable;  // two GPUs between which there is no way
+  std::vector<DegradedLink> degraded;
+};
+[[nodiscard]] ClusterHealth health_of(const Cluster& cluster);
+
+// Of a cluster where every GPU reaches every other.
+struct TopologyView {
+  const Scenario& scenario;
+  const Cluster& cluster;
+  const ParallelPlan& plan;
+};
+[[nodiscard]] std::string render_topology_text(const TopologyView& request, bool color);
+[[nodiscard]] std::string render_topology_json(const TopologyView& request);
+// DOT. Nodes that hang on the same switches are one box, unless `full`: then every vertex is one.
+[[nodiscard]] std::string render_topology_dot(const Cluster& cluster, bool full);
+
+}  // namespace stagecraft
