@@ -1,12 +1,16 @@
 #include "sim/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <span>
 #include <utility>
 #include <variant>
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "models/operators.hpp"
+#include "sim/lower/background.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "topology/cluster.hpp"
 
@@ -24,7 +28,8 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .training = scenario.training,
           .overlap = scenario.overlap,
           .options = scenario.options,
-          .offload = scenario.offload};
+          .offload = scenario.offload,
+          .shared_links = scenario.network.shared()};
 }
 
 std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
@@ -56,15 +61,33 @@ void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
                      .hint = "bf16 and fp16 are there, or name the profile of another device"});
 }
 
-IterationPrices price(const Scenario& scenario, const ParallelPlan& plan) {
+// Background traffic leaves something of every link.
+void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.network.background.empty()) return;
+  const Cluster cluster(*scenario.cluster);
+  const auto load = background_load(cluster, scenario.network.background);
+  for (std::uint32_t i = 0; i < load.size(); ++i) {
+    const EdgeId link(i);
+    const Bandwidth capacity = cluster.link(link).capacity;
+    if (load[link] < capacity) continue;
+    diagnostics.error(
+        {.code = "out-of-range",
+         .where = place_of(scenario, "network.background.0.rate"),
+         .path = "network.background",
+         .message = fmt::format("the traffic asks {:.4g} GB/s of {}, which has {:.4g} GB/s",
+                                load[link].count() * 1e-9, cluster.link_name(link), capacity.count() * 1e-9),
+         .hint = "leave something for the training: use lower rates"});
+    return;
+  }
+}
+
+IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster) {
   const PricingRequest request = pricing_request(scenario, plan);
-  std::optional<Cluster> cluster;
-  if (scenario.cluster) cluster.emplace(*scenario.cluster);
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
-    return price_stages(*stages, profile, cluster ? &*cluster : nullptr, request);
+    return price_stages(*stages, profile, cluster, request);
   }
-  SC_CHECK(cluster && scenario.profile, "a transformer needs a cluster and a profile");
+  SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
 }
 
@@ -208,6 +231,13 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario) {
   return assumed;
 }
 
+NetworkReport network_of(const Simulation& simulation, std::span<const FoldedLink> links) {
+  std::vector<int> alike;
+  for (const FoldedLink& link : links) alike.push_back(link.alike);
+  const Duration idle = run(simulation.program, {.idle_network = true}).makespan;
+  return measure_network(simulation.program, simulation.timeline, alike, idle);
+}
+
 Report make_report(const Scenario& scenario, const Simulation& simulation) {
   Report report;
   report.scenario = scenario.source;
@@ -221,6 +251,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation) {
   report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
   report.memory = ledger_of(scenario, simulation.prepared);
   time_peaks(report.memory, simulation.program, simulation.timeline);
+  report.network = simulation.network;
   report.offload = simulation.prices.offload;
   report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
   report.interval_90 = interval(scenario, report);
@@ -250,6 +281,7 @@ Prepared prepare_or_throw(const Scenario& scenario) {
 
 std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
   check_precision(scenario, diagnostics);
+  check_background(scenario, diagnostics);
   const std::optional<ParallelPlan> plan =
       resolve({.model = scenario.model,
                .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
@@ -266,22 +298,31 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
 
 Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
   Prepared prepared = prepare_or_throw(scenario);
-  IterationPrices prices = price(scenario, prepared.plan);
+  std::optional<Cluster> cluster;
+  if (scenario.cluster) cluster.emplace(*scenario.cluster);
+  IterationPrices prices = price(scenario, prepared.plan, cluster ? &*cluster : nullptr);
+  std::optional<SharedNetwork> shared;
+  if (cluster && scenario.network.shared())
+    shared.emplace(SharedNetwork{.cluster = *cluster,
+                                 .background = background_load(*cluster, scenario.network.background)});
   const int copies = prepared.plan.data * prepared.plan.tensor * prepared.plan.context;
-  Program program =
-      lower(prepared.schedule, prices,
-            {.blocking_messages = !scenario.overlap.pipeline,
-             .overlap_gradients = scenario.overlap.gradients,
-             .overlap_parameters = scenario.overlap.parameters,
-             .reduce_last = scenario.options.memory.whole_gradients,
-             .overlap_slowdown = scenario.profile ? scenario.profile->gradient_overlap_slowdown.value : 1,
-             .replicas = options.unfold ? copies : 1});
-  Timeline timeline = run(program);
+  LoweredFlows lowered = lower_flows(
+      prepared.schedule, prices,
+      {.blocking_messages = !scenario.overlap.pipeline,
+       .overlap_gradients = scenario.overlap.gradients,
+       .overlap_parameters = scenario.overlap.parameters,
+       .reduce_last = scenario.options.memory.whole_gradients,
+       .overlap_slowdown = scenario.profile ? scenario.profile->gradient_overlap_slowdown.value : 1,
+       .replicas = options.unfold ? copies : 1,
+       .network = shared ? &*shared : nullptr});
+  Timeline timeline = run(lowered.program);
   Simulation simulation{.prepared = std::move(prepared),
                         .prices = std::move(prices),
-                        .program = std::move(program),
+                        .program = std::move(lowered.program),
                         .timeline = std::move(timeline),
+                        .network = {},
                         .report = {}};
+  if (shared) simulation.network = network_of(simulation, lowered.links);
   simulation.report = make_report(scenario, simulation);
   return simulation;
 }

@@ -36,6 +36,7 @@ struct Simulation {
   IterationPrices prices;
   Program program;
   Timeline timeline;
+  NetworkReport network;  // where links are shared
   Report report;
 };
 

@@ -25,12 +25,13 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
   for (auto& passes : segment_kinds_)
     for (auto& kinds : passes) kinds.resize(prices.stages.size());
-  for (auto& kinds : message_kinds_) kinds.resize(prices.edges.size());
+  for (auto& steps : message_steps_) steps.resize(prices.edges.size());
+  if (options.network != nullptr) flows_.emplace(*options.network, prices.patterns, options.replicas);
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
 }
 
-Program Lowering::lower() && {
+LoweredFlows Lowering::lower() && {
   add_resources();
   for (int replica = 0; replica < options_.replicas; ++replica) {
     Arrivals arrivals = empty_arrivals();
@@ -40,7 +41,10 @@ Program Lowering::lower() && {
   join_collectives();
   add_reductions();
   add_tail();
-  return std::move(builder_).build();
+  LoweredFlows lowered;
+  if (flows_) lowered.links = flows_->finish(builder_);
+  lowered.program = std::move(builder_).build();
+  return lowered;
 }
 
 LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts) {
@@ -51,29 +55,53 @@ const Lowering::Kind& Lowering::pass_kind(const Action& action) {
   auto& kind = pass_kinds_[static_cast<std::size_t>(action.pass)][static_cast<std::size_t>(action.stage)];
   if (!kind) {
     const PassPrice price = price_of(action);
-    kind = {label(std::string(1, letter(action.pass)), action.stage, price.parts()), price.total()};
+    kind = {.label = label(std::string(1, letter(action.pass)), action.stage, price.parts()),
+            .time = price.total(),
+            .flow = pass_flow(action, price.total())};
   }
   return *kind;
 }
 
-const Lowering::Kind& Lowering::message_kind(std::size_t edge, bool forward) {
-  auto& kind = message_kinds_[forward ? 1 : 0][edge];
-  if (!kind) {
-    const PassPrice& price = forward ? prices_.edges[edge].forward : prices_.edges[edge].backward;
-    kind = {label(forward ? "send forward" : "send backward", -1, price.parts()), price.total()};
+const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
+  auto& steps = message_steps_[forward ? 1 : 0][edge];
+  if (!steps) {
+    const EdgePrice& price = prices_.edges[edge];
+    steps = forward ? steps_of(price.forward, "send forward") : steps_of(price.backward, "send backward");
   }
-  return *kind;
+  return *steps;
+}
+
+Traffic Lowering::traffic_of(const Action& action) const {
+  const PassTraffic& stage = stage_price(action).traffic;
+  Traffic traffic;
+  if (action.pass == Pass::kForward) traffic.add(stage.forward);
+  if (action.pass != Pass::kForward && action.pass != Pass::kWeightGradient) traffic.add(stage.recompute);
+  if (action.pass == Pass::kInputGradient || action.pass == Pass::kBackward)
+    traffic.add(stage.input_gradient);
+  if (action.pass == Pass::kWeightGradient || action.pass == Pass::kBackward)
+    traffic.add(stage.weight_gradient);
+  return traffic;
+}
+
+// What the pass sends is spread evenly over it, so every part of it has the same rate.
+std::optional<FlowKind> Lowering::pass_flow(const Action& action, Duration time) {
+  if (!flows_) return std::nullopt;
+  std::optional<FlowKind> flow = flows_->kind(traffic_of(action), price_of(action).total());
+  if (flow) flow->transfer = time;
+  return flow;
 }
 
 void Lowering::add_resources() {
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
-      ranks_.push_back({.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute"}),
-                        .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
-                        .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
-                        .last_compute = {},
-                        .last_data = {}});
+      const bool yields = flows_.has_value();  // to what communicates beside it
+      ranks_.push_back(
+          {.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute", yields}),
+           .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
+           .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
+           .last_compute = {},
+           .last_data = {}});
     }
   }
   joints_ = builder_.add_resource({ResourceKind::kConcurrent, 0, "joint"});
@@ -150,22 +178,52 @@ std::span<const PassPrice> Lowering::buckets_beside(int rank, const Action& acti
   return {};
 }
 
-Lowering::Handle Lowering::compute_task(RankTasks& tasks, Duration duration, LabelId label,
-                                        std::int32_t micro_batch) {
-  const Handle task = builder_.add_task(tasks.compute, duration, label, micro_batch);
-  tasks.last_compute = task;
-  if (tasks.blocking) builder_.add_dependency(*std::exchange(tasks.blocking, std::nullopt), task);
+Lowering::Handle Lowering::task(ResourceId resource, const Kind& kind, std::int32_t micro_batch) {
+  const Handle task = builder_.add_task(resource, kind.time, kind.label, micro_batch);
+  if (kind.flow && kind.flow->transfer > Duration::zero()) flows_->add(task, *kind.flow);
+  if (kind.load > 0) builder_.add_load(task, kind.load);
   return task;
+}
+
+Lowering::Handle Lowering::compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch) {
+  const Handle added = task(tasks.compute, kind, micro_batch);
+  tasks.last_compute = added;
+  if (tasks.blocking) builder_.add_dependency(*std::exchange(tasks.blocking, std::nullopt), added);
+  return added;
 }
 
 Lowering::Kind Lowering::kind_of(const PassPrice& price, const char* name) {
   return {.label = label(name, -1, price.parts()), .time = price.total()};
 }
 
-Lowering::Handle Lowering::data_task(RankTasks& tasks, const Kind& kind) {
-  const Handle task = builder_.add_task(tasks.data, kind.time, kind.label);
-  tasks.last_data = task;
-  return task;
+Lowering::Steps Lowering::steps_of(const PassPrice& price, const char* name, double load) {
+  Steps steps;
+  if (flows_) {
+    for (const NetworkUse& use : price.network()) {
+      if (use.time == Duration::zero()) continue;
+      steps.push_back({.label = label(name, -1, {{static_cast<std::int32_t>(use.category), use.time}}),
+                       .time = use.time,
+                       .flow = flows_->kind(use.traffic, use.transfer),
+                       .load = load});
+    }
+  }
+  if (steps.empty()) {
+    steps.push_back(kind_of(price, name));
+    steps.back().load = load;
+  }
+  return steps;
+}
+
+// In the order of the stream.
+Lowering::PassTasks Lowering::data_tasks(RankTasks& tasks, const Steps& steps) {
+  SC_CHECK(!steps.empty(), "something to do");
+  PassTasks added{};
+  for (const Kind& step : steps) {
+    added.last = task(tasks.data, step);
+    if (&step == &steps.front()) added.first = added.last;
+  }
+  tasks.last_data = added.last;
+  return added;
 }
 
 Lowering::Handle Lowering::join(std::span<const Handle> before) {
@@ -181,14 +239,14 @@ Lowering::PassTasks Lowering::add_pass(int replica, int rank, const Action& acti
   const std::span<const PassPrice> buckets = buckets_beside(rank, action);
   if (!buckets.empty()) return add_segments(replica, rank, action, buckets);
   const Kind& kind = pass_kind(action);
-  const Handle task = compute_task(tasks_of(replica, rank), kind.time, kind.label, action.micro_batch);
+  const Handle task = compute_task(tasks_of(replica, rank), kind, action.micro_batch);
   return {task, task};
 }
 
 Lowering::PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
                                            std::span<const PassPrice> buckets) {
   std::vector<TaskPart> whole = price_of(action).parts();
-  if (action.pass != Pass::kForward && options_.overlap_slowdown != 1) {
+  if (action.pass != Pass::kForward && options_.overlap_slowdown != 1 && !flows_) {
     for (TaskPart& part : whole) part.time = from_seconds(to_seconds(part.time) * options_.overlap_slowdown);
   }
   PassTasks pass{};
@@ -196,8 +254,10 @@ Lowering::PassTasks Lowering::add_segments(int replica, int rank, const Action& 
     std::vector<TaskPart> parts = whole;
     Duration duration{};
     for (TaskPart& part : parts) duration += part.time = part_of(part.time, i, buckets.size());
-    const LabelId name = label(std::string(1, letter(action.pass)), action.stage, std::move(parts));
-    const Handle segment = compute_task(tasks_of(replica, rank), duration, name, action.micro_batch);
+    const Kind kind{.label = label(std::string(1, letter(action.pass)), action.stage, std::move(parts)),
+                    .time = duration,
+                    .flow = pass_flow(action, duration)};
+    const Handle segment = compute_task(tasks_of(replica, rank), kind, action.micro_batch);
     attach_bucket(replica, rank, action, buckets[i], segment);
     if (i == 0) pass.first = segment;
     pass.last = segment;
@@ -209,7 +269,8 @@ Lowering::PassTasks Lowering::add_segments(int replica, int rank, const Action& 
 void Lowering::attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket,
                              Handle segment) {
   if (action.pass == Pass::kForward) {
-    builder_.add_dependency(data_task(tasks_of(replica, rank), kind_of(bucket, "parameter gather")), segment);
+    builder_.add_dependency(data_tasks(tasks_of(replica, rank), steps_of(bucket, "parameter gather")).last,
+                            segment);
     return;
   }
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
@@ -221,12 +282,18 @@ void Lowering::attach_bucket(int replica, int rank, const Action& action, const 
 
 Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,
                                        Handle after) {
-  const Kind& kind = message_kind(edge, action.pass == Pass::kForward);
-  if (kind.time == Duration::zero()) return after;
-  if (options_.blocking_messages) return compute_task(tasks, kind.time, kind.label, action.micro_batch);
-  const Handle message = builder_.add_task(tasks.send, kind.time, kind.label, action.micro_batch);
-  builder_.add_dependency(after, message);
-  return message;
+  Handle last = after;
+  for (const Kind& step : message_steps(edge, action.pass == Pass::kForward)) {
+    if (step.time == Duration::zero()) continue;
+    if (options_.blocking_messages) {
+      last = compute_task(tasks, step, action.micro_batch);
+      continue;
+    }
+    const Handle message = task(tasks.send, step, action.micro_batch);
+    builder_.add_dependency(last, message);
+    last = message;
+  }
+  return last;
 }
 
 void Lowering::add_passes(int replica, int rank, Arrivals& arrivals) {
@@ -302,6 +369,11 @@ void Lowering::connect(const Arrivals& arrivals) {
 }
 
 Program lower(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options) {
+  return Lowering(schedule, prices, options).lower().program;
+}
+
+LoweredFlows lower_flows(const Schedule& schedule, const IterationPrices& prices,
+                         const LowerOptions& options) {
   return Lowering(schedule, prices, options).lower();
 }
 

@@ -9,8 +9,16 @@
 //   data stream of a rank      gradient reductions, parameter gathers
 //   tail                       reductions -> tied embeddings -> gradient norm (a barrier over all ranks) ->
 //   optimizer
+//
+// On shared links (`network: flow`) messages, reductions, gathers and the tied embedding are flows, each
+// collective a task of its own. Passes are flows as well where collectives run inside them: what these send
+// is spread evenly over the pass, hidden or not, which asks less of a link at a time than the collectives
+// themselves do, and for longer. The gradient norm, one number, is latency alone. What runs beside a backward
+// pass takes its share of the compute device while it does (1 - 1/overlap_slowdown), in place of a pass that
+// lasts longer as a whole.
 #pragma once
 
+#include "sim/lower/flow_plan.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/program/program.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -24,10 +32,20 @@ struct LowerOptions {
   bool reduce_last = false;        // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
   double overlap_slowdown = 1;     // a backward that gradients are reduced beside lasts so much longer
   int replicas = 1;                // simulated copies of the pipeline; 1 = folded
+  // Links that are shared; nullptr: the network is closed-form. Prices then carry traffic.
+  const SharedNetwork* network = nullptr;
 };
 
 // requires schedule, prices of equal shape (stages, ranks).
 [[nodiscard]] Program lower(const Schedule& schedule, const IterationPrices& prices,
                             const LowerOptions& options);
+
+// The same with the links of the cluster that the program's links stand for.
+struct LoweredFlows {
+  Program program;
+  std::vector<FoldedLink> links;  // by LinkId
+};
+[[nodiscard]] LoweredFlows lower_flows(const Schedule& schedule, const IterationPrices& prices,
+                                       const LowerOptions& options);
 
 }  // namespace stagecraft

@@ -54,13 +54,20 @@ Lowering::Kind Lowering::segment_of(const Action& action, std::span<const Durati
   Duration duration{};
   for (TaskPart& part : parts) duration += part.time = cut(part.time, weights, index);
   const Duration both = std::min(duration, beside);
-  if (options_.overlap_slowdown != 1 && both > Duration::zero()) {
+  if (options_.overlap_slowdown != 1 && both > Duration::zero() && !flows_) {
     const double factor = 1 + (options_.overlap_slowdown - 1) * to_seconds(both) / to_seconds(duration);
     duration = Duration::zero();
     for (TaskPart& part : parts) duration += part.time = from_seconds(to_seconds(part.time) * factor);
   }
   return {.label = label(std::string(1, letter(action.pass)), action.stage, std::move(parts)),
-          .time = duration};
+          .time = duration,
+          .flow = pass_flow(action, duration)};
+}
+
+// What of the compute device communication takes that runs beside passes: they are slower by
+// overlap_slowdown for as long as it does. Without shared links passes are priced that way as a whole.
+double Lowering::load_beside() const {
+  return flows_ ? 1 - 1 / options_.overlap_slowdown : 0;
 }
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& action) {
@@ -83,28 +90,33 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& 
     if (gathers && options_.overlap_parameters) beside += gather.total();
     if (reduces && options_.overlap_gradients) beside += reduce.total();
     SegmentKind kind{.segment = segment_of(action, weights, i, beside), .gather = {}, .reduce = {}};
-    if (gathers && gather.total() > Duration::zero()) kind.gather = kind_of(gather, "parameter gather");
-    if (reduces && reduce.total() > Duration::zero()) kind.reduce = kind_of(reduce, "gradient reduction");
+    const double gather_load = options_.overlap_parameters ? load_beside() : 0;
+    const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
+    if (gathers && gather.total() > Duration::zero())
+      kind.gather = steps_of(gather, "parameter gather", gather_load);
+    if (reduces && reduce.total() > Duration::zero())
+      kind.reduce = steps_of(reduce, "gradient reduction", reduce_load);
     kinds.push_back(kind);
   }
   return kinds;
 }
 
-// A task on the data stream of every copy of a rank; folded there is one copy, and nobody to wait for.
-Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Kind& kind,
+// Tasks on the data stream of every copy of a rank; folded there is one copy, and nobody to wait for.
+//   returns  the last of them
+Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Steps& steps,
                                       std::optional<Handle> after) {
-  const Handle task = data_task(tasks, kind);
-  if (!after) return task;
+  const PassTasks added = data_tasks(tasks, steps);
+  if (!after) return added.last;
   if (options_.replicas == 1) {
-    builder_.add_dependency(*after, task);
-    return task;
+    builder_.add_dependency(*after, added.first);
+    return added.last;
   }
   auto& all = collectives_[static_cast<std::size_t>(rank)];
   if (tasks.collectives == all.size()) all.emplace_back();
   Collective& one = all[tasks.collectives++];
   one.ready.push_back(*after);
-  one.tasks.push_back(task);
-  return task;
+  one.tasks.push_back(added.first);
+  return added.last;
 }
 
 void Lowering::join_collectives() {
@@ -121,7 +133,7 @@ void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
   while (tasks.reductions.size() > keep) {
     const PendingReduction next = tasks.reductions.front();
     tasks.reductions.erase(tasks.reductions.begin());
-    std::ignore = collective(rank, tasks, {.label = next.label, .time = next.time}, next.ready);
+    std::ignore = collective(rank, tasks, next.steps, next.ready);
   }
 }
 
@@ -129,17 +141,17 @@ void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
 // It goes before the reduction of the present one, which nobody waits for. Without overlap it starts when the
 // present one is done.
 std::optional<Lowering::Handle> Lowering::add_gather(int rank, RankTasks& tasks, const SegmentKind& kind) {
-  if (!kind.gather) return std::nullopt;
+  if (kind.gather.empty()) return std::nullopt;
   const bool beside_next = !tasks.reductions.empty() && tasks.reductions.back().ready == tasks.segments[0];
   flush_reductions(rank, tasks, beside_next ? 1 : 0);
-  return collective(rank, tasks, *kind.gather,
+  return collective(rank, tasks, kind.gather,
                     options_.overlap_parameters ? tasks.segments[1] : tasks.last_compute);
 }
 
 void Lowering::add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment) {
-  if (!kind.reduce) return;
+  if (kind.reduce.empty()) return;
   flush_reductions(rank, tasks, 0);
-  tasks.reductions.push_back({.time = kind.reduce->time, .label = kind.reduce->label, .ready = segment});
+  tasks.reductions.push_back({.steps = kind.reduce, .ready = segment});
   if (options_.overlap_gradients) return;
   flush_reductions(rank, tasks, 0);
   tasks.blocking = tasks.last_data;
@@ -151,8 +163,7 @@ Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const Action& 
   const std::vector<SegmentKind>& kinds = segment_kinds(action);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::optional<Handle> gather = add_gather(rank, tasks, kinds[i]);
-    const Handle segment =
-        compute_task(tasks, kinds[i].segment.time, kinds[i].segment.label, action.micro_batch);
+    const Handle segment = compute_task(tasks, kinds[i].segment, action.micro_batch);
     if (gather) builder_.add_dependency(*gather, segment);
     tasks.segments = {segment, tasks.segments[0]};
     add_reduction(rank, tasks, kinds[i], segment);

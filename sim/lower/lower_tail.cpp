@@ -16,11 +16,12 @@ void Lowering::add_reductions() {
         for (const PassPrice& bucket : chunk) pending.push_back({&bucket, ready});
       }
     }
+    const double load = options_.overlap_gradients ? load_beside() : 0;
     for (const PendingBucket& bucket : pending) {
       const Handle start = join(bucket.ready);
       for (int r = 0; r < options_.replicas; ++r) {
-        builder_.add_dependency(start,
-                                data_task(tasks_of(r, rank), kind_of(*bucket.price, "gradient reduction")));
+        const Steps steps = steps_of(*bucket.price, "gradient reduction", load);
+        builder_.add_dependency(start, data_tasks(tasks_of(r, rank), steps).first);
       }
     }
   }
@@ -42,10 +43,12 @@ void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   }
   const Handle start = join(both);
   for (int r = 0; r < options_.replicas; ++r) {
+    Steps sums = steps_of(price, "embedding all-reduce");
     for (const int rank : {0, last}) {
-      const Handle sum = data_task(tasks_of(r, rank), kind_of(price, "embedding all-reduce"));
-      builder_.add_dependency(start, sum);
-      ends.push_back(sum);
+      const PassTasks sum = data_tasks(tasks_of(r, rank), sums);
+      builder_.add_dependency(start, sum.first);
+      ends.push_back(sum.last);
+      for (Kind& step : sums) step.flow.reset();  // one of the two ranks carries what both send
     }
   }
 }
@@ -67,14 +70,13 @@ void Lowering::add_tail() {
       for (const auto& [name, step] : steps) {
         if (step->total() == Duration::zero()) continue;
         if (!barrier) barrier = join(ends);
-        const Handle task = compute_task(tasks, step->total(), label(name, -1, step->parts()), -1);
-        builder_.add_dependency(*barrier, task);
+        builder_.add_dependency(*barrier, compute_task(tasks, kind_of(*step, name), -1));
       }
       if (options_.overlap_parameters) continue;
       for (const auto& chunk : price.parameter_buckets) {
         for (const PassPrice& bucket : chunk) {
-          const Handle gather = data_task(tasks, kind_of(bucket, "parameter gather"));
-          builder_.add_dependency(*tasks.last_compute, gather);
+          const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
+          builder_.add_dependency(*tasks.last_compute, gather.first);
         }
       }
     }

@@ -19,7 +19,7 @@ class Lowering {
  public:
   Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options);
 
-  Program lower() &&;
+  LoweredFlows lower() &&;
 
  private:
   using Handle = ProgramBuilder::Handle;
@@ -29,9 +29,18 @@ class Lowering {
     Handle first, last;
   };
 
-  struct PendingReduction {
-    Duration time{};
+  // What many tasks do alike.
+  struct Kind {
     LabelId label;
+    Duration time{};
+    std::optional<FlowKind> flow{};
+    double load = 0;  // share of the rank's compute device that it takes
+  };
+  // One after another: a collective each on shared links, one alone otherwise.
+  using Steps = std::vector<Kind>;
+
+  struct PendingReduction {
+    Steps steps;
     Handle ready;
   };
 
@@ -55,15 +64,10 @@ class Lowering {
     std::vector<std::optional<PassTasks>> forward, backward;  // the passes themselves
   };
 
-  struct Kind {
-    LabelId label;
-    Duration time{};
-  };
-
-  // A segment of a cut pass with the traffic of its unit.
+  // A segment of a cut pass with the traffic of its unit; none where empty.
   struct SegmentKind {
     Kind segment;
-    std::optional<Kind> gather, reduce;
+    Steps gather, reduce;
   };
 
   // Where each bucket's data becomes ready: [rank][bucket in program order] -> one handle per replica.
@@ -93,11 +97,16 @@ class Lowering {
   bool is_first_forward(int rank, const Action& action) const;
   bool is_last_backward(int rank, const Action& action) const;
   const Kind& pass_kind(const Action& action);
-  const Kind& message_kind(std::size_t edge, bool forward);
+  const Steps& message_steps(std::size_t edge, bool forward);
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts);
   Kind kind_of(const PassPrice& price, const char* name);
-  Handle compute_task(RankTasks& tasks, Duration duration, LabelId label, std::int32_t micro_batch);
-  Handle data_task(RankTasks& tasks, const Kind& kind);
+  Steps steps_of(const PassPrice& price, const char* name, double load = 0);
+  Traffic traffic_of(const Action& action) const;
+  // A pass or a part of it that takes `time` of its whole.
+  std::optional<FlowKind> pass_flow(const Action& action, Duration time);
+  Handle task(ResourceId resource, const Kind& kind, std::int32_t micro_batch = -1);
+  Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);
+  PassTasks data_tasks(RankTasks& tasks, const Steps& steps);
   // Joins `before` into one point in time; itself takes none.
   Handle join(std::span<const Handle> before);
 
@@ -109,9 +118,10 @@ class Lowering {
   Kind segment_of(const Action& action, std::span<const Duration> weights, std::size_t index,
                   Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
+  double load_beside() const;
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
-  Handle collective(int rank, RankTasks& tasks, const Kind& kind, std::optional<Handle> after);
+  Handle collective(int rank, RankTasks& tasks, const Steps& steps, std::optional<Handle> after);
   void join_collectives();
 
   // lower_tail.cpp
@@ -134,15 +144,16 @@ class Lowering {
   const IterationPrices& prices_;
   const LowerOptions& options_;
   ProgramBuilder builder_;
-  std::vector<RankTasks> ranks_;  // [replica * p + rank]
+  std::optional<FlowPlan> flows_;  // on shared links
+  std::vector<RankTasks> ranks_;   // [replica * p + rank]
   ResourceId joints_;
   LabelId joint_label_;
   bool has_memory_ = false;  // of any stage
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;     // [pass][stage]
-  std::array<std::vector<std::optional<Kind>>, 2> message_kinds_;  // [forward][edge]
+  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;      // [pass][stage]
+  std::array<std::vector<std::optional<Steps>>, 2> message_steps_;  // [forward][edge]
   // [with reductions][pass][stage][in the order of the pass]
   std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/lower/network_patterns.hpp"
 
 namespace stagecraft {
 namespace {
@@ -107,7 +108,8 @@ std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Ra
   std::vector<PlacedGroup> groups;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     if (!speaks_for_others(network, member, group)) continue;
-    const PlacedGroup placed{.member = member, .placement = placement_of(network, member, group)};
+    const PlacedGroup placed{
+        .member = member, .placement = placement_of(network, member, group), .group = group};
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
       return alike(network.cluster, placed, other);
     });
@@ -126,11 +128,39 @@ PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& gr
     if (cost.time > slowest.time) slowest = cost;
   }
   PassPrice price;
-  price.add(job.category, slowest.time, slowest.provenance);
+  if (network.patterns == nullptr) {
+    price.add(job.category, slowest.time, slowest.provenance);
+    return price;
+  }
+  const PlacedGroup& group = groups.front();
+  const int rank = network.plan.mesh.coordinate(group.member, Axis::kPipeline);
+  const double sent = bus_factor(job.kind, group.placement.ranks) * static_cast<double>(job.size.count());
+  price.add(network_use(job.category, slowest,
+                        collective_pattern(network, rank, group.group, job.kind, slowest), sent),
+            slowest.provenance);
   return price;
 }
 
-EdgePrice edge_price(const Cluster& cluster, const ParallelPlan& plan, int stage, Bytes size) {
+namespace {
+
+// One way over an edge, as the slowest pair of GPUs takes it.
+PassPrice message_price(const Network& network, int from, int to, const CollectiveCost& cost, Bytes size) {
+  PassPrice price;
+  if (network.patterns == nullptr) {
+    price.add(Category::kPipelineComm, cost.time, cost.provenance);
+  } else {
+    const PatternId pattern = message_pattern(network, from, to, cost);
+    price.add(network_use(Category::kPipelineComm, cost, pattern, static_cast<double>(size.count())),
+              cost.provenance);
+  }
+  return price;
+}
+
+}  // namespace
+
+EdgePrice edge_price(const Network& network, int stage, Bytes size) {
+  const Cluster& cluster = network.cluster;
+  const ParallelPlan& plan = network.plan;
   const int from = plan.rank_of_stage(stage);
   const int to = plan.rank_of_stage(stage + 1);
   EdgePrice price;
@@ -151,8 +181,8 @@ EdgePrice edge_price(const Cluster& cluster, const ParallelPlan& plan, int stage
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }
-  price.forward.add(Category::kPipelineComm, there.time, there.provenance);
-  price.backward.add(Category::kPipelineComm, back.time, back.provenance);
+  price.forward = message_price(network, from, to, there, size);
+  price.backward = message_price(network, to, from, back, size);
   return price;
 }
 

@@ -17,6 +17,7 @@ struct Network {
   const Cluster& cluster;
   const HardwareProfile& profile;
   const ParallelPlan& plan;
+  PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
 };
 
 struct CollectiveJob {
@@ -58,6 +59,7 @@ enum class RankGroup : std::uint8_t {
 struct PlacedGroup {
   int member = 0;
   GroupPlacement placement;
+  RankGroup group = RankGroup::kTensor;
 };
 
 // The groups that a pipeline rank takes part in, one of each way to lie on the nodes. One in regular layouts;
@@ -74,6 +76,6 @@ struct PlacedGroup {
 
 // Message of `size` bytes per GPU over the boundary from global stage `stage` to the next, both ways; of the
 // slowest pair of GPUs.
-[[nodiscard]] EdgePrice edge_price(const Cluster& cluster, const ParallelPlan& plan, int stage, Bytes size);
+[[nodiscard]] EdgePrice edge_price(const Network& network, int stage, Bytes size);
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
 #include "models/partition.hpp"
+#include "sim/lower/network_patterns.hpp"
 #include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
@@ -157,7 +158,14 @@ PassPrice GradientPricing::price_tied_embedding() const {
                                                 CollectiveKind::kAllReduce, size);
     if (cost.time > slowest.time) slowest = cost;
   }
-  price.add(Category::kDataComm, slowest.time, slowest.provenance);
+  if (network_.patterns == nullptr) {
+    price.add(Category::kDataComm, slowest.time, slowest.provenance);
+    return price;
+  }
+  const int last = plan.rank_of_stage(plan.stage_count() - 1);
+  price.add(network_use(Category::kDataComm, slowest, pair_pattern(network_, 0, last, slowest),
+                        static_cast<double>(size.count())),
+            slowest.provenance);
   return price;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "models/compute_cost.hpp"
+#include "sim/lower/network_patterns.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,6 +29,10 @@ Category category_of(CommGroup group) {
   }
   SC_CHECK(false, "every group is listed");
   return Category::kOther;
+}
+
+RankGroup group_of(CommGroup group) {
+  return std::ranges::find(kGroups, group, &std::pair<CommGroup, RankGroup>::first)->second;
 }
 
 // One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
@@ -58,6 +63,9 @@ class PassPricing {
     return price;
   }
 
+  // Of all collectives, hidden or not.
+  [[nodiscard]] const Traffic& traffic() const { return traffic_; }
+
   // Of the collectives that run beside the weight gradients.
   [[nodiscard]] Duration beside_weight_gradient() const {
     Duration time{};
@@ -70,7 +78,7 @@ class PassPricing {
 
  private:
   // All launches of the operator.
-  [[nodiscard]] Cost collective(const Op& op) const {
+  [[nodiscard]] Cost collective(const Op& op) {
     const GroupPlacement& group = groups_.of(op.group);
     CollectiveCost cost =
         collective_cost(network_.cluster, network_.profile,
@@ -80,6 +88,12 @@ class PassPricing {
       if (fabric.tensor_collective_factor != 1)
         cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
       cost.time += fabric.tensor_collective_overhead;
+    }
+    if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
+      const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
+      const double sent = bus_factor(op.collective, group.ranks) * static_cast<double>(op.bytes.count());
+      traffic_.add(collective_pattern(network_, rank, group_of(op.group), op.collective, cost),
+                   sent * static_cast<double>(op.kernels));
     }
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
   }
@@ -141,6 +155,7 @@ class PassPricing {
   std::vector<Cost> times_;
   std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
   Duration compute_{};          // the same of the whole pass
+  Traffic traffic_;
 };
 
 // A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
@@ -160,6 +175,11 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   sum.recompute.add(price.recompute, times);
   sum.input_gradient.add(price.input_gradient, times);
   sum.weight_gradient.add(price.weight_gradient, times);
+  const auto factor = static_cast<double>(times);
+  sum.traffic.forward.add(price.traffic.forward, factor);
+  sum.traffic.recompute.add(price.traffic.recompute, factor);
+  sum.traffic.input_gradient.add(price.traffic.input_gradient, factor);
+  sum.traffic.weight_gradient.add(price.traffic.weight_gradient, factor);
 }
 
 Duration total(const StagePrice& price) {
@@ -208,11 +228,16 @@ std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_ra
 StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                            const LayerGroups& groups) {
   const auto pricing = [&](const Ops& pass) { return PassPricing(pass, network, shard, groups); };
+  PassPricing forward = pricing(ops.forward), recompute = pricing(ops.recompute);
   PassPricing input = pricing(ops.input_gradient), weight = pricing(ops.weight_gradient);
-  StagePrice price{.forward = pricing(ops.forward).price(Category::kForward),
-                   .recompute = pricing(ops.recompute).price(Category::kRecompute),
+  StagePrice price{.forward = forward.price(Category::kForward),
+                   .recompute = recompute.price(Category::kRecompute),
                    .input_gradient = input.price(Category::kBackward),
-                   .weight_gradient = weight.price(Category::kBackward)};
+                   .weight_gradient = weight.price(Category::kBackward),
+                   .traffic = {.forward = forward.traffic(),
+                               .recompute = recompute.traffic(),
+                               .input_gradient = input.traffic(),
+                               .weight_gradient = weight.traffic()}};
   // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
   // than the GEMM lasts.
   const Duration hideable = input.beside_weight_gradient() + weight.beside_weight_gradient();
@@ -286,12 +311,20 @@ const std::vector<std::size_t>& StagePricing::placements_of(int pipeline_rank) {
   if (!placements.empty()) return placements;
   for (const LayerGroups& groups : layer_groups_of(network_, pipeline_rank)) {
     const auto known = std::find_if(pieces_.begin(), pieces_.end(), [&](const PiecePrices& pieces) {
-      return alike(network_.cluster, pieces.groups, groups);
+      return alike(network_.cluster, pieces.groups, groups) && same_links(pieces.groups, groups);
     });
     placements.push_back(static_cast<std::size_t>(known - pieces_.begin()));
     if (known == pieces_.end()) pieces_.push_back(price_pieces(groups));
   }
   return placements;
+}
+
+// Where links are shared, the traffic of a pipeline rank is on links of its own.
+bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const {
+  const auto rank = [&](const LayerGroups& groups) {
+    return network_.plan.mesh.coordinate(groups.member, Axis::kPipeline);
+  };
+  return network_.patterns == nullptr || rank(a) == rank(b);
 }
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {

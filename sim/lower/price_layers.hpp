@@ -70,6 +70,7 @@ class StagePricing {
   [[nodiscard]] PiecePrices price_pieces(const LayerGroups& groups) const;
   [[nodiscard]] StagePrice price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const;
   [[nodiscard]] StagePrice sum_of(const PiecePrices& pieces, const StageContent& content) const;
+  [[nodiscard]] bool same_links(const LayerGroups& a, const LayerGroups& b) const;
   // Indices into pieces_, one per placement of the rank.
   const std::vector<std::size_t>& placements_of(int pipeline_rank);
 

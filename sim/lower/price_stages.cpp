@@ -31,21 +31,24 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
   prices.ranks.resize(static_cast<std::size_t>(plan.pipeline));
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     prices.stages.push_back(price_stage(model, stage));
-    RankPrice& rank = prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)];
-    rank.gradient_buckets.emplace_back();
-    if (cluster != nullptr && plan.data > 1) {
-      const Bytes gradient = entry(model.gradient, stage);
-      const Network network{.cluster = *cluster, .profile = known, .plan = plan};
+    prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)].gradient_buckets.emplace_back();
+    if (stage + 1 < plan.stages.size()) prices.edges.emplace_back();
+  }
+  if (cluster == nullptr) return prices;
+  const Network network{.cluster = *cluster,
+                        .profile = known,
+                        .plan = plan,
+                        .patterns = request.shared_links ? &prices.patterns : nullptr};
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    if (plan.data > 1) {
       const auto groups =
           groups_of(network, plan.rank_of_stage(static_cast<int>(stage)), RankGroup::kReplicas);
-      rank.gradient_buckets.back().push_back(
-          group_price(network, groups, {CollectiveKind::kAllReduce, gradient, Category::kDataComm}));
+      auto& chunks = prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)].gradient_buckets;
+      chunks[stage / static_cast<std::size_t>(plan.pipeline)].push_back(group_price(
+          network, groups, {CollectiveKind::kAllReduce, entry(model.gradient, stage), Category::kDataComm}));
     }
-    if (stage + 1 == plan.stages.size()) continue;
-    prices.edges.emplace_back();
-    if (cluster == nullptr) continue;
-    const Bytes message = entry(model.activation, stage);
-    prices.edges.back() = edge_price(*cluster, plan, static_cast<int>(stage), message);
+    if (stage + 1 < plan.stages.size())
+      prices.edges[stage] = edge_price(network, static_cast<int>(stage), entry(model.activation, stage));
   }
   return prices;
 }

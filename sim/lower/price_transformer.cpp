@@ -17,7 +17,7 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   // Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
   // share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
   const bool scatter = request.options.scatter_gather && !shard.sequence_parallel && shard.tensor > 1;
-  EdgePrice price = edge_price(network.cluster, network.plan, stage, scatter ? whole / shard.tensor : whole);
+  EdgePrice price = edge_price(network, stage, scatter ? whole / shard.tensor : whole);
   if (scatter && price.forward.total() > Duration::zero()) {
     const CollectiveJob gather{CollectiveKind::kAllGather, whole, Category::kPipelineComm};
     const auto groups = [&](int s) {
@@ -56,11 +56,14 @@ Shard shard_of(const PricingRequest& request) {
 
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
-  const Network network{.cluster = cluster, .profile = profile, .plan = request.plan};
+  IterationPrices prices;
+  const Network network{.cluster = cluster,
+                        .profile = profile,
+                        .plan = request.plan,
+                        .patterns = request.shared_links ? &prices.patterns : nullptr};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);
-  IterationPrices prices;
   for (int stage = 0; stage < request.plan.stage_count(); ++stage) {
     prices.stages.push_back(stages.price(stage));
     prices.stages.back().memory =

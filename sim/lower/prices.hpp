@@ -13,6 +13,7 @@
 #include "models/model_spec.hpp"
 #include "sim/lower/category.hpp"
 #include "sim/lower/offload_price.hpp"
+#include "sim/lower/traffic.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/program/program.hpp"
@@ -25,6 +26,8 @@ class PassPrice {
  public:
   void add(Category category, Duration time, Provenance provenance);
   void add(const PassPrice& other, std::int64_t times = 1);
+  // The same of a collective or message on links that are shared, one after another in the order of adding.
+  void add(const NetworkUse& use, Provenance provenance);
 
   // Takes away up to `most` of what a category has, because something else covers it; returns how much.
   Duration hide(Category category, Duration most);
@@ -35,10 +38,14 @@ class PassPrice {
   }
   [[nodiscard]] const std::array<double, 5>& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
+  // Of a price that is nothing but communication; their times add up to total(). Empty where the network is
+  // closed-form.
+  [[nodiscard]] const std::vector<NetworkUse>& network() const { return network_; }
 
  private:
   std::array<Duration, kCategoryCount> by_category_{};
   std::array<double, 5> by_provenance_{};
+  std::vector<NetworkUse> network_{};
 };
 
 // A unit of sharded weights: a layer, the embedding or the head of a stage.
@@ -69,6 +76,7 @@ struct StagePrice {
   // backward pass unless `kept_gathered`; reductions run in every backward pass, last unit first.
   std::vector<UnitPrice> units{};
   bool kept_gathered = false;
+  PassTraffic traffic{};  // empty where the network is closed-form
 };
 
 // Messages over the boundary from global stage s to s+1; zero when both live on one rank.
@@ -92,6 +100,7 @@ struct IterationPrices {
   std::vector<RankPrice> ranks;    // pipeline ranks
   PassPrice host;                  // once an iteration
   OffloadPrice offload{};          // its stalls and steps are in the passes and the optimizer already
+  PatternTable patterns{};         // of all traffic above; empty where the network is closed-form
 };
 
 struct PricingRequest {
@@ -101,6 +110,7 @@ struct PricingRequest {
   const OverlapSpec& overlap;
   const OptionsSpec& options;
   const OffloadSpec& offload;
+  bool shared_links = false;  // note what everything puts on the links of the cluster
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);

@@ -15,6 +15,29 @@ bool is_pass(const Program& program, TaskId task) {
   return program.labels[program.label[task]].stage >= 0;
 }
 
+// Factor of two whole numbers, rounded down, without overflow.
+Duration scaled(Duration time, Duration actual, Duration nominal) {
+  const double factor = to_seconds(actual) / to_seconds(nominal);
+  return Duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
+}
+
+Duration time_of(const Timeline& timeline, TaskId task) {
+  return timeline.end[task] - timeline.start[task];
+}
+
+// What the task's time was spent on; the parts add up to it.
+std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline, TaskId task) {
+  std::vector<TaskPart> parts = program.labels[program.label[task]].parts;
+  const Duration actual = time_of(timeline, task), nominal = program.duration[task];
+  if (actual == nominal || parts.empty()) return parts;
+  Duration rest = actual;
+  for (TaskPart& part : parts) {
+    part.time = &part == &parts.back() ? rest : std::min(rest, scaled(part.time, actual, nominal));
+    rest -= part.time;
+  }
+  return parts;
+}
+
 struct RankPasses {
   Duration work{}, first{Duration::max()}, last{};
   std::array<Duration, kCategoryCount> by_category{};
@@ -32,10 +55,10 @@ std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& t
       const TaskId task(t);
       if (!is_pass(program, task)) continue;
       RankPasses& passes = ranks[rank];
-      passes.work += program.duration[task];
+      passes.work += time_of(timeline, task);
       passes.first = std::min(passes.first, timeline.start[task]);
       passes.last = std::max(passes.last, timeline.end[task]);
-      for (const TaskPart& part : program.labels[program.label[task]].parts) {
+      for (const TaskPart& part : parts_of(program, timeline, task)) {
         passes.by_category[static_cast<std::size_t>(part.category)] += part.time;
       }
     }
@@ -129,7 +152,7 @@ using Breakdown = std::array<Duration, kCategoryCount>;
 // What of a task's time lies after `from`, by category: all of each part that does.
 void add_after(const Program& program, const Timeline& timeline, TaskId task, Duration from, Breakdown& sum) {
   Duration rest = timeline.end[task] - std::max(timeline.start[task], from);
-  const std::vector<TaskPart>& parts = program.labels[program.label[task]].parts;
+  const std::vector<TaskPart> parts = parts_of(program, timeline, task);
   for (auto part = parts.rbegin(); part != parts.rend() && rest > Duration::zero(); ++part) {
     const Duration time = std::min(part->time, rest);
     sum[static_cast<std::size_t>(part->category)] += time;
@@ -139,11 +162,12 @@ void add_after(const Program& program, const Timeline& timeline, TaskId task, Du
 
 // Exposed before the last pass ends: what the chain to that pass waited for, as far as the busiest rank idled
 // at all.
-void add_exposed(const Program& program, const std::vector<TaskId>& chain, Duration idle, Breakdown& sum) {
+void add_exposed(const Program& program, const Timeline& timeline, const std::vector<TaskId>& chain,
+                 Duration idle, Breakdown& sum) {
   Breakdown waited{};
   for (const TaskId task : chain) {
     if (is_pass(program, task)) continue;
-    for (const TaskPart& part : program.labels[program.label[task]].parts) {
+    for (const TaskPart& part : parts_of(program, timeline, task)) {
       waited[static_cast<std::size_t>(part.category)] += part.time;
     }
   }
@@ -166,13 +190,13 @@ std::vector<TaskId> critical_path(const Program& program, const Timeline& timeli
 std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline) {
   std::vector<PathShare> shares;
   for (const TaskId task : critical_path(program, timeline)) {
-    if (program.duration[task] == Duration::zero()) continue;  // joints take no time
+    if (time_of(timeline, task) == Duration::zero()) continue;  // joints take no time
     const std::string& name = program.labels[program.label[task]].name;
     auto share =
         std::find_if(shares.begin(), shares.end(), [&](const PathShare& s) { return s.name == name; });
     if (share == shares.end()) share = shares.insert(shares.end(), {.name = name});
     ++share->tasks;
-    share->time += program.duration[task];
+    share->time += time_of(timeline, task);
   }
   std::stable_sort(shares.begin(), shares.end(),
                    [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
@@ -188,7 +212,7 @@ Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
   const TaskId last_pass =
       last_to_end(program, timeline, [&](TaskId task) { return is_pass(program, task); });
   const Duration end = timeline.end[last_pass];
-  add_exposed(program, chain_to(last_pass, timeline, tight), end - passes.work, breakdown);
+  add_exposed(program, timeline, chain_to(last_pass, timeline, tight), end - passes.work, breakdown);
   const TaskId last = last_to_end(program, timeline, [](TaskId) { return true; });
   for (const TaskId task : chain_to(last, timeline, tight)) {
     if (timeline.end[task] > end) add_after(program, timeline, task, end, breakdown);

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
@@ -103,6 +104,10 @@ std::string render_json(const Report& report) {
   json.key("memory");
   write_memory(json, report.memory);
   if (report.offload.used()) write_offload(json, report.offload);
+  if (report.network.shared) {
+    json.key("network");
+    write_network(json, report);
+  }
   write_provenance(json, report.provenance);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
   json.key("warnings").begin_array();

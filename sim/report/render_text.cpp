@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
@@ -156,6 +157,7 @@ std::string render_text(const Report& report, bool verbose) {
                                     percent(report.bubble.fraction)));
   out +=
       line("", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
+  out += network_lines(report, verbose);
   out += provenance_line(report);
   if (!report.profile.empty()) out += line("profile", report.profile);
   for (const std::string& warning : report.warnings)

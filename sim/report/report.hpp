@@ -3,12 +3,14 @@
 //   MFU   model FLOPs / (iteration time * GPUs * peak); HFU counts what is recomputed as well.
 //   Breakdown: passes as the busiest rank spends them; exposed communication and the tail as the critical
 //   path has them; the bubble is what remains of the iteration. The parts add up to the iteration time, to
-//   the nanosecond.
+//   the nanosecond. A task that shared links or its device lasts longer than its label says: all its parts
+//   are longer by the same factor.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,39 @@ struct PathShare {
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
+// A link that flows share, or several that they use alike.
+struct LinkReport {
+  std::string name;  // of the first
+  int alike = 1;
+  Bandwidth capacity{};  // that training gets; of each, as all that follows
+  double bytes = 0;
+  double utilisation = 0;  // bytes over what the capacity moves in an iteration
+  Duration busy{}, saturated{};
+  Duration delay{};  // summed over tasks: what they lost because this link was their bottleneck
+
+  friend bool operator==(const LinkReport&, const LinkReport&) = default;
+};
+
+// Two kinds of traffic that were on a link together while it was full. Passes stand for the collectives in
+// them.
+struct MeetingReport {
+  std::string link;  // name of the first of its kind
+  std::string first, second;
+  Duration time{};  // summed over ranks and labels
+
+  friend bool operator==(const MeetingReport&, const MeetingReport&) = default;
+};
+
+// Of a network whose links are shared.
+struct NetworkReport {
+  bool shared = false;
+  Duration idle_time{};                 // of the same iteration on a network where nobody slows anybody
+  std::vector<LinkReport> links;        // most delay first, then most used
+  std::vector<MeetingReport> meetings;  // longest first
+
+  friend bool operator==(const NetworkReport&, const NetworkReport&) = default;
+};
+
 struct Report {
   std::string scenario;  // the path as given
   std::string name;
@@ -58,6 +93,7 @@ struct Report {
   std::array<Duration, kCategoryCount> breakdown{};
   std::vector<PathShare> critical_path;
   MemoryLedger memory;
+  NetworkReport network{};             // not shared where the network is closed-form
   OffloadPrice offload{};              // unused unless the scenario keeps something in host memory
   std::array<double, 5> provenance{};  // shares of compute and communication time
   std::int64_t tasks = 0;
@@ -88,6 +124,11 @@ struct Report {
 
 [[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program,
                                                                      const Timeline& timeline);
+
+// `alike`: of each link of the program, how many it stands for. `idle_time`: the makespan of a run on an idle
+// network.
+[[nodiscard]] NetworkReport measure_network(const Program& program, const Timeline& timeline,
+                                            std::span<const int> alike, Duration idle_time);
 
 // One document on one line (contract section 3.1).
 [[nodiscard]] std::string render_json(const Report& report);

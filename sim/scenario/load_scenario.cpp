@@ -11,6 +11,7 @@
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/load_machine.hpp"
+#include "sim/scenario/load_network.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/scenario/no_effect.hpp"
 #include "sim/scenario/preset.hpp"
@@ -93,6 +94,8 @@ void Reader::read_jobs() {
   scenario_.overlap = load_overlap(*root_);
   scenario_.options = load_options(*root_);
   scenario_.offload = load_offload(*root_);
+  scenario_.network =
+      load_network(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, scenario_.origins);
   refuse_planned_sections(*root_);
   scenario_.assertions = load_assertions(*root_);
 }

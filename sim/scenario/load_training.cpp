@@ -20,7 +20,6 @@ constexpr std::int64_t kMaxSamples = 1'000'000'000;
 constexpr std::int64_t kMaxBucketParameters = 1'000'000'000'000;
 
 constexpr std::string_view kOptimizerNames[] = {"adam"};
-constexpr std::string_view kNetworkNames[] = {"closed-form", "flow"};
 
 std::vector<std::string> strings(std::span<const std::string_view> names) {
   return {names.begin(), names.end()};
@@ -277,8 +276,6 @@ OptionsSpec load_options(YamlMap& root) {
 }
 
 void refuse_planned_sections(YamlMap& root) {
-  if (root.choice("network", strings(kNetworkNames), 0) == 1)
-    refuse(root, "network", "'flow'", "use closed-form, or leave it out");
   root.not_supported_yet("failures", "leave it out: an iteration is predicted without failures");
 }
 

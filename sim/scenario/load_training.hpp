@@ -16,7 +16,7 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
-// network, failures: accepted where they ask for nothing, else "not supported yet".
+// failures: accepted where they ask for nothing, else "not supported yet".
 void refuse_planned_sections(YamlMap& root);
 
 // What holds between the schedule and the degrees.

@@ -77,6 +77,10 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
   listener.say("overlap.pipeline", alone, "without a cluster messages take no time");
   listener.say("profile", alone, "without a cluster nothing is priced");
+  listener.say("network", alone && scenario.network.shared(),
+               "without a cluster there are no links to share");
+  listener.say("network.mode", alone && scenario.network.shared(),
+               "without a cluster there are no links to share");
 }
 
 // Why selective recompute of a module repeats nothing in this model; empty when it does repeat something.

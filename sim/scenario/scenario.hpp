@@ -14,6 +14,7 @@
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
+#include "sim/plan/network_spec.hpp"
 #include "sim/plan/specs.hpp"
 #include "topology/cluster_spec.hpp"
 
@@ -41,6 +42,7 @@ struct Scenario {
   TrainingSpec training;
   OverlapSpec overlap;
   OptionsSpec options;
+  NetworkSpec network;
   OffloadSpec offload;
   std::vector<Assertion> assertions;
   Origins origins;

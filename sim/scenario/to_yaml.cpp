@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "sim/scenario/load_network.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -386,6 +387,19 @@ void print(Emitter& out, const OptionsSpec& spec) {
   out.close();
 }
 
+void print(Emitter& out, const NetworkSpec& spec) {
+  out.field("mode", word(spec.mode, kNetworkModeNames));
+  out.open("background");
+  for (const BackgroundSpec& traffic : spec.background) {
+    out.item();
+    out.field("from", to_text(traffic.from));
+    out.field("to", to_text(traffic.to));
+    out.field("rate", quantity(traffic.rate));
+    out.close();
+  }
+  out.close();
+}
+
 void print(Emitter& out, const OffloadSpec& spec) {
   out.real("optimizer", spec.optimizer);
   out.real("activations", spec.activations);
@@ -406,7 +420,10 @@ std::string to_yaml(const Scenario& scenario) {
   print_section(out, "training", scenario.training);
   print_section(out, "overlap", scenario.overlap);
   print_section(out, "options", scenario.options);
-  out.field("network", "closed-form");
+  if (scenario.network.background.empty())
+    out.field("network", word(scenario.network.mode, kNetworkModeNames));
+  else
+    print_section(out, "network", scenario.network);
   print_section(out, "offload", scenario.offload);
   if (scenario.assertions.empty()) return out.take();
   out.open("assert");

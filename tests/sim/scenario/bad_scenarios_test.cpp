@@ -63,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Files, BadScenario,
                                          "context-and-experts", "contradictions", "duplicate-key",
                                          "fewer-gpus-than-the-cluster", "fabric-does-not-fit", "hugging-face",
                                          "misspelt-names", "links", "missing-keys", "more-gpus-than-a-node",
-                                         "more-gpus-than-the-cluster", "no-cluster", "no-model", "no-unit",
-                                         "not-a-scenario", "not-supported-yet", "out-of-range",
+                                         "more-gpus-than-the-cluster", "network", "no-cluster", "no-model",
+                                         "no-unit", "not-a-scenario", "not-supported-yet", "out-of-range",
                                          "pipeline-does-not-divide", "recompute",
                                          "recompute-without-granularity", "sequence-too-long", "several",
                                          "stage-layers", "stages-lists", "tensor-does-not-divide",
@@ -83,8 +83,8 @@ TEST(BadScenario, IsListedForEveryFileOfTheFolder) {
     yaml += entry.path().extension() == ".yaml";
     expected += entry.path().extension() == ".expected";
   }
-  EXPECT_EQ(yaml, 31);
-  EXPECT_EQ(expected, 31);
+  EXPECT_EQ(yaml, 32);
+  EXPECT_EQ(expected, 32);
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// What other people's traffic takes of each link: constant rates, all the time.
+#pragma once
+
+#include <span>
+
+#include "sim/plan/network_spec.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+// By EdgeId. Traffic of a place is spread evenly over its GPUs: each sends the same share to every GPU at the
+// other end.
+//   requires  places of the cluster.
+[[nodiscard]] IdVector<EdgeId, Bandwidth> background_load(const Cluster& cluster,
+                                                          std::span<const BackgroundSpec> traffic);
+
+}  // namespace stagecraft

@@ -1,0 +1,74 @@
+// The flows of a program on the shared links of a cluster: routes are collected while tasks are added, folded
+// and handed to the program at the end.
+//
+//   unit flow   what one member of a group, or one GPU of a message, sends; all of a task go in step, because
+//               a collective is as slow as its slowest member and the groups of a rank meet at the next
+//               barrier.
+//   rate        bytes of the unit flow over its transfer. Rounding times to nanoseconds may ask for a little
+//               more than a link has; the rate is then what the link has, so that a flow alone takes what the
+//               closed form says.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/lower/fold_links.hpp"
+#include "sim/lower/traffic.hpp"
+#include "sim/program/program.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+
+// The links of a cluster, and what of each others take.
+struct SharedNetwork {
+  const Cluster& cluster;
+  IdVector<EdgeId, Bandwidth> background{};  // empty: nothing
+};
+
+// A kind of flow: what many tasks do alike.
+struct FlowKind {
+  std::uint32_t route = 0;
+  Duration transfer{};
+  Bandwidth rate{};
+};
+
+class FlowPlan {
+ public:
+  using Handle = ProgramBuilder::Handle;
+
+  // `copies`: simulated copies of each rank; together they carry the traffic of the rank.
+  FlowPlan(const SharedNetwork& network, const PatternTable& patterns, int copies);
+
+  // nullopt where nothing moves.
+  [[nodiscard]] std::optional<FlowKind> kind(const Traffic& traffic, Duration transfer);
+  void add(Handle task, const FlowKind& kind) { flows_.push_back({task, kind}); }
+
+  // Adds links, routes and flows.
+  //   returns  for each link of the program, which one of the cluster it is and how many it stands for
+  std::vector<FoldedLink> finish(ProgramBuilder& builder) const;
+
+ private:
+  struct Route {
+    std::vector<LinkLoad> flows;  // unit flows over each link, of one copy
+    double busiest = 0;           // seconds of the fullest link per byte of the unit flow, of all copies
+  };
+  struct TaskFlow {
+    Handle task;
+    FlowKind kind;
+  };
+  using RouteKey = std::vector<std::pair<PatternId, double>>;  // share of each pattern
+
+  [[nodiscard]] std::uint32_t route_of(const Traffic& traffic);
+  [[nodiscard]] Route make_route(const RouteKey& key) const;
+
+  const SharedNetwork& network_;
+  const PatternTable& patterns_;
+  const int copies_;
+  std::map<RouteKey, std::uint32_t> known_;
+  std::vector<Route> routes_;
+  std::vector<TaskFlow> flows_;
+};
+
+}  // namespace stagecraft

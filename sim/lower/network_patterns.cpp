@@ -1,0 +1,161 @@
+#include "sim/lower/network_patterns.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.hpp"
+#include "topology/collective_flows.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Loads are proportional to the size, so any size tells the pattern.
+constexpr Bytes kReference = Bytes(std::int64_t{1} << 30);
+
+std::vector<DeviceId> devices(const std::vector<int>& ranks) {
+  std::vector<DeviceId> ids;
+  ids.reserve(ranks.size());
+  for (const int rank : ranks) ids.emplace_back(static_cast<std::uint32_t>(rank));
+  return ids;
+}
+
+std::vector<int> members_of(const ParallelPlan& plan, int member, RankGroup group) {
+  const RankMesh &mesh = plan.mesh, &experts = plan.expert_mesh;
+  const int shards = plan.shard_group, expert_shards = plan.expert_shard_group();
+  switch (group) {
+    case RankGroup::kTensor:
+      return mesh.group(member, Axis::kTensor);
+    case RankGroup::kContext:
+      return mesh.group(member, Axis::kContext);
+    case RankGroup::kPipeline:
+      return mesh.group(member, Axis::kPipeline);
+    case RankGroup::kReplicas:
+      return mesh.group(member, {Axis::kContext, Axis::kData});
+    case RankGroup::kShards:
+      return mesh.block_of(member, {Axis::kContext, Axis::kData}, shards);
+    case RankGroup::kShardReplicas:
+      return mesh.across_blocks(member, {Axis::kContext, Axis::kData}, shards);
+    case RankGroup::kExpert:
+      return experts.group(member, Axis::kExpert);
+    case RankGroup::kExpertTensor:
+      return experts.group(member, Axis::kTensor);
+    case RankGroup::kExpertReplicas:
+      return experts.group(member, Axis::kData);
+    case RankGroup::kExpertShards:
+      return experts.block_of(member, {Axis::kData}, expert_shards);
+    case RankGroup::kExpertShardReplicas:
+      return experts.across_blocks(member, {Axis::kData}, expert_shards);
+  }
+  SC_CHECK(false, "every group is listed");
+  return {};
+}
+
+// Sums loads of many groups, link by link.
+class LoadSum {
+ public:
+  LoadSum(const Cluster& cluster, const PatternKey& key)
+      : cluster_(cluster), key_(key), sum_(cluster.link_count()) {}
+
+  void add(const std::vector<LinkLoad>& loads) {
+    for (const LinkLoad& load : loads) {
+      double& sum = sum_[load.link];
+      if (sum == 0) used_.push_back(load.link);
+      sum += load.bytes;
+    }
+  }
+
+  // For each of `bytes`.
+  Pattern over(double bytes) && {
+    std::sort(used_.begin(), used_.end());
+    Pattern pattern;
+    pattern.loads.reserve(used_.size());
+    for (const EdgeId link : used_) {
+      const double efficiency = cluster_.between_nodes(link) ? key_.network_efficiency : key_.node_efficiency;
+      pattern.loads.push_back({link, sum_[link] / (efficiency * bytes)});
+    }
+    return pattern;
+  }
+
+ private:
+  const Cluster& cluster_;
+  const PatternKey& key_;
+  IdVector<EdgeId, double> sum_;
+  std::vector<EdgeId> used_;
+};
+
+PatternKey key_of(std::pair<int, int> ranks, int group, CollectiveKind kind, const CollectiveCost& cost) {
+  return {.from = ranks.first,
+          .to = ranks.second,
+          .group = group,
+          .kind = kind,
+          .algorithm = std::string(cost.algorithm),
+          .node_efficiency = cost.node_efficiency,
+          .network_efficiency = cost.network_efficiency};
+}
+
+PatternTable& patterns_of(const Network& network) {
+  SC_CHECK(network.patterns != nullptr, "patterns are of networks whose links are shared");
+  return *network.patterns;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_rank, RankGroup group) {
+  std::vector<bool> placed(static_cast<std::size_t>(network.plan.gpus()));
+  std::vector<std::vector<int>> groups;
+  for (const int member : pipeline_members(network.plan, pipeline_rank)) {
+    if (placed[static_cast<std::size_t>(member)]) continue;
+    groups.push_back(members_of(network.plan, member, group));
+    for (const int other : groups.back()) placed[static_cast<std::size_t>(other)] = true;
+  }
+  return groups;
+}
+
+PatternId collective_pattern(const Network& network, int pipeline_rank, RankGroup group, CollectiveKind kind,
+                             const CollectiveCost& cost) {
+  const PatternKey key = key_of({pipeline_rank, pipeline_rank}, static_cast<int>(group), kind, cost);
+  return patterns_of(network).of(key, [&] {
+    LoadSum sum(network.cluster, key);
+    int ranks = 1;
+    for (const std::vector<int>& members : all_groups(network, pipeline_rank, group)) {
+      ranks = static_cast<int>(members.size());
+      sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference));
+    }
+    return std::move(sum).over(bus_factor(kind, ranks) * static_cast<double>(kReference.count()));
+  });
+}
+
+PatternId message_pattern(const Network& network, int from, int to, const CollectiveCost& cost) {
+  const PatternKey key = key_of({from, to}, -1, CollectiveKind::kSendReceive, cost);
+  return patterns_of(network).of(key, [&] {
+    LoadSum sum(network.cluster, key);
+    const std::vector<DeviceId> senders = devices(pipeline_members(network.plan, from));
+    const std::vector<DeviceId> receivers = devices(pipeline_members(network.plan, to));
+    for (std::size_t i = 0; i < senders.size(); ++i)
+      sum.add(message_loads(network.cluster, senders[i], receivers[i], kReference));
+    return std::move(sum).over(static_cast<double>(kReference.count()));
+  });
+}
+
+PatternId pair_pattern(const Network& network, int from, int to, const CollectiveCost& cost) {
+  const PatternKey key = key_of({from, to}, -1, CollectiveKind::kAllReduce, cost);
+  return patterns_of(network).of(key, [&] {
+    LoadSum sum(network.cluster, key);
+    const std::vector<DeviceId> firsts = devices(pipeline_members(network.plan, from));
+    const std::vector<DeviceId> lasts = devices(pipeline_members(network.plan, to));
+    for (std::size_t i = 0; i < firsts.size(); ++i)
+      sum.add(collective_loads(network.cluster, std::array{firsts[i], lasts[i]}, CollectiveKind::kAllReduce,
+                               cost.algorithm, kReference));
+    return std::move(sum).over(bus_factor(CollectiveKind::kAllReduce, 2) *
+                               static_cast<double>(kReference.count()));
+  });
+}
+
+NetworkUse network_use(Category category, const CollectiveCost& cost, PatternId pattern, double sent) {
+  NetworkUse use{.category = category, .time = cost.time, .transfer = cost.transfer};
+  if (cost.transfer > Duration::zero()) use.traffic.add(pattern, sent);
+  return use;
+}
+
+}  // namespace stagecraft

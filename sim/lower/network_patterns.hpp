@@ -1,0 +1,34 @@
+// Which links the collectives and messages of a pipeline rank use, all groups of a kind together.
+//
+//   a link counts payload / efficiency, with the efficiency that the closed form takes for links in a node
+//   and between nodes: what moves alone then lasts as long as the closed form says.
+//   requires  network.patterns.
+#pragma once
+
+#include <vector>
+
+#include "sim/lower/messages.hpp"
+#include "sim/lower/traffic.hpp"
+
+namespace stagecraft {
+
+// The groups of a kind that have GPUs of a pipeline rank, each ascending, by their lowest GPU.
+[[nodiscard]] std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_rank,
+                                                       RankGroup group);
+
+// A collective that every group of a kind of `pipeline_rank` runs, and `cost` prices. One member sends
+// bus_factor(kind, n) * S bytes.
+[[nodiscard]] PatternId collective_pattern(const Network& network, int pipeline_rank, RankGroup group,
+                                           CollectiveKind kind, const CollectiveCost& cost);
+
+// Every GPU of the pipeline rank `from` sends a message to its counterpart on `to`.
+[[nodiscard]] PatternId message_pattern(const Network& network, int from, int to, const CollectiveCost& cost);
+
+// Every GPU of pipeline rank `from` all-reduces with its counterpart on `to`.
+[[nodiscard]] PatternId pair_pattern(const Network& network, int from, int to, const CollectiveCost& cost);
+
+// What `cost` prices, as the price of a pass, bucket or message keeps it. `sent`: bytes of one member.
+[[nodiscard]] NetworkUse network_use(Category category, const CollectiveCost& cost, PatternId pattern,
+                                     double sent);
+
+}  // namespace stagecraft

@@ -1,0 +1,95 @@
+// What a piece of an iteration puts on the links of the cluster, where links are shared (`network: flow`).
+//
+// All groups of one kind of a pipeline rank communicate at the same time, so their loads are taken together:
+// a pattern says which links they use, for each byte that one member sends. Bigger jobs are more of the same
+// pattern, so a pattern is worked out once, and traffic is a sum of patterns times bytes. Where the network
+// is closed-form nobody makes patterns, and all traffic is empty.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/units.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "sim/lower/category.hpp"
+#include "topology/collective_flows.hpp"
+
+namespace stagecraft {
+
+using PatternId = Id<struct PatternTag>;
+
+// Bytes of raw link capacity per byte that one member sends; ascending by link.
+struct Pattern {
+  std::vector<LinkLoad> loads;
+};
+
+// Two jobs with the same key have the same pattern.
+struct PatternKey {
+  std::int32_t from = 0, to = 0;  // pipeline ranks; the same for what stays in one
+  std::int32_t group = -1;        // RankGroup, or -1 for messages
+  CollectiveKind kind = CollectiveKind::kSendReceive;
+  std::string algorithm{};
+  double node_efficiency = 1, network_efficiency = 1;  // payload over capacity
+
+  friend auto operator<=>(const PatternKey&, const PatternKey&) = default;
+};
+
+// The patterns of an iteration, each made when it is first asked for.
+class PatternTable {
+ public:
+  // `make()` returns the Pattern of the key.
+  template <class Make>
+  PatternId of(const PatternKey& key, const Make& make) {
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+    const PatternId id = patterns_.push_back(make());
+    known_.emplace(key, id);
+    return id;
+  }
+
+  [[nodiscard]] const Pattern& operator[](PatternId id) const { return patterns_[id]; }
+  [[nodiscard]] std::size_t size() const { return patterns_.size(); }
+
+ private:
+  std::map<PatternKey, PatternId> known_;
+  IdVector<PatternId, Pattern> patterns_;
+};
+
+// A sum of patterns.
+class Traffic {
+ public:
+  struct Part {
+    PatternId pattern;
+    double bytes = 0;  // that one member sends
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+
+  void add(PatternId pattern, double bytes);
+  void add(const Traffic& other, double times = 1);
+
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }  // ascending by pattern
+  [[nodiscard]] double bytes() const;                                      // of all parts
+
+ private:
+  std::vector<Part> parts_;
+};
+
+// One collective, or one message per GPU.
+struct NetworkUse {
+  Category category = Category::kOther;
+  Duration time{};      // all of it, on an idle network
+  Duration transfer{};  // of it, what takes longer where links are shared
+  Traffic traffic{};
+};
+
+// Of the passes of a stage, one micro-batch. What compute hides is counted: it uses links all the same.
+struct PassTraffic {
+  Traffic forward{}, recompute{}, input_gradient{}, weight_gradient{};
+};
+
+}  // namespace stagecraft

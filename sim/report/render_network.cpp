@@ -1,0 +1,95 @@
+#include "sim/report/render_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kShort = 5;  // of links, and of meetings
+
+double share(Duration part, Duration whole) {
+  return whole > Duration::zero() ? to_seconds(part) / to_seconds(whole) : 0;
+}
+
+std::string row(const std::string& text) {
+  return fmt::format("{:<16} {}\n", "", text);
+}
+
+// "node 0 nic 1 -> leaf 0 (one of 512)"
+std::string name_of(const LinkReport& link) {
+  return link.alike == 1 ? link.name : fmt::format("{} (x{})", link.name, with_thousands(link.alike));
+}
+
+std::string link_row(const LinkReport& link, Duration iteration) {
+  return row(fmt::format("{:<38} {:>6} {:>7} {:>9}", name_of(link), percent(link.utilisation),
+                         percent(share(link.saturated, iteration)),
+                         link.delay > Duration::zero() ? human(link.delay) : "-"));
+}
+
+// The same two on several links: where they met longest.
+struct Pair {
+  const MeetingReport* longest = nullptr;
+  int links = 0;
+};
+
+std::vector<Pair> pairs_of(const std::vector<MeetingReport>& meetings) {
+  std::vector<Pair> pairs;
+  for (const MeetingReport& meeting : meetings) {
+    const auto known = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+      return pair.longest->first == meeting.first && pair.longest->second == meeting.second;
+    });
+    if (known == pairs.end())
+      pairs.push_back({.longest = &meeting, .links = 1});
+    else
+      ++known->links;
+  }
+  return pairs;
+}
+
+}  // namespace
+
+void write_network(JsonWriter& json, const Report& report) {
+  const NetworkReport& network = report.network;
+  json.begin_object().field("mode", "flow").field("idle_iteration_time_s", network.idle_time);
+  json.field("contention_s", report.iteration_time - network.idle_time);
+  json.key("links").begin_array();
+  for (const LinkReport& link : network.links) {
+    json.begin_object().field("name", std::string_view(link.name)).field("alike", link.alike);
+    json.field("capacity_bytes_per_s", link.capacity.count()).field("bytes", link.bytes);
+    json.field("utilisation", link.utilisation).field("busy_s", link.busy);
+    json.field("saturated_s", link.saturated).field("delay_s", link.delay).end_object();
+  }
+  json.end_array().key("meetings").begin_array();
+  for (const MeetingReport& meeting : network.meetings) {
+    json.begin_object().field("link", std::string_view(meeting.link));
+    json.field("first", std::string_view(meeting.first)).field("second", std::string_view(meeting.second));
+    json.field("time_s", meeting.time).end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string network_lines(const Report& report, bool verbose) {
+  const NetworkReport& network = report.network;
+  if (!network.shared) return "";
+  const Duration cost = report.iteration_time - network.idle_time;
+  std::string out = fmt::format("{:<16} shared links cost {} of the iteration ({})\n", "network", human(cost),
+                                percent(share(cost, report.iteration_time)));
+  const auto most = [&](std::size_t count) { return verbose ? count : std::min(count, kShort); };
+  if (!network.links.empty())
+    out += row(fmt::format("{:<38} {:>6} {:>7} {:>9}", "link", "used", "full", "delay"));
+  for (std::size_t i = 0; i < most(network.links.size()); ++i)
+    out += link_row(network.links[i], report.iteration_time);
+  const std::vector<Pair> pairs = pairs_of(network.meetings);
+  for (std::size_t i = 0; i < most(pairs.size()); ++i) {
+    const MeetingReport& longest = *pairs[i].longest;
+    out += row(fmt::format("{} meets {}: {}", longest.first, longest.second, human(longest.time)));
+    if (verbose) out += row(fmt::format("  on {}, the longest of {}", longest.link, pairs[i].links));
+  }
+  return out;
+}
+
+}  // namespace stagecraft

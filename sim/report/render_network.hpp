@@ -1,0 +1,18 @@
+// The network section of a report.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "sim/report/report.hpp"
+
+namespace stagecraft {
+
+// The `network` object, as one value.
+void write_network(JsonWriter& json, const Report& report);
+
+// Lines of at most 80 columns: what sharing costs, the five links that hold up most and who met there;
+// `verbose`: all of them. Empty where the network is closed-form.
+[[nodiscard]] std::string network_lines(const Report& report, bool verbose);
+
+}  // namespace stagecraft

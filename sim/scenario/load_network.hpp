@@ -1,0 +1,24 @@
+// The key `network`: a mode, or a mapping with it.
+//
+//   network: flow
+//   network: {mode: flow, background: [{from: node 3 gpu 0, to: node 4, rate: 20 GB/s}]}
+//
+// A place is "node N" or "node N gpu G", counted from 0 as the cluster counts them.
+#pragma once
+
+#include <string>
+
+#include "base/yaml.hpp"
+#include "sim/plan/network_spec.hpp"
+#include "topology/cluster_spec.hpp"
+
+namespace stagecraft {
+
+// `cluster` may be null; places are then not compared with it, and background traffic is refused.
+[[nodiscard]] NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& origins);
+
+// "node 3 gpu 0"; nullopt when it is no place.
+[[nodiscard]] std::optional<NodePlace> parse_place(std::string_view text);
+[[nodiscard]] std::string to_text(const NodePlace& place);
+
+}  // namespace stagecraft

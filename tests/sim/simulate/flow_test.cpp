@@ -1,0 +1,126 @@
+// Links that are shared: small systems with a pencil, and what holds of every scenario that we ship.
+#include <gtest/gtest.h>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace std::chrono_literals;
+
+Report flow(Scenario scenario, const SimulateOptions& options = {}) {
+  scenario.network.mode = NetworkMode::kFlow;
+  return simulate(scenario, options);
+}
+
+// System: two nodes of two GPUs, one NIC of 10 GB/s a node and one switch, no latency at all. The pipeline's
+// ranks alternate: GPUs 0 and 2 are replicas of rank 0, GPUs 1 and 3 of rank 1, so messages stay in the node,
+// and gradients of both ranks cross. F 10, B 20 ms, one micro-batch for each replica, gradients of 400 MB,
+// reduced beside nothing (overlap off).
+// Closed form: two groups share the node's network, 5 GB/s each: 2(2-1)/2 * 400 MB in 80 ms. Messages take
+// 87 MB / (0.87 * 100 GB/s) = 1 ms.
+//   rank 0  F 0-10           B 42-62, reduction -142
+//   rank 1  F 11-21, B -41, reduction -121
+// Flow: the closed form counts both groups of a node, though they never reduce at the same time from 41 to
+// 62: rank 1's group is of another pipeline rank. Their transfers take at most the 5 GB/s each that the
+// closed form gives them, so nobody waits.
+const char* const kTwoReplicas =
+    "stagecraft: 1\n"
+    "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms,"
+    " activation: 87 MB, gradient: 400 MB}\n"
+    "cluster:\n"
+    "  node: {device: toy, gpus: 2, nvlink: 100 GB/s, nvlink_latency: 0 ms, nics: 1, nic_bandwidth: 10 GB/s,"
+    " pcie: 100 GB/s}\n"
+    "  nodes: 2\n"
+    "  fabric: {kind: single-switch}\n"
+    "parallelism: {pipeline: 2, data: 2, order: [pipeline, tensor, context, expert, data]}\n"
+    "overlap: {gradients: false}\n"
+    "training: {global_batch_size: 2}\n";
+
+TEST(SharedLinks, SlowNobodyWhereTheClosedFormHasSharedThemAlready) {
+  const Scenario scenario = scenario_of(kTwoReplicas);
+  EXPECT_EQ(simulate(scenario).iteration_time, 142ms);
+  const Report report = flow(scenario);
+  EXPECT_EQ(report.iteration_time, 142ms);
+  EXPECT_EQ(report.network.idle_time, 142ms);
+}
+
+// Somebody else takes 6 of the 10 GB/s from node 0 to node 1, which leaves 4 for two rings: 41 to 62 rank 1's
+// group alone may use 4 GB/s, 84 MB; then both share, 2 GB/s each. Rank 1 has 316 MB left, which take 158 ms,
+// until 220; rank 0 has moved 316 MB by then and moves the last 84 MB at 4 GB/s: 241 ms.
+TEST(SharedLinks, LeaveWhatBackgroundTrafficDoesNotTake) {
+  Scenario scenario = scenario_of(kTwoReplicas);
+  scenario.network.background = {{.from = {.node = 0}, .to = {.node = 1}, .rate = Bandwidth(6e9)}};
+  const Report report = flow(scenario);
+  EXPECT_EQ(report.iteration_time, 241ms);
+  EXPECT_EQ(report.network.idle_time, 142ms);
+  ASSERT_FALSE(report.network.links.empty());
+  EXPECT_EQ(report.network.links.front().name, "node 0 nic 0 -> leaf 0");
+  EXPECT_DOUBLE_EQ(report.network.links.front().bytes, 800e6);
+  EXPECT_EQ(report.network.links.front().capacity, Bandwidth(4e9));
+  EXPECT_EQ(report.network.links.front().saturated, 200ms);
+}
+
+TEST(SharedLinks, ThatBackgroundTrafficFillsAreRefused) {
+  Scenario scenario = scenario_of(kTwoReplicas);
+  scenario.network.mode = NetworkMode::kFlow;
+  scenario.network.background = {{.from = {.node = 0}, .to = {.node = 1}, .rate = Bandwidth(10e9)}};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(prepare(scenario, diagnostics).has_value());
+  EXPECT_EQ(diagnostics.error_count(), 1);
+}
+
+// Nothing moves, so nothing meets.
+TEST(SharedLinks, AreNotThereWithoutACluster) {
+  const Scenario scenario = shipped("pipeline-4x8");
+  const Report report = flow(scenario);
+  EXPECT_EQ(report.iteration_time, 33ms);
+  EXPECT_FALSE(report.network.shared);
+  EXPECT_EQ(report.timeline_hash, simulate(scenario).timeline_hash);
+}
+
+const char* const kShipped[] = {"gpt3-175b-1024xA100",    "gpt3-175b-1024xA100-1f1b-recompute",
+                                "llama3-8b-64xA100",      "llama3-70b-256xA100",
+                                "llama3-8b-fsdp-64xH100", "mixtral-8x7b-64xH100",
+                                "sc21-7.5b-128xA100",     "sc21-39.1b-512xA100",
+                                "seqsel-22b-8xA100-full"};
+
+// Where nothing runs beside anything, everything takes what the closed form says.
+TEST(Flow, OnAnIdleNetworkIsTheClosedFormWithoutOverlap) {
+  for (const char* name : kShipped) {
+    SCOPED_TRACE(name);
+    Scenario scenario = shipped(name);
+    scenario.overlap.gradients = scenario.overlap.parameters = false;
+    EXPECT_EQ(flow(scenario).network.idle_time, simulate(scenario).iteration_time);
+  }
+}
+
+// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole.
+TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
+  for (const char* name : kShipped) {
+    SCOPED_TRACE(name);
+    Scenario scenario = shipped(name);
+    const Report shared = flow(scenario);
+    const Report closed = simulate(scenario);
+    scenario.profile->gradient_overlap_slowdown.value = 1;
+    EXPECT_GE(shared.iteration_time, simulate(scenario).iteration_time);
+    EXPECT_GE(shared.iteration_time, shared.network.idle_time);
+    EXPECT_LE(shared.network.idle_time, closed.iteration_time);
+    EXPECT_EQ(sum_of(shared.breakdown), shared.iteration_time);
+  }
+}
+
+// Copies of a rank carry its traffic together.
+TEST(Flow, FoldedEqualsUnfolded) {
+  for (const char* name : {"llama3-8b-64xA100", "sc21-7.5b-128xA100"}) {
+    SCOPED_TRACE(name);
+    Scenario scenario = shipped(name);
+    scenario.network.mode = NetworkMode::kFlow;
+    const Report folded = simulate(scenario), unfolded = simulate(scenario, {.unfold = true});
+    EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
+    EXPECT_EQ(folded.breakdown, unfolded.breakdown);
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft
