@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -32,6 +33,41 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .shared_links = scenario.network.shared()};
 }
 
+IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster) {
+  const PricingRequest request = pricing_request(scenario, plan);
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
+    return price_stages(*stages, profile, cluster, request);
+  }
+  SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
+  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
+}
+
+// What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
+// smallest share of its activations that an input gradient frees.
+ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
+  std::optional<Cluster> cluster;
+  if (scenario.cluster) cluster.emplace(*scenario.cluster);
+  const IterationPrices prices = price(scenario, plan, cluster ? &*cluster : nullptr);
+  ScheduleCosts costs;
+  double freed = 1;
+  for (const StagePrice& stage : prices.stages) {
+    const Duration backward = stage.recompute.total() + stage.input_gradient.total();
+    costs.stages.push_back({.forward = stage.forward.total().count(),
+                            .input_gradient = backward.count(),
+                            .weight_gradient = stage.weight_gradient.total().count()});
+    const double kept = static_cast<double>(stage.memory.kept.count());
+    if (kept > 0)
+      freed = std::min(freed, static_cast<double>(stage.memory.freed_by_input_gradient.count()) / kept);
+    else
+      freed = 0;
+  }
+  for (const EdgePrice& edge : prices.edges)
+    costs.message = std::max({costs.message, edge.forward.total().count(), edge.backward.total().count()});
+  costs.freed_by_input_gradient = std::max(freed, 0.0);
+  return costs;
+}
+
 std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
                                       Diagnostics& diagnostics) {
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
@@ -48,7 +84,8 @@ std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPl
                        .hint = problem->hint});
     return std::nullopt;
   }
-  return generate(*kind, shape);
+  if (!kind->to_measure || diagnostics.has_errors()) return generate(*kind, shape);
+  return generate(*kind, shape, measures(scenario, plan));
 }
 
 void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
@@ -79,16 +116,6 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
          .hint = "leave something for the training: use lower rates"});
     return;
   }
-}
-
-IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster) {
-  const PricingRequest request = pricing_request(scenario, plan);
-  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
-    const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
-    return price_stages(*stages, profile, cluster, request);
-  }
-  SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
-  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
 }
 
 MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {

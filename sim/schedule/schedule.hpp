@@ -103,6 +103,7 @@ struct ScheduleKind {
   int default_chunks = 1;   // a rank, when nobody says
   int weight_versions = 1;  // that a rank keeps of its weights
   bool flush = true;        // false: an iteration runs into the next one
+  bool to_measure = false;  // looks at the costs; the others have a fixed order
   // Whether a whole training iteration can be simulated in this order, and not only its passes drawn: the
   // task graph of a model knows stages on a loop, passes one by one, and iterations that end.
   [[nodiscard]] constexpr bool simulated() const {
