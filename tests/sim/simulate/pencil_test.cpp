@@ -158,9 +158,9 @@ TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKept) {
   EXPECT_GT(unfused.hardware_flops.count(), unfused.model_flops.count());
 }
 
-// System: 4 ranks, 12 micro-batches, W a fifth of the other passes; 1 ms = 10^6 ns. An order made for equal
-// passes puts W where there is no room for it. Expectations: the order is the generator's for these
-// nanoseconds, and no longer than the one for equal passes.
+// System: 4 ranks, 12 micro-batches, W 4 ms where F and I take 10; 1 ms = 10^6 ns.
+// Expectations: the order is the generator's for these nanoseconds, and shorter than the one for equal
+// passes.
 TEST(MadeToMeasure, IsForTheCostsOfTheScenario) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
