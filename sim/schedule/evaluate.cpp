@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "sim/schedule/play.hpp"
 
 namespace stagecraft {
 namespace {
@@ -71,21 +72,7 @@ class Replay {
   }
 
   [[nodiscard]] std::int64_t time_of(const Action& action) const {
-    const StageCosts& stage = stages_[static_cast<std::size_t>(action.stage)];
-    switch (action.pass) {
-      case Pass::kForward:
-        return stage.forward;
-      case Pass::kBackward:
-        return stage.input_gradient + stage.weight_gradient;
-      case Pass::kInputGradient:
-        return stage.input_gradient;
-      case Pass::kWeightGradient:
-        return stage.weight_gradient;
-      case Pass::kRecompute:
-        return stage.recompute;
-    }
-    SC_CHECK(false, "a pass outside the enumeration");
-    return 0;
+    return length_of(action.pass, stages_[static_cast<std::size_t>(action.stage)]);
   }
 
   // When what `action` needs is there; kNotYet if it is not made, and then the rank is set to wait for it.

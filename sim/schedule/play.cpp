@@ -144,9 +144,8 @@ double Play::bubble_fraction() const {
   return all == 0 ? 0 : 1 - static_cast<double>(work) / all;
 }
 
-std::int64_t length_of(const Action& action, const ScheduleCosts& costs) {
-  const StageCosts stage = costs.of(action.stage);
-  switch (action.pass) {
+std::int64_t length_of(Pass pass, const StageCosts& stage) {
+  switch (pass) {
     case Pass::kForward:
       return stage.forward;
     case Pass::kBackward:
@@ -160,6 +159,10 @@ std::int64_t length_of(const Action& action, const ScheduleCosts& costs) {
   }
   SC_CHECK(false, "a pass outside the enumeration");
   return 0;
+}
+
+std::int64_t length_of(const Action& action, const ScheduleCosts& costs) {
+  return length_of(action.pass, costs.of(action.stage));
 }
 
 std::int64_t length_of_pair(const Action& first, const Action& second, const ScheduleCosts& costs) {
