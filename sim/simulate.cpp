@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -68,8 +69,32 @@ ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   return costs;
 }
 
+// The order of a file, which has to be for the sizes of the scenario.
+std::optional<Schedule> given_schedule(const Scenario& scenario, const ParallelPlan& plan,
+                                       Diagnostics& diagnostics) {
+  const PipelineShape& shape = scenario.order->schedule.shape;
+  const std::tuple<const char*, int, int> sizes[] = {
+      {"pipeline", shape.ranks, plan.pipeline},
+      {"virtual_stages", shape.chunks, plan.virtual_stages},
+      {"micro-batches", shape.micro_batches, plan.micro_batches}};
+  bool fits = true;
+  for (const auto& [what, in_file, here] : sizes) {
+    if (in_file == here) continue;
+    fits = false;
+    diagnostics.error(
+        {.code = "schedule-constraint",
+         .where = place_of(scenario, "schedule.file"),
+         .path = "schedule.file",
+         .message = fmt::format("the order is for {} {}, and the scenario has {}", what, in_file, here),
+         .hint = "change the scenario, or write the order anew"});
+  }
+  if (!fits) return std::nullopt;
+  return scenario.order->schedule;
+}
+
 std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
                                       Diagnostics& diagnostics) {
+  if (scenario.order) return given_schedule(scenario, plan, diagnostics);
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
   SC_CHECK(kind != nullptr, "the loader accepts only schedules that exist");
   const PipelineShape shape{.ranks = plan.pipeline,

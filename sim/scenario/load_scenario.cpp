@@ -12,6 +12,7 @@
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/load_machine.hpp"
 #include "sim/scenario/load_network.hpp"
+#include "sim/scenario/load_order.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/scenario/no_effect.hpp"
 #include "sim/scenario/preset.hpp"
@@ -90,6 +91,7 @@ void Reader::read_jobs() {
   if (model_ok_) check_sequence_length();
   jobs_ok_ = watch.clean();
   scenario_.schedule = load_schedule(*root_);
+  scenario_.order = load_order(*root_, places_);
   check_schedule(*root_, scenario_.schedule, scenario_.parallelism);
   scenario_.overlap = load_overlap(*root_);
   scenario_.options = load_options(*root_);

@@ -196,10 +196,16 @@ ScheduleSpec load_schedule(YamlMap& root) {
     return spec;
   }
   YamlMap map = root.map("schedule");
-  if (map.has("file"))
-    map.not_supported_yet("file", "name one of " + join(runnable_schedules(), ", "));
-  else if (map.present())
+  if (map.has("file")) {
+    (void)map.text("file");  // read by load_order()
+    spec.name = "custom";
+    for (const char* key : {"name", "micro_batch_group"})
+      if (map.has(key))
+        map.error(key, "contradiction", "does not go with file, which gives the whole order",
+                  "leave one of them out");
+  } else if (map.present()) {
     spec.name = read_schedule_name(map, "name");
+  }
   spec.micro_batch_group =
       static_cast<int>(map.integer("micro_batch_group", {.min = 0, .max = kMaxDegree, .fallback = 0}));
   if (!map.boolean("global_step", true))

@@ -16,6 +16,7 @@
 #include "models/model_spec.hpp"
 #include "sim/plan/network_spec.hpp"
 #include "sim/plan/specs.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "topology/cluster_spec.hpp"
 
 namespace stagecraft {
@@ -31,6 +32,14 @@ struct Assertion {
   friend bool operator==(const Assertion&, const Assertion&) = default;
 };
 
+// `schedule: {file: …}`: an order of passes from a file.
+struct PipelineOrder {
+  std::string file;  // as written
+  Schedule schedule;
+
+  friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
+};
+
 struct Scenario {
   std::string source;  // the path as it was given
   std::string name;    // free text; the file's stem when absent
@@ -38,7 +47,8 @@ struct Scenario {
   std::optional<ClusterSpec> cluster;      // absent only for abstract stages
   std::optional<HardwareProfile> profile;  // absent only for abstract stages
   ParallelSpec parallelism;
-  ScheduleSpec schedule;
+  ScheduleSpec schedule;               // its name is "custom" beside an order
+  std::optional<PipelineOrder> order;  // in place of a named schedule
   TrainingSpec training;
   OverlapSpec overlap;
   OptionsSpec options;

@@ -331,6 +331,11 @@ void print(Emitter& out, const ScheduleSpec& spec) {
   out.flag("global_step", true);
 }
 
+void print(Emitter& out, const PipelineOrder& order) {
+  out.text("file", order.file);
+  out.flag("global_step", true);
+}
+
 void print_recompute(Emitter& out, const RecomputeSpec& spec) {
   const std::string_view granularity = word(spec.granularity, kRecomputeNames);
   if (spec.granularity == Recompute::kNone) return out.field("recompute", granularity);
@@ -416,7 +421,10 @@ std::string to_yaml(const Scenario& scenario) {
   if (scenario.cluster) print_section(out, "cluster", *scenario.cluster);
   if (scenario.profile) out.text("profile", scenario.profile->name);
   print_section(out, "parallelism", scenario.parallelism);
-  print_section(out, "schedule", scenario.schedule);
+  if (scenario.order)
+    print_section(out, "schedule", *scenario.order);
+  else
+    print_section(out, "schedule", scenario.schedule);
   print_section(out, "training", scenario.training);
   print_section(out, "overlap", scenario.overlap);
   print_section(out, "options", scenario.options);

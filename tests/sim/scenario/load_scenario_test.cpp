@@ -293,6 +293,53 @@ TEST(Scenario, FindsPathsRelativeToItsFolder) {
   EXPECT_EQ(std::get<TransformerSpec>(result.scenario->model).layers, 48);
 }
 
+std::string with_order(const std::string& file) {
+  return "stagecraft: 1\nmodel: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 "
+         "ms}\n"
+         "parallelism: {pipeline: 2}\nschedule: {file: ../tests/data/schedules/csv/" +
+         file + "}\ntraining: {global_batch_size: 2}\n";
+}
+
+// 1F1B of two ranks and two micro-batches, as PyTorch writes it.
+TEST(ScheduleFile, IsAnOrderInPyTorchsForm) {
+  const Result result = read(with_order("made_1f1b_p2_m2_compute_comms.csv"));
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->schedule.name, "custom");
+  ASSERT_TRUE(result.scenario->order);
+  EXPECT_EQ(result.scenario->order->schedule.ranks,
+            generate(*find_schedule("1f1b"), {.ranks = 2, .micro_batches = 2}).ranks);
+  const Result again = read(to_yaml(*result.scenario));
+  ASSERT_TRUE(again.scenario) << again.messages;
+  EXPECT_EQ(again.scenario->order, result.scenario->order);
+}
+
+TEST(ScheduleFile, IsRefusedWithTheLineAndTheCellOfItsMistake) {
+  const Result result = read(with_order("made_bad_deadlock.csv"));
+  EXPECT_FALSE(result.scenario);
+  EXPECT_NE(
+      result.messages.find("made_bad_deadlock.csv:2: error: schedule.file: rank 1, cell 1 (1F1): blocked"),
+      std::string::npos)
+      << result.messages;
+}
+
+TEST(ScheduleFile, IsRefusedWhereItCanOnlyBeDrawn) {
+  const Result result = read(with_order("made_overlap_cell.csv"));
+  EXPECT_FALSE(result.scenario);
+  EXPECT_NE(result.messages.find("which are drawn but not simulated"), std::string::npos) << result.messages;
+}
+
+TEST(ScheduleFile, GoesWithNoName) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}\n"
+      "parallelism: {pipeline: 2}\nschedule: {file: none.csv, name: gpipe}\n"
+      "training: {global_batch_size: 2}\n");
+  EXPECT_EQ(result.messages,
+            "s.yaml:4:18: error: schedule.file: 'none.csv' is not a file\n"
+            "  hint: a path is relative to the scenario; `stagecraft schedule export` writes such files\n"
+            "s.yaml:4:34: error: schedule.name: does not go with file, which gives the whole order\n"
+            "  hint: leave one of them out\n");
+}
+
 // A scenario in which no value is a default comes back as it was, text with quotes included.
 TEST(Scenario, ReadsBackEqualFromItsYaml) {
   const std::string text =

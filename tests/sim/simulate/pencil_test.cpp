@@ -158,6 +158,26 @@ TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKept) {
   EXPECT_GT(unfused.hardware_flops.count(), unfused.model_flops.count());
 }
 
+// An order from a file runs as the named one that it is, on the sizes that it was written for.
+TEST(GivenOrder, RunsAsTheNamedOne) {
+  const std::string yaml =
+      "stagecraft: 1\nmodel: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 "
+      "ms}\n"
+      "parallelism: {pipeline: 4}\nschedule: zb-h1\ntraining: {global_batch_size: 8}\n";
+  Scenario scenario = scenario_of(yaml);
+  const Duration named = simulate(scenario).iteration_time;
+  scenario.order = PipelineOrder{
+      .file = "z.csv", .schedule = generate(*find_schedule("zb-h1"), {.ranks = 4, .micro_batches = 8})};
+  scenario.schedule.name = "custom";
+  EXPECT_EQ(simulate(scenario).iteration_time, named);
+
+  scenario.training.global_batch_size = 9;
+  Diagnostics diagnostics;
+  EXPECT_FALSE(prepare(scenario, diagnostics));
+  ASSERT_EQ(diagnostics.error_count(), 1u);
+  EXPECT_EQ(diagnostics.items().front().message, "the order is for micro-batches 8, and the scenario has 9");
+}
+
 // System: 4 ranks, 12 micro-batches, W 4 ms where F and I take 10; 1 ms = 10^6 ns.
 // Expectations: the order is the generator's for these nanoseconds, and shorter than the one for equal
 // passes.
