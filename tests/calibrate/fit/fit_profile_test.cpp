@@ -181,8 +181,9 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   const HardwareProfile profile = read_back(to_yaml(fitted(all_reduce_samples(), base)));
   ASSERT_EQ(profile.collectives.size(), base.collectives.size());
   const auto of = [](const HardwareProfile& in, int ranks) {
-    return *std::ranges::find_if(in.collectives,
-                                 [&](const CollectiveFit& fit) { return fit.ranks == ranks; });
+    return *std::ranges::find_if(in.collectives, [&](const CollectiveFit& fit) {
+      return fit.kind == CollectiveKind::kAllReduce && fit.ranks == ranks;
+    });
   };
   EXPECT_EQ(of(profile, 8).latency, std::chrono::microseconds(15));
   EXPECT_NEAR(of(profile, 8).bus_bandwidth.count(), 200e9, 1e7);
