@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <tuple>
 #include <utility>
 #include <variant>
 
-#include "base/hash.hpp"
-#include "base/text.hpp"
-#include "models/operators.hpp"
 #include "sim/lower/background.hpp"
-#include "sim/report/memory_moment.hpp"
+#include "sim/make_report.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -155,170 +151,11 @@ MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
       {.job = job, .shard = shard, .schedule = prepared.schedule, .profile = *scenario.profile});
 }
 
-// Shares of all priced time of an iteration, over all ranks.
-std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro_batches) {
-  std::array<double, 5> seconds{};
-  const auto take = [&](const PassPrice& price, double times) {
-    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += price.seconds_by_provenance()[i] * times;
-  };
-  for (const StagePrice& stage : prices.stages) {
-    for (const PassPrice* pass :
-         {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient}) {
-      take(*pass, micro_batches);
-    }
-    for (const UnitPrice& unit : stage.units) {
-      take(unit.gather, (stage.kept_gathered ? 1.0 : 2.0) * micro_batches);
-      take(unit.reduce, micro_batches);
-    }
-  }
-  for (const EdgePrice& edge : prices.edges) {
-    take(edge.forward, micro_batches);
-    take(edge.backward, micro_batches);
-  }
-  for (const RankPrice& rank : prices.ranks) {
-    for (const auto* list : {&rank.gradient_buckets, &rank.parameter_buckets}) {
-      for (const auto& chunk : *list) {
-        for (const PassPrice& bucket : chunk) take(bucket, 1);
-      }
-    }
-    for (const PassPrice* tail : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer}) take(*tail, 1);
-  }
-  double total = 0;
-  for (const double s : seconds) total += s;
-  if (total > 0) {
-    for (double& s : seconds) s /= total;
-  }
-  return seconds;
-}
-
-// Errors of one kind of knowledge go the same way, those of different kinds are independent.
-std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
-  if (!scenario.profile) return {report.iteration_time, report.iteration_time};
-  double variance = 0;
-  for (std::size_t i = 0; i < report.provenance.size(); ++i) {
-    const double spread = report.provenance[i] * scenario.profile->relative_spread[i];
-    variance += spread * spread;
-  }
-  constexpr double kNormal90 = 1.6448536269514722;  // two-sided 90 % of a normal distribution
-  const double factor = 1 + kNormal90 * std::sqrt(variance);
-  const double seconds = to_seconds(report.iteration_time);
-  return {from_seconds(seconds / factor), from_seconds(seconds * factor)};
-}
-
-// "tp 8 · cp 2 · ep 8 · pp 8 · dp 16 · 1f1b · zero 1": of the optional degrees, those above 1.
-std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
-  std::string line = "tp " + std::to_string(plan.tensor);
-  const auto add = [&](const char* name, int value) {
-    line += std::string(" · ") + name + ' ' + std::to_string(value);
-  };
-  if (plan.context > 1) add("cp", plan.context);
-  if (plan.expert > 1) add("ep", plan.expert);
-  if (plan.expert_tensor > 1) add("etp", plan.expert_tensor);
-  add("pp", plan.pipeline);
-  add("dp", plan.data);
-  line += " · " + scenario.schedule.name;
-  if (plan.virtual_stages > 1) line += " x" + std::to_string(plan.virtual_stages);
-  if (scenario.parallelism.zero_stage == 0) return line;
-  add("zero", scenario.parallelism.zero_stage);
-  if (plan.shard_group < plan.replicas()) line += " over " + std::to_string(plan.shard_group);
-  return line;
-}
-
-// Of the model's layers, those that full recompute repeats.
-double recomputed_share(const TransformerSpec& model, const ParallelPlan& plan) {
-  std::int64_t layers = 0;
-  for (const StageContent& content : plan.stages) layers += content.recomputed;
-  return static_cast<double>(layers) / static_cast<double>(model.layers);
-}
-
-// Flash attention makes its scores again inside its kernel: there is no core to repeat.
-RecomputeModules repeated_modules(const TrainingSpec& training) {
-  RecomputeModules repeated;
-  for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
-    const auto module = static_cast<RecomputeModule>(i);
-    const bool inside = module == RecomputeModule::kCoreAttention && training.attention == Attention::kFlash;
-    if (training.recompute.modules.has(module) && !inside) repeated = repeated.with(module);
-  }
-  return repeated;
-}
-
-void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
-  const TrainingSpec& training = scenario.training;
-  report.samples = training.global_batch_size;
-  report.tokens = training.global_batch_size * training.sequence_length;
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr) return;
-  report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
-  report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
-                                         {.granularity = training.recompute.granularity,
-                                          .modules = repeated_modules(training),
-                                          .layers = recomputed_share(*model, plan)});
-  report.peak = scenario.profile->peak(training.precision);
-}
-
-// Defaults that move the result, for whoever did not write them.
-std::vector<std::string> assumed_defaults(const Scenario& scenario) {
-  if (!scenario.profile || !scenario.cluster) return {};
-  const auto yes_no = [](bool flag) { return std::string(flag ? "true" : "false"); };
-  const TrainingSpec& training = scenario.training;
-  const std::pair<std::string, std::string> values[] = {
-      {"profile", scenario.profile->name},
-      {"cluster.fabric", scenario.cluster->fabric.name},
-      {"schedule", scenario.schedule.name},
-      {"training.precision", std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)])},
-      {"training.gradient_dtype", std::string(kPrecisionNames[static_cast<std::size_t>(training.gradient)])},
-      {"training.recompute",
-       std::string(kRecomputeNames[static_cast<std::size_t>(training.recompute.granularity)])},
-      {"training.attention", std::string(kAttentionNames[static_cast<std::size_t>(training.attention)])},
-      {"overlap.gradients", yes_no(scenario.overlap.gradients)},
-      {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},
-      {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
-  std::vector<std::string> assumed;
-  for (const auto& [path, value] : values) {
-    // A mapping is given when anything below it is.
-    const auto at = scenario.origins.lower_bound(path);
-    const bool given = at != scenario.origins.end() && at->first.starts_with(path);
-    if (!given) assumed.push_back(path + ": " + value);
-  }
-  return assumed;
-}
-
 NetworkReport network_of(const Simulation& simulation, std::span<const FoldedLink> links) {
   std::vector<int> alike;
   for (const FoldedLink& link : links) alike.push_back(link.alike);
   const Duration idle = run(simulation.program, {.idle_network = true}).makespan;
   return measure_network(simulation.program, simulation.timeline, alike, idle);
-}
-
-Report make_report(const Scenario& scenario, const Simulation& simulation) {
-  Report report;
-  report.scenario = scenario.source;
-  report.name = scenario.name;
-  report.headline = headline(scenario, simulation.prepared.plan);
-  report.gpus = simulation.prepared.plan.gpus();
-  fill_work(scenario, simulation.prepared.plan, report);
-  report.iteration_time = simulation.timeline.makespan;
-  report.bubble = measure_bubble(simulation.program, simulation.timeline);
-  report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
-  report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
-  report.memory = ledger_of(scenario, simulation.prepared);
-  time_peaks(report.memory, simulation.program, simulation.timeline);
-  report.network = simulation.network;
-  report.offload = simulation.prices.offload;
-  report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
-  report.interval_90 = interval(scenario, report);
-  report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
-  for (const Resource& resource : simulation.program.resources) {
-    report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
-  }
-  for (const Diagnostic& warning : scenario.warnings)
-    report.warnings.push_back(warning.path + ": " + warning.message);
-  report.assumptions = assumed_defaults(scenario);
-  if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
-  StableHash digest;
-  digest.add(hash(simulation.timeline));
-  report.timeline_hash = digest.hex();
-  return report;
 }
 
 Prepared prepare_or_throw(const Scenario& scenario) {
@@ -375,7 +212,7 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
                         .network = {},
                         .report = {}};
   if (shared) simulation.network = network_of(simulation, lowered.links);
-  simulation.report = make_report(scenario, simulation);
+  simulation.report = make_report(scenario, simulation, ledger_of(scenario, simulation.prepared));
   return simulation;
 }
 

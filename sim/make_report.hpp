@@ -1,0 +1,16 @@
+// What simulate() tells of a run: the scenario's work and words, what is measured on the timeline, the
+// memory.
+//
+//   interval  90 % of a log-normal error whose spread is the profile's, by kind of knowledge: errors of one
+//   kind
+//             go the same way, those of different kinds are independent.
+#pragma once
+
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+// `simulation` is complete but for its report; `memory` is the ledger of its plan and order.
+[[nodiscard]] Report make_report(const Scenario& scenario, const Simulation& simulation, MemoryLedger memory);
+
+}  // namespace stagecraft
