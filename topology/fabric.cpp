@@ -100,6 +100,9 @@ void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
     spines_.push_back(graph.add_vertex({.kind = VertexKind::kSpineSwitch, .index = i, .one = false}));
   std::vector<Bandwidth> up(static_cast<std::size_t>(pods_ * spec_.planes));
   for (Entry leaf = 0; leaf < blocks_ * rails_; ++leaf) {
+    // Where the servers of a block have fewer NICs than there are rails, nothing hangs on some leaves.
+    if (static_cast<std::size_t>(leaf) >= down.size()) break;
+    if (down[static_cast<std::size_t>(leaf)] == Bandwidth(0)) continue;
     const int block = leaf / rails_, plane = plane_of(leaf % rails_), pod = pod_of(block);
     const double full = missing_servers(block * block_size_, block_size_);
     const Bandwidth uplinks = down[static_cast<std::size_t>(leaf)] * (full / spec_.oversubscription);
