@@ -1,23 +1,6 @@
-// Property: any text is imported or refused, and what is imported is YAML.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
-#include "base/yaml.hpp"
-#include "formats/input_text.hpp"
 #include "formats/nccl_topology.hpp"
+#include "tests/formats/fuzz_machine.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stagecraft;
-  Diagnostics diagnostics;
-  const auto text =
-      checked_text(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz", diagnostics);
-  if (!text) return 0;
-  const auto fragment = import_nccl_topology(*text, "fuzz", {.link = Bandwidth(50e9)}, diagnostics);
-  if (fragment.has_value() == diagnostics.has_errors()) std::abort();
-  if (!fragment) return 0;
-  Diagnostics parsing;
-  if (!parse_yaml(to_yaml(*fragment), "fuzz", parsing)) std::abort();
-  return 0;
+  return stagecraft::fuzz_machine_import(data, size, stagecraft::import_nccl_topology);
 }
