@@ -1,0 +1,29 @@
+// The second composition: a scenario with failures becomes what they leave of its throughput.
+//
+//   Scenario -> iteration times of the shapes that remain (simulate, each once) -> FailureSpec x Policy ->
+//   repeats -> GoodputReport
+//
+// Pure and reentrant; the same bits on any number of threads.
+//
+//   throws  ScenarioError when the scenario has no `failures`, cannot run, or asks its policy for what it
+//           cannot do.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/report/goodput_report.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+struct GoodputOptions {
+  std::uint64_t seed = 1;
+  int threads = 1;
+  bool inputs = false;    // try each dominating input at half and twice its value: more runs
+  bool timeline = false;  // the diary of the first repeat
+  bool plan = false;      // Oobleck's templates, and what each failure would do
+};
+
+[[nodiscard]] GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& options = {});
+
+}  // namespace stagecraft

@@ -1,0 +1,136 @@
+// What failures leave of a job's throughput: the answer of `goodput`, as plain values.
+//
+//   means     over the repeats; intervals are 95 % (Student's t on the repeats' values), [mean, mean] of one
+//             repeat
+//   buckets   seconds by what the time went to; they add up to the horizon
+//   ideal     the best throughput that any number of nodes up to all of them gives without failures
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+// The JSON keys of the contract, section 4, in its order; values of `buckets_s` go by this index.
+inline constexpr std::array<std::string_view, 8> kGoodputBuckets = {
+    "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
+
+// A mean with its 95 % interval.
+struct MeanInterval {
+  double mean = 0;
+  std::array<double, 2> ci95{};
+
+  friend bool operator==(const MeanInterval&, const MeanInterval&) = default;
+};
+
+// What one cause of failures did in a repeat, in the mean.
+struct GoodputCause {
+  std::string cause;
+  double failures = 0;
+  double stopped_s = 0;  // time without training that it began: from the failure to the first new step
+  double undone_s = 0;   // of finished and unfinished steps that it cost
+
+  friend bool operator==(const GoodputCause&, const GoodputCause&) = default;
+};
+
+// A shape that the job can take, and what an iteration of it takes.
+struct GoodputShape {
+  int nodes = 0;
+  std::string text;  // "dp 15 · pp 8"
+  Duration iteration{};
+  std::int64_t samples = 0;  // of an iteration
+
+  [[nodiscard]] double samples_per_s() const {
+    return iteration > Duration::zero() ? static_cast<double>(samples) / to_seconds(iteration) : 0;
+  }
+  friend bool operator==(const GoodputShape&, const GoodputShape&) = default;
+};
+
+// Blocking and background costs of a checkpoint, and when one is written.
+struct GoodputCheckpoint {
+  std::string mode;  // "none", "sync", "async", "in-memory"
+  Duration interval{};
+  std::int64_t steps = 0;  // of the interval
+  Duration block{}, persist{}, load{};
+  Bytes bytes{};  // of the whole job; 0 where the times were given
+
+  friend bool operator==(const GoodputCheckpoint&, const GoodputCheckpoint&) = default;
+};
+
+// What would be better, as far as the closed forms know.
+struct GoodputAdvice {
+  std::optional<Duration> interval =
+      {};  // the exactly optimal one, in whole steps; absent without checkpoints
+  std::int64_t interval_steps = 0;
+  std::optional<int> spares = {};  // 99th percentile of the nodes that are down at once
+  std::string interval_why, spares_why;
+
+  friend bool operator==(const GoodputAdvice&, const GoodputAdvice&) = default;
+};
+
+// An input that moves the answer: by how much if it were half or twice as large.
+struct GoodputInput {
+  std::string name;            // "failures.process.rate_per_node_day"
+  std::string value;           // "0.0065"
+  std::string source;          // "the scenario", or where a default is from
+  double half = 0, twice = 0;  // relative change of samples/s: -0.02 is 2 % less
+
+  friend bool operator==(const GoodputInput&, const GoodputInput&) = default;
+};
+
+// A line of the job's diary in one repeat.
+struct GoodputEvent {
+  Duration time{};
+  std::string what;
+
+  friend bool operator==(const GoodputEvent&, const GoodputEvent&) = default;
+};
+
+struct GoodputReport {
+  std::string scenario;  // the path as given
+  std::string name;
+  std::string headline;  // "tp 8 · pp 8 · dp 16 · 1f1b"
+  std::string policy;    // "checkpoint-restart"
+  std::string rules;     // "corrected", "published"
+  int gpus = 0, nodes = 0, spares = 0;
+  Duration horizon{};
+  int repeats = 0;
+  std::uint64_t seed = 0;
+
+  double ideal_samples_per_s = 0;
+  MeanInterval samples_per_s, fraction_of_ideal, ettr;
+  double failures = 0, restarts = 0;        // of a repeat
+  double mean_time_to_recover_s = 0;        // 0 without failures
+  double mean_time_between_failures_s = 0;  // 0 without failures
+  std::array<double, 8> buckets_s{};
+  std::vector<GoodputCause> causes;  // most time first
+
+  Duration iteration_time{};         // of the whole job
+  std::vector<GoodputShape> shapes;  // most nodes first
+  GoodputCheckpoint checkpoint;
+  GoodputAdvice advice;
+  std::vector<GoodputInput> inputs;    // the one that moves the answer most first
+  std::vector<GoodputEvent> timeline;  // of the first repeat, when asked for
+  std::vector<std::string> plan;       // lines of text, when asked for
+  std::vector<std::string> notes;      // what was assumed, what had no effect
+
+  friend bool operator==(const GoodputReport&, const GoodputReport&) = default;
+};
+
+// One document on one line: the contract's section 4 and more.
+[[nodiscard]] std::string render_json(const GoodputReport& report);
+
+struct GoodputTextOptions {
+  bool verbose = false;  // shapes, sources, all causes
+  bool quiet = false;    // no notes
+};
+// For people, 80 columns.
+[[nodiscard]] std::string render_text(const GoodputReport& report, const GoodputTextOptions& options = {});
+
+}  // namespace stagecraft
