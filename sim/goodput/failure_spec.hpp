@@ -1,0 +1,290 @@
+// `failures:` of a scenario: what breaks, how long it stays broken, and what the job does about it.
+//
+// Plain values, filled in by the loader (sim/scenario/load_failures): the defaults that a user could care
+// about stand in scenarios/failures/defaults.yaml with their sources, and a value made by hand in a test is
+// what it says. Rates are per node and day of 86,400 s.
+//
+//   source   resilience.md, sections 2 (processes), 4 to 6 (checkpoints and policies) and 9 (defaults).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/trace.hpp"
+
+namespace stagecraft {
+
+// How bad a failure is (Unicron's ladder, arXiv 2401.00134): a process failure needs a restart of the job's
+// processes, a node failure takes the node away until it is repaired.
+enum class Severity : std::uint8_t { kProcess, kNode };
+inline constexpr std::string_view kSeverityNames[] = {"process", "node"};
+
+enum class RepairKind : std::uint8_t {
+  kEmpirical,  // one of `times`, each as likely
+  kConstant,   // `time`
+  kNone,       // nobody repairs: a node that is lost stays lost
+};
+inline constexpr std::string_view kRepairNames[] = {"empirical", "constant", "none"};
+
+struct RepairSpec {
+  RepairKind kind = RepairKind::kNone;
+  Duration time{};              // of kConstant
+  std::vector<Duration> times;  // of kEmpirical, sorted
+  std::string file;             // where `times` come from: a fault trace, as written
+
+  friend bool operator==(const RepairSpec&, const RepairSpec&) = default;
+};
+
+struct Cause {
+  std::string name;
+  double share = 1;  // of the failures of its process; the shares of a process add up to 1
+  Severity severity = Severity::kNode;
+  Duration detect{};                 // from the failure until the job knows
+  std::optional<RepairSpec> repair;  // absent: the scenario's
+
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
+// Each up node fails at rate r·(N/reference)^exponent; after its i-th incident lemon_factor^i times as often.
+struct ExponentialFailures {
+  double rate_per_node_day = 0;
+  double exponent = 0;
+  int reference_nodes = 1;
+  double lemon_factor = 1;
+
+  friend bool operator==(const ExponentialFailures&, const ExponentialFailures&) = default;
+};
+
+// One exponential law for each class of component: entry i belongs to cause i, whose share is ignored.
+struct ComponentFailures {
+  std::vector<double> rates_per_node_day;
+  double lemon_factor = 1;
+
+  friend bool operator==(const ComponentFailures&, const ComponentFailures&) = default;
+};
+
+// Time to failure of a node since it was last repaired: Weibull of mean 1/rate.
+struct WeibullNodeFailures {
+  double rate_per_node_day = 0;
+  double shape = 1;
+  double lemon_factor = 1;
+
+  friend bool operator==(const WeibullNodeFailures&, const WeibullNodeFailures&) = default;
+};
+
+// Gaps between the failures of the whole cluster: Weibull of mean 1/(N·rate); each hits one of the up nodes,
+// all equally likely.
+struct WeibullClusterFailures {
+  double rate_per_node_day = 0;
+  double shape = 1;
+
+  friend bool operator==(const WeibullClusterFailures&, const WeibullClusterFailures&) = default;
+};
+
+// Several nodes of one fault domain at once. Domains are the nodes 0..n-1, n..2n-1, …; each has bursts of its
+// own (Poisson).
+struct BurstFailures {
+  // Nodes lost, not bursts: a domain of n nodes has rate·n/(mean size) bursts a day. Or bursts_per_day of the
+  // whole cluster.
+  double rate_per_node_day = 0;
+  std::optional<double> bursts_per_day;
+  int domain_nodes = 1;                       // n
+  std::vector<std::pair<int, double>> sizes;  // (nodes, weight), capped at the domain; empty: geometric
+  double mean_size = 1;                       // of the geometric law, before the cap
+
+  friend bool operator==(const BurstFailures&, const BurstFailures&) = default;
+};
+
+// What was recorded. Nodes of the trace take the cluster's nodes in order of appearance.
+struct TraceReplay {
+  std::string file;  // as written
+  Trace trace;
+  double scale = 1;     // times are so many times as long
+  Duration offset{};    // where in the (unscaled) trace time 0 is
+  bool repeat = false;  // again from the start when it ends
+  double count_scale =
+      1;  // counts: nodes per unit that was counted, rounded down (1/8 for GPUs of nodes of 8)
+  std::optional<int>
+      servers;  // faults: how many servers were watched; the cluster's nodes are drawn from them
+  std::vector<std::string> leave_out;  // faults: classes that are no failures
+  Duration creation{};                 // from an addition until the node is usable
+
+  friend bool operator==(const TraceReplay&, const TraceReplay&) = default;
+};
+
+// Bamboo's spot market: hourly probabilities of addition and removal (resilience.md, section 2).
+struct HourlySpot {
+  std::array<double, 24> add{};
+  std::array<double, 24> remove{};
+  int start_hour = 0;
+  bool random_additions = false;  // `add` is drawn, uniform on (0,1), once a repeat
+  Duration creation{};            // from an addition until the node is usable
+
+  friend bool operator==(const HourlySpot&, const HourlySpot&) = default;
+};
+
+// Nodes that go on, slowly. Onsets of an up node that is not slow already: exponential.
+struct FailSlow {
+  // Either onsets, or the share of nodes that are slow at any time: rate = share/((1 − share)·mean duration).
+  std::optional<double> rate_per_node_day;
+  double share = 0;
+  double low_factor = 1, high_factor = 1;  // > 1; uniform between
+  Duration shortest{}, longest{};          // log-uniform between
+  bool traffic = false;                    // a slow link: the node's traffic, not its computing
+
+  friend bool operator==(const FailSlow&, const FailSlow&) = default;
+};
+
+// Results go wrong at a node and are found out later: exponential onsets, a delay of exponential law.
+struct SilentCorruption {
+  double rate_per_node_day = 0;
+  Duration discovery{};  // mean; 0: at once
+
+  friend bool operator==(const SilentCorruption&, const SilentCorruption&) = default;
+};
+
+// Every `period`, give or take a uniform jitter, one node that is up is taken away for `duration`, announced
+// `notice` before.
+struct Maintenance {
+  Duration period{};
+  Duration jitter{};
+  Duration notice{};
+  Duration duration{};
+
+  friend bool operator==(const Maintenance&, const Maintenance&) = default;
+};
+
+using FailureLaw =
+    std::variant<ExponentialFailures, ComponentFailures, WeibullNodeFailures, WeibullClusterFailures,
+                 BurstFailures, TraceReplay, HourlySpot, FailSlow, SilentCorruption, Maintenance>;
+// `kind:` of each alternative, in their order.
+inline constexpr std::string_view kFailureLawNames[] = {
+    "exponential", "components", "weibull",   "weibull-cluster",   "bursts",
+    "trace",       "spot",       "fail-slow", "silent-corruption", "maintenance"};
+
+struct FailureProcess {
+  FailureLaw law;
+  std::vector<Cause> causes;  // at least one; the causes of a fault trace are named like its classes
+
+  friend bool operator==(const FailureProcess&, const FailureProcess&) = default;
+};
+
+enum class CheckpointMode : std::uint8_t { kSync, kAsync, kInMemory };
+inline constexpr std::string_view kCheckpointModeNames[] = {"sync", "async", "in-memory"};
+
+enum class IntervalRule : std::uint8_t {
+  kOptimal,  // the exact optimum of resilience.md, section 8, in whole steps
+  kYoung,
+  kDaly,
+  kTime,   // `interval`
+  kSteps,  // `every_steps`
+};
+inline constexpr std::string_view kIntervalRuleNames[] = {"optimal", "young",
+                                                          "daly"};  // the others have a value
+
+// What is absent follows from sizes and bandwidths: bytes from the memory ledger, bandwidths of storage from
+// the loader.
+struct CheckpointSpec {
+  CheckpointMode mode = CheckpointMode::kSync;
+  IntervalRule rule = IntervalRule::kOptimal;
+  Duration interval{};
+  std::int64_t every_steps = 0;
+  std::optional<Duration> block;    // training stands still: C of sync, s of async
+  std::optional<Duration> persist;  // async: in the background until it is usable, P
+  std::optional<Duration> load;     // into all nodes, after a failure
+  std::optional<Bytes> bytes;       // of one checkpoint of the whole job
+  Bandwidth node_write{};           // of one node to persistent storage
+  Bandwidth node_read{};
+  Bandwidth storage_write{};  // of persistent storage, all nodes together; 0: no limit
+  Bandwidth storage_read{};
+  Bandwidth snapshot{};  // async, in-memory: from a GPU to its host
+  double slowdown = 1;   // of training while a persist runs, φ >= 1
+  int copies = 2;        // in-memory: hosts that hold a shard, m
+
+  friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
+};
+
+enum class PolicyKind : std::uint8_t {
+  kCheckpointRestart,
+  kHotSpares,
+  kOobleck,
+  kBamboo,
+  kVaruna,
+  kRecycle,
+  kElastic,
+  kNone,
+};
+inline constexpr std::string_view kPolicyNames[] = {
+    "checkpoint-restart", "hot-spares", "oobleck", "bamboo", "varuna", "recycle", "elastic", "none"};
+
+// The published rules of an evaluation with its defects, or the corrected ones (resilience.md, section 7).
+enum class Rules : std::uint8_t { kCorrected, kPublished };
+inline constexpr std::string_view kRulesNames[] = {"corrected", "published"};
+
+enum class StateSource : std::uint8_t { kCheckpoint, kPeer };
+inline constexpr std::string_view kStateSourceNames[] = {"checkpoint", "peer"};
+
+// A policy reads its own keys and leaves the others alone; the loader refuses a key that the chosen policy
+// does not read.
+struct PolicySpec {
+  PolicyKind kind = PolicyKind::kCheckpointRestart;
+  Rules rules = Rules::kCorrected;
+
+  // From the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows, flat
+  // beyond; one row: always.
+  std::vector<std::pair<int, Duration>> restart;
+
+  std::optional<int> spares;  // hot-spares; absent: the 99th percentile of resilience.md, section 6
+  Duration swap{};            // hot-spares: a spare takes the place of a node
+  StateSource state = StateSource::kCheckpoint;
+
+  int max_failures = 1;         // oobleck: f
+  bool simulated_cost = false;  // oobleck: templates by simulated iteration time, not by the paper's formula
+  bool recompose_on_join = true;  // oobleck: else a newcomer waits for the next failure
+  std::optional<Duration>
+      reconfigure;  // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
+
+  Duration global_rendezvous{};    // bamboo
+  Duration local_rendezvous{};     // bamboo
+  double takeover_slowdown = 1;    // bamboo: the step while a node does the work of two
+  double rebalance_threshold = 0;  // bamboo: 2·overloaded/active beyond which it rebalances
+  int pipelines = 0,
+      stages = 0;  // bamboo, published rules: the shape of the table of throughputs; 0: from the plan
+
+  std::int64_t checkpoint_every = 0;  // varuna: steps
+  bool announced = false;             // varuna: losses are announced, and a checkpoint is made first
+
+  int min_replicas = 1;     // elastic
+  Duration stall{};         // elastic: all replicas wait, s
+  Duration degraded{};      // elastic: the lost replica reloads, d
+  Duration rejoin{};        // elastic: all wait again, j
+  bool keep_batch = false;  // elastic: the others take its micro-batches; else the batch shrinks
+
+  bool fill_bubbles = true;  // recycle: extra work goes into bubbles first
+
+  std::vector<std::pair<int, double>> throughput;  // samples/s by usable nodes, in place of simulated steps
+  std::int64_t samples_per_step = 0;               // with `throughput`; 0: training.global_batch_size
+
+  friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
+};
+
+struct FailureSpec {
+  std::vector<FailureProcess> processes;
+  PolicySpec policy;
+  CheckpointSpec checkpoint;
+  RepairSpec repair;
+  std::optional<Duration> detect;  // of every cause, in place of its own
+  Duration horizon{};
+  int repeats = 1;
+
+  friend bool operator==(const FailureSpec&, const FailureSpec&) = default;
+};
+
+}  // namespace stagecraft
