@@ -1,0 +1,345 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "sim/report/goodput_report.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, 8> kBucketWords = {
+    "productive", "lost work", "checkpoint", "detect", "reconfigure", "state transfer", "degraded", "idle"};
+
+std::string line(std::string_view head, std::string_view text) {
+  return fmt::format("{:<16} {}\n", head, text);
+}
+
+// Up to weeks: "12.3 min", "1.96 days".
+std::string span_of(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86'400;
+  if (seconds >= 2 * kDay) return fmt::format("{:.3g} days", seconds / kDay);
+  if (seconds >= 2 * kHour) return fmt::format("{:.3g} h", seconds / kHour);
+  if (seconds >= 2 * kMinute) return fmt::format("{:.3g} min", seconds / kMinute);
+  return human(from_seconds(seconds));
+}
+std::string span_of(Duration time) {
+  return span_of(to_seconds(time));
+}
+
+std::string of_percent(const MeanInterval& value) {
+  return fmt::format("{}   (95 %: {} – {})", percent(value.mean, 2), percent(value.ci95[0], 2),
+                     percent(value.ci95[1], 2));
+}
+
+// 20 nodes, of which 2 are spares.
+std::string machines_of(const GoodputReport& report) {
+  std::string text = report.gpus > 0 ? fmt::format("{} GPUs on ", with_thousands(report.gpus)) : "";
+  text +=
+      with_thousands(report.nodes - report.spares) + (report.nodes - report.spares == 1 ? " node" : " nodes");
+  if (report.spares > 0) text += fmt::format(" and {} spare{}", report.spares, report.spares == 1 ? "" : "s");
+  return text;
+}
+
+std::string head_of(const GoodputReport& report) {
+  const bool published = report.rules == "published";
+  std::string out = fmt::format("{}\n", report.name);
+  out += line("layout", machines_of(report) + ": " + report.headline);
+  out += line("policy", report.policy + (published ? ", published rules" : ""));
+  const MeanInterval& rate = report.samples_per_s;
+  out +=
+      line("throughput", fmt::format("{:.4g} samples/s   (95 %: {:.4g} – {:.4g})   {:.4g} without failures",
+                                     rate.mean, rate.ci95[0], rate.ci95[1], report.ideal_samples_per_s));
+  out += line("of ideal", of_percent(report.fraction_of_ideal));
+  return out + line("ETTR", of_percent(report.ettr));
+}
+
+std::string failures_of(const GoodputReport& report) {
+  if (report.failures == 0) return line("failures", "none in " + span_of(report.horizon));
+  std::string text = fmt::format("{:.3g} in {}, one every {}", report.failures, span_of(report.horizon),
+                                 span_of(report.mean_time_between_failures_s));
+  std::string out = line("failures", text);
+  if (report.restarts > 0)
+    out += line("restarts", fmt::format("{:.3g}, {} to recover in the mean", report.restarts,
+                                        span_of(report.mean_time_to_recover_s)));
+  return out;
+}
+
+// Rounded so that what is there shows, and what is not does not.
+std::string bar_of(double share) {
+  constexpr double kWidth = 36;
+  const auto cells = static_cast<int>(std::lround(share * kWidth));
+  std::string bar;
+  for (int i = 0; i < cells; ++i) bar += "█";
+  return cells == 0 && share > 0 ? "▏" : bar;
+}
+
+std::string buckets_of(const GoodputReport& report) {
+  const double horizon = to_seconds(report.horizon);
+  std::string out;
+  for (std::size_t b = 0; b < report.buckets_s.size(); ++b) {
+    const double share = horizon > 0 ? report.buckets_s[b] / horizon : 0;
+    if (share == 0) continue;
+    const std::string bar = bar_of(share);
+    const std::string blanks(36 - std::min<std::size_t>(utf8_count(bar), 36), ' ');
+    out += line(out.empty() ? "where it goes" : "",
+                fmt::format("{:<14} {:>8}  {}{} {:>9}", kBucketWords[b], percent(share, 2), bar, blanks,
+                            span_of(report.buckets_s[b])));
+  }
+  return out + line("", fmt::format("{:<14} {:>8}  {:<36} {:>9}", "all", percent(1, 2), "",
+                                    span_of(report.horizon)));
+}
+
+std::string checkpoint_of(const GoodputReport& report) {
+  const GoodputCheckpoint& checkpoint = report.checkpoint;
+  if (checkpoint.mode == "none" || checkpoint.mode.empty()) return line("checkpoint", "none");
+  std::string text = checkpoint.mode;
+  if (checkpoint.bytes > Bytes(0)) text += " of " + human(checkpoint.bytes);
+  text += fmt::format(", every {}", span_of(checkpoint.interval));
+  if (checkpoint.steps > 0)
+    text += fmt::format(" ({} step{})", with_thousands(checkpoint.steps), checkpoint.steps == 1 ? "" : "s");
+  std::string out = line("checkpoint", text);
+  text = fmt::format("blocks {}", span_of(checkpoint.block));
+  if (checkpoint.persist > Duration::zero())
+    text += fmt::format(", in the background {}", span_of(checkpoint.persist));
+  return out + line("", text + fmt::format(", loads in {}", span_of(checkpoint.load)));
+}
+
+std::string advice_of(const GoodputReport& report) {
+  const GoodputAdvice& advice = report.advice;
+  std::string out;
+  if (advice.interval) {
+    std::string text = fmt::format("checkpoint every {}", span_of(*advice.interval));
+    if (advice.interval_steps > 0)
+      text += fmt::format(" ({} step{})", with_thousands(advice.interval_steps),
+                          advice.interval_steps == 1 ? "" : "s");
+    out += line("advice", text + ": " + advice.interval_why);
+  }
+  if (advice.spares)
+    out += line(out.empty() ? "advice" : "", fmt::format("keep {} spare{}: {}", *advice.spares,
+                                                         *advice.spares == 1 ? "" : "s", advice.spares_why));
+  return out;
+}
+
+std::string causes_of(const GoodputReport& report, bool all) {
+  if (report.causes.empty()) return "";
+  constexpr std::size_t kMost = 6;
+  const std::size_t shown = all ? report.causes.size() : std::min(report.causes.size(), kMost);
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"cause", "failures", "stopped", "undone", "of horizon"});
+  const double horizon = to_seconds(report.horizon);
+  const auto row = [&](const GoodputCause& cause) {
+    table.row({cause.cause, fmt::format("{:.3g}", cause.failures), span_of(cause.stopped_s),
+               span_of(cause.undone_s), percent((cause.stopped_s + cause.undone_s) / horizon, 2)});
+  };
+  for (std::size_t i = 0; i < shown; ++i) row(report.causes[i]);
+  if (shown < report.causes.size()) {
+    GoodputCause rest{.cause = fmt::format("{} others", report.causes.size() - shown)};
+    for (std::size_t i = shown; i < report.causes.size(); ++i) {
+      rest.failures += report.causes[i].failures;
+      rest.stopped_s += report.causes[i].stopped_s;
+      rest.undone_s += report.causes[i].undone_s;
+    }
+    row(rest);
+  }
+  return "\n" + table.str(2);
+}
+
+std::string shapes_of(const GoodputReport& report, bool all) {
+  if (report.shapes.empty()) return "";
+  constexpr std::size_t kMost = 4;
+  const std::size_t shown = all ? report.shapes.size() : std::min(report.shapes.size(), kMost);
+  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"nodes", "shape", "iteration", "samples/s", "of ideal"});
+  for (std::size_t i = 0; i < shown; ++i) {
+    const GoodputShape& shape = report.shapes[i];
+    table.row(
+        {with_thousands(shape.nodes), shape.text, shape.samples > 0 ? human(shape.iteration) : "cannot train",
+         fmt::format("{:.4g}", shape.samples_per_s()),
+         percent(report.ideal_samples_per_s > 0 ? shape.samples_per_s() / report.ideal_samples_per_s : 0)});
+  }
+  std::string out = "\n" + table.str(2);
+  if (shown < report.shapes.size())
+    out += fmt::format("  and {} more (--verbose)\n", report.shapes.size() - shown);
+  return out;
+}
+
+std::string change(double relative) {
+  return std::abs(relative) < 5e-5 ? "–" : fmt::format("{:+.2f} %", relative * 100);
+}
+
+// Where a rate or a restart time is from decides how much the answer is worth.
+std::string inputs_of(const GoodputReport& report) {
+  if (report.inputs.empty()) return "";
+  const bool tried = std::any_of(report.inputs.begin(), report.inputs.end(), [](const GoodputInput& input) {
+    return input.half != 0 || input.twice != 0;
+  });
+  std::string out = "\n  inputs that dominate, and where they are from\n";
+  for (const GoodputInput& input : report.inputs) {
+    out += fmt::format("  {} = {}", input.name, input.value);
+    if (tried) out += fmt::format("; half of it {}, twice {}", change(input.half), change(input.twice));
+    out += fmt::format("\n    {}\n", input.source);
+  }
+  return out;
+}
+
+std::string timeline_of(const GoodputReport& report) {
+  if (report.timeline.empty()) return "";
+  std::string out = "\n  the first repeat\n";
+  for (const GoodputEvent& event : report.timeline) {
+    const std::int64_t seconds = event.time.count() / 1'000'000'000;
+    out += fmt::format("  {:>4} d {:02}:{:02}:{:02}  {}\n", seconds / 86'400, seconds / 3'600 % 24,
+                       seconds / 60 % 60, seconds % 60, event.what);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_text(const GoodputReport& report, const GoodputTextOptions& options) {
+  std::string out = head_of(report) + failures_of(report) + buckets_of(report) + checkpoint_of(report);
+  out += advice_of(report);
+  out += causes_of(report, options.verbose) + shapes_of(report, options.verbose) + inputs_of(report);
+  if (!report.plan.empty()) out += "\n";
+  for (const std::string& text : report.plan) out += text + "\n";
+  out += timeline_of(report);
+  if (options.quiet || report.notes.empty()) return out;
+  out += "\n";
+  for (const std::string& note : report.notes) out += "  note: " + note + "\n";
+  return out;
+}
+
+namespace {
+
+void write_interval(JsonWriter& json, std::string_view name, const std::array<double, 2>& interval) {
+  json.key(name).begin_array().value(interval[0]).value(interval[1]).end_array();
+}
+
+void write_causes(JsonWriter& json, const GoodputReport& report) {
+  json.key("causes").begin_array();
+  for (const GoodputCause& cause : report.causes)
+    json.begin_object()
+        .field("cause", std::string_view(cause.cause))
+        .field("failures", cause.failures)
+        .field("stopped_s", cause.stopped_s)
+        .field("undone_s", cause.undone_s)
+        .end_object();
+  json.end_array();
+}
+
+void write_shapes(JsonWriter& json, const GoodputReport& report) {
+  json.key("shapes").begin_array();
+  for (const GoodputShape& shape : report.shapes)
+    json.begin_object()
+        .field("nodes", shape.nodes)
+        .field("shape", std::string_view(shape.text))
+        .field("iteration_time_s", shape.iteration)
+        .field("samples", shape.samples)
+        .field("samples_per_s", shape.samples_per_s())
+        .end_object();
+  json.end_array();
+}
+
+void write_checkpoint(JsonWriter& json, const GoodputReport& report) {
+  const GoodputCheckpoint& checkpoint = report.checkpoint;
+  json.key("checkpoint")
+      .begin_object()
+      .field("mode", std::string_view(checkpoint.mode))
+      .field("interval_s", checkpoint.interval)
+      .field("steps", checkpoint.steps)
+      .field("block_s", checkpoint.block)
+      .field("persist_s", checkpoint.persist)
+      .field("load_s", checkpoint.load)
+      .field("size_bytes", checkpoint.bytes)
+      .end_object();
+  const GoodputAdvice& advice = report.advice;
+  json.key("advice").begin_object();
+  if (advice.interval)
+    json.field("interval_s", *advice.interval)
+        .field("interval_steps", advice.interval_steps)
+        .field("interval_why", std::string_view(advice.interval_why));
+  if (advice.spares)
+    json.field("spares", *advice.spares).field("spares_why", std::string_view(advice.spares_why));
+  json.end_object();
+}
+
+void write_inputs(JsonWriter& json, const GoodputReport& report) {
+  json.key("inputs").begin_array();
+  for (const GoodputInput& input : report.inputs)
+    json.begin_object()
+        .field("name", std::string_view(input.name))
+        .field("value", std::string_view(input.value))
+        .field("source", std::string_view(input.source))
+        .field("half", input.half)
+        .field("twice", input.twice)
+        .end_object();
+  json.end_array();
+}
+
+void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(std::string_view(text));
+  json.end_array();
+}
+
+void write_timeline(JsonWriter& json, const GoodputReport& report) {
+  if (report.timeline.empty()) return;
+  json.key("timeline").begin_array();
+  for (const GoodputEvent& event : report.timeline)
+    json.begin_object().field("time_s", event.time).field("what", std::string_view(event.what)).end_object();
+  json.end_array();
+}
+
+// What the contract promises.
+void write_contract(JsonWriter& json, const GoodputReport& report) {
+  json.field("schema", "stagecraft.goodput/1")
+      .field("policy", std::string_view(report.policy))
+      .field("samples_per_s", report.samples_per_s.mean)
+      .field("fraction_of_ideal", report.fraction_of_ideal.mean)
+      .field("ettr", report.ettr.mean);
+  write_interval(json, "ci95", report.samples_per_s.ci95);
+  json.field("failures", report.failures).field("restarts", report.restarts);
+  json.key("buckets_s").begin_object();
+  for (std::size_t b = 0; b < kGoodputBuckets.size(); ++b)
+    json.field(kGoodputBuckets[b], report.buckets_s[b]);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string render_json(const GoodputReport& report) {
+  JsonWriter json;
+  json.begin_object();
+  write_contract(json, report);
+  json.field("scenario", std::string_view(report.scenario))
+      .field("name", std::string_view(report.name))
+      .field("rules", std::string_view(report.rules))
+      .field("gpus", report.gpus)
+      .field("nodes", report.nodes)
+      .field("spares", report.spares)
+      .field("horizon_s", report.horizon)
+      .field("repeats", report.repeats)
+      .field("seed", static_cast<std::int64_t>(report.seed))
+      .field("iteration_time_s", report.iteration_time)
+      .field("ideal_samples_per_s", report.ideal_samples_per_s);
+  write_interval(json, "fraction_of_ideal_ci95", report.fraction_of_ideal.ci95);
+  write_interval(json, "ettr_ci95", report.ettr.ci95);
+  json.field("mean_time_to_recover_s", report.mean_time_to_recover_s)
+      .field("mean_time_between_failures_s", report.mean_time_between_failures_s);
+  write_causes(json, report);
+  write_checkpoint(json, report);
+  write_shapes(json, report);
+  write_inputs(json, report);
+  if (!report.plan.empty()) write_texts(json, "plan", report.plan);
+  write_timeline(json, report);
+  write_texts(json, "notes", report.notes);
+  json.end_object();
+  return json.str();
+}
+
+}  // namespace stagecraft
