@@ -1,0 +1,82 @@
+// Where the time of a job went: every instant of the horizon is in exactly one bucket, in integer
+// nanoseconds.
+//
+//   source  resilience.md, section 1 (accounts). A step counts for nothing until it is whole and committed;
+//   when committed
+//           steps are undone, their time moves from productive and degraded to lost_work.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+enum class Bucket : std::uint8_t {
+  kProductive,     // committed steps at the ideal rate: samples / X*
+  kLostWork,       // steps cut, undone, or unfinished at the horizon
+  kCheckpoint,     // what checkpoints block
+  kDetect,         // from a failure until the job knows
+  kReconfigure,    // processes, groups, rendezvous, planning, waiting to restart
+  kStateTransfer,  // loading or copying state
+  kDegraded,       // committed steps: what they took beyond the ideal rate
+  kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
+};
+inline constexpr std::size_t kBuckets = 8;
+inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
+    "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
+
+// What one cause (an index in History::causes) cost the job.
+struct CauseAccount {
+  std::int64_t failures = 0;  // that stopped the job
+  Duration lost_work{};       // steps cut and undone
+  Duration down{};  // from the failure to the next training: detect, idle, reconfigure, state_transfer
+
+  friend bool operator==(const CauseAccount&, const CauseAccount&) = default;
+};
+
+// One stretch of the job's life, for a drawing. What is undone later was training when it happened.
+enum class Phase : std::uint8_t { kTraining, kCheckpoint, kDetect, kReconfigure, kStateTransfer, kIdle };
+struct TimelineRow {
+  Phase phase = Phase::kTraining;
+  Duration start{};
+  Duration end{};
+  int nodes = 0;             // that train, or that are up while the job does not
+  std::int64_t samples = 0;  // committed at `end`
+  std::int32_t cause = -1;   // index in History::causes of the failure behind a stall, -1: none
+  std::int32_t node = -1;    // the failed node
+
+  friend bool operator==(const TimelineRow&, const TimelineRow&) = default;
+};
+
+struct Account {
+  std::array<Duration, kBuckets> buckets{};
+  Duration horizon{};
+  std::int64_t samples = 0;       // committed at the horizon
+  std::int64_t steps = 0;         // committed at the horizon
+  std::int64_t undone_steps = 0;  // committed once, then undone
+  std::int64_t failures = 0;      // incidents that stopped the job; one while it detects another is none
+  std::int64_t restarts = 0;      // trainings begun after a failure
+  Duration recovering{};  // from such a failure to the training: mean time to recover = recovering / restarts
+  std::int64_t changes = 0;      // plans made at a step end, without a failure
+  std::int64_t checkpoints = 0;  // that became usable
+  // Node view, in node-seconds: what is up but not in the job's plan (spares, a remainder), and what is down.
+  double idle_node_seconds = 0;
+  double down_node_seconds = 0;
+  std::vector<CauseAccount> causes;   // one for each of History::causes
+  std::vector<TimelineRow> timeline;  // when asked for; from 0 to the horizon without gaps
+
+  [[nodiscard]] Duration operator[](Bucket bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }
+  [[nodiscard]] Duration& operator[](Bucket bucket) { return buckets[static_cast<std::size_t>(bucket)]; }
+  // The horizon, exactly.
+  [[nodiscard]] Duration total() const { return std::accumulate(buckets.begin(), buckets.end(), Duration{}); }
+
+  friend bool operator==(const Account&, const Account&) = default;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,78 @@
+// One job from time 0 to the horizon, through one history of incidents.
+//
+// Progress is counted in committed samples: a step counts at its end or not at all. Between incidents,
+// checkpoints and reviews whole steps are skipped by arithmetic; nothing is scanned per step or per node, so
+// that months cost microseconds.
+//
+//   order    at equal times incidents come first (add, remove, the rest), then a step end, then a
+//   checkpoint's completion: a
+//            node lost at the instant a step or a checkpoint ends takes it along. What ends at the horizon
+//            counts.
+//   step     lasts its plan's duration × the factor of its slowest node × the policy's kSlowDown × φ while a
+//   checkpoint is
+//            written in the background, rounded to the nanosecond; a change of these factors scales what is
+//            left of a step.
+//   source   resilience.md, sections 1 (rules, accounts) and 4 (checkpoints).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/account.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/incident.hpp"
+#include "sim/goodput/policy.hpp"
+
+namespace stagecraft {
+
+// When the job checkpoints and what that takes, with every time known.
+//
+//   sync       training stands still for `block`; usable at its end.
+//   async      stands still for `block`, then `persist` in the background with steps `slowdown` times as
+//   long; usable at
+//              the end of that. The next snapshot waits for it.
+//   in-memory  like async, for storage; and every `copy_every` steps each node's shard goes to copies - 1
+//   other hosts of its
+//              group in idle network time: usable when the next `copy_every` steps have ended.
+struct Checkpointing {
+  CheckpointMode mode = CheckpointMode::kSync;
+  // Training between two snapshots, rounded to whole steps (at least 1); zero: `every_steps` steps.
+  Duration interval{};
+  std::int64_t every_steps = 0;
+  Duration block{};
+  Duration persist{};
+  double slowdown = 1;
+  Duration load{};
+  int copies = 2;               // m
+  std::int64_t copy_every = 1;  // steps
+  Duration copy_load{};         // from host memories
+
+  friend bool operator==(const Checkpointing&, const Checkpointing&) = default;
+};
+
+struct JobSpec {
+  Duration horizon{};
+  ShapedStep ideal;                                 // X*: no plan has a higher rate
+  std::optional<Checkpointing> checkpointing = {};  // absent: going back means to the start
+  bool timeline = false;
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+//   throws  InternalError on a plan that cannot be (a node that is not up, a rate above the ideal, no
+//   duration) and on a
+//           history that cannot be (out of order, a node that comes twice).
+[[nodiscard]] Account run_job(const JobSpec& spec, const History& history, Policy& policy);
+
+// Can the state be put together from host memories, when these places of a plan are lost at once?
+//
+//   lost     one entry per place, in the order of the plan
+//   copies   m >= 1 hosts hold each shard: groups of places 0..m-1, m..2m-1, …; if m does not divide, the
+//   last m + rest
+//            places are a ring in which each copies to the next m - 1.
+//   source   resilience.md, section 4 (Gemini, SOSP 2023; the size of the ring is unverified).
+[[nodiscard]] bool recoverable_from_memory(const std::vector<bool>& lost, int copies);
+
+}  // namespace stagecraft

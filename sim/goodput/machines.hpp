@@ -1,0 +1,46 @@
+// Which nodes are up, in the order in which they came, and how slow each is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/goodput/incident.hpp"
+
+namespace stagecraft {
+
+class Machines {
+ public:
+  explicit Machines(int nodes, bool all_up_at_start = true);
+
+  // throws InternalError when an absent node is removed, a present one added, or there is no such node.
+  void apply(const Incident& incident);
+
+  [[nodiscard]] int count() const { return static_cast<int>(nodes_.size()); }  // up or not
+  [[nodiscard]] bool up(int node) const { return nodes_[static_cast<std::size_t>(node)].up; }
+  // How often the node has come: a node that went and came back holds no state.
+  [[nodiscard]] int life(int node) const { return nodes_[static_cast<std::size_t>(node)].life; }
+  // When the node is usable (resilience.md, section 1: creating, ready).
+  [[nodiscard]] Duration due(int node) const { return nodes_[static_cast<std::size_t>(node)].due; }
+  // >= 1: the larger of what its compute and its traffic suffer.
+  [[nodiscard]] double factor(int node) const;
+  // Those that are up, in the order of their adds; at the start by number.
+  [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }
+  [[nodiscard]] const std::vector<int>& slow() const { return slow_; }  // those with a factor above 1
+
+ private:
+  struct Node {
+    bool up = false;
+    int life = 0;
+    Duration due{};
+    double compute = 1;
+    double traffic = 1;
+  };
+
+  void set_factor(const Incident& incident, double factor);
+
+  std::vector<Node> nodes_;
+  std::vector<int> in_order_;
+  std::vector<int> slow_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,121 @@
+// What a job does about what happens to its machines: the seam between the job's clock and a recovery policy.
+//
+// The job (job.hpp) knows time, steps, checkpoints and accounts; a policy knows shapes and nodes. Two
+// questions are asked:
+//
+//   on     what does this incident mean for the job? Asked of every incident, in order, the moment it
+//   happens, whatever the
+//          job is doing; while the job detects an earlier failure, the answer is not heard (the plan after it
+//          is made from the machines as they are then).
+//   plan   what now? Asked at the start, when a failure is detected, at a step end that the policy asked for,
+//   and while
+//          the job is stopped when the policy says so. The answer holds until the next plan.
+//
+//   source  resilience.md, section 1: detect → wait → reconfigure → state_transfer → first new step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/incident.hpp"
+#include "sim/goodput/machines.hpp"
+
+namespace stagecraft {
+
+// One optimizer step of a shape.
+struct StepPlan {
+  Duration duration{};       // > 0, with no node slow
+  std::int64_t samples = 0;  // >= 1, committed at its end
+  std::vector<int> nodes;    // those that train, each up and once, in the order of their places in the plan
+  bool slowness_priced =
+      false;  // `duration` knows of slow nodes; else the slowest one's factor multiplies it
+
+  friend bool operator==(const StepPlan&, const StepPlan&) = default;
+};
+
+// What an incident means for the job.
+enum class Answer : std::uint8_t {
+  kNothing,    // it goes on as it is
+  kHalt,       // a failure: the step in flight is lost, detection begins, then plan(kFailure)
+  kAtStepEnd,  // plan(kStepEnd) at the end of the step in flight, which counts; while stalled or stopped: at
+               // once (the stall begins again, nothing more is lost)
+  kSlowDown,   // the rest of the step in flight and all steps until the next plan take `factor` times as long
+  kCheckpoint,  // of kAnnounced: a checkpoint that is usable just before `due`, then wait for the removal; a
+                // policy whose checkpoint does not fit is left to its luck
+  kCheckpointAndPlan,  // a checkpoint at the end of the step in flight, then plan(kCheckpointed)
+};
+
+struct Response {
+  Answer answer = Answer::kNothing;
+  std::optional<Duration> detect = {};  // of kHalt, in place of the incident's
+  double factor = 1;                    // of kSlowDown; replaces the one before
+};
+
+enum class Occasion : std::uint8_t {
+  kStart,         // nothing has been trained
+  kFailure,       // detection is over; several nodes may have gone
+  kStepEnd,       // asked for by kAtStepEnd
+  kReview,        // asked for by Plan::review
+  kCheckpointed,  // asked for by kCheckpointAndPlan
+};
+
+// What a plan may depend on besides the policy's own memory.
+struct Situation {
+  Occasion occasion = Occasion::kStart;
+  Duration now{};
+  const Machines& machines;
+  // What going back to a checkpoint now takes (Undo::kToCheckpoint): from host memories where every shard has
+  // a surviving copy, else from storage, zero when there is none to load.
+  Duration load{};
+  bool corrupted = false;  // results were wrong: the job goes back to a checkpoint whatever the plan says
+};
+
+enum class Undo : std::uint8_t {
+  kNothing,       // committed steps stay
+  kToCheckpoint,  // back to the last usable checkpoint; to the start where there is none
+};
+
+struct Plan {
+  Undo undo = Undo::kNothing;
+  // The stall before the first step, part by part, each in its bucket. Incidents during it are asked about.
+  Duration wait{};  // idle
+  Duration reconfigure{};
+  Duration state_transfer{};
+  std::optional<StepPlan> step =
+      {};  // absent: stopped (idle) until kAtStepEnd; the stall above is then not made
+  std::optional<Duration> review =
+      {};  // plan(kReview) at the first step end at least this long after the stall
+};
+
+// One object per repeat; it may remember. The same calls give the same answers.
+class Policy {
+ public:
+  Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+  virtual ~Policy() = default;
+
+  // `machines` already know the incident.
+  [[nodiscard]] virtual Response on(const Incident& incident, const Machines& machines) = 0;
+  [[nodiscard]] virtual Plan plan(const Situation& situation) = 0;
+};
+
+// Called once a repeat, from any thread.
+using PolicyFactory = std::function<std::unique_ptr<Policy>()>;
+
+// The step of the best shape on at most this many nodes: what it takes, and how many nodes it uses; absent
+// where none trains. Memoised by its maker; called from any thread.
+struct ShapedStep {
+  Duration duration{};
+  std::int64_t samples = 0;
+  int nodes = 0;
+
+  friend bool operator==(const ShapedStep&, const ShapedStep&) = default;
+};
+using ShapeOf = std::function<std::optional<ShapedStep>(int nodes)>;
+
+}  // namespace stagecraft

@@ -1,0 +1,74 @@
+// Many repeats of one job on different histories, on threads, and what they say together.
+//
+//   repeats   repeat i has history i of the seed, the same for every policy: compare policies on the same
+//   failures. same bits on any number of threads: repeats share nothing and are added up in their order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/goodput/account.hpp"
+#include "sim/goodput/incident.hpp"
+#include "sim/goodput/job.hpp"
+#include "sim/goodput/policy.hpp"
+
+namespace stagecraft {
+
+// Over the values of the repeats.
+struct Statistic {
+  double mean = 0;
+  double standard_error = 0;          // 0 of one repeat
+  std::array<double, 2> ci95{};       // Student's t; [mean, mean] of one repeat
+  std::array<double, 5> quantiles{};  // 0, 25, 50, 75, 100 %, linear between order statistics
+
+  friend bool operator==(const Statistic&, const Statistic&) = default;
+};
+// `values` is not empty.
+[[nodiscard]] Statistic statistic_of(const std::vector<double>& values);
+
+// The 97.5 % point of Student's t: half a 95 % interval is this many standard errors. degrees >= 1.
+[[nodiscard]] double student_t_975(int degrees);
+
+// Means over the repeats.
+struct CauseResult {
+  std::string cause;
+  double failures = 0;
+  double lost_work_s = 0;
+  double down_s = 0;
+
+  friend bool operator==(const CauseResult&, const CauseResult&) = default;
+};
+
+struct GoodputResult {
+  int repeats = 0;
+  Duration horizon{};
+  Statistic samples_per_s;
+  Statistic fraction_of_ideal;                                      // productive / horizon
+  Statistic ettr;                                                   // (productive + degraded) / horizon
+  std::array<double, kBuckets> buckets_s{};                         // means; they add up to the horizon
+  double failures = 0, restarts = 0, changes = 0, checkpoints = 0;  // means of a repeat
+  double mean_time_to_recover_s = 0;      // over all restarts of all repeats; 0 without one
+  double idle_nodes = 0, down_nodes = 0;  // means over time and repeats
+  std::vector<CauseResult> causes;        // in order of first appearance
+  std::vector<std::string> cause_names;   // of the first repeat: what its timeline's `cause` counts
+  std::vector<TimelineRow> timeline;      // of the first repeat, when JobSpec::timeline asks for it
+
+  friend bool operator==(const GoodputResult&, const GoodputResult&) = default;
+};
+
+struct RepeatOptions {
+  int repeats = 1;  // >= 1
+  int threads = 1;  // >= 1
+};
+
+// Called once a repeat, from any thread.
+using HistoryFactory = std::function<History(int repeat)>;
+
+//   throws  what a repeat throws; of several the first repeat's.
+[[nodiscard]] GoodputResult run_repeats(const JobSpec& spec, const HistoryFactory& histories,
+                                        const PolicyFactory& policies, const RepeatOptions& options);
+
+}  // namespace stagecraft
