@@ -1,0 +1,201 @@
+#include "sim/degraded_shapes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The GPUs of each node, in the order of the cluster.
+std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) {
+  if (!scenario.cluster) return std::vector<int>(static_cast<std::size_t>(full.gpus()), 1);
+  if (scenario.cluster->gpus_used > 0) return {scenario.cluster->gpus_used};
+  std::vector<int> sizes;
+  for (const NodeGroup& group : scenario.cluster->groups)
+    sizes.insert(sizes.end(), static_cast<std::size_t>(group.count), group.node.gpus);
+  return sizes;
+}
+
+// The first GPUs of the cluster; of the last node only a part where they do not fill it.
+ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
+  ClusterSpec part = cluster;
+  part.groups.clear();
+  part.links.clear();  // they name nodes, which may not be there any more
+  for (const NodeGroup& group : cluster.groups) {
+    const int whole = std::min(group.count, gpus / group.node.gpus);
+    if (whole > 0) part.groups.push_back({.node = group.node, .count = whole});
+    gpus -= whole * group.node.gpus;
+    if (whole == group.count) continue;
+    if (gpus > 0) {
+      NodeSpec rest = group.node;
+      rest.gpus = gpus;
+      rest.sockets = 1;
+      rest.gpus_per_pcie_switch = 0;
+      rest.nvlink_pairs.clear();
+      part.groups.push_back({.node = std::move(rest), .count = 1});
+    }
+    break;
+  }
+  return part;
+}
+
+std::vector<int> depths_of(const Scenario& scenario) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || scenario.order) return {scenario.parallelism.pipeline};
+  std::vector<int> depths;
+  for (int depth = 1; depth <= model->layers; ++depth)
+    if (model->layers % depth == 0) depths.push_back(depth);
+  if (std::find(depths.begin(), depths.end(), scenario.parallelism.pipeline) == depths.end())
+    depths.push_back(scenario.parallelism.pipeline);
+  return depths;
+}
+
+}  // namespace
+
+DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& full)
+    : scenario_(scenario),
+      node_sizes_(node_sizes(scenario, full)),
+      replica_ranks_(full.tensor * full.context),
+      depths_(depths_of(scenario)),
+      own_depth_(full.pipeline),
+      own_data_(full.data) {
+  const Shape own{.pipeline = own_depth_, .data = own_data_, .micro_batch = scenario.training.micro_batch_size};
+  const Report report = simulate(scenario);
+  fits_ = report.memory.verdict() != Verdict::kOutOfMemory;
+  timed_[own] = Timed{.duration = report.iteration_time, .samples = report.samples};
+}
+
+int DegradedShapes::gpus_on(int nodes) const {
+  const auto end = node_sizes_.begin() + std::clamp(nodes, 0, this->nodes());
+  return std::accumulate(node_sizes_.begin(), end, 0);
+}
+
+int DegradedShapes::nodes_for(int gpus) const {
+  int nodes = 0;
+  for (int held = 0; held < gpus && nodes < this->nodes(); ++nodes)
+    held += node_sizes_[static_cast<std::size_t>(nodes)];
+  return nodes;
+}
+
+int DegradedShapes::gpus_of(const Shape& shape) const {
+  return shape.pipeline * shape.data * replica_ranks_;
+}
+
+std::int64_t DegradedShapes::samples_of(const Shape& shape) const {
+  const std::int64_t batch = scenario_.training.global_batch_size;
+  return shape.batch == BatchRule::kKept ? batch : batch / own_data_ * shape.data;
+}
+
+Scenario DegradedShapes::scenario_of(const Shape& shape) const {
+  Scenario scenario = scenario_;
+  ParallelSpec& parallelism = scenario.parallelism;
+  if (shape.pipeline != own_depth_) parallelism.stage_layers.clear();
+  if (shape.pipeline == 1) parallelism.virtual_stages = 1;
+  parallelism.pipeline = shape.pipeline;
+  parallelism.data = shape.data;
+  if (parallelism.zero_group)
+    parallelism.zero_group = std::gcd(*parallelism.zero_group, shape.data * parallelism.context);
+  TrainingSpec& training = scenario.training;
+  training.micro_batch_size = shape.micro_batch;
+  const std::int64_t at_once = shape.data * shape.micro_batch;
+  training.global_batch_size = (samples_of(shape) + at_once - 1) / at_once * at_once;
+  if (scenario.cluster && scenario.cluster->gpus_used == 0) {
+    scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
+    scenario.network.background.clear();
+  }
+  return scenario;
+}
+
+std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape) {
+  const auto known = timed_.find(shape);
+  if (known != timed_.end()) return known->second;
+  std::optional<Timed> timed;
+  const Scenario scenario = scenario_of(shape);
+  Diagnostics refusals;
+  if (prepare(scenario, refusals)) {
+    const Report report = simulate(scenario);
+    if (!fits_ || report.memory.verdict() != Verdict::kOutOfMemory)
+      timed = Timed{.duration = report.iteration_time, .samples = samples_of(shape)};
+  }
+  return timed_[shape] = timed;
+}
+
+void DegradedShapes::remember(int nodes, const Shape& shape, const Timed& timed) {
+  std::string text = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
+  if (shape.micro_batch != scenario_.training.micro_batch_size)
+    text += fmt::format(" · micro-batch {}", shape.micro_batch);
+  asked_[nodes] = {
+      .nodes = nodes, .text = std::move(text), .iteration = timed.duration, .samples = timed.samples};
+}
+
+std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
+  const std::scoped_lock lock(mutex_);
+  for (int data = std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)); data > 0; --data) {
+    const Shape shape{.pipeline = own_depth_,
+                      .data = data,
+                      .micro_batch = scenario_.training.micro_batch_size,
+                      .batch = data == own_data_ ? BatchRule::kKept : batch};
+    const std::optional<Timed> timed = time_of(shape);
+    if (!timed) continue;
+    const int used = nodes_for(gpus_of(shape));
+    remember(used, shape, *timed);
+    return ShapedStep{.duration = timed->duration, .samples = timed->samples, .nodes = used};
+  }
+  return std::nullopt;
+}
+
+// Twice as large as long as it fits, and as every replica has one.
+std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
+  const auto known = micro_batches_.find(shape.pipeline);
+  if (known != micro_batches_.end()) return known->second;
+  std::int64_t largest = 0;
+  for (shape.micro_batch = 1; shape.micro_batch * shape.data <= scenario_.training.global_batch_size;
+       shape.micro_batch *= 2) {
+    const Scenario scenario = scenario_of(shape);
+    Diagnostics refusals;
+    if (!prepare(scenario, refusals)) break;
+    if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
+    largest = shape.micro_batch;
+  }
+  return micro_batches_[shape.pipeline] = largest;
+}
+
+std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
+  std::optional<ShapedStep> best;
+  Shape best_shape;
+  for (const int depth : depths_) {
+    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
+    if (shape.data == 0) continue;
+    shape.micro_batch = fits_ ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
+    if (shape.micro_batch == 0) continue;
+    const std::optional<Timed> timed = time_of(shape);
+    if (!timed || (best && timed->duration >= best->duration)) continue;
+    best = ShapedStep{
+        .duration = timed->duration, .samples = timed->samples, .nodes = nodes_for(gpus_of(shape))};
+    best_shape = shape;
+  }
+  if (best) remember(best->nodes, best_shape, {.duration = best->duration, .samples = best->samples});
+  return best;
+}
+
+std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = morphed_.find(nodes);
+  if (known != morphed_.end()) return known->second;
+  return morphed_[nodes] = best_depth(nodes);
+}
+
+std::vector<GoodputShape> DegradedShapes::asked() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<GoodputShape> shapes;
+  for (auto shape = asked_.rbegin(); shape != asked_.rend(); ++shape) shapes.push_back(shape->second);
+  return shapes;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,86 @@
+// Iteration times of what remains of a job when nodes are gone: simulate(), each shape once.
+//
+//   node       a server of the cluster; without one (abstract stages) each pipeline rank is a node of its own
+//   shape      a pipeline depth, a number of replicas and a micro-batch size on the fewest nodes that hold them.
+//              A mixed cluster loses the last node of its list first.
+//   batch      kept: replicas do ceil(B / (d b)) micro-batches each, and the step still counts B samples; the
+//              fuller replicas decide how long it takes. Shrunk: each replica keeps its micro-batches, and the
+//              step counts fewer samples.
+//
+// A shape that the scenario's schedule, degrees or memory do not allow cannot train. Asked from many threads:
+// the answers, not their order, are what counts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/goodput/policy.hpp"
+#include "sim/report/goodput_report.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+enum class BatchRule : std::uint8_t { kKept, kShrunk };
+
+class DegradedShapes {
+ public:
+  // `full`: the scenario's own plan.
+  DegradedShapes(const Scenario& scenario, const ParallelPlan& full);
+
+  [[nodiscard]] int nodes() const { return static_cast<int>(node_sizes_.size()); }
+  // Whether the scenario's own plan fits into memory; where it does not, no shape is asked to.
+  [[nodiscard]] bool fits() const { return fits_; }
+
+  // The most replicas of the scenario's own pipeline that `nodes` hold.
+  [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
+  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
+  // the batch is kept. source: Varuna (resilience.md, section 6).
+  [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
+
+  // What was asked for so far, most nodes first.
+  [[nodiscard]] std::vector<GoodputShape> asked() const;
+
+ private:
+  struct Shape {
+    int pipeline = 1, data = 1;
+    std::int64_t micro_batch = 1;
+    BatchRule batch = BatchRule::kKept;
+    friend auto operator<=>(const Shape&, const Shape&) = default;
+  };
+  struct Timed {
+    Duration duration{};
+    std::int64_t samples = 0;
+  };
+  [[nodiscard]] int gpus_on(int nodes) const;   // of the first nodes
+  [[nodiscard]] int nodes_for(int gpus) const;  // the first that have them
+  [[nodiscard]] int gpus_of(const Shape& shape) const;
+  [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
+  [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
+  // Those below change what is memoised, under the lock.
+  [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
+  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // by depth; 0: none fits
+  [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
+  void remember(int nodes, const Shape& shape, const Timed& timed);
+
+  const Scenario& scenario_;
+  std::vector<int> node_sizes_;  // GPUs
+  int replica_ranks_ = 1;        // tensor · context
+  std::vector<int> depths_;
+  int own_depth_ = 1, own_data_ = 1;
+  bool fits_ = true;
+
+  mutable std::mutex mutex_;
+  std::map<Shape, std::optional<Timed>> timed_;
+  std::map<int, std::int64_t> micro_batches_;
+  std::map<int, std::optional<ShapedStep>> morphed_;
+  std::map<int, GoodputShape> asked_;
+};
+
+}  // namespace stagecraft
