@@ -65,7 +65,8 @@ DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& ful
       depths_(depths_of(scenario)),
       own_depth_(full.pipeline),
       own_data_(full.data) {
-  const Shape own{.pipeline = own_depth_, .data = own_data_, .micro_batch = scenario.training.micro_batch_size};
+  const Shape own{
+      .pipeline = own_depth_, .data = own_data_, .micro_batch = scenario.training.micro_batch_size};
   const Report report = simulate(scenario);
   fits_ = report.memory.verdict() != Verdict::kOutOfMemory;
   timed_[own] = Timed{.duration = report.iteration_time, .samples = report.samples};

@@ -1,0 +1,203 @@
+#include "sim/job_costs.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/check.hpp"
+#include "models/memory.hpp"
+#include "sim/lower/stage_parameters.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+namespace {
+
+Duration backward_of(const StagePrice& stage) {
+  return stage.recompute.total() + stage.input_gradient.total() + stage.weight_gradient.total();
+}
+
+StateBytes bytes_of(const Scenario& scenario) {
+  return state_bytes(scenario.training.precision, scenario.training.gradient);
+}
+
+std::int64_t kept_bytes(const StateBytes& bytes) {
+  return bytes.weight + bytes.optimizer;
+}
+
+// The scenario with a stage for each layer and for each end, and as few replicas as its experts need.
+Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
+  Scenario probe = scenario;
+  ParallelSpec& parallelism = probe.parallelism;
+  parallelism.pipeline = static_cast<int>(model.layers) + 2;
+  parallelism.virtual_stages = 1;
+  parallelism.stage_layers.assign(static_cast<std::size_t>(parallelism.pipeline), 1);
+  parallelism.stage_layers.front() = parallelism.stage_layers.back() = 0;
+  parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
+  const int holders = plan.expert * plan.expert_tensor, ranks = plan.tensor * plan.context;
+  parallelism.data = holders / std::gcd(holders, ranks);
+  parallelism.zero_stage = 0;
+  parallelism.zero_group.reset();
+  probe.training.global_batch_size = *parallelism.data * probe.training.micro_batch_size;
+  return probe;
+}
+
+ClusterSpec cluster_for(const ClusterSpec& cluster, int gpus) {
+  ClusterSpec spec = cluster;
+  const NodeSpec& node = cluster.groups.front().node;
+  spec.groups = {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}};
+  spec.gpus_used = 0;
+  spec.links.clear();
+  return spec;
+}
+
+// Bytes of all ranks together, for what each parameter takes.
+Bytes bytes_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int stage, std::int64_t each) {
+  const ParameterShare share = stage_share(model, plan, stage);
+  return Bytes((share.dense * plan.tensor + share.experts * plan.expert * plan.expert_tensor) * each);
+}
+
+std::vector<LayerJob> transformer_layers(const Scenario& scenario, const TransformerSpec& model,
+                                         const ParallelPlan& full) {
+  const Scenario probe = layer_by_layer(scenario, model, full);
+  Diagnostics refusals;
+  const std::optional<ParallelPlan> plan = resolve({.model = probe.model,
+                                                    .cluster = nullptr,
+                                                    .parallelism = probe.parallelism,
+                                                    .training = probe.training,
+                                                    .origins = probe.origins,
+                                                    .fallback = {.file = probe.source}},
+                                                   refusals);
+  SC_CHECK(plan.has_value(), "a model whose stages can be placed can be placed layer by layer");
+  const Cluster cluster(cluster_for(*probe.cluster, plan->gpus()));
+  const PricingRequest request{.plan = *plan,
+                               .parallelism = probe.parallelism,
+                               .training = probe.training,
+                               .overlap = probe.overlap,
+                               .options = probe.options,
+                               .offload = probe.offload};
+  const IterationPrices prices = price_transformer(model, *probe.profile, cluster, request);
+  const StateBytes bytes = bytes_of(scenario);
+  const Bytes activation = boundary_activation(model, shard_of(request));
+  const int copies = request.parallelism.sequence_parallel ? plan->tensor : 1;
+  std::vector<LayerJob> layers;
+  for (int stage = 0; stage < plan->stage_count(); ++stage) {
+    const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
+    layers.push_back({.forward = price.forward.total(),
+                      .backward = backward_of(price),
+                      .state = bytes_of_stage(model, *plan, stage, kept_bytes(bytes)),
+                      .gradient = bytes_of_stage(model, *plan, stage, bytes.gradient),
+                      .activation = activation * copies * plan->context});
+  }
+  return layers;
+}
+
+template <class T>
+T entry(const std::vector<T>& list, std::size_t stage) {
+  if (list.empty()) return T{};
+  return list.size() == 1 ? list.front() : list.at(stage);
+}
+
+std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec& model,
+                                      const Simulation& simulation) {
+  const StateBytes bytes = bytes_of(scenario);
+  std::vector<LayerJob> layers;
+  for (std::size_t stage = 0; stage < simulation.prices.stages.size(); ++stage) {
+    const StagePrice& price = simulation.prices.stages[stage];
+    const Bytes gradient = entry(model.gradient, stage);
+    layers.push_back({.forward = price.forward.total(),
+                      .backward = backward_of(price),
+                      .state = gradient / bytes.gradient * kept_bytes(bytes),
+                      .gradient = gradient,
+                      .activation = entry(model.activation, stage)});
+  }
+  return layers;
+}
+
+// Weights and optimizer of the fullest GPU. What ZeRO 3 gathers for a moment is no state.
+Bytes state_of_gpu(const Simulation& simulation, const std::vector<LayerJob>& layers) {
+  Bytes most{};
+  for (const StageMemory& stage : simulation.report.memory.stages) {
+    Bytes held{};
+    for (const MemoryItem& item : stage.items)
+      if ((item.kind == MemoryClass::kWeights || item.kind == MemoryClass::kOptimizer) &&
+          item.name != "gathered units" && item.name != "units from the host")
+        held += item.size;
+    most = std::max(most, held);
+  }
+  if (most > Bytes(0)) return most;
+  // The ledger of abstract stages does not know of states: a rank holds its stages'.
+  std::vector<Bytes> ranks(static_cast<std::size_t>(simulation.prepared.plan.pipeline));
+  for (std::size_t stage = 0; stage < layers.size(); ++stage)
+    ranks[stage % ranks.size()] += layers[stage].state;
+  return *std::max_element(ranks.begin(), ranks.end());
+}
+
+Duration sum_of(const std::vector<std::vector<PassPrice>>& buckets) {
+  Duration sum{};
+  for (const auto& chunk : buckets)
+    for (const PassPrice& bucket : chunk) sum += bucket.total();
+  return sum;
+}
+
+Duration network_busy(const Simulation& simulation) {
+  const IterationPrices& prices = simulation.prices;
+  Duration message{};
+  for (const EdgePrice& edge : prices.edges)
+    message = std::max(message, edge.forward.total() + edge.backward.total());
+  Duration most{};
+  for (const RankPrice& rank : prices.ranks)
+    most = std::max(most, sum_of(rank.gradient_buckets) + sum_of(rank.parameter_buckets));
+  // A rank in the middle sends and receives on both of its sides.
+  const ParallelPlan& plan = simulation.prepared.plan;
+  return most + message * (static_cast<std::int64_t>(plan.micro_batches) * plan.virtual_stages);
+}
+
+Bandwidth node_network(const ClusterSpec& cluster) {
+  std::optional<Bandwidth> least;
+  for (const NodeGroup& group : cluster.groups) {
+    const FabricSpec& fabric = cluster.fabric;
+    const int nics = fabric.nics_per_node > 0 ? fabric.nics_per_node : group.node.nics;
+    const Bandwidth nic = fabric.nic_bandwidth.count() > 0 ? fabric.nic_bandwidth : group.node.nic_bandwidth;
+    const Bandwidth all(nic.count() * nics * fabric.point_to_point_efficiency);
+    least = least ? std::min(*least, all) : all;
+  }
+  return least.value_or(Bandwidth(0));
+}
+
+void fill_stages(const Simulation& simulation, JobCosts& costs) {
+  for (const StagePrice& stage : simulation.prices.stages) {
+    costs.stage_forward.push_back(stage.forward.total());
+    costs.stage_backward.push_back(backward_of(stage));
+  }
+  for (const EdgePrice& edge : simulation.prices.edges)
+    costs.message = std::max({costs.message, edge.forward.total(), edge.backward.total()});
+}
+
+}  // namespace
+
+JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
+  const ParallelPlan& plan = simulation.prepared.plan;
+  JobCosts costs;
+  costs.stage_gpus = plan.tensor * plan.context;
+  costs.replica_gpus = costs.stage_gpus * plan.pipeline;
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    costs.layers = abstract_layers(scenario, *stages, simulation);
+  } else {
+    costs.layers = transformer_layers(scenario, std::get<TransformerSpec>(scenario.model), plan);
+  }
+  for (const LayerJob& layer : costs.layers) costs.state += layer.state;
+  fill_stages(simulation, costs);
+  if (scenario.cluster) {
+    const ClusterSpec& cluster = *scenario.cluster;
+    costs.gpus_per_node = cluster.gpus_used > 0 ? cluster.gpus_used : cluster.groups.front().node.gpus;
+    costs.node_network = node_network(cluster);
+  }
+  costs.state_of_gpu = state_of_gpu(simulation, costs.layers);
+  costs.state_of_node = costs.state_of_gpu * costs.gpus_per_node;
+  costs.network_busy = network_busy(simulation);
+  return costs;
+}
+
+}  // namespace stagecraft

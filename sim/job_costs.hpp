@@ -1,0 +1,49 @@
+// What a recovery policy has to know of a job besides its iteration times: its layers one by one, its states
+// in bytes, and how fast they move.
+//
+//   layer      a transformer's embedding, each of its layers, its head with the loss (and the layers of
+//   multi-
+//              token prediction); of abstract stages each stage. Times are of one micro-batch on the
+//              scenario's tensor and context ranks, tensor collectives and what is recomputed included.
+//   state      what a checkpoint holds: weights and optimizer states, by the bytes a parameter takes in the
+//              scenario's precision (models/memory.hpp: 2 + 12 for bf16 and Adam). Abstract stages tell their
+//              gradients, from which the parameters follow.
+#pragma once
+
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+struct LayerJob {
+  Duration forward{}, backward{};
+  Bytes state{};       // of all its tensor ranks together
+  Bytes gradient{};    // the same; reduced over replicas
+  Bytes activation{};  // sent to the next layer where that is another stage's, by all ranks together
+
+  [[nodiscard]] Duration work() const { return forward + backward; }
+  friend bool operator==(const LayerJob&, const LayerJob&) = default;
+};
+
+struct JobCosts {
+  std::vector<LayerJob> layers;
+  // Stages of the scenario's own pipeline: the passes of one micro-batch.
+  std::vector<Duration> stage_forward, stage_backward;
+  Duration message{};        // the slowest between two stages
+  Bytes state{};             // of one copy of the model
+  Bytes state_of_gpu{};      // on the fullest GPU, as ZeRO leaves it
+  Bytes state_of_node{};     // on the fullest node
+  Bandwidth node_network{};  // in and out of a node, each; 0: not known
+  Duration network_busy{};   // of a node's network, in an iteration: gradients, parameters, messages
+  int replica_gpus = 1;      // tensor · context · pipeline
+  int stage_gpus = 1;        // tensor · context
+  int gpus_per_node = 1;     // of the first kind
+};
+
+// throws ScenarioError when the scenario cannot run.
+[[nodiscard]] JobCosts job_costs(const Scenario& scenario, const Simulation& simulation);
+
+}  // namespace stagecraft

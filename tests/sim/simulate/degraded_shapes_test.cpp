@@ -1,0 +1,127 @@
+// What is left of a job when nodes are gone.
+//
+// System: abstract stages of F = I = W = 1 ms under 1F1B, each rank a node. d replicas of p stages take
+//         (m + p - 1) · 3 ms for m micro-batches each.
+#include "sim/degraded_shapes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string pipelines(int data, int batch) {
+  return "stagecraft: 1\n"
+         "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}\n"
+         "parallelism: {pipeline: 4, data: " +
+         std::to_string(data) +
+         "}\n"
+         "schedule: 1f1b\n"
+         "training: {global_batch_size: " +
+         std::to_string(batch) + ", micro_batch_size: 1}\n";
+}
+
+DegradedShapes shapes_of(const Scenario& scenario) {
+  return {scenario, simulate_in_full(scenario).prepared.plan};
+}
+
+TEST(DegradedShape, OfAllNodesIsTheScenarioItself) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.nodes(), 8);
+  EXPECT_TRUE(shapes.fits());
+  // m = 8: (8 + 3) · 3 ms.
+  EXPECT_EQ(shapes.replicas(8, BatchRule::kKept),
+            (ShapedStep{.duration = milliseconds(33), .samples = 16, .nodes = 8}));
+  // Spares do not make a replica more.
+  EXPECT_EQ(shapes.replicas(100, BatchRule::kKept), shapes.replicas(8, BatchRule::kKept));
+}
+
+TEST(DegradedShape, KeepsItsBatchOnTheReplicasThatAreWhole) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  // One replica is left and does all 16: (16 + 3) · 3 ms.
+  const ShapedStep half{.duration = milliseconds(57), .samples = 16, .nodes = 4};
+  EXPECT_EQ(shapes.replicas(7, BatchRule::kKept), half);
+  EXPECT_EQ(shapes.replicas(4, BatchRule::kKept), half);
+  EXPECT_EQ(shapes.replicas(3, BatchRule::kKept), std::nullopt);
+}
+
+TEST(DegradedShape, ShrinksItsBatchWhenAskedTo) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.replicas(7, BatchRule::kShrunk),
+            (ShapedStep{.duration = milliseconds(33), .samples = 8, .nodes = 4}));
+}
+
+TEST(DegradedShape, LastsAsLongAsItsFullestReplica) {
+  const Scenario scenario = scenario_of(pipelines(3, 15));
+  DegradedShapes shapes = shapes_of(scenario);
+  // Three replicas: 5 each, (5 + 3) · 3 ms. Two: 8 and 7, (8 + 3) · 3 ms, and still 15 samples.
+  EXPECT_EQ(shapes.replicas(12, BatchRule::kKept)->duration, milliseconds(24));
+  EXPECT_EQ(shapes.replicas(11, BatchRule::kKept),
+            (ShapedStep{.duration = milliseconds(33), .samples = 15, .nodes = 8}));
+}
+
+TEST(DegradedShape, IsListedOnceItWasAskedFor) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_TRUE(shapes.asked().empty());
+  (void)shapes.replicas(5, BatchRule::kKept);
+  (void)shapes.replicas(8, BatchRule::kKept);
+  ASSERT_EQ(shapes.asked().size(), 2u);
+  EXPECT_EQ(shapes.asked()[0].text, "dp 2 · pp 4");
+  EXPECT_EQ(shapes.asked()[1].text, "dp 1 · pp 4");
+  EXPECT_EQ(shapes.asked()[1].nodes, 4);
+}
+
+// 8 layers on 4 nodes of 8 GPUs.
+const char* const kSmallModel =
+    "stagecraft: 1\n"
+    "model: {family: gpt, layers: 8, hidden: 1024, heads: 8, vocab: 51200, max_sequence_length: 1024}\n"
+    "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+    "parallelism: {tensor: 8, pipeline: 4}\n"
+    "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 1024}\n";
+
+TEST(MorphedShape, IsNeverSlowerThanTheScenariosOwn) {
+  const Scenario scenario = scenario_of(kSmallModel);
+  DegradedShapes shapes = shapes_of(scenario);
+  const auto own = shapes.replicas(4, BatchRule::kKept), best = shapes.morph(4);
+  ASSERT_TRUE(own && best);
+  EXPECT_LE(best->duration, own->duration);
+  EXPECT_EQ(best->samples, 32);
+}
+
+TEST(MorphedShape, TrainsOnNodesThatHoldNoReplicaOfTheScenariosOwn) {
+  const Scenario scenario = scenario_of(kSmallModel);
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.replicas(3, BatchRule::kKept), std::nullopt);
+  const auto three = shapes.morph(3), four = shapes.morph(4);
+  ASSERT_TRUE(three && four);
+  EXPECT_LE(three->nodes, 3);
+  EXPECT_GE(three->duration, four->duration);
+  EXPECT_EQ(shapes.morph(0), std::nullopt);
+}
+
+TEST(MorphedShape, NeedNotFillItsLastNode) {
+  // tensor 2 · pipeline 3 · data 4 on three nodes of 8; two nodes hold two replicas, 12 of 16 GPUs.
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 9, hidden: 1024, heads: 8, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 3}\n"
+      "parallelism: {tensor: 2, pipeline: 3}\n"
+      "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 1024}\n");
+  DegradedShapes shapes = shapes_of(scenario);
+  const auto two = shapes.replicas(2, BatchRule::kKept);
+  ASSERT_TRUE(two.has_value());
+  EXPECT_EQ(two->nodes, 2);
+  EXPECT_GT(two->duration, shapes.replicas(3, BatchRule::kKept)->duration);
+}
+
+}  // namespace
+}  // namespace stagecraft

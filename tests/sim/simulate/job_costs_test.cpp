@@ -1,0 +1,72 @@
+// What policies have to know of a job: its layers, its states.
+#include "sim/job_costs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "models/model_spec.hpp"
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace stagecraft::literals;
+using std::chrono::milliseconds;
+
+JobCosts costs_of(const Scenario& scenario) {
+  return job_costs(scenario, simulate_in_full(scenario));
+}
+
+TEST(JobCosts, OfAbstractStagesAreTheirOwnNumbers) {
+  // bf16 with fp32 gradients: 4 B of gradient, 2 + 12 B of state a parameter.
+  const JobCosts costs = costs_of(
+      scenario_of("stagecraft: 1\n"
+                  "model: {family: stages, forward: 1 ms, input_gradient: 2 ms, weight_gradient: 3 ms,"
+                  " activation: 16 MiB, gradient: [4 GiB, 8 GiB]}\n"
+                  "parallelism: {pipeline: 2}\n"
+                  "training: {global_batch_size: 8}\n"));
+  ASSERT_EQ(costs.layers.size(), 2u);
+  EXPECT_EQ(costs.layers[0].forward, milliseconds(1));
+  EXPECT_EQ(costs.layers[0].backward, milliseconds(5));
+  EXPECT_EQ(costs.layers[0].state, 14_GiB);
+  EXPECT_EQ(costs.layers[1].state, 28_GiB);
+  EXPECT_EQ(costs.state, 42_GiB);
+  EXPECT_EQ(costs.state_of_gpu, 28_GiB);
+  EXPECT_EQ(costs.replica_gpus, 2);
+  EXPECT_EQ(costs.layers[1].activation, 16_MiB);
+}
+
+TEST(JobCosts, OfATransformerAreItsEndsAndItsLayers) {
+  const Scenario scenario = shipped("sc21-7.5b-128xA100");
+  const auto& model = std::get<TransformerSpec>(scenario.model);
+  const Simulation simulation = simulate_in_full(scenario);
+  const JobCosts costs = job_costs(scenario, simulation);
+  ASSERT_EQ(costs.layers.size(), static_cast<std::size_t>(model.layers) + 2);
+  for (std::size_t i = 2; i + 1 < costs.layers.size(); ++i) EXPECT_EQ(costs.layers[i], costs.layers[1]);
+  // 14 B a parameter; a tied embedding is held at both ends, norms and positions on every tensor rank.
+  const std::int64_t parameters = parameter_count(model) + model.vocab * model.hidden;
+  EXPECT_NEAR(static_cast<double>(costs.state.count()), 14.0 * static_cast<double>(parameters),
+              5e-3 * static_cast<double>(costs.state.count()));
+}
+
+TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
+  const Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
+  const Simulation simulation = simulate_in_full(scenario);
+  const JobCosts costs = job_costs(scenario, simulation);
+  Duration layers{}, stages{};
+  for (const LayerJob& layer : costs.layers) layers += layer.work();
+  for (std::size_t s = 0; s < costs.stage_forward.size(); ++s)
+    stages += costs.stage_forward[s] + costs.stage_backward[s];
+  EXPECT_EQ(layers, stages);
+}
+
+TEST(JobCosts, KeepAShareOfTheStateOnEachGpuUnderZero) {
+  const Scenario whole = shipped("gpt3-175b-1024xA100-1f1b", {"parallelism.zero_stage=0"});
+  const Scenario sharded = shipped("gpt3-175b-1024xA100-1f1b", {"parallelism.zero_stage=1"});
+  EXPECT_EQ(costs_of(whole).state, costs_of(sharded).state);
+  EXPECT_GT(costs_of(whole).state_of_gpu, 3 * costs_of(sharded).state_of_gpu);
+}
+
+}  // namespace
+}  // namespace stagecraft
