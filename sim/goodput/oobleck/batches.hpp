@@ -1,0 +1,34 @@
+// How many of a step's micro-batches each pipeline takes, so that the slowest is done soonest.
+//
+// Every pipeline takes one; then each further micro-batch goes to the pipeline that would be done first with
+// it, the first of those on a tie. As a pipeline's time does not fall with its micro-batches, this is exact
+// for the makespan: no other distribution ends earlier. (The paper, and its code, minimise the variance of nb
+// T / S with a mixed-integer solver instead.) Gradients are weighted by nb_i / B, so that the update is that
+// of equal pipelines.
+//
+//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; reference/resilience.md, section 5.4
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/oobleck/templates.hpp"
+
+namespace stagecraft {
+
+struct BatchShares {
+  std::vector<int> micro_batches = {};  // [pipeline], each at least 1
+  Duration makespan{};                  // when the last pipeline is done
+};
+
+// requires at least one pipeline, and a micro-batch for each. `time(pipeline, nb)` must not fall with nb.
+[[nodiscard]] BatchShares share_micro_batches(
+    int pipelines, int micro_batches, const std::function<Duration(int pipeline, int micro_batches)>& time);
+
+// The same for pipelines with these templates.
+[[nodiscard]] BatchShares share_micro_batches(Templates& templates, std::span<const int> numbers,
+                                              int micro_batches);
+
+}  // namespace stagecraft

@@ -1,0 +1,111 @@
+// Where to cut the layers of a model into the stages of one pipeline, exactly.
+//
+// Oobleck prices a pipeline of S stages that works on Nb micro-batches by its stage times w_i alone:
+//
+//   T = T1 + T2 + T3,  T1 = sum w_i,  T2 = (Nb - S + k - 1) w_k,  T3 = sum_{i >= k} w_i,
+//
+// k being the rightmost slowest stage, counted from 0; for equal stages this is the 1F1B time (Nb + S - 1) w.
+// The equations fall short where an early stage dominates or micro-batches are few, so that the corrected
+// rule never goes below what any order needs: Nb w_k (the slowest stage works on every micro-batch) and T1
+// (one micro-batch passes every stage forward and backward).
+//
+//   source  Jang et al., "Oobleck", SOSP 2023 (arXiv 2309.08125), section 4.1.2, equations 1-4, as its
+//   authors
+//           write them in docs/pipeline_planner.md; the bound Nb w_k: reference/resilience.md, section 5.2;
+//           the bound T1 is ours.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+enum class PipelineRule { kPublished, kCorrected };
+
+// Stage i holds the layers from first_layers[i] up to the next stage's first, and takes work[i] for the
+// forward and the backward pass of one micro-batch.
+struct Partition {
+  std::vector<int> first_layers = {};  // [0] is 0; strictly increasing
+  std::vector<Duration> work = {};
+
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+// The stages of these layers that start at `first_layers`.
+[[nodiscard]] Partition partition_at(std::span<const Duration> layer_work, std::vector<int> first_layers);
+
+// The rightmost of the slowest, from 0.
+[[nodiscard]] int slowest_stage(std::span<const Duration> work);
+
+// The time of a pipeline as a function of its micro-batches: max(base + nb * slope, nb * slope, floor), of
+// which the published rule takes the first term alone. Never falls as nb grows.
+struct PipelineLine {
+  Duration base{};   // T1 + T3 - (S - k + 1) w_k
+  Duration slope{};  // w_k
+  Duration floor{};  // T1
+  PipelineRule rule = PipelineRule::kCorrected;
+
+  // requires micro_batches >= 1.
+  [[nodiscard]] Duration time(int micro_batches) const;
+  // The most micro-batches, up to `limit`, that are done within `time`; 0 where not even one is.
+  [[nodiscard]] int within(Duration time, int limit) const;
+};
+[[nodiscard]] PipelineLine pipeline_line(std::span<const Duration> work, PipelineRule rule);
+
+// The best cut of one list of layers into any number of stages.
+//
+// Exact: every range of layers is tried as stage k, with as few stages as fit before it and any number that
+// fits behind it; a count between the fewest and one layer each can always be had by splitting. O(L^3) once,
+// O(L^2) for a number of stages. Plans of equal time are told apart by their published time, then by the
+// lexicographically smallest list of stage starts.
+//
+//   source  reference/resilience.md, section 5.3 (the divide and conquer of the paper keeps one plan per
+//   part,
+//           which is not optimal: what a part is worth depends on the stage that is slowest in the whole).
+class PartitionSearch {
+ public:
+  // requires at least one layer, and more than no work in all.
+  explicit PartitionSearch(std::vector<Duration> layer_work);
+
+  // nullopt when there are more stages than layers. requires stages >= 1, micro_batches >= 1.
+  [[nodiscard]] std::optional<Partition> best(int stages, int micro_batches, PipelineRule rule) const;
+
+  [[nodiscard]] int layers() const { return static_cast<int>(layer_work_.size()); }
+
+ private:
+  struct Range {  // the layers [begin, end) as the rightmost slowest stage
+    int begin = 0;
+    int end = 0;
+    Duration work{};
+    int fewest_before = 0;  // stages that cover [0, begin), none longer than `work`
+    int fewest_behind = 0;  // stages that cover [end, L), all shorter than `work`
+  };
+  struct Candidate {
+    Duration time{};
+    Duration published{};
+    friend auto operator<=>(const Candidate&, const Candidate&) = default;
+  };
+  [[nodiscard]] Duration work(int begin, int end) const;
+  [[nodiscard]] std::optional<int> stages_before(const Range& range, int stages) const;
+  [[nodiscard]] Candidate price(const Range& range, int before, int stages, int micro_batches,
+                                PipelineRule rule) const;
+  [[nodiscard]] std::vector<int> starts(const Range& range, int before, int stages) const;
+  void earliest_starts(int begin, int end, Duration longest, std::vector<int>& out, int count) const;
+  [[nodiscard]] std::optional<int> fewest(int begin, int end, Duration longest) const;
+
+  std::vector<Duration> layer_work_;
+  std::vector<Duration> up_to_;  // work of the layers before
+  std::vector<Range> ranges_;    // those that can be the slowest stage
+};
+
+// The cut of layers over stages that differ in speed, in the order of the stages: work[i][l] is what layer l
+// takes on stage i. Least work of the slowest stage, which is exact; among the cuts that reach it, the one
+// that fills from the front: a heuristic for T, as the exact search needs stages that are alike. nullopt when
+// there are more stages than layers. requires a row per stage, all of one length.
+[[nodiscard]] std::optional<Partition> partition_of_unequal(
+    const std::vector<std::vector<Duration>>& layer_work);
+
+}  // namespace stagecraft

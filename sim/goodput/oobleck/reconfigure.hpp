@@ -1,0 +1,53 @@
+// What becomes of the pipelines when nodes fail: each takes the template of its new size, borrows nodes from
+// a larger one, or is merged with others.
+//
+// All in nodes: a node's ranks live and die together (their rules, in ranks, are these times the GPUs of a
+// node).
+//
+//   1  Failed nodes leave their pipelines; empty pipelines go.
+//   2  In order, a pipeline of fewer than n0 nodes takes the last node of the largest pipeline, the last of
+//   those
+//      on a tie, until it has n0; if the largest has no more than n0, there is nothing left to borrow: 3.
+//   3  Short pipelines take each other in order, then the others in order, until none is short.
+//   4  Nodes are sorted in each pipeline, and pipelines by (nodes, first node).
+//
+//   source  Jang et al., "Oobleck", SOSP 2023, section 5, in the form of their code and tests: github.com/
+//           SymbioticLab/Oobleck at 3b7a0c2f, as reported by reference/resilience.md, section 5.5
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+using Pipelines = std::vector<std::vector<int>>;  // node numbers, in stage order
+
+enum class PipelineChange {
+  kSimple,  // lost nodes, and has enough left
+  kBorrow,  // took nodes of another pipeline
+  kLend,    // gave nodes to another pipeline
+  kMerge,   // became part of another pipeline, or took others whole
+  kGone     // lost all its nodes
+};
+[[nodiscard]] std::string_view name(PipelineChange change);
+
+struct PipelineEvent {
+  int pipeline = 0;  // its number before the failure
+  PipelineChange change = PipelineChange::kSimple;
+  int node = -1;   // kBorrow, kLend: the node that moved
+  int other = -1;  // kBorrow: who lent; kLend: who took; kMerge: who took it in
+
+  friend bool operator==(const PipelineEvent&, const PipelineEvent&) = default;
+};
+
+struct Reconfiguration {
+  Pipelines pipelines = {};
+  std::vector<PipelineEvent> events = {};  // in the order they happen
+  bool recoverable = true;                 // false: fewer than n0 nodes are left in all
+};
+
+// requires min_nodes >= 1 and nodes that appear once. Failed nodes that no pipeline has are ignored.
+[[nodiscard]] Reconfiguration reconfigure(Pipelines pipelines, std::span<const int> failed, int min_nodes);
+
+}  // namespace stagecraft

@@ -1,0 +1,152 @@
+// Pipeline templates: how a pipeline of n nodes is cut into stages, for every n that a job may need.
+//
+// With templates for n0 .. N - f n0 nodes (n0: the least that hold the model; f: the failures at once that
+// must be survived) whatever is left of N nodes can be covered by at least f + 1 pipelines without a search:
+// after a failure each pipeline takes the template of its new size.
+//
+// A stage is one group of q GPUs of one node, so that a node of g GPUs holds g / q consecutive stages; q is
+// the same in all stages of a template, and is chosen by the time at the pipeline's share of the
+// micro-batches (times of different numbers of stages cannot be compared at 4 S micro-batches). For a given q
+// the cut is exact (partition.hpp) where all nodes are alike.
+//
+// Heterogeneous clusters are node groups with costs of their own. A pipeline within one group is cut exactly;
+// one that mixes groups is cut so that its slowest stage is least, with its nodes in the order of their
+// numbers: its time is right for that cut, but another cut or order may be better.
+//
+//   source  Jang et al., "Oobleck", SOSP 2023, sections 4.1.1 and 4.1.2; reference/resilience.md, 5.1 to 5.3
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/oobleck/partition.hpp"
+
+namespace stagecraft {
+
+struct LayerCost {
+  Duration forward{};
+  Duration backward{};
+  [[nodiscard]] Duration work() const { return forward + backward; }
+};
+
+// What each layer costs, for one micro-batch, on a stage of `gpus` GPUs of one node.
+struct StageOption {
+  int gpus = 1;
+  std::vector<LayerCost> layers = {};
+};
+
+// One option for every power of two that divides `gpus_per_node`: forward and backward shared by q GPUs, and
+// the all-reduce among them added where q > 1 (equation 1 of the paper; a GPU that no stage uses would idle,
+// hence the divisors). Shares are rounded to the nearest nanosecond.
+using InNodeAllReduce = std::function<LayerCost(int layer, int gpus)>;
+[[nodiscard]] std::vector<StageOption> stage_options(const std::vector<LayerCost>& one_gpu, int gpus_per_node,
+                                                     const InNodeAllReduce& all_reduce);
+
+// Nodes that are alike. Node numbers count through the groups in order.
+struct NodeGroup {
+  int nodes = 0;
+  std::vector<StageOption> options = {};  // at least one; the same GPU counts in every group
+  std::string name = {};                  // for people; may be empty
+};
+// The options of nodes that take `factor` times as long.
+[[nodiscard]] std::vector<StageOption> scaled(std::vector<StageOption> options, double factor);
+
+// How many nodes of each group a pipeline has.
+using Composition = std::vector<int>;
+[[nodiscard]] int nodes_of(const Composition& composition);
+
+struct PipelineTemplate {
+  Composition composition = {};  // stage order: nodes of group 0 first
+  int gpus_per_stage = 1;
+  int stages_per_node = 1;
+  Partition partition = {};
+  PipelineLine line = {};
+
+  [[nodiscard]] int nodes() const { return nodes_of(composition); }
+  [[nodiscard]] int stages() const { return static_cast<int>(partition.work.size()); }
+  // The layers [first, end) on node `index` of the pipeline.
+  struct Layers {
+    int first = 0;
+    int end = 0;
+    friend bool operator==(const Layers&, const Layers&) = default;
+  };
+  [[nodiscard]] Layers layers_on(int index, int model_layers) const;
+};
+
+// The time of a pipeline from outside, for instance from the simulator, instead of the equations. Must not
+// fall as micro-batches grow, and must answer the same from any thread.
+using PipelineTime = std::function<Duration(const PipelineTemplate&, int micro_batches)>;
+
+// Makes templates when they are asked for, and keeps them. A value: each thread has its own.
+class Templates {
+ public:
+  struct Rules {
+    PipelineRule rule = PipelineRule::kCorrected;
+    PipelineTime time = {};                        // empty: the equations
+    double micro_batches_per_node = 1;             // a pipeline's share, for the choice of q
+    std::optional<int> search_micro_batches = {};  // the cut is made for so many; nullopt: 4 S, as the paper
+  };
+  // requires groups with the same numbers of layers and options of the same GPU counts.
+  Templates(std::vector<NodeGroup> groups, int gpus_per_node, Rules rules);
+
+  // The number of the template of a composition; nullopt when it has more stages than there are layers.
+  // requires at least one node.
+  [[nodiscard]] std::optional<int> find(const Composition& composition);
+  [[nodiscard]] const PipelineTemplate& at(int number) const;
+
+  // Of a pipeline with this template: by the rule or from outside. requires micro_batches >= 1.
+  [[nodiscard]] Duration time(int number, int micro_batches);
+  // The most micro-batches, up to `limit`, done within `time`; 0 where not even one is.
+  [[nodiscard]] int within(int number, Duration time, int limit);
+
+  [[nodiscard]] int layers() const { return layers_; }
+  [[nodiscard]] int groups() const { return static_cast<int>(groups_.size()); }
+  // The most nodes that a pipeline can have: a layer for each stage of the widest option.
+  [[nodiscard]] int most_nodes() const;
+
+ private:
+  [[nodiscard]] std::optional<PipelineTemplate> make(const Composition& composition) const;
+  [[nodiscard]] std::optional<PipelineTemplate> make(const Composition& composition,
+                                                     std::size_t option) const;
+  [[nodiscard]] std::optional<Partition> cut(const Composition& composition, std::size_t option) const;
+  [[nodiscard]] Duration raw_time(const PipelineTemplate& made, int micro_batches) const;
+
+  std::vector<NodeGroup> groups_;
+  int gpus_per_node_;
+  Rules rules_;
+  int layers_;
+  std::vector<std::vector<std::vector<Duration>>> work_;  // [group][option][layer]
+  std::vector<std::vector<PartitionSearch>> searches_;    // [group][option]
+  std::map<Composition, std::optional<int>> numbers_;
+  std::vector<PipelineTemplate> templates_;
+  std::vector<std::map<int, Duration>> times_;  // [template]: what the outside said
+};
+
+// The templates that a job of `nodes` nodes needs to survive `max_failures` at once.
+struct TemplateRange {
+  int nodes = 0;
+  int min_nodes = 1;     // n0
+  int max_failures = 0;  // f
+  int most_nodes = 0;    // n_max = N - f n0, or fewer where the layers cannot be cut into so many stages
+
+  // (f + 1) n0 <= N; what follows requires it.
+  [[nodiscard]] bool survivable() const { return (max_failures + 1) * min_nodes <= nodes; }
+  // n_max >= 2 n0 - 1: consecutive sizes reach every count from k n0 to k n_max, and these ranges touch.
+  [[nodiscard]] bool enough_for_every_count() const { return most_nodes >= 2 * min_nodes - 1; }
+  [[nodiscard]] int templates() const { return most_nodes - min_nodes + 1; }
+};
+[[nodiscard]] TemplateRange template_range(int nodes, int min_nodes, int max_failures, int stage_limit);
+
+// The counts from (f + 1) n0 to N that are no sum of at least f + 1 sizes: of these, some nodes idle.
+[[nodiscard]] std::vector<int> counts_not_covered(const TemplateRange& range);
+
+// The least nodes that hold a model by the formula of Oobleck's planner, which its authors mark as
+// inaccurate: six times the parameters' bytes and the largest activation, over a node's memory. At least 1.
+//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f, as reported by reference/resilience.md, 5.1
+[[nodiscard]] int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node);
+
+}  // namespace stagecraft
