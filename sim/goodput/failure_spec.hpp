@@ -23,7 +23,7 @@ namespace stagecraft {
 
 // How bad a failure is (Unicron's ladder, arXiv 2401.00134): a process failure needs a restart of the job's
 // processes, a node failure takes the node away until it is repaired.
-enum class Severity : std::uint8_t { kProcess, kNode };
+enum class FailureSeverity : std::uint8_t { kProcess, kNode };
 inline constexpr std::string_view kSeverityNames[] = {"process", "node"};
 
 enum class RepairKind : std::uint8_t {
@@ -45,7 +45,7 @@ struct RepairSpec {
 struct Cause {
   std::string name;
   double share = 1;  // of the failures of its process; the shares of a process add up to 1
-  Severity severity = Severity::kNode;
+  FailureSeverity severity = FailureSeverity::kNode;
   Duration detect{};                 // from the failure until the job knows
   std::optional<RepairSpec> repair;  // absent: the scenario's
 
