@@ -1,0 +1,129 @@
+#include "sim/goodput/replay/bamboo.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "base/check.hpp"
+#include "sim/goodput/replay/engine.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The simulators count in whole milliseconds.
+Duration scaled(double factor, Duration time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::floor(factor * static_cast<double>(ms.count()))));
+}
+
+class BambooReplay : public ReplayEngine {
+ public:
+  BambooReplay(const std::vector<NodeChange>& changes, const ReplayRules& rules,
+               const RedundantPipelines& policy)
+      : ReplayEngine(changes, rules), policy_(policy) {
+    int nodes = 0;
+    for (const NodeChange& change : changes) nodes = std::max(nodes, change.node + 1);
+    places_of_.assign(at(nodes), 0);
+    place_of_.assign(at(nodes), -1);
+  }
+
+ protected:
+  Duration assign(const std::vector<int>& list) override {
+    pipelines_ = static_cast<int>(list.size()) / policy_.stages;
+    const int running = pipelines_ * policy_.stages;
+    places_of_.assign(places_of_.size(), 0);
+    holder_.assign(list.begin(), list.begin() + running);
+    for (int place = 0; place < running; ++place) {
+      const int node = list[at(place)];
+      places_of_[at(node)] = 1;
+      place_of_[at(node)] = place;
+      set_running(node);
+    }
+    counted_waiting_ = static_cast<int>(list.size()) - running;
+    slowed_.reset();
+    if (pipelines_ == 0) return Duration{};
+    return step_ = policy_.step(pipelines_, usable_nodes());
+  }
+
+  Duration rendezvous_time(bool global) const override {
+    return global ? policy_.global_rendezvous : policy_.local_rendezvous;
+  }
+
+  void ready_while_running() override { ++counted_waiting_; }
+
+  void removed(Duration now, int node, ReplayNode was) override {
+    const bool ran = was == ReplayNode::kRunning;
+    const bool fatal = ran && !taken_over(node);
+    if (fatal) ++replay().fatal;
+    if (!published() && state() == ReplayState::kRendezvous) return begin(now, global_rendezvous() || fatal);
+    if (fatal) return begin(now, true);
+    if (state() != ReplayState::kRunning || slowed_ || !(ran || published())) return;
+    slowed_ = Slowed{.completed_steps = replay().steps.size(), .since = now};
+    step_ = scaled(policy_.slowdown, step_);
+  }
+
+  void step_ended(Duration now) override {
+    if (slowed_ && !slowed_->prolonged && slowed_->completed_steps == replay().steps.size()) {
+      slowed_->prolonged = true;
+      return prolong_step(now + scaled(policy_.slowdown - 1, now - slowed_->since));
+    }
+    record_step(now);
+    if (wants_rebalance() && (published() || state() == ReplayState::kRunning)) return begin(now, false);
+    next_step(now, step_);
+  }
+
+ private:
+  // The first loss since the last rendezvous.
+  struct Slowed {
+    std::size_t completed_steps = 0;
+    Duration since{};
+    bool prolonged = false;
+  };
+
+  // Whether training survives the loss of a node that ran.
+  bool taken_over(int lost) {
+    const int places = places_of_[at(lost)];
+    places_of_[at(lost)] = 0;
+    for (int& holder : holder_)
+      if (holder == lost) holder = -1;
+    if (places != 1) return false;
+    const int place = place_of_[at(lost)];
+    const int first = place / policy_.stages * policy_.stages;
+    const int shadow = holder_[at(place == first ? first + policy_.stages - 1 : place - 1)];
+    if (shadow < 0) return published();
+    if (places_of_[at(shadow)] == 2) return false;
+    holder_[at(place)] = shadow;
+    places_of_[at(shadow)] = 2;
+    return true;
+  }
+
+  [[nodiscard]] bool wants_rebalance() const {
+    const int overloaded = static_cast<int>(std::count(places_of_.begin(), places_of_.end(), 2));
+    const int waiting = published() ? counted_waiting_ : ready_nodes();
+    const int active = pipelines_ * policy_.stages - overloaded;
+    return (overloaded > 0 && waiting >= overloaded) ||
+           (overloaded > 0 && 2.0 * overloaded / active > policy_.rebalance_threshold) ||
+           (active + waiting) / policy_.stages > pipelines_;
+  }
+
+  const RedundantPipelines& policy_;
+  int pipelines_ = 0;
+  std::vector<int> holder_;     // [place] node, -1: nobody
+  std::vector<int> places_of_;  // [node] how many, 0..2
+  std::vector<int> place_of_;   // [node] the one it was given; of a node that runs
+  int counted_waiting_ = 0;     // published rules
+  Duration step_{};
+  std::optional<Slowed> slowed_;
+};
+
+}  // namespace
+
+Replay replay_bamboo(const std::vector<NodeChange>& changes, const ReplayRules& rules,
+                     const RedundantPipelines& policy) {
+  SC_CHECK(policy.stages >= 1 && policy.step && policy.slowdown >= 1, "a shape and its step");
+  return BambooReplay(changes, rules, policy).run();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,160 @@
+#include "sim/goodput/replay/replay.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A stretch of time that is a step or a pause, whatever state the job is in.
+struct Stretch {
+  Duration start{};
+  Duration end{};
+  const ReplayStep* step = nullptr;  // nullptr: a pause for a checkpoint
+};
+
+// By start, none reaching into the next: published rules begin a new step while a pause of the old shape
+// lasts.
+std::vector<Stretch> stretches_of(const Replay& replay, Duration from) {
+  std::vector<Stretch> all;
+  all.reserve(replay.steps.size() + replay.checkpoints.size());
+  for (const ReplayStep& step : replay.steps)
+    all.push_back({.start = step.start, .end = step.end, .step = &step});
+  for (const Replay::Pause& pause : replay.checkpoints)
+    all.push_back({.start = pause.start, .end = pause.end});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i + 1 < all.size()) all[i].end = std::min(all[i].end, all[i + 1].start);
+    all[i].start = std::max(all[i].start, from);
+    all[i].end = std::clamp(all[i].end, all[i].start, std::max(all[i].start, replay.end));
+  }
+  return all;
+}
+
+Bucket bucket_of(ReplayState state) {
+  switch (state) {
+    case ReplayState::kStopped:
+      return Bucket::kIdle;
+    case ReplayState::kRendezvous:
+      return Bucket::kReconfigure;
+    case ReplayState::kRunning:
+      return Bucket::kLostWork;
+  }
+  SC_CHECK(false, "a state without a bucket");
+  return Bucket::kIdle;
+}
+
+// Puts [start, end) into the buckets of the job's states; walks forward with `at`.
+class Gaps {
+ public:
+  explicit Gaps(const Replay& replay) : states_(replay.states) {}
+
+  void fill(Duration start, Duration end, Account& account) {
+    while (start < end) {
+      while (at_ + 1 < states_.size() && states_[at_ + 1].time <= start) ++at_;
+      const Duration until = at_ + 1 < states_.size() ? std::min(end, states_[at_ + 1].time) : end;
+      account[bucket_of(states_[at_].state)] += until - start;
+      start = until;
+    }
+  }
+
+ private:
+  const std::vector<Replay::Since>& states_;
+  std::size_t at_ = 0;
+};
+
+Duration last_step_end(const Replay& replay) {
+  return replay.steps.empty() ? Duration{} : replay.steps.back().end;
+}
+
+}  // namespace
+
+std::vector<NodeChange> changes_of(const Trace& trace, Duration creation) {
+  SC_CHECK(trace.form == TraceForm::kEvents, "a replay wants nodes that come and go");
+  std::vector<NodeChange> changes;
+  for (const TraceRow& row : trace.rows)
+    changes.push_back({.time = row.time,
+                       .joins = row.event == TraceEvent::kAdd,
+                       .node = row.node,
+                       .ready = row.time + creation});
+  return changes;
+}
+
+std::vector<NodeChange> changes_of(const History& history) {
+  std::vector<NodeChange> changes;
+  if (history.all_up_at_start)
+    for (int node = 0; node < history.nodes; ++node) changes.push_back({.node = node});
+  for (const Incident& incident : history.incidents) {
+    if (incident.kind == IncidentKind::kAdd)
+      changes.push_back({.time = incident.time, .node = incident.node, .ready = incident.due});
+    if (incident.kind == IncidentKind::kRemove)
+      changes.push_back({.time = incident.time, .joins = false, .node = incident.node});
+  }
+  return changes;
+}
+
+std::int64_t Replay::kept_steps() const {
+  return std::count_if(steps.begin(), steps.end(), [](const ReplayStep& step) { return step.kept; });
+}
+
+double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step) {
+  if (!replay.start) return 0;
+  const Duration end = rules == Rules::kPublished ? last_step_end(replay) : replay.end;
+  if (end <= *replay.start) return 0;
+  return static_cast<double>(replay.kept_steps() * samples_per_step) / to_seconds(end - *replay.start);
+}
+
+double average_nodes(const Replay& replay, Rules rules) {
+  const bool published = rules == Rules::kPublished;
+  const Duration end = published ? last_step_end(replay) : replay.end;
+  if (end <= Duration{} || replay.counts.empty()) return 0;
+  double node_seconds = published ? replay.counts.front().nodes * to_seconds(replay.counts.front().time) : 0;
+  for (std::size_t i = 0; i < replay.counts.size(); ++i) {
+    const Duration until = i + 1 < replay.counts.size() ? replay.counts[i + 1].time : end;
+    const double length = static_cast<double>((until - replay.counts[i].time).count()) / 1e9;  // may be < 0
+    node_seconds += replay.counts[i].nodes * length;
+  }
+  return node_seconds / to_seconds(end);
+}
+
+Account account_of(const Replay& replay, const ReplayPrices& prices) {
+  SC_CHECK(prices.ideal_step > Duration{} && prices.from >= Duration{} && prices.from <= replay.end,
+           "an account needs an ideal and a stretch of time");
+  Account account;
+  account.horizon = replay.end - prices.from;
+  Gaps gaps(replay);
+  Duration now = prices.from;
+  for (const Stretch& stretch : stretches_of(replay, prices.from)) {
+    gaps.fill(now, stretch.start, account);
+    now = std::max(now, stretch.end);
+    const Duration length = stretch.end - stretch.start;
+    if (stretch.step == nullptr) {
+      account[Bucket::kCheckpoint] += length;
+    } else if (stretch.step->kept) {
+      const Duration productive = std::min(length, prices.ideal_step);
+      account[Bucket::kProductive] += productive;
+      account[Bucket::kDegraded] += length - productive;
+    } else {
+      account[Bucket::kLostWork] += length;
+    }
+  }
+  gaps.fill(now, replay.end, account);
+  account.steps = replay.kept_steps();
+  account.samples = account.steps * prices.samples_per_step;
+  account.undone_steps = static_cast<std::int64_t>(replay.steps.size()) - account.steps;
+  account.failures = replay.stops;
+  SC_CHECK(account.total() == account.horizon, "every instant belongs to one bucket");
+  return account;
+}
+
+Duration published_step(std::int64_t samples, double samples_per_second) {
+  if (samples_per_second <= 0) return std::chrono::milliseconds(1'000'000'000'000);
+  return std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::floor(1000.0 * static_cast<double>(samples) / samples_per_second)));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,111 @@
+// What a replay of a published evaluation is given, and what comes out.
+//
+// The figures under failures of the Oobleck and Bamboo papers are outputs of small simulators fed with
+// no-failure throughputs. A replay follows their event rules, either as published with all defects, or
+// corrected. It is a test of event logic, not a measurement, and what `rules:` of a policy with a table of
+// throughputs stands for.
+//
+//   source  resilience.md, section 7.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/account.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/incident.hpp"
+#include "sim/goodput/replay/event_queue.hpp"
+#include "sim/goodput/trace.hpp"
+
+namespace stagecraft {
+
+// A node is requested or goes; in the order of a trace.
+struct NodeChange {
+  Duration time{};
+  bool joins = true;
+  std::int32_t node = 0;
+  Duration ready{};  // of a join: from when the node can be used
+
+  friend bool operator==(const NodeChange&, const NodeChange&) = default;
+};
+
+// throws InternalError unless the trace is one of events.
+[[nodiscard]] std::vector<NodeChange> changes_of(const Trace& trace, Duration creation);
+// Nodes that are up at the start join at 0 and are usable at once. What is no coming or going (faults of
+// processes, slowness, corruption, notices) is left out: the published rules know nothing of it.
+[[nodiscard]] std::vector<NodeChange> changes_of(const History& history);
+
+struct ReplayRules {
+  Rules rules = Rules::kCorrected;
+  Ties ties = Ties::kTraceOrder;  // corrected rules are for kTraceOrder
+  Duration end{};                 // events at or after it do not happen
+};
+
+// A step that came to its end. Published rules let one end with a node missing.
+struct ReplayStep {
+  Duration start{};
+  Duration end{};
+  bool kept = true;  // false once a roll-back has undone it
+
+  friend bool operator==(const ReplayStep&, const ReplayStep&) = default;
+};
+
+enum class ReplayState : std::uint8_t { kStopped, kRendezvous, kRunning };
+
+struct Replay {
+  std::optional<Duration> start;  // of the first training
+  Duration end{};                 // ReplayRules::end
+  std::vector<ReplayStep> steps;  // in the order of their ends
+  int rendezvous = 0;             // that came to their end, also with too few nodes
+  int fatal = 0;                  // Bamboo: losses that no shadow could take over
+  int removals = 0;
+  int stops = 0;  // removals that ended or interrupted training
+
+  // For accounts: since when the job is what it is, and when training stood still for a checkpoint.
+  struct Since {
+    Duration time{};
+    ReplayState state = ReplayState::kStopped;
+  };
+  struct Pause {
+    Duration start{};
+    Duration end{};
+  };
+  std::vector<Since> states;
+  std::vector<Pause> checkpoints;
+  // Nodes that exist, those under creation among them, after each time at which their number changed.
+  struct Count {
+    Duration time{};
+    int nodes = 0;
+  };
+  std::vector<Count> counts;
+
+  [[nodiscard]] std::int64_t kept_steps() const;
+};
+
+// From the first training to the end of the last step that came to one (published: a dead tail is free) or to
+// `end` (corrected). 0 where nothing was trained.
+[[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
+
+// Nodes that exist, on average. Corrected: from 0 to `end`. Published: the first number counts from 0 on, and
+// all is divided by the end of the last step; what changed after that is counted first and taken off again,
+// at the last number.
+[[nodiscard]] double average_nodes(const Replay& replay, Rules rules);
+
+// Time from `from` to the end in buckets: a kept step of length d is productive for min(d, ideal_step) and
+// degraded for the rest, a rendezvous is reconfigure, a stopped job idle, training without a kept step lost
+// work.
+//   requires ideal_step > 0 and 0 <= from <= replay.end
+struct ReplayPrices {
+  Duration from{};
+  Duration ideal_step{};
+  std::int64_t samples_per_step = 0;
+};
+[[nodiscard]] Account account_of(const Replay& replay, const ReplayPrices& prices);
+
+// How the published simulators make a step of a throughput: samples/throughput in whole milliseconds, rounded
+// down; a throughput of 0 is a step of 10^12 ms.
+[[nodiscard]] Duration published_step(std::int64_t samples, double samples_per_second);
+
+}  // namespace stagecraft

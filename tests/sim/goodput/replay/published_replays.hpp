@@ -1,0 +1,111 @@
+// The files of published replays as values for the tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/yaml.hpp"
+#include "sim/goodput/replay/bamboo.hpp"
+#include "sim/goodput/replay/oobleck_varuna.hpp"
+#include "sim/goodput/trace.hpp"
+
+namespace stagecraft::published {
+
+inline YamlNode table(const std::string& name) {
+  Diagnostics diagnostics;
+  std::optional<YamlNode> node =
+      load_yaml_file(STAGECRAFT_SOURCE_DIR "/calibrate/published/data/" + name + ".yaml", diagnostics);
+  SC_CHECK(node.has_value(), "a published table cannot be read");
+  return *std::move(node);
+}
+
+inline const YamlNode& at(const YamlNode& node, std::string_view key) {
+  const YamlNode* found = node.find(key);
+  SC_CHECK(found != nullptr, "a published table lacks the key " + std::string(key));
+  return *found;
+}
+
+inline double number(const YamlNode& node) {
+  return parse_number(node.text).value();
+}
+
+inline std::int64_t count(const YamlNode& node) {
+  return parse_integer(node.text).value();
+}
+
+inline Duration seconds(const YamlNode& node) {
+  return from_seconds(number(node));
+}
+
+inline const YamlNode& named(const YamlNode& list, std::string_view name) {
+  for (const YamlNode& item : list.items)
+    if (at(item, "name").text == name) return item;
+  SC_CHECK(false, "a published table lacks a name");
+  return list;
+}
+
+inline Trace trace(const std::string& name) {
+  std::ifstream file(STAGECRAFT_SOURCE_DIR "/scenarios/traces/" + name + ".csv");
+  Trace trace;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#' || line[0] == 't') continue;
+    std::istringstream cells(line);
+    std::string time, event, node;
+    std::getline(cells, time, ',');
+    std::getline(cells, event, ',');
+    std::getline(cells, node, ',');
+    std::size_t id = 0;
+    while (id < trace.nodes.size() && trace.nodes[id] != node) ++id;
+    if (id == trace.nodes.size()) trace.nodes.push_back(node);
+    trace.rows.push_back({.time = from_seconds(std::stod(time)),
+                          .event = event == "add" ? TraceEvent::kAdd : TraceEvent::kRemove,
+                          .node = static_cast<std::int32_t>(id)});
+  }
+  return trace;
+}
+
+// The small cases of the results file: nodes a, b, c, … join at 0, then the events of the case; usable 45 s
+// later.
+inline std::vector<NodeChange> hand_made_changes(const YamlNode& events, int initial_nodes) {
+  const Duration creation = std::chrono::seconds(45);
+  std::vector<NodeChange> changes;
+  for (int node = 0; node < initial_nodes; ++node) changes.push_back({.node = node, .ready = creation});
+  for (const YamlNode& event : events.items) {
+    const Duration time = seconds(event.items[0]);
+    changes.push_back({.time = time,
+                       .joins = event.items[1].text == "add",
+                       .node = event.items[2].text.at(0) - 'a',
+                       .ready = time + creation});
+  }
+  return changes;
+}
+
+inline std::vector<Duration> step_ends(const YamlNode& list) {
+  std::vector<Duration> ends;
+  for (const YamlNode& item : list.items) ends.push_back(seconds(item));
+  return ends;
+}
+
+inline std::vector<Duration> step_ends(const Replay& replay) {
+  std::vector<Duration> ends;
+  for (const ReplayStep& step : replay.steps) ends.push_back(step.end);
+  return ends;
+}
+
+// The values of the files carry six decimals.
+inline void expect_published(double value, double expected) {
+  EXPECT_NEAR(value, expected, 1e-6 * expected);
+}
+
+}  // namespace stagecraft::published
