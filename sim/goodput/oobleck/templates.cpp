@@ -56,11 +56,11 @@ PipelineTemplate::Layers PipelineTemplate::layers_on(int index, int model_layers
           .end = end < partition.first_layers.size() ? partition.first_layers[end] : model_layers};
 }
 
-Templates::Templates(std::vector<NodeGroup> groups, int gpus_per_node, Rules rules)
+Templates::Templates(std::vector<AlikeNodes> groups, int gpus_per_node, Rules rules)
     : groups_(std::move(groups)), gpus_per_node_(gpus_per_node), rules_(std::move(rules)), layers_(0) {
   SC_CHECK(!groups_.empty() && !groups_.front().options.empty(), "a cluster has nodes, and they cost time");
   layers_ = static_cast<int>(groups_.front().options.front().layers.size());
-  for (const NodeGroup& group : groups_) {
+  for (const AlikeNodes& group : groups_) {
     SC_CHECK(group.options.size() == groups_.front().options.size(), "groups have the same options");
     auto& work = work_.emplace_back();
     auto& searches = searches_.emplace_back();

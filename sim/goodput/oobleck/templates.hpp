@@ -47,7 +47,7 @@ using InNodeAllReduce = std::function<LayerCost(int layer, int gpus)>;
                                                      const InNodeAllReduce& all_reduce);
 
 // Nodes that are alike. Node numbers count through the groups in order.
-struct NodeGroup {
+struct AlikeNodes {
   int nodes = 0;
   std::vector<StageOption> options = {};  // at least one; the same GPU counts in every group
   std::string name = {};                  // for people; may be empty
@@ -91,7 +91,7 @@ class Templates {
     std::optional<int> search_micro_batches = {};  // the cut is made for so many; nullopt: 4 S, as the paper
   };
   // requires groups with the same numbers of layers and options of the same GPU counts.
-  Templates(std::vector<NodeGroup> groups, int gpus_per_node, Rules rules);
+  Templates(std::vector<AlikeNodes> groups, int gpus_per_node, Rules rules);
 
   // The number of the template of a composition; nullopt when it has more stages than there are layers.
   // requires at least one node.
@@ -115,7 +115,7 @@ class Templates {
   [[nodiscard]] std::optional<Partition> cut(const Composition& composition, std::size_t option) const;
   [[nodiscard]] Duration raw_time(const PipelineTemplate& made, int micro_batches) const;
 
-  std::vector<NodeGroup> groups_;
+  std::vector<AlikeNodes> groups_;
   int gpus_per_node_;
   Rules rules_;
   int layers_;

@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-NodeGroup group_of(int nodes, const std::vector<int>& layer_work) {
+AlikeNodes group_of(int nodes, const std::vector<int>& layer_work) {
   StageOption option;
   for (const int work : layer_work) option.layers.push_back({.forward = Duration{work}});
   return {.nodes = nodes, .options = {option}};

@@ -66,9 +66,9 @@ TEST(StageOptions, AreThePowersOfTwoThatDivideTheNode) {
 }
 
 Templates two_gpus(int layers, double micro_batches_per_node, int reduce) {
-  NodeGroup group{.nodes = 8, .options = stage_options(layers_of(layers, 10), 2, [reduce](int, int) {
-                                return LayerCost{.forward = Duration{reduce}};
-                              })};
+  AlikeNodes group{.nodes = 8, .options = stage_options(layers_of(layers, 10), 2, [reduce](int, int) {
+                                 return LayerCost{.forward = Duration{reduce}};
+                               })};
   return Templates({group}, 2, {.micro_batches_per_node = micro_batches_per_node});
 }
 
