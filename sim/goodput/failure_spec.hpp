@@ -35,24 +35,26 @@ inline constexpr std::string_view kRepairNames[] = {"empirical", "constant", "no
 
 struct RepairSpec {
   RepairKind kind = RepairKind::kNone;
-  Duration time{};              // of kConstant
-  std::vector<Duration> times;  // of kEmpirical, sorted
-  std::string file;             // where `times` come from: a fault trace, as written
+  Duration time{};                   // of kConstant
+  std::vector<Duration> times = {};  // of kEmpirical, sorted
+  std::string file = {};             // where `times` come from: a fault trace, as written
 
   friend bool operator==(const RepairSpec&, const RepairSpec&) = default;
 };
 
 struct Cause {
-  std::string name;
+  std::string name = {};
   double share = 1;  // of the failures of its process; the shares of a process add up to 1
   FailureSeverity severity = FailureSeverity::kNode;
-  Duration detect{};                 // from the failure until the job knows
-  std::optional<RepairSpec> repair;  // absent: the scenario's
+  Duration detect{};                      // from the failure until the job knows
+  std::optional<RepairSpec> repair = {};  // absent: the scenario's
 
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-// Each up node fails at rate r·(N/reference)^exponent; after its i-th incident lemon_factor^i times as often.
+// Each up node fails at rate r·(N/reference)^exponent; after its i-th incident lemon_factor^i times as often,
+// i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC 2024), and a factor that grew for ever
+// would fail infinitely often.
 struct ExponentialFailures {
   double rate_per_node_day = 0;
   double exponent = 0;
@@ -64,7 +66,7 @@ struct ExponentialFailures {
 
 // One exponential law for each class of component: entry i belongs to cause i, whose share is ignored.
 struct ComponentFailures {
-  std::vector<double> rates_per_node_day;
+  std::vector<double> rates_per_node_day = {};
   double lemon_factor = 1;
 
   friend bool operator==(const ComponentFailures&, const ComponentFailures&) = default;
@@ -94,27 +96,27 @@ struct BurstFailures {
   // Nodes lost, not bursts: a domain of n nodes has rate·n/(mean size) bursts a day. Or bursts_per_day of the
   // whole cluster.
   double rate_per_node_day = 0;
-  std::optional<double> bursts_per_day;
-  int domain_nodes = 1;                       // n
-  std::vector<std::pair<int, double>> sizes;  // (nodes, weight), capped at the domain; empty: geometric
-  double mean_size = 1;                       // of the geometric law, before the cap
+  std::optional<double> bursts_per_day = {};
+  int domain_nodes = 1;                            // n
+  std::vector<std::pair<int, double>> sizes = {};  // (nodes, weight), capped at the domain; empty: geometric
+  double mean_size = 1;                            // of the geometric law, before the cap
 
   friend bool operator==(const BurstFailures&, const BurstFailures&) = default;
 };
 
 // What was recorded. Nodes of the trace take the cluster's nodes in order of appearance.
 struct TraceReplay {
-  std::string file;  // as written
-  Trace trace;
+  std::string file = {};  // as written
+  Trace trace = {};
   double scale = 1;     // times are so many times as long
   Duration offset{};    // where in the (unscaled) trace time 0 is
   bool repeat = false;  // again from the start when it ends
   double count_scale =
       1;  // counts: nodes per unit that was counted, rounded down (1/8 for GPUs of nodes of 8)
-  std::optional<int>
-      servers;  // faults: how many servers were watched; the cluster's nodes are drawn from them
-  std::vector<std::string> leave_out;  // faults: classes that are no failures
-  Duration creation{};                 // from an addition until the node is usable
+  std::optional<int> servers =
+      {};  // faults: how many servers were watched; the cluster's nodes are drawn from them
+  std::vector<std::string> leave_out = {};  // faults: classes that are no failures
+  Duration creation{};                      // from an addition until the node is usable
 
   friend bool operator==(const TraceReplay&, const TraceReplay&) = default;
 };
@@ -133,7 +135,7 @@ struct HourlySpot {
 // Nodes that go on, slowly. Onsets of an up node that is not slow already: exponential.
 struct FailSlow {
   // Either onsets, or the share of nodes that are slow at any time: rate = share/((1 − share)·mean duration).
-  std::optional<double> rate_per_node_day;
+  std::optional<double> rate_per_node_day = {};
   double share = 0;
   double low_factor = 1, high_factor = 1;  // > 1; uniform between
   Duration shortest{}, longest{};          // log-uniform between
@@ -171,7 +173,7 @@ inline constexpr std::string_view kFailureLawNames[] = {
 
 struct FailureProcess {
   FailureLaw law;
-  std::vector<Cause> causes;  // at least one; the causes of a fault trace are named like its classes
+  std::vector<Cause> causes = {};  // at least one; the causes of a fault trace are named like its classes
 
   friend bool operator==(const FailureProcess&, const FailureProcess&) = default;
 };
@@ -196,11 +198,11 @@ struct CheckpointSpec {
   IntervalRule rule = IntervalRule::kOptimal;
   Duration interval{};
   std::int64_t every_steps = 0;
-  std::optional<Duration> block;    // training stands still: C of sync, s of async
-  std::optional<Duration> persist;  // async: in the background until it is usable, P
-  std::optional<Duration> load;     // into all nodes, after a failure
-  std::optional<Bytes> bytes;       // of one checkpoint of the whole job
-  Bandwidth node_write{};           // of one node to persistent storage
+  std::optional<Duration> block = {};    // training stands still: C of sync, s of async
+  std::optional<Duration> persist = {};  // async: in the background until it is usable, P
+  std::optional<Duration> load = {};     // into all nodes, after a failure
+  std::optional<Bytes> bytes = {};       // of one checkpoint of the whole job
+  Bandwidth node_write{};                // of one node to persistent storage
   Bandwidth node_read{};
   Bandwidth storage_write{};  // of persistent storage, all nodes together; 0: no limit
   Bandwidth storage_read{};
@@ -239,17 +241,17 @@ struct PolicySpec {
 
   // From the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows, flat
   // beyond; one row: always.
-  std::vector<std::pair<int, Duration>> restart;
+  std::vector<std::pair<int, Duration>> restart = {};
 
-  std::optional<int> spares;  // hot-spares; absent: the 99th percentile of resilience.md, section 6
-  Duration swap{};            // hot-spares: a spare takes the place of a node
+  std::optional<int> spares = {};  // hot-spares; absent: the 99th percentile of resilience.md, section 6
+  Duration swap{};                 // hot-spares: a spare takes the place of a node
   StateSource state = StateSource::kCheckpoint;
 
   int max_failures = 1;         // oobleck: f
   bool simulated_cost = false;  // oobleck: templates by simulated iteration time, not by the paper's formula
   bool recompose_on_join = true;  // oobleck: else a newcomer waits for the next failure
-  std::optional<Duration>
-      reconfigure;  // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
+  std::optional<Duration> reconfigure =
+      {};  // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
 
   Duration global_rendezvous{};    // bamboo
   Duration local_rendezvous{};     // bamboo
@@ -269,18 +271,19 @@ struct PolicySpec {
 
   bool fill_bubbles = true;  // recycle: extra work goes into bubbles first
 
-  std::vector<std::pair<int, double>> throughput;  // samples/s by usable nodes, in place of simulated steps
-  std::int64_t samples_per_step = 0;               // with `throughput`; 0: training.global_batch_size
+  std::vector<std::pair<int, double>> throughput =
+      {};                             // samples/s by usable nodes, in place of simulated steps
+  std::int64_t samples_per_step = 0;  // with `throughput`; 0: training.global_batch_size
 
   friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
 };
 
 struct FailureSpec {
-  std::vector<FailureProcess> processes;
-  PolicySpec policy;
-  CheckpointSpec checkpoint;
-  RepairSpec repair;
-  std::optional<Duration> detect;  // of every cause, in place of its own
+  std::vector<FailureProcess> processes = {};
+  PolicySpec policy = {};
+  CheckpointSpec checkpoint = {};
+  RepairSpec repair = {};
+  std::optional<Duration> detect = {};  // of every cause, in place of its own
   Duration horizon{};
   int repeats = 1;
 

@@ -59,10 +59,11 @@ Duration Stream::exponential(double rate_per_second) {
   return rate_per_second > 0 ? or_never(unit / rate_per_second) : Duration::max();
 }
 
-Duration Stream::weibull(double shape, Duration scale) {
+Duration Stream::weibull(double shape, double rate_per_second) {
   SC_CHECK(shape > 0, "a Weibull shape is positive");
-  SC_CHECK(scale >= Duration(0), "a time is not negative");
-  return or_never(to_seconds(scale) * std::pow(-std::log(uniform()), 1 / shape));
+  SC_CHECK(rate_per_second >= 0, "a rate is not negative");
+  const double unit = std::pow(-std::log(uniform()), 1 / shape) / std::tgamma(1 + 1 / shape);
+  return rate_per_second > 0 ? or_never(unit / rate_per_second) : Duration::max();
 }
 
 Duration Stream::log_uniform(Duration low, Duration high) {
@@ -73,11 +74,6 @@ Duration Stream::log_uniform(Duration low, Duration high) {
 int Stream::below(int n) {
   SC_CHECK(n >= 1, "there is something to choose from");
   return static_cast<int>(uniform() * n);
-}
-
-Duration weibull_scale(Duration mean, double shape) {
-  SC_CHECK(shape > 0, "a Weibull shape is positive");
-  return or_never(to_seconds(mean) / std::tgamma(1 + 1 / shape));
 }
 
 }  // namespace stagecraft

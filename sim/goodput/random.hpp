@@ -66,9 +66,9 @@ class Stream {
   // Of mean 1/rate seconds: −ln(U)/rate. Duration::max() ("never") for rate 0 and beyond 292 years.
   //   throws InternalError when the rate is negative or no number.
   Duration exponential(double rate_per_second);
-  // scale·(−ln U)^(1/shape); Duration::max() beyond 292 years. throws InternalError unless shape > 0 and
-  // scale >= 0.
-  Duration weibull(double shape, Duration scale);
+  // scale·(−ln U)^(1/shape) with the scale of mean 1/rate seconds, 1/(rate·Γ(1 + 1/shape)); never as above.
+  //   throws InternalError unless shape > 0 and rate >= 0.
+  Duration weibull(double shape, double rate_per_second);
   // ln(duration) uniform between ln(low) and ln(high). throws InternalError unless 0 < low <= high.
   Duration log_uniform(Duration low, Duration high);
   int below(int n);  // uniform in [0, n). throws InternalError when n < 1
@@ -79,8 +79,5 @@ class Stream {
   std::uint32_t held_block_ = 0;  // 1 + the number of the block in `held_`, 0: none
   std::array<std::uint64_t, 2> held_{};
 };
-
-// Weibull scale of a given mean: mean/Γ(1 + 1/shape). throws InternalError unless shape > 0.
-[[nodiscard]] Duration weibull_scale(Duration mean, double shape);
 
 }  // namespace stagecraft

@@ -37,10 +37,10 @@ struct TraceCount {
 
 struct Trace {
   TraceForm form = TraceForm::kEvents;
-  std::vector<TraceRow> rows;      // kEvents, kFaults: by time, equal times in the order of the file
-  std::vector<TraceCount> counts;  // kCounts: by time, of equal times the last one counts
-  std::vector<std::string> nodes;  // names in order of first appearance
-  std::vector<std::string> causes;
+  std::vector<TraceRow> rows = {};      // kEvents, kFaults: by time, equal times in the order of the file
+  std::vector<TraceCount> counts = {};  // kCounts: by time, of equal times the last one counts
+  std::vector<std::string> nodes = {};  // names in order of first appearance
+  std::vector<std::string> causes = {};
 
   friend bool operator==(const Trace&, const Trace&) = default;
 };

@@ -1,0 +1,89 @@
+#include "sim/goodput/history.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "base/check.hpp"
+#include "sim/goodput/processes/cluster_failures.hpp"
+#include "sim/goodput/processes/fleet.hpp"
+#include "sim/goodput/processes/laws.hpp"
+#include "sim/goodput/processes/spot.hpp"
+#include "sim/goodput/processes/trace_replay.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr double kSecondsPerDay = 86'400;
+
+// Failures a day of `nodes` that are all up.
+class RatePerDay {
+ public:
+  RatePerDay(int nodes, Duration horizon) : nodes_(nodes), horizon_(horizon) {}
+
+  double operator()(const ExponentialFailures& law) const { return nodes_ * effective_rate(law, nodes_); }
+  double operator()(const ComponentFailures& law) const {
+    double sum = 0;
+    for (const double rate : law.rates_per_node_day) sum += rate;
+    return nodes_ * sum;
+  }
+  double operator()(const WeibullNodeFailures& law) const { return nodes_ * law.rate_per_node_day; }
+  double operator()(const WeibullClusterFailures& law) const { return nodes_ * law.rate_per_node_day; }
+  // The job sees one failure a burst.
+  double operator()(const BurstFailures& law) const {
+    if (law.bursts_per_day) return *law.bursts_per_day;
+    double bursts = 0;
+    for (int first = 0; first < nodes_; first += law.domain_nodes) {
+      const int nodes = std::min(law.domain_nodes, nodes_ - first);
+      bursts += law.rate_per_node_day * nodes / mean_burst(law, nodes);
+    }
+    return bursts;
+  }
+  double operator()(const TraceReplay& law) const {
+    if (law.trace.form == TraceForm::kCounts) return counted(law);
+    std::vector<Duration> times;
+    for (const PlayedRow& row : play(law, horizon_))
+      if (row.event == TraceEvent::kRemove || row.event == TraceEvent::kFaultStart) times.push_back(row.time);
+    const auto last = std::unique(times.begin(), times.end());
+    return static_cast<double>(last - times.begin()) / days();
+  }
+  double operator()(const HourlySpot& law) const {
+    double sum = 0;
+    for (const double chance : law.remove) sum += chance;
+    return nodes_ * sum;
+  }
+  double operator()(const FailSlow&) const { return 0; }
+  double operator()(const SilentCorruption& law) const { return nodes_ * law.rate_per_node_day; }
+  double operator()(const Maintenance&) const { return 0; }
+
+ private:
+  [[nodiscard]] double days() const { return to_seconds(horizon_) / kSecondsPerDay; }
+  [[nodiscard]] double counted(const TraceReplay& law) const {
+    int falls = 0, before = 0;
+    for (const PlayedCount& row : play_counts(law, horizon_)) {
+      falls += row.nodes < before ? 1 : 0;
+      before = row.nodes;
+    }
+    return falls / days();
+  }
+
+  int nodes_;
+  Duration horizon_;
+};
+
+}  // namespace
+
+History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
+  SC_CHECK(repeat >= 0, "repeats count from 0");
+  return Fleet(spec, nodes, {.seed = seed, .repeat = static_cast<std::uint32_t>(repeat)}).run();
+}
+
+double failures_per_second(const FailureSpec& spec, int nodes) {
+  SC_CHECK(nodes >= 1 && spec.horizon > Duration(0), "somebody fails within some time");
+  double per_day = 0;
+  for (const FailureProcess& process : spec.processes)
+    per_day += std::visit(RatePerDay(nodes, spec.horizon), process.law);
+  return per_day / kSecondsPerDay;
+}
+
+}  // namespace stagecraft

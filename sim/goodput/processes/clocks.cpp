@@ -1,0 +1,84 @@
+#include "sim/goodput/processes/clocks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// The law of lemons ends at the 20th incident (failure_spec.hpp).
+constexpr int kMostLemonIncidents = 19;
+
+}  // namespace
+
+NodeClocks::NodeClocks(int process, std::vector<ClockLaw> laws, Fleet& fleet)
+    : process_(process), laws_(std::move(laws)), fleet_(fleet) {
+  SC_CHECK(laws_.size() < 256, "the number of a component has eight bits of a stream's key");
+}
+
+std::uint32_t& NodeClocks::draws(int law, int node) {
+  return draws_[static_cast<std::size_t>(law) * static_cast<std::size_t>(fleet_.nodes()) +
+                static_cast<std::size_t>(node)];
+}
+
+void NodeClocks::start() {
+  draws_.assign(laws_.size() * static_cast<std::size_t>(fleet_.nodes()), 0);
+  for (int node = 0; node < fleet_.nodes(); ++node)
+    if (fleet_.up(node)) back(node, Duration(0));
+}
+
+void NodeClocks::back(int node, Duration now) {
+  for (int law = 0; law < static_cast<int>(laws_.size()); ++law) wind(law, node, now);
+}
+
+// The next failure of a node that is up; nothing is kept of one beyond the horizon.
+void NodeClocks::wind(int law, int node, Duration now) {
+  const ClockLaw& of = laws_[static_cast<std::size_t>(law)];
+  const std::uint32_t number = draws(law, node)++;
+  const auto entity = static_cast<std::uint32_t>(node);
+  Stream stream = fleet_.stream(process_ | law << 8, entity, Purpose::kTimeToFailure, number);
+  const double rate = of.lemon_factor == 1
+                          ? of.rate_per_second
+                          : of.rate_per_second * std::pow(of.lemon_factor, std::min(fleet_.incidents_of(node),
+                                                                                    kMostLemonIncidents));
+  const Duration gap = of.shape == 1 ? stream.exponential(rate) : stream.weibull(of.shape, rate);
+  if (gap >= fleet_.horizon() - now) return;
+  const int cause = of.fixed_cause >= 0 ? of.fixed_cause : fleet_.choose_cause(process_, entity, number);
+  fleet_.schedule({.time = now + gap,
+                   .kind = fleet_.kind_of(process_, cause),
+                   .id = node,
+                   .process = process_,
+                   .node = node,
+                   .what = law << 8 | cause,
+                   .number = number + 1});
+}
+
+void NodeClocks::fire(const Event& event) {
+  const int law = event.what >> 8, cause = event.what & 255;
+  if (!fleet_.up(event.node) || event.number != draws(law, event.node)) return;
+  const auto entity = static_cast<std::uint32_t>(event.node);
+  fleet_.fail({.time = event.time,
+               .process = process_,
+               .node = event.node,
+               .cause = cause,
+               .id = event.id,
+               .number = event.number,
+               .entity = entity | static_cast<std::uint32_t>(law) << 24});
+  if (fleet_.up(event.node) && event.number == draws(law, event.node)) wind(law, event.node, event.time);
+}
+
+// What is more likely now has its time drawn anew: an exponential law has no memory. A Weibull clock goes on
+// to its end.
+void NodeClocks::failed(int node, Duration now) {
+  if (!fleet_.up(node)) return;
+  for (int law = 0; law < static_cast<int>(laws_.size()); ++law)
+    if (laws_[static_cast<std::size_t>(law)].lemon_factor != 1 &&
+        laws_[static_cast<std::size_t>(law)].shape == 1)
+      wind(law, node, now);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,121 @@
+// The nodes of one repeat: who is up, what happens next, and what has happened.
+//
+// A node is up when it is there (a trace or a spot market may say otherwise), nothing of it is broken and
+// nobody maintains it. Reasons to be down add up: a node whose repair ends while a fault of a trace is open
+// stays down.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/incident.hpp"
+#include "sim/goodput/processes/process.hpp"
+#include "sim/goodput/random.hpp"
+
+namespace stagecraft {
+
+struct RepeatKey {
+  std::uint64_t seed = 0;
+  std::uint32_t repeat = 0;
+};
+
+// Which failure of which process hits which node. `cause` counts within the process.
+struct Failure {
+  Duration time{};
+  int process = 0;
+  int node = 0;
+  int cause = 0;
+  std::int32_t id = 0;
+  std::uint32_t number = 0;  // of the failures of this process at `entity`: its draws
+  std::uint32_t entity = 0;  // whose stream the repair time is drawn from
+};
+
+class Fleet {
+ public:
+  Fleet(const FailureSpec& spec, int nodes, const RepeatKey& key);
+
+  [[nodiscard]] int nodes() const { return static_cast<int>(states_.size()); }
+  [[nodiscard]] Duration horizon() const { return spec_.horizon; }
+  [[nodiscard]] bool up(int node) const { return state(node).up(); }
+  [[nodiscard]] int up_count() const { return up_count_; }
+  [[nodiscard]] int incidents_of(int node) const { return state(node).incidents; }
+  [[nodiscard]] StreamKey key(int process) const;
+  // One of the up nodes, each as likely. throws InternalError when there is none.
+  [[nodiscard]] int choose_up(Stream& stream) const;
+
+  [[nodiscard]] Stream stream(int process, std::uint32_t entity, Purpose purpose,
+                              std::uint32_t first_draw = 0) const;
+  // Which of the causes of `process`, by their shares: draw `number` of the stream (process, entity).
+  [[nodiscard]] int choose_cause(int process, std::uint32_t entity, std::uint32_t number) const;
+  [[nodiscard]] IncidentKind kind_of(int process, int cause) const;  // kRemove or kFault
+
+  void schedule(const Event& event);  // what is due at or after the horizon never happens
+
+  // A fault, or a removal with its repair. The node is up.
+  void fail(const Failure& failure);
+  // A reason to be down more or less, from a trace of faults or maintenance: no repair follows. A node that
+  // has left meanwhile has nothing left to mend: `life` is what break_down() returned.
+  std::uint32_t break_down(const Failure& failure);
+  void mend(const Event& event, std::uint32_t life);
+  // The node joins, usable from `due`, or leaves for good: what was broken of it goes with it.
+  void join(int node, Duration now, std::int32_t id, Duration due);
+  void leave(const Failure& failure);
+  [[nodiscard]] bool absent(int node) const { return state(node).absent; }
+
+  // The node takes `factor` times as long for this part, as far as `process` is concerned; 1: as fast as
+  // ever.
+  void slow(int process, const Event& event, SlowPart part, double factor);
+  void corrupt(const Failure& failure, Duration onset);
+  void announce(const Failure& failure, Duration due);
+
+  // Runs the processes to the horizon. Incidents by (time, kind, id).
+  [[nodiscard]] History run();
+
+ private:
+  struct Slowness {
+    int process;
+    SlowPart part;
+    double factor;
+  };
+  struct NodeState {
+    bool absent = false;
+    int broken = 0;          // reasons
+    std::uint32_t life = 0;  // how often it has left
+    int incidents = 0;
+    std::vector<Slowness> slow;
+    [[nodiscard]] bool up() const { return !absent && broken == 0; }
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const { return a.order() > b.order(); }
+  };
+
+  [[nodiscard]] NodeState& state(int node) { return states_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const NodeState& state(int node) const { return states_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const Cause& cause(int process, int cause) const;
+  [[nodiscard]] Incident incident_of(const Failure& failure, IncidentKind kind) const;
+  [[nodiscard]] std::optional<Duration> repair_time(const Failure& failure) const;
+  void name_causes();
+  void went_down(const Failure& failure);
+  void came_up(int node, Duration now, std::int32_t id, Duration due);
+  void count_incident(int node, Duration now);
+
+  const FailureSpec& spec_;
+  RepeatKey key_;
+  std::vector<NodeState> states_;
+  int up_count_ = 0;
+  std::vector<std::vector<std::int32_t>> cause_numbers_;  // by process and cause: index in History::causes
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::priority_queue<Event, std::vector<Event>, Later> agenda_;
+  History history_;
+};
+
+// Event::process of a repair that ends.
+inline constexpr std::int32_t kRepairShop = -1;
+
+}  // namespace stagecraft

@@ -1,0 +1,21 @@
+// The processes by what they do to the fleet; each is the law of one entry of `failures.process`.
+#pragma once
+
+#include <memory>
+
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/processes/fleet.hpp"
+#include "sim/goodput/processes/process.hpp"
+
+namespace stagecraft {
+
+// `number`: of the entry in FailureSpec::processes. The process writes to `machines` and must not outlive it.
+[[nodiscard]] std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet);
+
+// r·(N/reference)^exponent, per node and day.
+[[nodiscard]] double effective_rate(const ExponentialFailures& law, int nodes);
+
+// Does the law say which nodes there are? Then none is there at the start but those that it adds.
+[[nodiscard]] bool says_who_is_there(const FailureLaw& law);
+
+}  // namespace stagecraft

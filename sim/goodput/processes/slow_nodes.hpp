@@ -1,0 +1,62 @@
+// Nodes that go on, but slowly, and nodes whose results go wrong.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/processes/fleet.hpp"
+#include "sim/goodput/processes/process.hpp"
+
+namespace stagecraft {
+
+// Onsets a second of a node that is not slow. Of a share p of all time: p/((1 − p)·mean), with the mean of a
+// log-uniform law, (longest − shortest)/ln(longest/shortest).
+[[nodiscard]] double slow_onsets_per_second(const FailSlow& law);
+
+// Exponential onsets of an up node that this process does not slow already; the number of the draw tells a
+// stale event.
+class SlowNodes : public Process {
+ public:
+  SlowNodes(int process, const FailSlow& law, Fleet& fleet)
+      : process_(process), law_(law), fleet_(fleet), rate_(slow_onsets_per_second(law)) {}
+
+  void start() override;
+  void fire(const Event& event) override;
+  void back(int node, Duration now) override;
+  void failed(int, Duration) override {}
+
+ private:
+  enum What : std::int32_t { kOnset, kEnd };
+  [[nodiscard]] SlowPart part() const { return law_.traffic ? SlowPart::kTraffic : SlowPart::kCompute; }
+
+  int process_;
+  const FailSlow& law_;
+  Fleet& fleet_;
+  double rate_;
+  std::vector<std::uint32_t> draws_;
+};
+
+// Exponential onsets; each is found out after a delay of exponential law, be the node still there or not.
+class Corruptions : public Process {
+ public:
+  Corruptions(int process, const SilentCorruption& law, Fleet& fleet)
+      : process_(process), law_(law), fleet_(fleet) {}
+
+  void start() override;
+  void fire(const Event& event) override;
+  void back(int node, Duration now) override;
+  void failed(int, Duration) override {}
+
+ private:
+  enum What : std::int32_t { kOnset, kDiscovery };
+  void discover_later(const Event& onset);
+
+  int process_;
+  const SilentCorruption& law_;
+  Fleet& fleet_;
+  std::vector<std::uint32_t> draws_;
+  std::vector<Duration> onsets_;  // of corruptions still to be found, by Event::number of their discovery
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,126 @@
+// What was recorded, played to the fleet.
+//
+// At equal times additions come before removals, whatever the order in the file (resilience.md, section 1). A
+// node is usable the creation time after its addition. An addition that finds no free place in the cluster is
+// skipped, and so is its removal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/processes/fleet.hpp"
+#include "sim/goodput/processes/process.hpp"
+#include "sim/goodput/trace.hpp"
+
+namespace stagecraft {
+
+// A row of a trace at its time in the run, which is before 0 for what an offset has left behind.
+struct PlayedRow {
+  Duration time{};
+  TraceEvent event = TraceEvent::kAdd;
+  std::int32_t node = 0;
+  std::int32_t cause = -1;
+  std::int32_t fault = -1;
+  std::int32_t id = 0;  // rows before it in the play, all rounds together
+};
+
+// The rows of an event or fault trace to the horizon: scaled, from its offset, repeated. Of what lies before
+// the offset only what still holds there is left: nodes that are there, faults that are open. By (time,
+// event, id).
+[[nodiscard]] std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon);
+
+struct PlayedCount {
+  Duration time{};
+  int nodes = 0;
+};
+// The same of a trace of counts, in nodes: at most one entry a time, the first at 0.
+[[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
+
+// Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough for all
+// of them; if not, a newcomer takes the first free place.
+class Membership : public Process {
+ public:
+  // names: how many nodes the rows know.
+  Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Fleet& fleet);
+  void creation(Duration time) { creation_ = time; }
+
+  void start() override { next(); }
+  void fire(const Event& event) override;
+  void back(int, Duration) override {}
+  void failed(int, Duration) override {}
+
+ private:
+  void next();
+  void add(const PlayedRow& row, Duration now);
+  void remove(const PlayedRow& row);
+  [[nodiscard]] std::optional<int> free_place(std::int32_t name);
+
+  int process_;
+  std::vector<PlayedRow> rows_;
+  Fleet& fleet_;
+  Duration creation_{};
+  std::size_t at_ = 0;
+  bool own_places_;
+  std::vector<std::int32_t> place_of_;  // by name; −1: not there
+  std::priority_queue<int, std::vector<int>, std::greater<>> free_;
+};
+
+// Numbers of nodes: the first absent places are filled, removed nodes are drawn among those that are there.
+class Counts : public Process {
+ public:
+  Counts(int process, const TraceReplay& replay, Fleet& fleet)
+      : process_(process),
+        rows_(play_counts(replay, fleet.horizon())),
+        creation_(replay.creation),
+        fleet_(fleet) {}
+
+  void start() override { next(); }
+  void fire(const Event& event) override;
+  void back(int, Duration) override {}
+  void failed(int, Duration) override {}
+
+ private:
+  void next();
+
+  int process_;
+  std::vector<PlayedCount> rows_;
+  Duration creation_;
+  Fleet& fleet_;
+  std::size_t at_ = 0;
+  std::vector<int> there_;
+};
+
+// Faults of servers: a node is down while any fault of its server is open. Without `servers` the names of the
+// trace are the nodes 0, 1, … in order of appearance; with it each node is one of that many servers, drawn
+// without replacement until all are taken, then again.
+class Faults : public Process {
+ public:
+  Faults(int process, const FailureSpec& spec, Fleet& fleet);
+
+  void start() override;
+  void fire(const Event& event) override;
+  void back(int, Duration) override {}
+  void failed(int, Duration) override {}
+
+ private:
+  struct Open {
+    int node;
+    std::uint32_t life;
+  };
+  void next();
+  void open(const PlayedRow& row, const Event& event);
+
+  int process_;
+  const TraceReplay& replay_;
+  Fleet& fleet_;
+  std::vector<PlayedRow> rows_;
+  std::vector<std::optional<int>> cause_of_;  // by class of the trace; nullopt: left out
+  std::size_t at_ = 0;
+  std::vector<std::vector<int>> nodes_of_;  // by server
+  std::vector<std::vector<Open>> open_;     // by fault
+};
+
+}  // namespace stagecraft
