@@ -1,0 +1,99 @@
+#include "sim/goodput/checkpoint_store.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool in_memory(const std::optional<Checkpointing>& how) {
+  return how && how->mode == CheckpointMode::kInMemory;
+}
+
+// The progress `steps` equal steps before `now`.
+Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_per_step, Duration step) {
+  return {.at = now.at - steps * step,
+          .steps = now.steps - steps,
+          .samples = now.samples - steps * samples_per_step,
+          .trained = now.trained - steps * step};
+}
+
+// Is every one of these places, and each of its `copies` - 1 successors in the ring, lost together?
+bool ring_survives(const std::vector<bool>& lost, std::size_t first, std::size_t size, std::size_t copies) {
+  for (std::size_t place = 0; place < size; ++place) {
+    std::size_t copy = 0;
+    while (copy < copies && lost[first + (place + copy) % size]) ++copy;
+    if (copy == copies) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool recoverable_from_memory(const std::vector<bool>& lost, int copies) {
+  SC_CHECK(copies >= 1, "a shard has at least its own host");
+  const std::size_t m = std::min(static_cast<std::size_t>(copies), lost.size());
+  if (m == 0) return true;
+  const std::size_t groups = lost.size() / m;
+  for (std::size_t group = 0; group < groups; ++group) {
+    const std::size_t first = group * m;
+    const std::size_t size = group + 1 == groups ? lost.size() - first : m;
+    if (!ring_survives(lost, first, size, m)) return false;
+  }
+  return true;
+}
+
+void CheckpointStore::written(const Progress& progress) {
+  if (!keep_all_) stored_.clear();
+  stored_.push_back(progress);
+}
+
+void CheckpointStore::begin(const Progress& progress, const std::vector<int>& nodes,
+                            const Machines& machines) {
+  if (!in_memory(how_)) return;
+  nodes_ = nodes;
+  lives_.clear();
+  for (const int node : nodes) lives_.push_back(machines.life(node));
+  copied_steps_ = 0;
+  usable_ = travelling_ = progress;
+}
+
+void CheckpointStore::trained(const Progress& now, std::int64_t steps, std::int64_t samples_per_step,
+                              Duration step) {
+  if (!in_memory(how_)) return;
+  const std::int64_t every = how_->copy_every;
+  const std::int64_t earlier = copied_steps_;
+  copied_steps_ += steps;
+  const std::int64_t boundary = copied_steps_ / every * every;  // the last snapshot
+  if (boundary <= earlier) return;
+  const Progress last = before(now, copied_steps_ - boundary, samples_per_step, step);
+  // The snapshot before the last one is within these steps, or it is the one that travels already.
+  usable_ = boundary - every > earlier ? before(last, every, samples_per_step, step) : travelling_;
+  travelling_ = last;
+}
+
+bool CheckpointStore::memory_survives(const Machines& machines) const {
+  if (nodes_.empty()) return false;
+  std::vector<bool> lost(nodes_.size());
+  for (std::size_t place = 0; place < nodes_.size(); ++place)
+    lost[place] = !machines.up(nodes_[place]) || machines.life(nodes_[place]) != lives_[place];
+  return recoverable_from_memory(lost, how_->copies);
+}
+
+CheckpointStore::Source CheckpointStore::source(const Machines& machines,
+                                                std::optional<Duration> not_after) const {
+  const auto fits = [&](const Progress& progress) { return !not_after || progress.at <= *not_after; };
+  const auto stored = std::find_if(stored_.rbegin(), stored_.rend(), fits);
+  Source best;
+  if (stored != stored_.rend()) best = {.progress = *stored, .load = how_->load};
+  if (in_memory(how_) && fits(usable_) && usable_.steps >= best.progress.steps && memory_survives(machines))
+    best = {.progress = usable_, .load = how_->copy_load};
+  return best;
+}
+
+void CheckpointStore::went_back(const Progress& to) {
+  std::erase_if(stored_, [&](const Progress& one) { return one.at > to.at; });
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,149 @@
+#include "sim/goodput/closed_forms.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+void check_interval(double checkpoint, double mean_time_between_failures) {
+  SC_CHECK(checkpoint >= 0 && mean_time_between_failures > 0,
+           "a checkpoint takes no negative time, and the time between failures is positive");
+}
+
+// e^{−x} − 1 + x without cancellation, x >= 0.
+double excess(double x) {
+  if (x > 0.1) return std::expm1(-x) + x;
+  double sum = 0, term = 1;
+  for (int power = 1; power < 14; ++power) {
+    term *= -x / power;
+    if (power > 1) sum += term;
+  }
+  return sum;
+}
+
+double log_choose(int n, int k) {
+  return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
+}
+
+double binomial(int n, double p, int k) {
+  if (p <= 0) return k == 0 ? 1 : 0;
+  if (p >= 1) return k == n ? 1 : 0;
+  return std::exp(log_choose(n, k) + k * std::log(p) + (n - k) * std::log1p(-p));
+}
+
+}  // namespace
+
+double expected_segment_time(const Segment& s) {
+  const double mean = s.mean_time_between_failures;
+  SC_CHECK(mean > 0 && s.work >= 0 && s.checkpoint >= 0 && s.downtime >= 0 && s.restart >= 0,
+           "the parts of a segment take no negative time");
+  return std::exp(s.restart / mean) * (mean + s.downtime) * std::expm1((s.work + s.checkpoint) / mean);
+}
+
+// Newton on f(x) = e^{−x} − (1 − x) e^{C/M}, x = W/M in (0, 1): f is convex and rises from its least value
+// on, and sqrt(2C/M) is right of the root, so that the steps come from one side.
+double optimal_interval(double checkpoint, double mean_time_between_failures) {
+  check_interval(checkpoint, mean_time_between_failures);
+  const double cost = checkpoint / mean_time_between_failures;
+  if (cost == 0) return 0;
+  const double less = std::expm1(cost);
+  double x = std::min(1.0, std::sqrt(2 * cost));
+  for (int step = 0; step < 100; ++step) {
+    const double f = excess(x) - (1 - x) * less;
+    const double slope = -std::expm1(-x) + less;
+    const double next = std::clamp(x - f / slope, x / 2, 1.0);
+    if (std::abs(next - x) <= 1e-15 * x) break;
+    x = next;
+  }
+  return mean_time_between_failures * x;
+}
+
+double young_interval(double checkpoint, double mean_time_between_failures) {
+  check_interval(checkpoint, mean_time_between_failures);
+  return std::sqrt(2 * checkpoint * mean_time_between_failures);
+}
+
+double daly_first_order_interval(double checkpoint, double mean_time_between_failures) {
+  return std::max(0.0, young_interval(checkpoint, mean_time_between_failures) - checkpoint);
+}
+
+double daly_interval(double checkpoint, double mean_time_between_failures) {
+  const double young = young_interval(checkpoint, mean_time_between_failures);
+  if (checkpoint >= 2 * mean_time_between_failures) return mean_time_between_failures;
+  const double half = checkpoint / (2 * mean_time_between_failures);
+  return young * (1 + std::sqrt(half) / 3 + half / 9) - checkpoint;
+}
+
+double daly_time_per_work(const Segment& segment) {
+  SC_CHECK(segment.work > 0, "time per work needs work");
+  Segment without_downtime = segment;
+  without_downtime.downtime = 0;
+  return expected_segment_time(without_downtime) / segment.work;
+}
+
+double ettr_approximation(const EttrInputs& in) {
+  SC_CHECK(in.interval > 0 && in.failures_per_second >= 0, "a checkpoint interval is positive");
+  const double lost = in.failures_per_second * (in.restart + in.interval / 2 + in.until_usable);
+  return (1 - lost) / (1 + in.stall / in.interval);
+}
+
+double elastic_goodput(const ElasticCycle& cycle) {
+  SC_CHECK(cycle.replicas >= 1 && cycle.mean_time_between_failures > 0, "a cycle has a replica and a length");
+  return 1 - (cycle.stall + cycle.away / cycle.replicas + cycle.rejoin) / cycle.mean_time_between_failures;
+}
+
+// Group by group: with `left` of the lost nodes among `rest` nodes, a group of m has j of them by the
+// hypergeometric law.
+double recoverable_probability(int nodes, int group, int lost) {
+  SC_CHECK(group >= 1 && nodes >= group && nodes % group == 0 && lost >= 0 && lost <= nodes,
+           "groups divide the nodes, and no more nodes are lost than there are");
+  std::vector<double> by_left(static_cast<std::size_t>(lost) + 1, 0.0);
+  by_left.back() = 1;
+  for (int rest = nodes; rest > 0; rest -= group) {
+    std::vector<double> next(by_left.size(), 0.0);
+    for (int left = 0; left <= std::min(lost, rest); ++left) {
+      const double here = by_left[static_cast<std::size_t>(left)];
+      if (here == 0) continue;
+      for (int j = std::max(0, left - (rest - group)); j < group && j <= left; ++j)
+        next[static_cast<std::size_t>(left - j)] +=
+            here *
+            std::exp(log_choose(group, j) + log_choose(rest - group, left - j) - log_choose(rest, left));
+    }
+    by_left = std::move(next);
+  }
+  return by_left.front();
+}
+
+int standby_pool(int nodes, double probability, double quantile) {
+  SC_CHECK(nodes >= 0 && probability >= 0 && probability <= 1 && quantile < 1,
+           "a pool is sized by a probability");
+  double sum = 0;
+  for (int spares = 0; spares < nodes; ++spares) {
+    sum += binomial(nodes, probability, spares);
+    if (sum >= quantile) return spares;
+  }
+  return nodes;
+}
+
+double availability(double mean_time_to_failure, double mean_time_to_repair) {
+  SC_CHECK(mean_time_to_failure > 0 && mean_time_to_repair >= 0, "times to failure are positive");
+  return mean_time_to_failure / (mean_time_to_failure + mean_time_to_repair);
+}
+
+double probability_up(int nodes, double availability, int up) {
+  SC_CHECK(up >= 0 && up <= nodes, "no more nodes are up than there are");
+  return binomial(nodes, availability, up);
+}
+
+double free_recovery_throughput(int nodes, double availability,
+                                const std::function<double(int nodes)>& throughput) {
+  double sum = 0;
+  for (int up = 0; up <= nodes; ++up) sum += probability_up(nodes, availability, up) * throughput(up);
+  return sum;
+}
+
+}  // namespace stagecraft

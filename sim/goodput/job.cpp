@@ -1,0 +1,512 @@
+#include "sim/goodput/job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.hpp"
+#include "sim/goodput/checkpoint_store.hpp"
+#include "sim/goodput/machines.hpp"
+
+namespace stagecraft {
+namespace {
+
+__extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
+
+constexpr Duration kNever = Duration::max();
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+Duration scaled(Duration time, double factor) {
+  return Duration(std::llround(static_cast<double>(time.count()) * factor));
+}
+
+class Job {
+ public:
+  Job(const JobSpec& spec, const History& history, Policy& policy)
+      : spec_(spec),
+        history_(history),
+        policy_(policy),
+        machines_(history.nodes, history.all_up_at_start),
+        store_(spec.checkpointing, std::any_of(history.incidents.begin(), history.incidents.end(),
+                                               [](const Incident& incident) {
+                                                 return incident.kind == IncidentKind::kCorruption;
+                                               })),
+        in_plan_(static_cast<std::size_t>(history.nodes)) {
+    account_.horizon = spec.horizon;
+    account_.causes.resize(history.causes.size());
+  }
+
+  Account run();
+
+ private:
+  enum class State : std::uint8_t { kTraining, kCheckpoint, kWaiting, kDetecting, kChanging, kStopped };
+  // What follows a checkpoint.
+  enum class Then : std::uint8_t { kTrain, kWait, kPlan };
+
+  // Time passes.
+  void spend(Phase phase, Duration time);
+  void train(Duration until, bool inclusive);
+  void pass(Duration until);
+  void commit(std::int64_t steps);
+  void persisted();
+  void close();
+
+  // What happens.
+  void hear(const Incident& incident);
+  void halt(const Incident& incident, const Response& response);
+  void ask_soon(Answer answer);
+
+  // What the job does next.
+  void leave_state();
+  void at_step_end();
+  void make_plan(Occasion occasion);
+  void go_back(const CheckpointStore::Source& source);
+  void begin_part();
+  void begin_training();
+  void begin_checkpoint(Then then);
+  void finish_checkpoint();
+  void enter(State state, Duration end) { state_ = state, state_end_ = end; }
+  void check(const StepPlan& step) const;
+
+  // When something is due at a step end.
+  [[nodiscard]] std::int64_t steps_to_action(Duration first_end) const;
+  [[nodiscard]] std::int64_t steps_to_checkpoint() const;
+  [[nodiscard]] Duration cost_on_demand() const {
+    return spec_.checkpointing->block +
+           (spec_.checkpointing->mode == CheckpointMode::kSync ? Duration{} : spec_.checkpointing->persist);
+  }
+  [[nodiscard]] bool room_before_removal() const;
+
+  [[nodiscard]] double stretch() const;
+  void set_speed();
+  [[nodiscard]] Phase phase() const;
+  [[nodiscard]] bool persisting() const { return persist_end_ != kNever; }
+
+  const JobSpec& spec_;
+  const History& history_;
+  Policy& policy_;
+  Machines machines_;
+  CheckpointStore store_;
+  Account account_;
+
+  Duration now_{};
+  std::size_t heard_ = 0;  // incidents
+  State state_ = State::kStopped;
+  Duration state_end_ = kNever;
+
+  // The plan in force, and the one that a stall leads to.
+  StepPlan step_;
+  std::vector<char> in_plan_;        // by node
+  std::array<Duration, 3> parts_{};  // of a stall: wait, reconfigure, state transfer
+  std::size_t part_ = 0;
+  std::optional<Duration> review_after_;
+  Duration review_at_ = kNever;
+  double policy_factor_ = 1;
+  int held_ = 0;  // nodes that the job keeps to itself
+
+  // The step in flight: what it has taken, what it will take; a whole one.
+  Duration spent_{}, left_{}, whole_{};
+  double stretch_ = 1;
+  Progress progress_;
+
+  // Checkpoints.
+  Duration work_since_{};  // the last snapshot, or going back
+  std::int64_t steps_since_ = 0;
+  Progress snapshot_, persist_;
+  Duration persist_end_ = kNever;
+  Then then_ = Then::kTrain;
+  bool on_demand_ = false;
+  std::vector<Duration> removals_;  // announced: a checkpoint is to be usable before each
+
+  // Asked for at the next step end.
+  bool plan_soon_ = false, checkpoint_soon_ = false;
+
+  // The failure that the job suffers from.
+  std::optional<Duration> down_since_;
+  std::optional<Duration> corrupted_since_;
+  std::int32_t cause_ = -1, node_ = -1;
+};
+
+Account Job::run() {
+  const auto& incidents = history_.incidents;
+  const auto at_start = [](const Incident& incident) {
+    return incident.time == Duration::zero() && incident.kind == IncidentKind::kAdd;
+  };
+  while (heard_ < incidents.size() && at_start(incidents[heard_])) machines_.apply(incidents[heard_++]);
+  make_plan(Occasion::kStart);
+  while (true) {
+    while (heard_ < incidents.size() && incidents[heard_].time <= now_) hear(incidents[heard_++]);
+    if (now_ >= spec_.horizon) break;
+    // Nodes that come together are planned for once.
+    if (plan_soon_ && (state_ == State::kStopped || state_ == State::kChanging))
+      make_plan(Occasion::kStepEnd);
+    const bool last = heard_ == incidents.size() || incidents[heard_].time >= spec_.horizon;
+    Duration until = last ? spec_.horizon : incidents[heard_].time;
+    // A step that ends with a persist or with the horizon counts; one that ends with an incident waits for
+    // it.
+    const bool persist_first = persisting() && persist_end_ < until;
+    if (persist_first) until = persist_end_;
+    if (state_ == State::kTraining)
+      train(until, persist_first || last);
+    else
+      pass(until);
+    if (persisting() && persist_end_ == now_ && (persist_first || last)) persisted();
+  }
+  close();
+  return std::move(account_);
+}
+
+Phase Job::phase() const {
+  switch (state_) {
+    case State::kTraining:
+      return Phase::kTraining;
+    case State::kCheckpoint:
+      return Phase::kCheckpoint;
+    case State::kDetecting:
+      return Phase::kDetect;
+    case State::kChanging:
+      return part_ == 0 ? Phase::kIdle : part_ == 1 ? Phase::kReconfigure : Phase::kStateTransfer;
+    case State::kWaiting:
+    case State::kStopped:
+      return Phase::kIdle;
+  }
+  SC_CHECK(false, "a state has a phase");
+}
+
+// Training goes to no bucket yet: whether it counts is known later.
+void Job::spend(Phase phase, Duration time) {
+  constexpr std::array<Bucket, 6> kBucketOf = {Bucket::kProductive,  Bucket::kCheckpoint,    Bucket::kDetect,
+                                               Bucket::kReconfigure, Bucket::kStateTransfer, Bucket::kIdle};
+  if (time == Duration::zero()) return;
+  if (phase != Phase::kTraining) {
+    account_[kBucketOf[static_cast<std::size_t>(phase)]] += time;
+    if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
+  }
+  const int up = static_cast<int>(machines_.in_order().size());
+  account_.idle_node_seconds += to_seconds(time) * std::max(0, up - held_);
+  account_.down_node_seconds += to_seconds(time) * (machines_.count() - up);
+  now_ += time;
+  if (!spec_.timeline) return;
+  const bool failed = down_since_.has_value();
+  const TimelineRow row = {.phase = phase,
+                           .start = now_ - time,
+                           .end = now_,
+                           .nodes = phase == Phase::kTraining ? held_ : up,
+                           .samples = progress_.samples,
+                           .cause = failed ? cause_ : -1,
+                           .node = failed ? node_ : -1};
+  auto& rows = account_.timeline;
+  if (!rows.empty() && rows.back().phase == phase && rows.back().nodes == row.nodes &&
+      rows.back().cause == row.cause && rows.back().node == row.node)
+    rows.back().end = now_;
+  else
+    rows.push_back(row);
+}
+
+// Whole steps by arithmetic, as long as nothing is due at a step end.
+void Job::train(Duration until, bool inclusive) {
+  while (state_ == State::kTraining) {
+    const Duration first_end = now_ + left_;
+    if (inclusive ? first_end > until : first_end >= until) {
+      const Duration part = until - now_;
+      spend(Phase::kTraining, part);
+      spent_ += part;
+      left_ -= part;
+      return;
+    }
+    const Duration room = until - first_end - Duration(inclusive ? 0 : 1);
+    commit(std::min(1 + room / whole_, steps_to_action(first_end)));
+    at_step_end();
+  }
+}
+
+void Job::commit(std::int64_t steps) {
+  const Duration wall = left_ + (steps - 1) * whole_;
+  progress_.steps += steps;
+  progress_.samples += steps * step_.samples;
+  progress_.trained += spent_ + wall;
+  work_since_ += spent_ + wall;
+  steps_since_ += steps;
+  spend(Phase::kTraining, wall);
+  if (spec_.timeline && !account_.timeline.empty()) account_.timeline.back().samples = progress_.samples;
+  progress_.at = now_;
+  spent_ = {};
+  left_ = whole_;
+  store_.trained(progress_, steps, step_.samples, whole_);
+}
+
+// A state that ends with an incident waits for it.
+void Job::pass(Duration until) {
+  spend(phase(), std::min(state_end_, until) - now_);
+  if (state_end_ < until) leave_state();
+}
+
+void Job::leave_state() {
+  switch (state_) {
+    case State::kCheckpoint:
+      return finish_checkpoint();
+    case State::kWaiting:  // the announced removal has not come
+      return enter(State::kTraining, kNever);
+    case State::kDetecting:
+      return make_plan(Occasion::kFailure);
+    case State::kChanging:
+      ++part_;
+      return begin_part();
+    case State::kTraining:
+    case State::kStopped:
+      break;
+  }
+  SC_CHECK(false, "training and stopping end by what happens, not by the clock");
+}
+
+void Job::hear(const Incident& incident) {
+  SC_CHECK(incident.time == now_, "incidents come in order of time, from 0");
+  machines_.apply(incident);
+  const Response response = policy_.on(incident, machines_);
+  set_speed();
+  switch (response.answer) {
+    case Answer::kNothing:
+      return;
+    case Answer::kHalt:
+      return halt(incident, response);
+    case Answer::kAtStepEnd:
+    case Answer::kCheckpointAndPlan:
+      return ask_soon(response.answer);
+    case Answer::kSlowDown:
+      policy_factor_ = response.factor;
+      return set_speed();
+    case Answer::kCheckpoint:
+      removals_.push_back(incident.due);
+      std::sort(removals_.begin(), removals_.end());
+      return;
+  }
+}
+
+void Job::halt(const Incident& incident, const Response& response) {
+  if (incident.kind == IncidentKind::kCorruption)
+    corrupted_since_ = std::min(incident.onset, corrupted_since_.value_or(kNever));
+  if (state_ == State::kDetecting) return;  // the plan after it is made for both
+  SC_CHECK(incident.cause >= 0 && static_cast<std::size_t>(incident.cause) < account_.causes.size(),
+           "a failure has a cause that the history names");
+  cause_ = incident.cause;
+  node_ = incident.node;
+  CauseAccount& cause = account_.causes[static_cast<std::size_t>(cause_)];
+  ++account_.failures;
+  ++cause.failures;
+  cause.lost_work += spent_;
+  account_[Bucket::kLostWork] += spent_;
+  spent_ = {};
+  persist_end_ = kNever;
+  plan_soon_ = checkpoint_soon_ = false;
+  if (!down_since_) down_since_ = now_;
+  enter(State::kDetecting, now_ + response.detect.value_or(incident.detect));
+}
+
+void Job::ask_soon(Answer answer) {
+  if (state_ == State::kDetecting) return;
+  const bool stands = state_ == State::kChanging || state_ == State::kStopped;  // nothing to checkpoint
+  (answer == Answer::kAtStepEnd || stands ? plan_soon_ : checkpoint_soon_) = true;
+}
+
+void Job::at_step_end() {
+  std::erase_if(removals_, [&](Duration due) { return due <= now_; });
+  if (checkpoint_soon_) {
+    checkpoint_soon_ = false;
+    return spec_.checkpointing ? begin_checkpoint(Then::kPlan) : make_plan(Occasion::kCheckpointed);
+  }
+  if (plan_soon_) return make_plan(Occasion::kStepEnd);
+  if (now_ >= review_at_) return make_plan(Occasion::kReview);
+  if (!spec_.checkpointing) return;
+  if (!removals_.empty()) {
+    const Duration end = now_ + cost_on_demand();
+    if (end < removals_.front() && end + whole_ >= removals_.front()) return begin_checkpoint(Then::kWait);
+    if (end >= removals_.front()) removals_.erase(removals_.begin());  // too late
+  }
+  if (!persisting() && steps_to_checkpoint() == 0 && room_before_removal()) begin_checkpoint(Then::kTrain);
+}
+
+// Does a regular checkpoint, a step and the checkpoint on demand end before the removal?
+bool Job::room_before_removal() const {
+  return removals_.empty() ||
+         now_ + spec_.checkpointing->block + whole_ + cost_on_demand() < removals_.front();
+}
+
+std::int64_t Job::steps_to_action(Duration first_end) const {
+  if (plan_soon_ || checkpoint_soon_) return 1;
+  std::int64_t steps = kUnlimited;
+  if (review_at_ != kNever)
+    steps = review_at_ <= first_end ? 1 : 1 + (review_at_ - first_end + whole_ - Duration(1)) / whole_;
+  if (!spec_.checkpointing) return steps;
+  if (!removals_.empty()) {
+    const Duration last_start = removals_.front() - cost_on_demand() - Duration(1);
+    steps = std::min(steps, last_start <= first_end ? 1 : 1 + (last_start - first_end) / whole_);
+  }
+  // While a persist runs, the time until it ends bounds the steps.
+  if (!persisting()) steps = std::min(steps, std::max<std::int64_t>(1, steps_to_checkpoint()));
+  return steps;
+}
+
+// Rounded to the nearest whole number of steps as long as the present one; 0: due.
+std::int64_t Job::steps_to_checkpoint() const {
+  const Checkpointing& how = *spec_.checkpointing;
+  if (how.interval == Duration::zero()) {
+    if (how.every_steps == 0) return kUnlimited;  // on demand only
+    return std::max<std::int64_t>(0, how.every_steps - steps_since_);
+  }
+  if (how.interval > spec_.horizon) return kUnlimited;
+  return std::max<std::int64_t>(0, (2 * (how.interval - work_since_) + whole_) / (2 * whole_));
+}
+
+void Job::begin_checkpoint(Then then) {
+  snapshot_ = progress_;
+  snapshot_.at = now_;
+  work_since_ = {};
+  steps_since_ = 0;
+  then_ = then;
+  on_demand_ = then != Then::kTrain;
+  enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
+}
+
+void Job::finish_checkpoint() {
+  const Checkpointing& how = *spec_.checkpointing;
+  if (on_demand_ || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
+    persist_end_ = kNever;  // an older one on its way is of no use any more
+    store_.written(snapshot_);
+    ++account_.checkpoints;
+  } else {
+    persist_ = snapshot_;
+    persist_end_ = now_ + how.persist;
+  }
+  if (then_ == Then::kPlan) return make_plan(Occasion::kCheckpointed);
+  if (then_ == Then::kWait)
+    enter(State::kWaiting, removals_.front());
+  else
+    enter(State::kTraining, kNever);
+  set_speed();
+}
+
+void Job::persisted() {
+  persist_end_ = kNever;
+  store_.written(persist_);
+  ++account_.checkpoints;
+  set_speed();
+}
+
+void Job::make_plan(Occasion occasion) {
+  const CheckpointStore::Source source = store_.source(machines_, corrupted_since_);
+  const Situation situation = {.occasion = occasion,
+                               .now = now_,
+                               .machines = machines_,
+                               .load = source.load,
+                               .corrupted = corrupted_since_.has_value()};
+  Plan plan = policy_.plan(situation);
+  if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
+  corrupted_since_.reset();
+  plan_soon_ = checkpoint_soon_ = false;
+  if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
+  if (!plan.step) {
+    held_ = 0;
+    return enter(State::kStopped, kNever);
+  }
+  check(*plan.step);
+  for (const int node : step_.nodes) in_plan_[static_cast<std::size_t>(node)] = 0;
+  step_ = *std::move(plan.step);
+  for (const int node : step_.nodes) in_plan_[static_cast<std::size_t>(node)] = 1;
+  held_ = static_cast<int>(step_.nodes.size());
+  review_after_ = plan.review;
+  parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};
+  part_ = 0;
+  begin_part();
+}
+
+void Job::check(const StepPlan& step) const {
+  SC_CHECK(step.duration > Duration::zero() && step.samples >= 1, "a step takes time and trains a sample");
+  const double rate = static_cast<double>(step.samples) * static_cast<double>(spec_.ideal.duration.count());
+  const double ideal = static_cast<double>(spec_.ideal.samples) * static_cast<double>(step.duration.count());
+  SC_CHECK(rate <= ideal * (1 + 1e-9), "no plan trains faster than the ideal");
+  for (const int node : step.nodes) SC_CHECK(machines_.up(node), "a plan uses nodes that are up");
+}
+
+void Job::go_back(const CheckpointStore::Source& source) {
+  const Duration undone = progress_.trained - source.progress.trained;
+  account_[Bucket::kLostWork] += undone;
+  if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].lost_work += undone;
+  account_.undone_steps += progress_.steps - source.progress.steps;
+  progress_ = source.progress;
+  store_.went_back(source.progress);
+  persist_end_ = kNever;
+  work_since_ = {};
+  steps_since_ = 0;
+}
+
+// The next part of the stall that takes time, or training.
+void Job::begin_part() {
+  while (part_ < parts_.size() && parts_[part_] == Duration::zero()) ++part_;
+  if (part_ == parts_.size()) return begin_training();
+  enter(State::kChanging, now_ + parts_[part_]);
+}
+
+void Job::begin_training() {
+  if (down_since_) {
+    ++account_.restarts;
+    account_.recovering += now_ - *down_since_;
+    down_since_.reset();
+  }
+  review_at_ = review_after_ ? now_ + *review_after_ : kNever;
+  policy_factor_ = 1;
+  enter(State::kTraining, kNever);
+  spent_ = {};
+  stretch_ = 0;  // of no step
+  set_speed();
+  Progress here = progress_;
+  here.at = now_;
+  store_.begin(here, step_.nodes, machines_);
+}
+
+double Job::stretch() const {
+  double factor = 1;
+  if (!step_.slowness_priced)
+    for (const int node : machines_.slow())
+      if (in_plan_[static_cast<std::size_t>(node)] != 0) factor = std::max(factor, machines_.factor(node));
+  if (persisting()) factor *= spec_.checkpointing->slowdown;
+  return factor * policy_factor_;
+}
+
+void Job::set_speed() {
+  const double now = stretch();
+  if (now == stretch_) return;
+  whole_ = std::max(Duration(1), scaled(step_.duration, now));
+  left_ = spent_ == Duration::zero() ? whole_ : scaled(left_, now / stretch_);
+  stretch_ = now;
+}
+
+// Committed steps become productive and degraded; what is in flight is lost.
+void Job::close() {
+  if (state_ == State::kTraining && left_ == Duration::zero()) commit(1);
+  account_[Bucket::kLostWork] += spent_;
+  const Wide ideal =
+      static_cast<Wide>(progress_.samples) * spec_.ideal.duration.count() / spec_.ideal.samples;
+  const Duration productive = std::min(Duration(static_cast<std::int64_t>(ideal)), progress_.trained);
+  account_[Bucket::kProductive] = productive;
+  account_[Bucket::kDegraded] = progress_.trained - productive;
+  account_.samples = progress_.samples;
+  account_.steps = progress_.steps;
+  SC_CHECK(account_.total() == spec_.horizon, "every instant of the horizon is in one bucket");
+}
+
+}  // namespace
+
+Account run_job(const JobSpec& spec, const History& history, Policy& policy) {
+  SC_CHECK(
+      spec.horizon >= Duration::zero() && spec.ideal.samples >= 1 && spec.ideal.duration > Duration::zero(),
+      "a job has a horizon and an ideal rate");
+  if (spec.checkpointing)
+    SC_CHECK(spec.checkpointing->slowdown >= 1 && spec.checkpointing->copies >= 1 &&
+                 spec.checkpointing->copy_every >= 1,
+             "checkpoints do not speed training up and copies are at least one");
+  return Job(spec, history, policy).run();
+}
+
+}  // namespace stagecraft

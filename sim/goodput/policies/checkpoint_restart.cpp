@@ -1,0 +1,78 @@
+#include "sim/goodput/policies/checkpoint_restart.hpp"
+
+#include <algorithm>
+
+#include "sim/goodput/restart_time.hpp"
+
+namespace stagecraft {
+namespace {
+
+double rate(const ShapedStep& shape) {
+  return static_cast<double>(shape.samples) / to_seconds(shape.duration);
+}
+
+}  // namespace
+
+// With replacements it is always the full one.
+std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
+  switch (spec_.lost) {
+    case LostNode::kReplaced:
+      return spec_.shape(spec_.nodes);
+    case LostNode::kWaitedFor:
+      return up < spec_.nodes ? std::nullopt : spec_.shape(spec_.nodes);
+    case LostNode::kDoneWithout:
+      break;
+  }
+  return spec_.shape(std::min(up, spec_.nodes));
+}
+
+// Gained share of the time between failures against what the change costs.
+bool CheckpointRestart::pays(const ShapedStep& more) const {
+  const double gain = 1 - rate(*shape_) / rate(more);
+  const Duration cost =
+      spec_.checkpoint_cost + last_load_ + restart_time(spec_.restart, more.nodes * spec_.gpus_per_node);
+  return gain * to_seconds(spec_.between_failures) > to_seconds(cost);
+}
+
+Response CheckpointRestart::on(const Incident& incident, const Machines& machines) {
+  switch (incident.kind) {
+    case IncidentKind::kRemove:
+    case IncidentKind::kFault:
+    case IncidentKind::kCorruption:
+      return {.answer = seats_.has(incident.node) ? Answer::kHalt : Answer::kNothing};
+    case IncidentKind::kAnnounced:
+      return {.answer = seats_.has(incident.node) ? Answer::kCheckpoint : Answer::kNothing};
+    case IncidentKind::kSlow:
+    case IncidentKind::kNormal:
+      return {};
+    case IncidentKind::kAdd:
+      break;
+  }
+  if (spec_.lost == LostNode::kReplaced && shape_) return {};
+  const auto shape = best_shape(static_cast<int>(machines.in_order().size()));
+  if (!shape) return {};
+  if (!shape_) return {.answer = Answer::kAtStepEnd};
+  const bool better = shape->nodes != shape_->nodes && rate(*shape) > rate(*shape_) && pays(*shape);
+  return {.answer = better ? Answer::kCheckpointAndPlan : Answer::kNothing};
+}
+
+Plan CheckpointRestart::plan(const Situation& situation) {
+  const Machines& machines = situation.machines;
+  Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
+  shape_ = best_shape(static_cast<int>(machines.in_order().size()));
+  if (!shape_) {
+    seats_.clear();
+    return plan;
+  }
+  seats_.fill(shape_->nodes, machines);
+  plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
+  if (started_) {
+    plan.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
+    plan.state_transfer = last_load_ = situation.load;
+  }
+  started_ = true;
+  plan.step = {.duration = shape_->duration, .samples = shape_->samples, .nodes = seats_.nodes()};
+  return plan;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+// Checkpoint and restart: every failure stops the whole job, which starts again from its last checkpoint.
+//
+// Without checkpoints (JobSpec::checkpointing absent) the same policy is "none": every failure sends the job
+// back to its first step.
+//
+//   failure      of a node that trains: detection, restart_time, loading, and on it goes
+//   lost node    replaced by the scheduler while the job restarts; or waited for; or done without, in the
+//   best shape that
+//                the nodes that are up allow
+//   newcomer     ends a wait. Done without: the job takes it in when what it gains until the next failure, as
+//   that is
+//                expected, exceeds the checkpoint, restart and load that it costs; else at the next restart
+//   announced    removal: a checkpoint just before
+//   source       resilience.md, section 4.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/goodput/policies/seats.hpp"
+#include "sim/goodput/policy.hpp"
+
+namespace stagecraft {
+
+enum class LostNode : std::uint8_t {
+  kReplaced,  // whether the history has the node up again or not
+  kWaitedFor,
+  kDoneWithout,
+};
+
+struct CheckpointRestartSpec {
+  int nodes = 0;  // of the full job
+  LostNode lost = LostNode::kReplaced;
+  std::vector<std::pair<int, Duration>> restart;  // by GPUs
+  int gpus_per_node = 1;
+  ShapeOf shape;
+  Duration between_failures = Duration::max();  // expected, of the job; kDoneWithout
+  Duration checkpoint_cost{};                   // of one on demand; kDoneWithout
+};
+
+class CheckpointRestart : public Policy {
+ public:
+  explicit CheckpointRestart(CheckpointRestartSpec spec) : spec_(std::move(spec)) {}
+
+  Response on(const Incident& incident, const Machines& machines) override;
+  Plan plan(const Situation& situation) override;
+
+ private:
+  [[nodiscard]] std::optional<ShapedStep> best_shape(int up) const;
+  [[nodiscard]] bool pays(const ShapedStep& more) const;
+
+  CheckpointRestartSpec spec_;
+  Seats seats_;
+  std::optional<ShapedStep> shape_;  // absent: stopped
+  bool started_ = false;
+  Duration last_load_{};
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,171 @@
+#include "sim/goodput/policies/elastic.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/check.hpp"
+#include "sim/goodput/restart_time.hpp"
+
+namespace stagecraft {
+
+ElasticDataParallel::ElasticDataParallel(ElasticSpec spec) : spec_(std::move(spec)) {
+  SC_CHECK(spec_.replicas >= 1 && spec_.replica_nodes >= 1, "a job has a replica, a replica has a node");
+  SC_CHECK(spec_.min_replicas >= 1 && spec_.min_replicas <= spec_.replicas,
+           "the job waits for no more replicas than it has");
+  nodes_.assign(static_cast<std::size_t>(spec_.replicas) * static_cast<std::size_t>(spec_.replica_nodes), -1);
+  replicas_.resize(static_cast<std::size_t>(spec_.replicas));
+}
+
+int ElasticDataParallel::count(State state) const {
+  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(),
+                                        [&](const Replica& replica) { return replica.state == state; }));
+}
+
+ElasticDataParallel::Replica* ElasticDataParallel::replica_of(int node) {
+  const auto at = static_cast<std::size_t>(node);
+  if (at >= places_.size() || places_[at] < 0) return nullptr;
+  return &replicas_[static_cast<std::size_t>(places_[at] / spec_.replica_nodes)];
+}
+
+Response ElasticDataParallel::on(const Incident& incident, const Machines& machines) {
+  switch (incident.kind) {
+    case IncidentKind::kRemove:
+    case IncidentKind::kFault:
+      return lose(incident);
+    case IncidentKind::kCorruption: {
+      const Replica* replica = replica_of(incident.node);
+      const bool trains = replica != nullptr && replica->state == State::kTrains && !stopped_;
+      return {.answer = trains ? Answer::kHalt : Answer::kNothing};
+    }
+    case IncidentKind::kAdd: {
+      const int before = count(State::kShort);
+      seat_nodes(machines, incident.time);
+      return {.answer = count(State::kShort) < before ? Answer::kAtStepEnd : Answer::kNothing};
+    }
+    case IncidentKind::kSlow:
+    case IncidentKind::kNormal:
+    case IncidentKind::kAnnounced:
+      break;
+  }
+  return {};
+}
+
+Response ElasticDataParallel::lose(const Incident& incident) {
+  Replica* replica = replica_of(incident.node);
+  if (replica == nullptr) return {};
+  const bool trained = replica->state == State::kTrains;
+  if (incident.kind == IncidentKind::kRemove) {
+    int& place = places_[static_cast<std::size_t>(incident.node)];
+    nodes_[static_cast<std::size_t>(place)] = -1;
+    place = -1;
+    replica->state = State::kShort;
+  } else if (replica->state != State::kShort) {
+    *replica = {.state = State::kReloads, .reloaded = incident.time + spec_.reload};
+  }
+  if (!trained || stopped_) return {};
+  // A spare may take the place when the plan is made. Of failures detected together the first one's time
+  // counts.
+  if (incident.time > detected_ || detected_from_ == detected_) {
+    detected_from_ = incident.time;
+    detected_ = incident.time + std::min(incident.detect, spec_.stall);
+  }
+  return {.answer = Answer::kHalt, .detect = detected_ - incident.time};
+}
+
+void ElasticDataParallel::seat_nodes(const Machines& machines, Duration from) {
+  places_.resize(static_cast<std::size_t>(machines.count()), -1);
+  auto next = machines.in_order().begin();
+  for (std::size_t place = 0; place < nodes_.size(); ++place) {
+    if (nodes_[place] >= 0) continue;
+    while (next != machines.in_order().end() && places_[static_cast<std::size_t>(*next)] >= 0) ++next;
+    if (next == machines.in_order().end()) break;
+    nodes_[place] = *next;
+    places_[static_cast<std::size_t>(*next)] = static_cast<int>(place);
+  }
+  const auto size = static_cast<std::ptrdiff_t>(spec_.replica_nodes);
+  for (std::size_t r = 0; r < replicas_.size(); ++r) {
+    if (replicas_[r].state != State::kShort) continue;
+    const auto first = nodes_.begin() + static_cast<std::ptrdiff_t>(r) * size;
+    if (std::find(first, first + size, -1) != first + size) continue;
+    Duration usable = from;
+    std::for_each(first, first + size, [&](int node) { usable = std::max(usable, machines.due(node)); });
+    replicas_[r] = {.state = State::kReloads, .reloaded = usable + spec_.reload};
+  }
+}
+
+void ElasticDataParallel::admit(Duration by) {
+  for (Replica& replica : replicas_)
+    if (replica.state == State::kReloads && replica.reloaded <= by) replica.state = State::kTrains;
+}
+
+Plan ElasticDataParallel::plan(const Situation& situation) {
+  const Duration now = situation.now;
+  const bool failed = situation.occasion == Occasion::kFailure;
+  const Duration stall =
+      failed ? std::max(Duration{}, spec_.stall - (detected_ - detected_from_)) : Duration{};
+  detected_from_ = detected_;
+  // What the stall has not restored reloads after it.
+  if (failed)
+    for (Replica& replica : replicas_)
+      if (replica.state == State::kReloads && replica.reloaded > now)
+        replica.reloaded = std::max(replica.reloaded, now + stall + spec_.reload);
+  seat_nodes(situation.machines, now + stall);
+  if (!started_ || situation.corrupted || count(State::kTrains) == 0) return from_checkpoint(situation);
+
+  const int before = count(State::kTrains);
+  admit(now);
+  Plan plan = {.reconfigure = stall};
+  const int missing = spec_.min_replicas - count(State::kTrains);
+  stopped_ = missing > count(State::kReloads);
+  if (stopped_) return {};
+  if (missing > 0) {
+    std::vector<Duration> times;
+    for (const Replica& replica : replicas_)
+      if (replica.state == State::kReloads) times.push_back(replica.reloaded);
+    std::sort(times.begin(), times.end());
+    const Duration by = times[static_cast<std::size_t>(missing) - 1];
+    plan.wait = std::max(Duration{}, by - now);
+    admit(by);
+  }
+  if (count(State::kTrains) > before && !failed) plan.reconfigure += spec_.rejoin;
+  return train(std::move(plan), now);
+}
+
+// Nobody holds a state that counts: whoever is whole loads the checkpoint.
+Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
+  Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
+  const int whole = spec_.replicas - count(State::kShort);
+  stopped_ = whole < spec_.min_replicas;
+  if (stopped_) return plan;
+  for (Replica& replica : replicas_)
+    if (replica.state != State::kShort) replica.state = State::kTrains;
+  for (std::size_t place = 0; place < nodes_.size(); ++place) {
+    if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state != State::kTrains) continue;
+    plan.wait = std::max(plan.wait, situation.machines.due(nodes_[place]) - situation.now);
+  }
+  if (started_) {
+    plan.reconfigure = restart_time(spec_.restart, whole * spec_.replica_nodes * spec_.gpus_per_node);
+    plan.state_transfer = situation.load;
+  }
+  started_ = true;
+  return train(std::move(plan), situation.now);
+}
+
+Plan ElasticDataParallel::train(Plan plan, Duration now) const {
+  const int replicas = count(State::kTrains);
+  const std::optional<ShapedStep> shape = spec_.shape(replicas * spec_.replica_nodes);
+  SC_CHECK(shape.has_value(), "as many replicas as the policy allows can train");
+  StepPlan step = {.duration = shape->duration, .samples = shape->samples, .nodes = {}};
+  for (std::size_t place = 0; place < nodes_.size(); ++place)
+    if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state == State::kTrains)
+      step.nodes.push_back(nodes_[place]);
+  plan.step = std::move(step);
+  const Duration begin = now + plan.wait + plan.reconfigure + plan.state_transfer;
+  for (const Replica& replica : replicas_)
+    if (replica.state == State::kReloads)
+      plan.review =
+          std::min(plan.review.value_or(Duration::max()), std::max(Duration{}, replica.reloaded - begin));
+  return plan;
+}
+
+}  // namespace stagecraft

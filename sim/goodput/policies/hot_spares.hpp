@@ -1,0 +1,53 @@
+// Hot spares: a pool of nodes that wait, ready, for the place of one that fails.
+//
+//   failure   the job restarts; places of lost nodes go to nodes of the pool, all at once, which takes
+//   `swap`. Pool empty:
+//             the job waits (idle) for a repair. A repaired node joins the pool.
+//   pool      whoever is up and has no place: with s spares the history has nodes + s.
+//   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
+//   state has a
+//             replica that survives, else the checkpoint.
+//   source    resilience.md, section 6.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/policies/seats.hpp"
+#include "sim/goodput/policy.hpp"
+
+namespace stagecraft {
+
+struct HotSparesSpec {
+  int nodes = 0;  // of the job, its spares not among them
+  Duration step{};
+  std::int64_t samples = 0;  // of a step
+  Duration swap{};
+  std::vector<std::pair<int, Duration>> restart;  // by GPUs
+  int gpus_per_node = 1;
+  StateSource state = StateSource::kCheckpoint;
+  int replica_nodes = 0;     // kPeer: places i, i + replica_nodes, … hold the same state; 0: nobody does
+  Duration peer_transfer{};  // kPeer: a node's state from a replica
+};
+
+class HotSpares : public Policy {
+ public:
+  explicit HotSpares(HotSparesSpec spec)
+      : spec_(std::move(spec)), lost_(static_cast<std::size_t>(spec_.nodes)) {}
+
+  Response on(const Incident& incident, const Machines& machines) override;
+  Plan plan(const Situation& situation) override;
+
+ private:
+  [[nodiscard]] bool state_survives() const;
+
+  HotSparesSpec spec_;
+  Seats seats_;
+  std::vector<char> lost_;     // by place: its state is gone since the job trained last
+  Duration training_since_{};  // by the last plan
+  bool started_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,44 @@
+#include "sim/goodput/policies/seats.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stagecraft {
+
+int Seats::fill(int count, const Machines& machines) {
+  std::vector<int> nodes = std::exchange(nodes_, {});
+  nodes.resize(static_cast<std::size_t>(count), -1);
+  std::vector<char> taken(static_cast<std::size_t>(machines.count()));
+  for (int& node : nodes) {
+    if (node >= 0 && !machines.up(node)) node = -1;
+    if (node >= 0) taken[static_cast<std::size_t>(node)] = 1;
+  }
+  int changed = 0;
+  auto next = machines.in_order().begin();
+  for (int& node : nodes) {
+    if (node >= 0) continue;
+    while (next != machines.in_order().end() && taken[static_cast<std::size_t>(*next)] != 0) ++next;
+    if (next == machines.in_order().end()) break;
+    node = *next++;
+    ++changed;
+  }
+  std::erase(nodes, -1);
+  nodes_ = std::move(nodes);
+  places_.assign(taken.size(), -1);
+  for (std::size_t place = 0; place < nodes_.size(); ++place)
+    places_[static_cast<std::size_t>(nodes_[place])] = static_cast<int>(place);
+  return changed;
+}
+
+void Seats::clear() {
+  nodes_.clear();
+  places_.clear();
+}
+
+Duration Seats::due(const Machines& machines) const {
+  Duration due{};
+  for (const int node : nodes_) due = std::max(due, machines.due(node));
+  return due;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,34 @@
+// Which nodes a job uses, one per place of its plan.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/goodput/machines.hpp"
+
+namespace stagecraft {
+
+class Seats {
+ public:
+  [[nodiscard]] bool has(int node) const { return place_of(node) >= 0; }
+  // -1: none.
+  [[nodiscard]] int place_of(int node) const {
+    return static_cast<std::size_t>(node) < places_.size() ? places_[static_cast<std::size_t>(node)] : -1;
+  }
+  [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
+
+  // Takes `count` places: whoever is up keeps his, the others go to nodes that are up, in the order of their
+  // adds. Where fewer nodes are up, the places that nobody takes are left out and the others move up. returns
+  // how many changed hands.
+  int fill(int count, const Machines& machines);
+  void clear();
+
+  // When the last of the nodes is usable.
+  [[nodiscard]] Duration due(const Machines& machines) const;
+
+ private:
+  std::vector<int> nodes_;   // by place
+  std::vector<int> places_;  // by node
+};
+
+}  // namespace stagecraft
