@@ -233,6 +233,14 @@ inline constexpr std::string_view kRulesNames[] = {"corrected", "published"};
 enum class StateSource : std::uint8_t { kCheckpoint, kPeer };
 inline constexpr std::string_view kStateSourceNames[] = {"checkpoint", "peer"};
 
+// What checkpoint-restart does about a node that is lost.
+enum class LostNode : std::uint8_t {
+  kReplaced,  // by the scheduler while the job restarts, whether the history has the node up again or not
+  kWaitedFor,
+  kDoneWithout,
+};
+inline constexpr std::string_view kLostNodeNames[] = {"replaced", "waited-for", "done-without"};
+
 // A policy reads its own keys and leaves the others alone; the loader refuses a key that the chosen policy
 // does not read.
 struct PolicySpec {
@@ -242,6 +250,8 @@ struct PolicySpec {
   // From the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows, flat
   // beyond; one row: always.
   std::vector<std::pair<int, Duration>> restart = {};
+
+  LostNode lost = LostNode::kReplaced;  // checkpoint-restart, none
 
   std::optional<int> spares = {};  // hot-spares; absent: the 99th percentile of resilience.md, section 6
   Duration swap{};                 // hot-spares: a spare takes the place of a node
@@ -261,7 +271,10 @@ struct PolicySpec {
       stages = 0;  // bamboo, published rules: the shape of the table of throughputs; 0: from the plan
 
   std::int64_t checkpoint_every = 0;  // varuna: steps
-  bool announced = false;             // varuna: losses are announced, and a checkpoint is made first
+  Duration transient_wait{};          // varuna: whether an error passes, before the job is killed
+  Duration announced_wait{};          // varuna: after the checkpoint of an announced loss
+  Duration
+      notice{};  // varuna: every loss is announced that long before; 0: only those that the history announces
 
   int min_replicas = 1;     // elastic
   Duration stall{};         // elastic: all replicas wait, s

@@ -18,16 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/policies/seats.hpp"
 #include "sim/goodput/policy.hpp"
 
 namespace stagecraft {
-
-enum class LostNode : std::uint8_t {
-  kReplaced,  // whether the history has the node up again or not
-  kWaitedFor,
-  kDoneWithout,
-};
 
 struct CheckpointRestartSpec {
   int nodes = 0;  // of the full job
