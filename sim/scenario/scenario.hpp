@@ -14,6 +14,7 @@
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
+#include "sim/goodput/failure_spec.hpp"
 #include "sim/plan/network_spec.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -40,6 +41,14 @@ struct PipelineOrder {
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };
 
+// A default of `failures:` that this scenario has taken: what it stands on.
+struct AssumedInput {
+  std::string path;       // "failures.process.rate_per_node_day"
+  std::string value;      // "0.0038", "600 s"
+  std::string low, high;  // published range; empty where none is known
+  std::string source;
+};
+
 struct Scenario {
   std::string source;  // the path as it was given
   std::string name;    // free text; the file's stem when absent
@@ -54,6 +63,8 @@ struct Scenario {
   OptionsSpec options;
   NetworkSpec network;
   OffloadSpec offload;
+  std::optional<FailureSpec> failures;  // only `goodput` reads them
+  std::vector<AssumedInput> assumed;    // of `failures`
   std::vector<Assertion> assertions;
   Origins origins;
   std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
@@ -90,8 +101,8 @@ class Library;
                                                     const std::filesystem::path& folder, Library& library,
                                                     Diagnostics& diagnostics);
 
-// Every key with its value, defaults included; loading it gives an equal scenario (but for origins and
-// warnings).
+// Every key with its value, defaults included; loading it gives an equal scenario (but for origins,
+// assumed inputs and warnings).
 [[nodiscard]] std::string to_yaml(const Scenario& scenario);
 
 // Names that `assert:` knows, with the JSON keys that they mean.
