@@ -118,7 +118,6 @@ class Job {
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
   bool on_demand_ = false;
-  Duration removal_{};              // that the job waits for
   std::vector<Duration> removals_;  // announced: a checkpoint is to be usable before each
 
   // Asked for at the next step end.
@@ -274,9 +273,10 @@ void Job::hear(const Incident& incident) {
       return halt(incident, response);
     case Answer::kAtStepEnd:
     case Answer::kCheckpointAndPlan:
-      return ask_soon(response.answer);
+      ask_soon(response.answer);
+      [[fallthrough]];
     case Answer::kSlowDown:
-      policy_factor_ = response.factor;
+      if (response.factor) policy_factor_ = *response.factor;
       return set_speed();
     case Answer::kCheckpoint:
       removals_.push_back(incident.due);
@@ -367,7 +367,6 @@ void Job::begin_checkpoint(Then then) {
   steps_since_ = 0;
   then_ = then;
   on_demand_ = then != Then::kTrain;
-  if (then == Then::kWait) removal_ = removals_.front();
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
 
@@ -383,7 +382,7 @@ void Job::finish_checkpoint() {
   }
   if (then_ == Then::kPlan) return make_plan(Occasion::kCheckpointed);
   if (then_ == Then::kWait)
-    enter(State::kWaiting, removal_);
+    enter(State::kWaiting, removals_.front());
   else
     enter(State::kTraining, kNever);
   set_speed();

@@ -51,7 +51,8 @@ enum class Answer : std::uint8_t {
 struct Response {
   Answer answer = Answer::kNothing;
   std::optional<Duration> detect = {};  // of kHalt, in place of the incident's
-  double factor = 1;                    // of kSlowDown; replaces the one before
+  // Of kSlowDown, and of the two that plan at a step end: until then. Replaces the one before.
+  std::optional<double> factor = {};
 };
 
 enum class Occasion : std::uint8_t {

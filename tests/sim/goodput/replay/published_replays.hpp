@@ -4,20 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/text_file.hpp"
 #include "base/yaml.hpp"
 #include "sim/goodput/replay/bamboo.hpp"
 #include "sim/goodput/replay/oobleck_varuna.hpp"
-#include "sim/goodput/trace.hpp"
+#include "sim/goodput/trace_file.hpp"
 
 namespace stagecraft::published {
 
@@ -55,24 +53,13 @@ inline const YamlNode& named(const YamlNode& list, std::string_view name) {
 }
 
 inline Trace trace(const std::string& name) {
-  std::ifstream file(STAGECRAFT_SOURCE_DIR "/scenarios/traces/" + name + ".csv");
-  Trace trace;
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.empty() || line[0] == '#' || line[0] == 't') continue;
-    std::istringstream cells(line);
-    std::string time, event, node;
-    std::getline(cells, time, ',');
-    std::getline(cells, event, ',');
-    std::getline(cells, node, ',');
-    std::size_t id = 0;
-    while (id < trace.nodes.size() && trace.nodes[id] != node) ++id;
-    if (id == trace.nodes.size()) trace.nodes.push_back(node);
-    trace.rows.push_back({.time = from_seconds(std::stod(time)),
-                          .event = event == "add" ? TraceEvent::kAdd : TraceEvent::kRemove,
-                          .node = static_cast<std::int32_t>(id)});
-  }
-  return trace;
+  const std::string file = STAGECRAFT_SOURCE_DIR "/scenarios/traces/" + name + ".csv";
+  Diagnostics diagnostics;
+  const std::optional<std::string> text = load_text_file(file, diagnostics);
+  SC_CHECK(text.has_value(), "a trace is missing");
+  std::optional<Trace> trace = parse_trace(*text, file, diagnostics);
+  SC_CHECK(trace.has_value(), "a trace cannot be read");
+  return *std::move(trace);
 }
 
 // The small cases of the results file: nodes a, b, c, … join at 0, then the events of the case; usable 45 s

@@ -1,0 +1,223 @@
+#include "sim/goodput/policies/bamboo.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Bamboo::Bamboo(BambooSpec spec) : spec_(std::move(spec)) {
+  SC_CHECK(spec_.stages >= 1 && spec_.pipelines >= 1 && spec_.slowdown >= 1 && spec_.step,
+           "a shape and its step");
+}
+
+Response Bamboo::on(const Incident& incident, const Machines& machines) {
+  know_nodes(machines);
+  settle(incident.time);
+  switch (incident.kind) {
+    case IncidentKind::kRemove:
+    case IncidentKind::kFault:
+      return lost(incident, machines);
+    case IncidentKind::kCorruption:
+      if (places_[at(incident.node)] == 0) return {};
+      return halt();
+    case IncidentKind::kAdd: {
+      // Under creation or in a stall: the review after it will see the node.
+      const bool stalled = pipelines_ > 0 && in_stall(incident.time);
+      return {.answer = stalled ? Answer::kNothing : Answer::kAtStepEnd};
+    }
+    case IncidentKind::kSlow:
+    case IncidentKind::kNormal:
+    case IncidentKind::kAnnounced:
+      return {};
+  }
+  return {};
+}
+
+Response Bamboo::lost(const Incident& incident, const Machines& machines) {
+  state_[at(incident.node)] = arriving_[at(incident.node)] = -1;
+  if (places_[at(incident.node)] == 0) return {};
+  if (!taken_over(incident.node)) return halt();
+  if (in_stall(incident.time)) return {.answer = Answer::kAtStepEnd};
+  const bool soon = wants_rebalance(machines, incident.time);
+  return {.answer = soon ? Answer::kAtStepEnd : Answer::kSlowDown, .factor = spec_.slowdown};
+}
+
+// From now on nobody gets a state until the next plan.
+Response Bamboo::halt() {
+  global_ = true;
+  training_since_ = Duration::max();
+  return {.answer = Answer::kHalt};
+}
+
+bool Bamboo::taken_over(int node) {
+  const int places = places_[at(node)];
+  places_[at(node)] = 0;
+  std::replace(holder_.begin(), holder_.end(), node, -1);
+  if (places != 1) return false;
+  const int place = place_[at(node)];
+  const int first = place / spec_.stages * spec_.stages;
+  const int shadow = holder_[at(place == first ? first + spec_.stages - 1 : place - 1)];
+  if (shadow < 0 || places_[at(shadow)] == 2) return false;
+  holder_[at(place)] = shadow;
+  places_[at(shadow)] = 2;
+  return true;
+}
+
+int Bamboo::overloaded() const {
+  return static_cast<int>(std::count(places_.begin(), places_.end(), 2));
+}
+
+bool Bamboo::wants_rebalance(const Machines& machines, Duration now) const {
+  int waiting = 0;
+  for (const int node : machines.in_order())
+    if (places_[at(node)] == 0 && machines.due(node) <= now) ++waiting;
+  const int active = pipelines_ * spec_.stages - overloaded();
+  if (overloaded() > 0 &&
+      (waiting >= overloaded() || 2.0 * overloaded() / active > spec_.rebalance_threshold))
+    return true;
+  const auto more = best(active + waiting);
+  return more && more->first > pipelines_;
+}
+
+std::optional<std::pair<int, ShapedStep>> Bamboo::best(int nodes) const {
+  for (int pipelines = std::min(nodes / spec_.stages, spec_.pipelines); pipelines > 0; --pipelines)
+    if (const std::optional<ShapedStep> step = spec_.step(pipelines)) return std::pair(pipelines, *step);
+  return std::nullopt;
+}
+
+bool Bamboo::state_survives() const {
+  std::vector<char> alive(at(spec_.stages), 0);
+  for (const int stage : state_)
+    if (stage >= 0) alive[at(stage)] = alive[at((stage + 1) % spec_.stages)] = 1;
+  return std::find(alive.begin(), alive.end(), 0) == alive.end();
+}
+
+Plan Bamboo::plan(const Situation& situation) {
+  know_nodes(situation.machines);
+  settle(situation.now);
+  const bool running = pipelines_ > 0 && !in_stall(situation.now) && situation.occasion != Occasion::kFailure;
+  if (running && !situation.corrupted && !wants_rebalance(situation.machines, situation.now))
+    return go_on(situation);
+  if (running) global_ = false;
+  return rendezvous(situation);
+}
+
+Plan Bamboo::go_on(const Situation& situation) const {
+  Plan plan;
+  Duration duration = step_.duration;
+  if (overloaded() > 0)
+    duration = Duration(std::llround(spec_.slowdown * static_cast<double>(duration.count())));
+  plan.step = StepPlan{.duration = duration, .samples = step_.samples, .nodes = {}};
+  for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
+    const int node = holder_[at(place)];
+    if (place_[at(node)] == place) plan.step->nodes.push_back(node);  // not those that were taken over
+  }
+  plan.review = next_due(situation);
+  return plan;
+}
+
+std::optional<Duration> Bamboo::next_due(const Situation& situation) {
+  std::optional<Duration> next;
+  for (const int node : situation.machines.in_order()) {
+    const Duration due = situation.machines.due(node);
+    if (due > situation.now) next = std::min(next.value_or(Duration::max()), due - situation.now);
+  }
+  return next;
+}
+
+Plan Bamboo::rendezvous(const Situation& situation) {
+  const Machines& machines = situation.machines;
+  std::vector<Duration> dues;
+  for (const int node : machines.in_order()) dues.push_back(std::max(machines.due(node), situation.now));
+  std::sort(dues.begin(), dues.end());
+  // With whom is there; where that is too few, with the first that come.
+  const int there =
+      static_cast<int>(std::upper_bound(dues.begin(), dues.end(), situation.now) - dues.begin());
+  auto shape = best(there);
+  Duration due = situation.now;
+  if (!shape && best(static_cast<int>(dues.size()))) {
+    int nodes = there + 1;
+    while (!(shape = best(nodes))) ++nodes;
+    due = dues[at(nodes - 1)];
+  }
+  const bool survives = !started_ || (state_survives() && !situation.corrupted);
+  Plan plan{.undo = survives ? Undo::kNothing : Undo::kToCheckpoint};
+  if (!shape) {
+    pipelines_ = 0;
+    holder_.clear();
+    std::fill(places_.begin(), places_.end(), 0);
+    global_ = true;
+    return plan;
+  }
+  pipelines_ = shape->first;
+  step_ = shape->second;
+  const bool moves = take_places(pipelines_, situation, due);
+  plan.wait = due - situation.now;
+  if (started_) {
+    plan.reconfigure = global_ ? spec_.global_rendezvous : spec_.local_rendezvous;
+    plan.state_transfer = !survives ? situation.load : moves ? spec_.peer_transfer : Duration{};
+  }
+  started_ = true;
+  const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
+  training_since_ = situation.now + stall;
+  plan.step = StepPlan{.duration = step_.duration, .samples = step_.samples, .nodes = holder_};
+  plan.review = stall > Duration{} ? Duration{} : next_due(situation);  // who came during the stall
+  if (pipelines_ == spec_.pipelines) plan.review.reset();
+  return plan;
+}
+
+bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due) {
+  const Machines& machines = situation.machines;
+  std::vector<int> before(at(pipelines * spec_.stages), -1);
+  for (const int node : machines.in_order())
+    if (places_[at(node)] > 0 && place_[at(node)] < pipelines * spec_.stages)
+      before[at(place_[at(node)])] = node;
+  holder_ = std::move(before);
+  std::fill(places_.begin(), places_.end(), 0);
+  for (const int node : holder_)
+    if (node >= 0) places_[at(node)] = 1;
+  std::fill(arriving_.begin(), arriving_.end(), -1);
+  auto next = machines.in_order().begin();
+  bool moves = false;
+  for (int place = 0; place < pipelines * spec_.stages; ++place) {
+    int& node = holder_[at(place)];
+    if (node < 0) {
+      while (places_[at(*next)] > 0 || machines.due(*next) > due) ++next;
+      node = *next;
+      places_[at(node)] = 1;
+    }
+    place_[at(node)] = place;
+    const int stage = place % spec_.stages;
+    moves = moves || !has_state(node, stage);
+    arriving_[at(node)] = stage;
+  }
+  return moves;
+}
+
+bool Bamboo::has_state(int node, int stage) const {
+  const int own = state_[at(node)];
+  return own >= 0 && (own == stage || (own + 1) % spec_.stages == stage);
+}
+
+void Bamboo::know_nodes(const Machines& machines) {
+  const std::size_t nodes = at(machines.count());
+  places_.resize(nodes, 0);
+  place_.resize(nodes, -1);
+  state_.resize(nodes, -1);
+  arriving_.resize(nodes, -1);
+}
+
+void Bamboo::settle(Duration now) {
+  if (pipelines_ > 0 && !in_stall(now)) state_ = arriving_;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,86 @@
+// Bamboo: each node also keeps the state of its pipeline's next stage, and runs its forward, to take it over
+// at once.
+//
+//   places      P pipelines of S stages, one node each. The node of stage s−1 shadows stage s, that of S−1
+//   stage 0. loss        of a node with one place: its shadow takes the place too, is overloaded, and
+//   everything goes `slowdown` times
+//               as slowly until the next rendezvous; not even the step in flight is lost. Fatal when the
+//               shadow is overloaded or gone, or the lost node was overloaded itself: the job stops, detects,
+//               and holds a global rendezvous.
+//   rendezvous  local, at a step end, when waiting nodes can stand in for all overloaded ones, when
+//   2·overloaded/active passes
+//               the threshold, or when one pipeline more can be made. Nodes keep their places where they can;
+//               vacant ones go to waiting nodes in the order of their adds. A loss during a rendezvous begins
+//               it again.
+//   state       of a stage survives while one node has it as its own or as its shadow; else the job goes back
+//   to its last
+//               checkpoint. A node in a place whose state it has not gets it from a peer.
+//   process     faults are losses whose node waits at once.
+//   cost        the step of P pipelines contains the redundant forward (redundant_stage_times).
+//
+//   source      resilience.md, sections 6 and 7.3; Bamboo, NSDI 2023 (arXiv 2204.12013).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/goodput/policy.hpp"
+
+namespace stagecraft {
+
+struct BambooSpec {
+  int stages = 1;     // S
+  int pipelines = 1;  // P of the full job; nodes beyond P·S wait
+  // Of so many pipelines, nobody overloaded; `nodes` is not read. Called from any thread.
+  std::function<std::optional<ShapedStep>(int pipelines)> step;
+  Duration global_rendezvous{};
+  Duration local_rendezvous{};
+  double slowdown = 1;             // >= 1
+  double rebalance_threshold = 0;  // of 2·overloaded/active
+  Duration peer_transfer{};        // a stage's state from another pipeline
+};
+
+class Bamboo : public Policy {
+ public:
+  explicit Bamboo(BambooSpec spec);
+
+  Response on(const Incident& incident, const Machines& machines) override;
+  Plan plan(const Situation& situation) override;
+
+ private:
+  [[nodiscard]] Response lost(const Incident& incident, const Machines& machines);
+  [[nodiscard]] Response halt();
+  [[nodiscard]] bool taken_over(int node);
+  [[nodiscard]] bool wants_rebalance(const Machines& machines, Duration now) const;
+  // Until the first node under creation is usable.
+  [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
+  [[nodiscard]] Plan go_on(const Situation& situation) const;
+  [[nodiscard]] Plan rendezvous(const Situation& situation);
+  // The most pipelines of so many nodes that have a step.
+  [[nodiscard]] std::optional<std::pair<int, ShapedStep>> best(int nodes) const;
+  [[nodiscard]] int overloaded() const;
+  [[nodiscard]] bool state_survives() const;
+  [[nodiscard]] bool has_state(int node, int stage) const;
+  // What happens at the instant a stall ends still finds the job in it.
+  [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }
+  // Puts usable nodes into the places of so many pipelines. returns whether one of them lacks its state.
+  bool take_places(int pipelines, const Situation& situation, Duration due);
+  void know_nodes(const Machines& machines);
+  void settle(Duration now);
+
+  BambooSpec spec_;
+  int pipelines_ = 0;  // 0: stopped
+  ShapedStep step_;
+  std::vector<int> holder_;    // by place p·S + s: a node, -1: nobody
+  std::vector<int> places_;    // by node: 0, 1, 2
+  std::vector<int> place_;     // by node: the one that it was given
+  std::vector<int> state_;     // by node: the stage whose state it has, besides the next one's; -1: none
+  std::vector<int> arriving_;  // the same once the stall is over
+  Duration training_since_{};  // the end of the last stall
+  bool global_ = true;         // what the last rendezvous was, or the next will be
+  bool started_ = false;
+};
+
+}  // namespace stagecraft

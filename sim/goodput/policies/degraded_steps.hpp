@@ -1,0 +1,62 @@
+// What a step lasts when some nodes do the work of others: closed forms over the costs of stages.
+//
+//   source  resilience.md, section 6: Bamboo (NSDI 2023), ReCycle (SOSP 2024).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+// Of one micro-batch on one stage.
+struct StageWork {
+  Duration forward{};
+  Duration backward{};
+
+  [[nodiscard]] Duration whole() const { return forward + backward; }
+  friend bool operator==(const StageWork&, const StageWork&) = default;
+};
+
+// One-forward-one-backward with a barrier at its end: Σ w_s + (Nb − 1)·max w_s; of equal stages (Nb + S −
+// 1)·w.
+//   requires at least one stage, micro_batches >= 1
+[[nodiscard]] Duration pipeline_time(std::span<const Duration> stage_times, std::int64_t micro_batches);
+
+// Bamboo: stage s also runs the forward of stage s+1, the last one that of stage 0, as far as it does not fit
+// its bubble: w'_s = F_s + B_s + max(0, F_{s+1} − bubble_s), with the bubble of the steady state, (max w) −
+// w_s for each micro-batch.
+//   returns  w'_s by stage. One stage alone shadows nobody.
+[[nodiscard]] std::vector<Duration> redundant_stage_times(std::span<const StageWork> stages);
+
+// How ReCycle's extra work is counted. The paper's own scheduler lies between the two; both are derived from
+// its description and unverified against it.
+enum class RecycleForm : std::uint8_t {
+  kLowerBound,  // it goes into bubbles first: max_s (n_s·w_s + Σ_{j<s} w_j). Before stage s has its first
+                // micro-batch, and after its last gradient, the stages before it must have had theirs: the
+                // ramp that nothing avoids
+  kUnoptimised,  // no bubble is used: (n + S − 1)·max w, with the n of the stage that lost most
+};
+
+// n_s = Nb·ρ/(ρ − f_s), rounded up: the micro-batches of each live worker of stage s when f_s of its ρ
+// workers are dead.
+struct RecycleShape {
+  std::vector<Duration> stage_times;  // w_s, forward and backward
+  std::int64_t micro_batches = 1;     // Nb, of each pipeline without failures
+  int pipelines = 1;                  // ρ
+  // Of the whole iteration with nobody dead, gradients and optimizer included; the forms add what the dead
+  // cost.
+  Duration fault_free{};
+
+  friend bool operator==(const RecycleShape&, const RecycleShape&) = default;
+};
+
+// fault_free plus what the form says more than with nobody dead: never less than fault_free.
+//   dead      f_s by stage
+//   requires  0 <= f_s < ρ for all stages
+[[nodiscard]] Duration recycle_iteration(const RecycleShape& shape, std::span<const int> dead,
+                                         RecycleForm form);
+
+}  // namespace stagecraft

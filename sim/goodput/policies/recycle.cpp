@@ -1,0 +1,170 @@
+#include "sim/goodput/policies/recycle.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Recycle::Recycle(RecycleSpec spec) : spec_(std::move(spec)) {
+  SC_CHECK(stages() >= 1 && spec_.shape.pipelines >= 1 && spec_.samples >= 1,
+           "pipelines, stages and a batch");
+  holder_.assign(at(places()), -1);
+}
+
+Response Recycle::on(const Incident& incident, const Machines& machines) {
+  know_nodes(machines);
+  switch (incident.kind) {
+    case IncidentKind::kRemove:
+    case IncidentKind::kFault: {
+      if (place_[at(incident.node)] < 0) return {};
+      const Response response = halt(incident.time);
+      vacate(incident.node);
+      return response;
+    }
+    case IncidentKind::kCorruption:
+      return place_[at(incident.node)] < 0 ? Response{} : halt(incident.time);
+    case IncidentKind::kAdd: {
+      // In a stall: the review after it will see the node.
+      const bool wanted = !running_ || (vacant() && !in_stall(incident.time));
+      return {.answer = wanted ? Answer::kAtStepEnd : Answer::kNothing};
+    }
+    case IncidentKind::kSlow:
+    case IncidentKind::kNormal:
+    case IncidentKind::kAnnounced:
+      return {};
+  }
+  return {};
+}
+
+// From now on nobody gets a state until the next plan.
+Response Recycle::halt(Duration now) {
+  if (!in_stall(now)) settle();
+  training_since_ = Duration::max();
+  return {.answer = Answer::kHalt};
+}
+
+Plan Recycle::plan(const Situation& situation) {
+  know_nodes(situation.machines);
+  if (running_ && !in_stall(situation.now)) settle();
+  if (!started_ || situation.corrupted || !state_survives()) return restart(situation);
+  Plan plan;
+  const bool joined = fill_vacancies(situation) > 0;
+  if (joined || situation.occasion == Occasion::kFailure || in_stall(situation.now))
+    plan.reconfigure = spec_.reconfigure;
+  if (joined) plan.state_transfer = spec_.peer_transfer;
+  return resume(std::move(plan), situation);
+}
+
+Plan Recycle::restart(const Situation& situation) {
+  Plan plan{.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
+  std::vector<Duration> dues;
+  for (const int node : situation.machines.in_order())
+    dues.push_back(std::max(situation.machines.due(node), situation.now));
+  std::fill(holder_.begin(), holder_.end(), -1);
+  std::fill(place_.begin(), place_.end(), -1);
+  running_ = static_cast<int>(dues.size()) >= stages();
+  if (!running_) return plan;
+  std::sort(dues.begin(), dues.end());
+  // Once every stage can have one, with whoever is there by then.
+  const Duration due = dues[at(stages() - 1)];
+  place_all(situation, due);
+  plan.wait = due - situation.now;
+  if (started_) {
+    plan.reconfigure = spec_.restart;
+    plan.state_transfer = situation.load;
+  }
+  started_ = true;
+  return resume(std::move(plan), situation);
+}
+
+Plan Recycle::resume(Plan plan, const Situation& situation) {
+  const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
+  if (stall > Duration{} || situation.occasion == Occasion::kStart) training_since_ = situation.now + stall;
+  StepPlan step{
+      .duration = recycle_iteration(spec_.shape, dead(), spec_.form), .samples = spec_.samples, .nodes = {}};
+  for (const int node : holder_)
+    if (node >= 0) step.nodes.push_back(node);
+  plan.step = std::move(step);
+  if (!vacant()) return plan;
+  // Who came during the stall, and who is still under creation.
+  if (stall > Duration{}) plan.review = Duration{};
+  for (const int node : situation.machines.in_order()) {
+    const Duration due = situation.machines.due(node);
+    if (stall == Duration{} && place_[at(node)] < 0 && due > situation.now)
+      plan.review = std::min(plan.review.value_or(Duration::max()), due - situation.now);
+  }
+  return plan;
+}
+
+std::vector<int> Recycle::dead() const {
+  std::vector<int> dead(at(stages()), 0);
+  for (int place = 0; place < places(); ++place)
+    if (holder_[at(place)] < 0) ++dead[at(place % stages())];
+  return dead;
+}
+
+bool Recycle::vacant() const {
+  return std::find(holder_.begin(), holder_.end(), -1) != holder_.end();
+}
+
+bool Recycle::state_survives() const {
+  std::vector<char> alive(at(stages()), 0);
+  for (std::size_t node = 0; node < place_.size(); ++node)
+    if (place_[node] >= 0 && has_state_[node] != 0) alive[at(place_[node] % stages())] = 1;
+  return std::find(alive.begin(), alive.end(), 0) == alive.end();
+}
+
+int Recycle::fill_vacancies(const Situation& situation) {
+  int joined = 0;
+  std::vector<int> dead = this->dead();
+  for (const int node : situation.machines.in_order()) {
+    if (place_[at(node)] >= 0 || situation.machines.due(node) > situation.now) continue;
+    const auto worst = std::max_element(dead.begin(), dead.end());
+    if (*worst == 0) break;
+    int vacancy = static_cast<int>(worst - dead.begin());
+    while (holder_[at(vacancy)] >= 0) vacancy += stages();
+    place(node, vacancy);
+    --*worst;
+    ++joined;
+  }
+  return joined;
+}
+
+void Recycle::place_all(const Situation& situation, Duration due) {
+  int next = 0;
+  for (const int node : situation.machines.in_order()) {
+    if (next == places()) break;
+    if (situation.machines.due(node) <= due) place(node, next++);
+  }
+}
+
+void Recycle::place(int node, int place) {
+  holder_[at(place)] = node;
+  place_[at(node)] = place;
+  has_state_[at(node)] = 0;
+}
+
+void Recycle::vacate(int node) {
+  holder_[at(place_[at(node)])] = -1;
+  place_[at(node)] = -1;
+}
+
+void Recycle::settle() {
+  std::fill(has_state_.begin(), has_state_.end(), char{1});
+}
+
+void Recycle::know_nodes(const Machines& machines) {
+  place_.resize(at(machines.count()), -1);
+  has_state_.resize(at(machines.count()), 0);
+}
+
+}  // namespace stagecraft
