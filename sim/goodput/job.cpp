@@ -118,6 +118,7 @@ class Job {
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
   bool on_demand_ = false;
+  Duration removal_{};              // that the job waits for
   std::vector<Duration> removals_;  // announced: a checkpoint is to be usable before each
 
   // Asked for at the next step end.
@@ -367,6 +368,7 @@ void Job::begin_checkpoint(Then then) {
   steps_since_ = 0;
   then_ = then;
   on_demand_ = then != Then::kTrain;
+  if (then == Then::kWait) removal_ = removals_.front();
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
 
@@ -382,7 +384,7 @@ void Job::finish_checkpoint() {
   }
   if (then_ == Then::kPlan) return make_plan(Occasion::kCheckpointed);
   if (then_ == Then::kWait)
-    enter(State::kWaiting, removals_.front());
+    enter(State::kWaiting, removal_);
   else
     enter(State::kTraining, kNever);
   set_speed();

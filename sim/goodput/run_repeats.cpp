@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -137,7 +138,7 @@ Statistic statistic_of(const std::vector<double>& values) {
   SC_CHECK(!values.empty(), "a statistic is of at least one value");
   const double n = static_cast<double>(values.size());
   Statistic statistic;
-  for (const double value : values) statistic.mean += value / n;
+  statistic.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double squares = 0;
   for (const double value : values) squares += (value - statistic.mean) * (value - statistic.mean);
   double half = 0;

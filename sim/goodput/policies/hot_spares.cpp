@@ -14,7 +14,8 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kCorruption: {
       if (!ours) return {};
       // A stall that this incident strikes has restored nothing yet.
-      if (!stopped_ && incident.time > training_since_) std::fill(lost_.begin(), lost_.end(), char{0});
+      if (!hit_ && incident.time > training_since_) std::fill(lost_.begin(), lost_.end(), char{0});
+      hit_ = true;
       lost_[static_cast<std::size_t>(seats_.place_of(incident.node))] = 1;
       return {.answer = stopped_ ? Answer::kNothing : Answer::kHalt};
     }
@@ -55,6 +56,7 @@ Plan HotSpares::plan(const Situation& situation) {
   }
   training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
   started_ = true;
+  hit_ = false;
   plan.step = {.duration = spec_.step, .samples = spec_.samples, .nodes = seats_.nodes()};
   return plan;
 }

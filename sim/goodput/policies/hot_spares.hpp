@@ -46,6 +46,7 @@ class HotSpares : public Policy {
   Seats seats_;
   std::vector<char> lost_;     // by place: its state is gone since the job trained last
   Duration training_since_{};  // by the last plan
+  bool hit_ = false;           // a place since then
   bool started_ = false;
   bool stopped_ = false;
 };

@@ -1,0 +1,140 @@
+#include "sim/goodput/closed_forms.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/check.hpp"
+#include "tests/sim/goodput/analytic_oracles.hpp"
+
+namespace stagecraft {
+namespace {
+
+using oracles::expect_number;
+using oracles::integer;
+using oracles::number;
+
+TEST(ClosedForms, SegmentTimesOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("expected_segment_time")) {
+    const double time = expected_segment_time({.work = number(row, "W"),
+                                               .checkpoint = number(row, "C"),
+                                               .downtime = number(row, "D"),
+                                               .restart = number(row, "R"),
+                                               .mean_time_between_failures = number(row, "M")});
+    expect_number(row, "E", time);
+    expect_number(row, "goodput", number(row, "W") / time);
+  }
+}
+
+TEST(ClosedForms, IntervalsOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("optimal_interval")) {
+    const double checkpoint = number(row, "C"), mean = number(row, "M");
+    expect_number(row, "exact", optimal_interval(checkpoint, mean));
+    expect_number(row, "young", young_interval(checkpoint, mean));
+    expect_number(row, "daly_first_order", daly_first_order_interval(checkpoint, mean));
+    expect_number(row, "daly_higher_order", daly_interval(checkpoint, mean));
+  }
+}
+
+// 500 hours of work, restarts of 10 min, checkpoints of 5 min. Daly 2006, captions of its figures.
+TEST(ClosedForms, DalysFigures) {
+  for (const YamlNode& row : oracles::rows("daly_published")) {
+    const double mean = 60 * number(row, "M_min");
+    const double interval = daly_interval(300, mean);
+    expect_number(row, "daly_higher_order_min", interval / 60);
+    expect_number(row, "exact_min", optimal_interval(300, mean) / 60);
+    EXPECT_NEAR(interval / 60, number(row, "tau_opt_min_published"), 0.5);
+    const double per_work = daly_time_per_work(
+        {.work = interval, .checkpoint = 300, .restart = 600, .mean_time_between_failures = mean});
+    expect_number(row, "total_hours_at_daly", 500 * per_work);
+  }
+}
+
+TEST(ClosedForms, EttrOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("ettr_approximation")) {
+    const double rate = number(row, "N") * number(row, "r") / 86400;
+    expect_number(row, "ettr",
+                  ettr_approximation({.failures_per_second = rate,
+                                      .restart = 60 * number(row, "u0"),
+                                      .interval = 60 * number(row, "dt"),
+                                      .stall = 60 * number(row, "w")}));
+    expect_number(row, "mttf_h", 1 / rate / 3600);
+  }
+}
+
+TEST(ClosedForms, WorkUntilACheckpointIsUsableIsLostAsWell) {
+  const EttrInputs sync{.failures_per_second = 1e-5, .restart = 300, .interval = 600};
+  EttrInputs async = sync;
+  async.until_usable = 100;
+  EXPECT_NEAR(ettr_approximation(sync) - ettr_approximation(async), 100 * 1e-5, 1e-15);
+}
+
+TEST(ClosedForms, RecoverableFromPeersOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("recoverable_from_peer_memory"))
+    expect_number(row, "P", recoverable_probability(integer(row, "N"), integer(row, "m"), integer(row, "k")));
+}
+
+TEST(ClosedForms, StandbyPoolsOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("standby_pool_p99"))
+    EXPECT_EQ(standby_pool(integer(row, "N"), number(row, "p")), integer(row, "s"));
+}
+
+TEST(ClosedForms, AvailabilityOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("availability")) {
+    const int nodes = integer(row, "N");
+    const double up = availability(number(row, "mttf_h"), number(row, "mttr_h"));
+    const double mean = free_recovery_throughput(nodes, up, [](int n) { return n; });
+    const double squares =
+        free_recovery_throughput(nodes, up, [](int n) { return n * static_cast<double>(n); });
+    expect_number(row, "mean_up", mean);
+    EXPECT_NEAR(std::sqrt(squares - mean * mean), number(row, "sd_up"), 1e-5);  // cancels 6 digits
+    expect_number(row, "sd_up", std::sqrt(nodes * up * (1 - up)));
+    expect_number(row, "p_all_up", probability_up(nodes, up, nodes));
+  }
+}
+
+TEST(ClosedForms, ElasticCyclesOfTheOracleFile) {
+  for (const YamlNode& row : oracles::rows("elastic_data_parallel"))
+    expect_number(row, "goodput",
+                  elastic_goodput({.replicas = integer(row, "R"),
+                                   .stall = number(row, "stall"),
+                                   .away = number(row, "degraded"),
+                                   .rejoin = number(row, "rejoin"),
+                                   .mean_time_between_failures = number(row, "M")}));
+}
+
+// Property: no other interval has a better expected share of work.
+TEST(ClosedForms, TheOptimalIntervalIsOptimal) {
+  for (const double checkpoint : {0.01, 1.0, 60.0, 3600.0})
+    for (const double mean : {100.0, 1e4, 1e7}) {
+      const auto overhead = [&](double work) {
+        return expected_segment_time(
+                   {.work = work, .checkpoint = checkpoint, .mean_time_between_failures = mean}) /
+               work;
+      };
+      const double best = optimal_interval(checkpoint, mean);
+      EXPECT_LT(overhead(best), overhead(best * 1.01)) << checkpoint << " " << mean;
+      EXPECT_LT(overhead(best), overhead(best / 1.01)) << checkpoint << " " << mean;
+    }
+}
+
+TEST(ClosedForms, WithoutFailuresASegmentTakesWorkAndCheckpoint) {
+  EXPECT_NEAR(expected_segment_time({.work = 100, .checkpoint = 10, .mean_time_between_failures = 1e15}), 110,
+              1e-9);
+}
+
+TEST(ClosedForms, NothingIsRecoverableWhenAllAreLostAndAllWhenNoneIs) {
+  EXPECT_EQ(recoverable_probability(8, 2, 8), 0);
+  EXPECT_EQ(recoverable_probability(8, 2, 0), 1);
+  EXPECT_EQ(recoverable_probability(8, 2, 5), 0);  // five of four pairs
+}
+
+TEST(ClosedForms, OutsideTheirDomainTheyRefuse) {
+  EXPECT_THROW((void)optimal_interval(1, 0), InternalError);
+  EXPECT_THROW((void)optimal_interval(-1, 1), InternalError);
+  EXPECT_THROW((void)recoverable_probability(7, 2, 1), InternalError);
+  EXPECT_THROW((void)availability(0, 1), InternalError);
+}
+
+}  // namespace
+}  // namespace stagecraft

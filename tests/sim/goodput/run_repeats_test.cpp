@@ -1,0 +1,94 @@
+#include "sim/goodput/run_repeats.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "base/check.hpp"
+#include "tests/sim/goodput/made_job.hpp"
+
+namespace stagecraft {
+namespace {
+
+using made::fault;
+using made::history;
+using made::job;
+
+// Points of the t distribution as printed in tables (NIST/SEMATECH e-Handbook, section 1.3.6.7.2, column
+// 0.975).
+TEST(Statistics, StudentsTableOf975) {
+  EXPECT_NEAR(student_t_975(1), 12.706, 5e-4);
+  EXPECT_NEAR(student_t_975(2), 4.303, 5e-4);
+  EXPECT_NEAR(student_t_975(9), 2.262, 5e-4);
+  EXPECT_NEAR(student_t_975(30), 2.042, 5e-4);
+  EXPECT_NEAR(student_t_975(99), 1.984, 5e-4);
+  EXPECT_NEAR(student_t_975(100'000), 1.960, 5e-4);
+  EXPECT_THROW((void)student_t_975(0), InternalError);
+}
+
+TEST(Statistics, OfFiveValues) {
+  // Mean 3, deviations 2, 1, 0, 1, 2: variance 10/4, standard error sqrt(2.5/5).
+  const Statistic statistic = statistic_of({5, 1, 4, 2, 3});
+  EXPECT_EQ(statistic.mean, 3);
+  EXPECT_NEAR(statistic.standard_error, 0.70710678, 1e-8);
+  EXPECT_NEAR(statistic.ci95[1], 3 + 2.7764451 * 0.70710678, 1e-6);
+  EXPECT_NEAR(statistic.ci95[0] + statistic.ci95[1], 6, 1e-12);
+  EXPECT_EQ(statistic.quantiles, (std::array<double, 5>{1, 2, 3, 4, 5}));
+}
+
+TEST(Statistics, OneValueIsItsOwnInterval) {
+  const Statistic statistic = statistic_of({7});
+  EXPECT_EQ(statistic.ci95, (std::array<double, 2>{7, 7}));
+  EXPECT_EQ(statistic.standard_error, 0);
+}
+
+PolicyFactory restarted(std::int64_t restart) {
+  return [=] {
+    return std::make_unique<CheckpointRestart>(CheckpointRestartSpec{
+        .nodes = 1, .restart = {{1, made::seconds(restart)}}, .shape = made::always(10, 1)});
+  };
+}
+
+// Two repeats of 100 s: one without a failure, one with a fault at 55 that sends it back to the start, after
+// 5 s.
+TEST(RunRepeats, MeansOverTheRepeats) {
+  const auto histories = [](int repeat) {
+    History made = history(1, {});
+    made.causes = {"other", "gpu"};
+    if (repeat == 1) made.incidents = {fault(55)};
+    if (repeat == 1) made.incidents[0].cause = 1;
+    return made;
+  };
+  const GoodputResult result = run_repeats(job(100), histories, restarted(5), {.repeats = 2, .threads = 2});
+  EXPECT_EQ(result.samples_per_s.mean, (10 + 4) / 200.0);
+  EXPECT_EQ(result.fraction_of_ideal.mean, 0.7);
+  EXPECT_EQ(result.failures, 0.5);
+  EXPECT_EQ(result.restarts, 0.5);
+  EXPECT_EQ(result.mean_time_to_recover_s, 5);
+  double sum = 0;
+  for (const double bucket : result.buckets_s) sum += bucket;
+  EXPECT_NEAR(sum, 100, 1e-9);
+  ASSERT_EQ(result.causes.size(), 2u);
+  EXPECT_EQ(result.causes[0], (CauseResult{.cause = "other"}));
+  EXPECT_EQ(result.causes[1],
+            (CauseResult{.cause = "gpu", .failures = 0.5, .lost_work_s = 27.5, .down_s = 2.5}));
+  EXPECT_EQ(result.timeline.size(), 1u);  // of the first repeat: it trains
+  EXPECT_EQ(result.cause_names, (std::vector<std::string>{"other", "gpu"}));
+}
+
+TEST(RunRepeats, ThrowsWhatTheFirstFailingRepeatThrows) {
+  const auto histories = [](int repeat) -> History {
+    if (repeat >= 2) throw std::runtime_error("repeat " + std::to_string(repeat));
+    return history(1, {});
+  };
+  for (const int threads : {1, 4}) try {
+      (void)run_repeats(job(100), histories, restarted(0), {.repeats = 8, .threads = threads});
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "repeat 2");
+    }
+}
+
+}  // namespace
+}  // namespace stagecraft
