@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <random>
 
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/job.hpp"
+#include "sim/goodput/policies/bamboo.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"
 #include "sim/goodput/policies/hot_spares.hpp"
+#include "sim/goodput/policies/recycle.hpp"
+#include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 
@@ -214,13 +219,19 @@ Checkpointing random_checkpointing(Dice& dice) {
   return how;
 }
 
-std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) {
-  const std::vector<std::pair<int, Duration>> restart = {{1, seconds(dice.between(0, 9))}};
-  const ShapeOf shrinking = [=](int n) -> std::optional<ShapedStep> {
+// n nodes train n samples a step.
+ShapeOf shrinking_by(std::int64_t step) {
+  return [=](int n) -> std::optional<ShapedStep> {
     if (n < 1) return std::nullopt;
     return ShapedStep{.duration = seconds(step), .samples = n, .nodes = n};
   };
-  switch (dice.between(0, 2)) {
+}
+
+std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) {
+  const std::vector<std::pair<int, Duration>> restart = {{1, seconds(dice.between(0, 9))}};
+  const ShapeOf shrinking = shrinking_by(step);
+  const int stages = dice.between(1, nodes), pipelines = nodes / stages;
+  switch (dice.between(0, 5)) {
     case 0:
       return std::make_unique<CheckpointRestart>(
           CheckpointRestartSpec{.nodes = nodes,
@@ -239,6 +250,34 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
                                                        .replica_nodes = busy % 2 == 0 ? busy / 2 : 0,
                                                        .peer_transfer = seconds(dice.between(0, 3))});
     }
+    case 2:
+      return std::make_unique<Bamboo>(BambooSpec{.stages = stages,
+                                                 .pipelines = pipelines,
+                                                 .step = [=](int p) { return shrinking(p * stages); },
+                                                 .global_rendezvous = seconds(dice.between(0, 9)),
+                                                 .local_rendezvous = seconds(dice.between(0, 4)),
+                                                 .slowdown = 1 + dice.between(0, 4) / 4.0,
+                                                 .rebalance_threshold = dice.between(0, 10) / 10.0,
+                                                 .peer_transfer = seconds(dice.between(0, 3))});
+    case 3:
+      return std::make_unique<Varuna>(VarunaSpec{.nodes = nodes,
+                                                 .shape = shrinking,
+                                                 .restart = restart,
+                                                 .transient_wait = seconds(dice.between(0, 6)),
+                                                 .announced_wait = seconds(dice.between(0, 12)),
+                                                 .notice = seconds(dice.between(0, 3)),
+                                                 .checkpoint_cost = seconds(dice.between(0, 4))});
+    case 4:
+      return std::make_unique<Recycle>(RecycleSpec{
+          .shape = {.stage_times = std::vector<Duration>(static_cast<std::size_t>(stages), seconds(1)),
+                    .micro_batches = dice.between(1, 8),
+                    .pipelines = pipelines,
+                    .fault_free = seconds(step)},
+          .form = static_cast<RecycleForm>(dice.between(0, 1)),
+          .samples = nodes,
+          .reconfigure = seconds(dice.between(0, 4)),
+          .restart = seconds(dice.between(0, 9)),
+          .peer_transfer = seconds(dice.between(0, 3))});
     default:
       break;
   }
@@ -288,6 +327,36 @@ TEST(JobProperty, TimeAndSamplesAddUpWhateverHappens) {
     ASSERT_LE(down, spec.horizon);
     ASSERT_LE(lost, account[Bucket::kLostWork]);
     ASSERT_GE(down, account.recovering);
+  }
+}
+
+// Nobody beats free instant recovery: the time average of X(n(t)), here of n nodes' n samples a step.
+TEST(JobProperty, NobodyBeatsFreeInstantRecovery) {
+  for (int seed = 0; seed < 5'000; ++seed) {
+    Dice dice(seed);
+    const std::int64_t horizon = dice.between(100, 600), step = dice.between(1, 12);
+    const History history = random_history(dice, horizon);
+    Duration node_time{}, last{};
+    int up = history.nodes;
+    for (const Incident& incident : history.incidents) {
+      node_time += up * (incident.time - last);
+      last = incident.time;
+      if (incident.kind == IncidentKind::kAdd) ++up;
+      if (incident.kind == IncidentKind::kRemove) --up;
+    }
+    node_time += up * (seconds(horizon) - last);
+    JobSpec spec = made::job(horizon, step, random_checkpointing(dice));
+    spec.ideal.samples = history.nodes;
+    CheckpointRestart restarts({.nodes = history.nodes,
+                                .lost = LostNode::kDoneWithout,
+                                .restart = {{1, {}}},
+                                .shape = shrinking_by(step)});
+    ElasticDataParallel elastic(
+        {.replicas = history.nodes, .restart = {{1, {}}}, .shape = shrinking_by(step)});
+    for (Policy* policy : std::initializer_list<Policy*>{&restarts, &elastic}) {
+      const Account account = run_job(spec, history, *policy);
+      ASSERT_LE(account.samples * seconds(step), node_time) << "seed " << seed;
+    }
   }
 }
 
