@@ -19,8 +19,8 @@ struct Pool {
   int nodes = 0;
   int least = 1;
   int most = 1;
+  bool may_idle = false;  // not all of the nodes need be used up
   [[nodiscard]] int most_pipelines() const { return nodes / least; }
-  [[nodiscard]] int fewest_pipelines() const { return (nodes + most - 1) / most; }
 };
 
 // The greatest capacity of k pipelines of j nodes in all, within one time. Rows are k, columns j.
@@ -38,14 +38,15 @@ class CapacityTable {
     }
   }
 
-  [[nodiscard]] std::int32_t whole(int k) const { return at(k, pool_.nodes); }
+  // Of k pipelines that use the pool's nodes up, or, where they may idle, some of them.
+  [[nodiscard]] std::int32_t whole(int k) const { return at(k, used(k)); }
   [[nodiscard]] int most_pipelines() const { return pool_.most_pipelines(); }
 
   // The lexicographically least ascending list of k sizes that use up the nodes and have at least `needed`.
   [[nodiscard]] std::vector<int> sizes(int k, std::int32_t needed) const {
     SC_CHECK(whole(k) >= needed, "the sizes that are asked for exist");
     std::vector<int> out;
-    int nodes = pool_.nodes;
+    int nodes = used(k);
     for (int size = pool_.least; k > 0; --k) {
       while (at(k - 1, nodes - size) + of(size) < needed || of(size) == 0) ++size;
       out.push_back(size);
@@ -56,6 +57,12 @@ class CapacityTable {
   }
 
  private:
+  // The fewest nodes with the greatest capacity.
+  [[nodiscard]] int used(int k) const {
+    if (!pool_.may_idle) return pool_.nodes;
+    const auto& row = rows_.at(static_cast<std::size_t>(k));
+    return static_cast<int>(std::ranges::max_element(row) - row.begin());
+  }
   [[nodiscard]] std::int32_t of(int size) const {
     return capacity_.at(static_cast<std::size_t>(size - pool_.least));
   }
@@ -311,10 +318,13 @@ std::optional<Instantiation> instantiate(Templates& templates, const Instantiate
     for (std::size_t group = 0; group < hosts.size(); ++group)
       if (hosts[group] == host) counted += request.available[group];
     const bool alone = counted == nodes;
-    counted = usable(counted, request, alone ? fewest : 1, request.micro_batches);
+    if (!request.may_idle) counted = usable(counted, request, alone ? fewest : 1, request.micro_batches);
     if (counted > 0)
-      pools.push_back(
-          {.group = host, .nodes = counted, .least = request.min_nodes, .most = request.most_nodes});
+      pools.push_back({.group = host,
+                       .nodes = counted,
+                       .least = request.min_nodes,
+                       .most = request.most_nodes,
+                       .may_idle = request.may_idle});
   }
   const auto sizes = PoolSearch(templates, request, pools, fewest).best();
   Instantiation out{.idle = request.available};

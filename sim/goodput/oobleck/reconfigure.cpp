@@ -13,6 +13,7 @@ namespace {
 struct Member {
   int number = 0;  // of the pipeline before the failure
   std::vector<int> nodes = {};
+  bool changed = false;
   [[nodiscard]] int size() const { return static_cast<int>(nodes.size()); }
 };
 
@@ -27,7 +28,7 @@ class Reconfigurer {
         out_.events.push_back({.pipeline = number, .change = PipelineChange::kGone});
       else if (hit && static_cast<int>(nodes.size()) >= min_nodes)
         out_.events.push_back({.pipeline = number, .change = PipelineChange::kSimple});
-      if (!nodes.empty()) members_.push_back({.number = number, .nodes = std::move(nodes)});
+      if (!nodes.empty()) members_.push_back({.number = number, .nodes = std::move(nodes), .changed = hit});
       ++number;
     }
   }
@@ -35,7 +36,7 @@ class Reconfigurer {
   Reconfiguration run() {
     if (!borrow()) merge();
     for (Member& member : members_) {
-      std::ranges::sort(member.nodes);
+      if (member.changed) std::ranges::sort(member.nodes);
       out_.pipelines.push_back(std::move(member.nodes));
     }
     std::ranges::sort(out_.pipelines, [](const auto& a, const auto& b) {
@@ -69,6 +70,7 @@ class Reconfigurer {
     const int node = donor.nodes.back();
     donor.nodes.pop_back();
     taker.nodes.push_back(node);
+    donor.changed = taker.changed = true;
     out_.events.push_back(
         {.pipeline = taker.number, .change = PipelineChange::kBorrow, .node = node, .other = donor.number});
     out_.events.push_back(
@@ -98,6 +100,7 @@ class Reconfigurer {
   }
 
   void absorb(Member& taker, const Member& taken) {
+    taker.changed = true;
     taker.nodes.insert(taker.nodes.end(), taken.nodes.begin(), taken.nodes.end());
     out_.events.push_back(
         {.pipeline = taken.number, .change = PipelineChange::kMerge, .other = taker.number});
@@ -112,6 +115,8 @@ class Reconfigurer {
 
 std::string_view name(PipelineChange change) {
   switch (change) {
+    case PipelineChange::kReplace:
+      return "replace";
     case PipelineChange::kSimple:
       return "simple";
     case PipelineChange::kBorrow:

@@ -9,7 +9,7 @@
 //   those
 //      on a tie, until it has n0; if the largest has no more than n0, there is nothing left to borrow: 3.
 //   3  Short pipelines take each other in order, then the others in order, until none is short.
-//   4  Nodes are sorted in each pipeline, and pipelines by (nodes, first node).
+//   4  Nodes are sorted in each pipeline that changed, and pipelines by (nodes, first node).
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, section 5, in the form of their code and tests: github.com/
 //           SymbioticLab/Oobleck at 3b7a0c2f, as reported by reference/resilience.md, section 5.5
@@ -24,19 +24,20 @@ namespace stagecraft {
 using Pipelines = std::vector<std::vector<int>>;  // node numbers, in stage order
 
 enum class PipelineChange {
-  kSimple,  // lost nodes, and has enough left
-  kBorrow,  // took nodes of another pipeline
-  kLend,    // gave nodes to another pipeline
-  kMerge,   // became part of another pipeline, or took others whole
-  kGone     // lost all its nodes
+  kReplace,  // a node that stood by took the place of a lost one
+  kSimple,   // lost nodes, and has enough left
+  kBorrow,   // took nodes of another pipeline
+  kLend,     // gave nodes to another pipeline
+  kMerge,    // became part of another pipeline, or took others whole
+  kGone      // lost all its nodes
 };
 [[nodiscard]] std::string_view name(PipelineChange change);
 
 struct PipelineEvent {
   int pipeline = 0;  // its number before the failure
   PipelineChange change = PipelineChange::kSimple;
-  int node = -1;   // kBorrow, kLend: the node that moved
-  int other = -1;  // kBorrow: who lent; kLend: who took; kMerge: who took it in
+  int node = -1;   // kBorrow, kLend: the node that moved; kReplace: the one that stood by
+  int other = -1;  // kBorrow: who lent; kLend: who took; kMerge: who took it in; kReplace: the lost node
 
   friend bool operator==(const PipelineEvent&, const PipelineEvent&) = default;
 };

@@ -1,7 +1,6 @@
 #include "sim/goodput/oobleck/state_copy.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/check.hpp"
@@ -9,13 +8,40 @@
 namespace stagecraft {
 namespace {
 
-// The nodes that hold each layer, by number.
-std::vector<std::vector<int>> holders(std::span<const NodeLayers> nodes, std::size_t layers) {
-  std::vector<std::vector<int>> out(layers);
+// What each node holds, by number; nothing where it is not named.
+std::vector<NodeLayers> by_node(std::span<const NodeLayers> held) {
+  std::vector<NodeLayers> out;
+  for (const NodeLayers& one : held) {
+    const auto node = static_cast<std::size_t>(one.node);
+    if (out.size() <= node) out.resize(node + 1);
+    out[node] = one;
+  }
+  return out;
+}
+
+// The least node that holds each layer, -1: none.
+std::vector<int> first_holders(std::span<const NodeLayers> nodes, std::size_t layers) {
+  std::vector<int> out(layers, -1);
   for (const NodeLayers& held : nodes)
+    for (int layer = held.first; layer < held.end; ++layer) {
+      int& first = out.at(static_cast<std::size_t>(layer));
+      if (first < 0 || held.node < first) first = held.node;
+    }
+  return out;
+}
+
+// Who newly holds each layer, by number.
+std::vector<std::vector<int>> newcomers(std::span<const NodeLayers> before, std::span<const NodeLayers> after,
+                                        std::size_t layers) {
+  const std::vector<NodeLayers> had = by_node(before);
+  std::vector<std::vector<int>> out(layers);
+  for (const NodeLayers& held : after) {
+    const auto node = static_cast<std::size_t>(held.node);
+    const NodeLayers old = node < had.size() ? had[node] : NodeLayers{};
     for (int layer = held.first; layer < held.end; ++layer)
-      out.at(static_cast<std::size_t>(layer)).push_back(held.node);
-  for (std::vector<int>& of_layer : out) std::ranges::sort(of_layer);
+      if (layer < old.first || layer >= old.end) out.at(static_cast<std::size_t>(layer)).push_back(held.node);
+  }
+  for (std::vector<int>& receivers : out) std::ranges::sort(receivers);
   return out;
 }
 
@@ -45,18 +71,17 @@ void add_time(StateCopy& copy, const CopyLinks& links) {
 
 StateCopy copy_state(std::span<const NodeLayers> before, std::span<const NodeLayers> after,
                      std::span<const Bytes> layer_bytes, const CopyLinks& links) {
-  const auto had = holders(before, layer_bytes.size());
-  const auto wanted = holders(after, layer_bytes.size());
+  const std::vector<int> sources = first_holders(before, layer_bytes.size());
+  auto receivers = newcomers(before, after, layer_bytes.size());
   StateCopy copy;
   for (std::size_t layer = 0; layer < layer_bytes.size(); ++layer) {
-    LayerTransfer transfer{.layer = static_cast<int>(layer)};
-    std::ranges::set_difference(wanted[layer], had[layer], std::back_inserter(transfer.receivers));
-    if (transfer.receivers.empty()) continue;
-    if (had[layer].empty()) {
+    if (receivers[layer].empty()) continue;
+    LayerTransfer transfer{
+        .layer = static_cast<int>(layer), .source = sources[layer], .receivers = std::move(receivers[layer])};
+    if (transfer.source < 0) {
       copy.lost_layers.push_back(transfer.layer);
       continue;
     }
-    transfer.source = had[layer].front();
     int from = transfer.source;
     for (const int receiver : transfer.receivers) {
       send(copy, from, receiver, layer_bytes[layer]);

@@ -58,8 +58,8 @@ struct StateCopy {
   Duration time{};                            // of the transfers
 };
 
-// `before`: the surviving nodes and what they hold. `layer_bytes`: weights, gradients and optimizer state of
-// each. requires bandwidths > 0 where anything moves.
+// `before`: the surviving nodes and what they hold, each once; `after`: those of the new plan. `layer_bytes`:
+// weights, gradients and optimizer state of each. requires bandwidths > 0 where anything moves.
 [[nodiscard]] StateCopy copy_state(std::span<const NodeLayers> before, std::span<const NodeLayers> after,
                                    std::span<const Bytes> layer_bytes, const CopyLinks& links);
 

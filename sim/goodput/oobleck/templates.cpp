@@ -14,11 +14,11 @@ Duration share(Duration whole, int parts) {
   return (whole + Duration{parts / 2}) / parts;
 }
 
+}  // namespace
+
 Duration times(Duration time, double factor) {
   return Duration{std::llround(static_cast<double>(time.count()) * factor)};
 }
-
-}  // namespace
 
 std::vector<StageOption> stage_options(const std::vector<LayerCost>& one_gpu, int gpus_per_node,
                                        const InNodeAllReduce& all_reduce) {

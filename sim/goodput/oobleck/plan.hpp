@@ -1,0 +1,92 @@
+// Oobleck's plan for a job, as a value: its templates, the pipelines it starts with, and what each failure
+// would do.
+//
+// For people (render_plan) and for programs (write_plan: keys in the contract's style, times in seconds,
+// bytes).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "base/json.hpp"
+#include "base/units.hpp"
+#include "sim/goodput/oobleck/planner.hpp"
+
+namespace stagecraft {
+
+struct PlannedTemplate {
+  std::string group = {};  // of heterogeneous clusters: whose nodes; empty where all are alike
+  PipelineTemplate made = {};
+  int micro_batches = 0;  // a pipeline's share when all nodes are at work
+  Duration time{};        // of those
+};
+
+struct PlannedPipeline {
+  std::vector<int> nodes = {};
+  PipelineTemplate made = {};
+  int micro_batches = 0;
+  Duration time{};
+};
+
+// One node fails, and nothing has failed before.
+struct PlannedFailure {
+  int node = 0;
+  int pipeline = -1;  // its number in the plan; -1: the node stood by
+  std::vector<PipelineEvent> events = {};
+  std::vector<int> sizes = {};  // of the pipelines after, ascending
+  int idle = 0;
+  bool runs = true;
+  bool guarantee_kept = true;
+  bool from_checkpoint = false;  // a layer has no surviving owner
+  Duration reconfigure{};
+  Duration copy{};
+  Bytes moved{};
+  int receivers = 0;  // nodes that get something
+  Bytes most_in{};    // by one node
+  Bytes most_out{};
+  int busiest = -1;  // the node that is done last
+  Duration step{};   // after it; 0 where it does not run
+};
+
+// The best pipelines of fewer nodes: what recomposing would give.
+struct PlannedCount {
+  int nodes = 0;
+  std::vector<int> sizes = {};
+  int idle = 0;
+  Duration step{};
+};
+
+struct OobleckPlan {
+  int nodes = 0;
+  int gpus_per_node = 1;
+  int layers = 0;
+  int micro_batches = 0;
+  PipelineRule rule = PipelineRule::kCorrected;
+  bool simulated = false;  // times come from outside, not from the equations
+  TemplateRange range = {};
+  std::vector<Diagnostic> warnings = {};
+  std::vector<PlannedTemplate> templates = {};
+  std::vector<PlannedPipeline> pipelines = {};
+  std::vector<int> idle = {};
+  Duration step{};
+  Duration least_step{};                      // X*: of any pipelines of any of the nodes
+  std::vector<PlannedFailure> failures = {};  // every node, by number
+  std::vector<PlannedCount> counts = {};      // descending; at most kPlannedCounts, evenly spread
+};
+inline constexpr int kPlannedCounts = 16;
+
+// `reconfigure`: what a reconfiguration takes beside the copy. With `copy_included` it is all that one takes.
+struct ReconfigureCost {
+  Duration time{};
+  bool copy_included = false;
+};
+
+[[nodiscard]] OobleckPlan plan_oobleck(OobleckPlanner& planner, ReconfigureCost reconfigure);
+
+// Failures that come to the same are one row; ends with a newline.
+[[nodiscard]] std::string render_plan(const OobleckPlan& plan);
+// One object.
+void write_plan(JsonWriter& json, const OobleckPlan& plan);
+
+}  // namespace stagecraft

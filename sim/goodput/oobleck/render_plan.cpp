@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/goodput/oobleck/plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+// "0-3, 7, 12-14": numbers ascending.
+std::string ranges(const std::vector<int>& numbers) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    parts.push_back(last == i ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]));
+    i = last + 1;
+  }
+  return join(parts, ", ");
+}
+
+// "3 x 4 nodes, 2 x 5": ascending sizes, equal ones together.
+std::string counted(const std::vector<int>& sizes) {
+  std::map<int, int> counts;
+  for (const int size : sizes) ++counts[size];
+  std::vector<std::string> parts;
+  for (const auto& [size, count] : counts) parts.push_back(fmt::format("{} x {}", count, size));
+  return join(parts, ", ");
+}
+
+std::vector<int> layers_per_stage(const Partition& partition, int layers) {
+  std::vector<int> out;
+  for (std::size_t stage = 0; stage < partition.first_layers.size(); ++stage)
+    out.push_back((stage + 1 < partition.first_layers.size() ? partition.first_layers[stage + 1] : layers) -
+                  partition.first_layers[stage]);
+  return out;
+}
+
+// "3 3 2 2", or "16 x 2" where all are alike, cut where there are many.
+std::string stages(const Partition& partition, int layers) {
+  const std::vector<int> counts = layers_per_stage(partition, layers);
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < counts.size();) {
+    std::size_t end = i;
+    while (end < counts.size() && counts[end] == counts[i]) ++end;
+    parts.push_back(end - i > 3 ? fmt::format("{}x{}", end - i, counts[i]) : std::to_string(counts[i]));
+    i += end - i > 3 ? end - i : 1;
+  }
+  return join(parts, " ");
+}
+
+std::string head(const OobleckPlan& plan) {
+  std::string out = fmt::format(
+      "Oobleck: {} nodes of {} GPU{}, {} layers, {} micro-batches a step\n"
+      "  the model needs {} node{}; {} failure{} at once {} survived: templates of {} to {} nodes\n"
+      "  times by {}\n",
+      plan.nodes, plan.gpus_per_node, plan.gpus_per_node == 1 ? "" : "s", plan.layers, plan.micro_batches,
+      plan.range.min_nodes, plan.range.min_nodes == 1 ? "" : "s", plan.range.max_failures,
+      plan.range.max_failures == 1 ? "" : "s", plan.range.max_failures == 1 ? "is" : "are",
+      plan.range.min_nodes, plan.range.most_nodes,
+      plan.simulated                          ? "simulation"
+      : plan.rule == PipelineRule::kCorrected ? "the paper's equations, corrected"
+                                              : "the paper's equations, as published");
+  for (const Diagnostic& warning : plan.warnings)
+    out += fmt::format("  warning: {}\n{}", warning.message,
+                       warning.hint.empty() ? "" : fmt::format("    hint: {}\n", warning.hint));
+  return out;
+}
+
+std::string templates(const OobleckPlan& plan) {
+  const bool grouped = !plan.templates.empty() && !plan.templates.front().group.empty();
+  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kLeft});
+  table.row({"nodes", grouped ? "group" : "", "stages", "GPUs/stage", "micro-batches", "time",
+             "layers of the stages"});
+  for (const PlannedTemplate& row : plan.templates)
+    table.row({std::to_string(row.made.nodes()), row.group, std::to_string(row.made.stages()),
+               std::to_string(row.made.gpus_per_stage), std::to_string(row.micro_batches), human(row.time),
+               stages(row.made.partition, plan.layers)});
+  return "\nTemplates, each at its share of the micro-batches\n" + table.str(2);
+}
+
+// Pipelines of the same template, micro-batches and time are one row.
+std::string pipelines(const OobleckPlan& plan) {
+  TextTable table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"pipelines", "nodes", "micro-batches", "time", "on nodes"});
+  for (std::size_t i = 0; i < plan.pipelines.size();) {
+    const PlannedPipeline& first = plan.pipelines[i];
+    std::vector<int> nodes;
+    std::size_t end = i;
+    for (; end < plan.pipelines.size(); ++end) {
+      const PlannedPipeline& other = plan.pipelines[end];
+      if (other.made.composition != first.made.composition || other.micro_batches != first.micro_batches)
+        break;
+      nodes.insert(nodes.end(), other.nodes.begin(), other.nodes.end());
+    }
+    std::ranges::sort(nodes);
+    table.row({std::to_string(end - i), std::to_string(first.nodes.size()),
+               std::to_string(first.micro_batches), human(first.time), ranges(nodes)});
+    i = end;
+  }
+  return fmt::format("\nPipelines at the start: a step takes {} ({} of the fastest)\n", human(plan.step),
+                     percent(to_seconds(plan.least_step) / to_seconds(plan.step))) +
+         table.str(2) + (plan.idle.empty() ? "" : fmt::format("  nodes {} stand by\n", ranges(plan.idle)));
+}
+
+std::string what_happens(const PlannedFailure& row) {
+  if (row.pipeline < 0) return "it stood by";
+  if (!row.runs) return "the job stops";
+  std::map<PipelineChange, int> counts;
+  for (const PipelineEvent& event : row.events) ++counts[event.change];
+  std::vector<std::string> parts;
+  if (counts.contains(PipelineChange::kReplace)) parts.push_back("a node that stood by takes its place");
+  if (counts.contains(PipelineChange::kBorrow))
+    parts.push_back(fmt::format("borrows {} node{}", counts[PipelineChange::kBorrow],
+                                counts[PipelineChange::kBorrow] == 1 ? "" : "s"));
+  if (counts.contains(PipelineChange::kMerge)) parts.push_back("merges");
+  if (counts.contains(PipelineChange::kGone)) parts.push_back("the pipeline is gone");
+  if (counts.contains(PipelineChange::kSimple)) parts.push_back("takes a smaller template");
+  if (row.from_checkpoint) parts.push_back("loads a checkpoint");
+  if (!row.guarantee_kept) parts.push_back("the guarantee is lost");
+  return join(parts, "; ");
+}
+
+std::string failures(const OobleckPlan& plan) {
+  using Row = std::vector<std::string>;
+  std::vector<std::pair<Row, std::vector<int>>> rows;  // in the order of their first node
+  for (const PlannedFailure& failure : plan.failures) {
+    const bool stood_by = failure.pipeline < 0;
+    Row row{stood_by
+                ? "-"
+                : std::to_string(plan.pipelines.at(static_cast<std::size_t>(failure.pipeline)).nodes.size()),
+            what_happens(failure),
+            counted(failure.sizes),
+            stood_by ? "-" : human(failure.reconfigure + failure.copy),
+            failure.moved == Bytes{} ? "-" : human(failure.moved),
+            std::to_string(failure.receivers),
+            failure.runs ? human(failure.step) : "-"};
+    const auto same = std::ranges::find(rows, row, &std::pair<Row, std::vector<int>>::first);
+    if (same != rows.end())
+      same->second.push_back(failure.node);
+    else
+      rows.push_back({std::move(row), {failure.node}});
+  }
+  TextTable table({Align::kRight, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kLeft});
+  table.row({"pipeline of", "what happens", "pipelines x nodes after", "stall", "moved", "to nodes", "step",
+             "when this node fails"});
+  for (auto& [row, nodes] : rows) {
+    row.push_back(ranges(nodes));
+    table.row(row);
+  }
+  return "\nWhat each failure would do (stall: after detection; the step in flight is lost)\n" + table.str(2);
+}
+
+std::string counts(const OobleckPlan& plan) {
+  if (plan.counts.empty()) return {};
+  TextTable table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"nodes", "step", "throughput", "idle", "pipelines x nodes"});
+  for (const PlannedCount& row : plan.counts)
+    table.row({std::to_string(row.nodes), human(row.step),
+               percent(to_seconds(plan.step) / to_seconds(row.step)), std::to_string(row.idle),
+               counted(row.sizes)});
+  return "\nThe best pipelines of fewer nodes (throughput: of the start)\n" + table.str(2);
+}
+
+}  // namespace
+
+std::string render_plan(const OobleckPlan& plan) {
+  return head(plan) + templates(plan) + pipelines(plan) + failures(plan) + counts(plan);
+}
+
+namespace {
+
+void write_numbers(JsonWriter& json, std::string_view key, const std::vector<int>& numbers) {
+  json.key(key).begin_array();
+  for (const int number : numbers) json.value(number);
+  json.end_array();
+}
+
+void write_template(JsonWriter& json, const PipelineTemplate& made, int layers) {
+  json.field("gpus_per_stage", made.gpus_per_stage);
+  write_numbers(json, "layers_per_stage", layers_per_stage(made.partition, layers));
+  json.key("stage_work_s").begin_array();
+  for (const Duration work : made.partition.work) json.value(work);
+  json.end_array();
+}
+
+void write_failure(JsonWriter& json, const PlannedFailure& row) {
+  json.begin_object().field("node", row.node);
+  if (row.pipeline >= 0)
+    json.field("pipeline", row.pipeline);
+  else
+    json.key("pipeline").null();
+  json.key("events").begin_array();
+  for (const PipelineEvent& event : row.events) {
+    json.begin_object().field("pipeline", event.pipeline).field("change", name(event.change));
+    if (event.node >= 0) json.field("node", event.node);
+    if (event.other >= 0) json.field("other", event.other);
+    json.end_object();
+  }
+  json.end_array();
+  write_numbers(json, "nodes_of_pipelines", row.sizes);
+  json.field("idle_nodes", row.idle)
+      .field("runs", row.runs)
+      .field("guarantee_kept", row.guarantee_kept)
+      .field("from_checkpoint", row.from_checkpoint)
+      .field("reconfigure_s", row.reconfigure)
+      .field("state_transfer_s", row.copy)
+      .field("moved_bytes", row.moved)
+      .field("receivers", row.receivers)
+      .field("most_in_bytes", row.most_in)
+      .field("most_out_bytes", row.most_out)
+      .field("step_s", row.step)
+      .end_object();
+}
+
+void write_templates(JsonWriter& json, const OobleckPlan& plan) {
+  json.key("templates").begin_array();
+  for (const PlannedTemplate& row : plan.templates) {
+    json.begin_object().field("nodes", row.made.nodes());
+    if (!row.group.empty()) json.field("group", row.group);
+    json.field("stages", row.made.stages());
+    write_template(json, row.made, plan.layers);
+    json.field("micro_batches", row.micro_batches).field("time_s", row.time).end_object();
+  }
+  json.end_array();
+}
+
+void write_pipelines(JsonWriter& json, const OobleckPlan& plan) {
+  json.key("pipelines").begin_array();
+  for (const PlannedPipeline& row : plan.pipelines) {
+    json.begin_object();
+    write_numbers(json, "nodes", row.nodes);
+    write_template(json, row.made, plan.layers);
+    json.field("micro_batches", row.micro_batches).field("time_s", row.time).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+void write_plan(JsonWriter& json, const OobleckPlan& plan) {
+  json.begin_object()
+      .field("nodes", plan.nodes)
+      .field("gpus_per_node", plan.gpus_per_node)
+      .field("layers", plan.layers)
+      .field("micro_batches", plan.micro_batches)
+      .field("min_nodes", plan.range.min_nodes)
+      .field("most_nodes", plan.range.most_nodes)
+      .field("max_failures", plan.range.max_failures)
+      .field("cost", plan.simulated                          ? "simulated"
+                     : plan.rule == PipelineRule::kCorrected ? "corrected"
+                                                             : "published")
+      .field("step_s", plan.step)
+      .field("least_step_s", plan.least_step);
+  json.key("warnings").begin_array();
+  for (const Diagnostic& warning : plan.warnings) json.value(warning.message);
+  json.end_array();
+  write_templates(json, plan);
+  write_pipelines(json, plan);
+  write_numbers(json, "idle_nodes", plan.idle);
+  json.key("failures").begin_array();
+  for (const PlannedFailure& row : plan.failures) write_failure(json, row);
+  json.end_array();
+  json.key("fewer_nodes").begin_array();
+  for (const PlannedCount& row : plan.counts) {
+    json.begin_object().field("nodes", row.nodes).field("step_s", row.step).field("idle_nodes", row.idle);
+    write_numbers(json, "nodes_of_pipelines", row.sizes);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,257 @@
+#include "sim/goodput/policies/oobleck.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool contains(const std::vector<int>& nodes, int node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+
+// What is left of a stall after `elapsed`, part by part.
+Duration rest_of(Duration part, Duration& elapsed) {
+  const Duration gone = std::min(part, elapsed);
+  elapsed -= gone;
+  return part - gone;
+}
+
+}  // namespace
+
+bool OobleckPolicy::trains(int node) const {
+  return running_ && std::ranges::any_of(layout_.pipelines,
+                                         [node](const auto& pipeline) { return contains(pipeline, node); });
+}
+
+// Once a stall is over the nodes of the layout have their layers.
+void OobleckPolicy::settle(Duration now) {
+  if (!running_ || settled_ || now < ready_) return;
+  settled_ = true;
+  holders_.clear();
+  for (const NodeLayers& held :
+       planner_.ask([&](OobleckPlanner& planner) { return planner.layers(layout_); }))
+    holders_.push_back({.layers = held, .life = lives_[static_cast<std::size_t>(held.node)]});
+}
+
+void OobleckPolicy::lose_state(int node) {
+  std::erase_if(holders_, [node](const Holder& holder) { return holder.layers.node == node; });
+}
+
+Duration OobleckPolicy::step_of(const OobleckLayout& layout, const Machines& machines) {
+  return planner_.ask([&](OobleckPlanner& planner) {
+    const Duration step = machines.slow().empty()
+                              ? planner.step(layout).duration
+                              : planner.slowed_step(layout, [&](int node) { return machines.factor(node); });
+    return std::max(step, spec_.least_step);
+  });
+}
+
+Response OobleckPolicy::on(const Incident& incident, const Machines& machines) {
+  settle(incident.time);
+  switch (incident.kind) {
+    case IncidentKind::kAdd:
+      leaving_.erase(incident.node);
+      if (in_stall(incident.time)) look_again_ = true;
+      return {.answer = running_ && !spec_.recompose ? Answer::kNothing : Answer::kAtStepEnd};
+    case IncidentKind::kRemove:
+      leaving_.erase(incident.node);
+      return halt_if_it_trains(incident);
+    case IncidentKind::kFault:
+      lose_state(incident.node);
+      return halt_if_it_trains(incident);
+    case IncidentKind::kCorruption:
+      return halt_if_it_trains(incident);
+    case IncidentKind::kAnnounced:
+      leaving_[incident.node] = incident.due;
+      return {.answer = trains(incident.node) ? Answer::kAtStepEnd : Answer::kNothing};
+    case IncidentKind::kSlow:
+    case IncidentKind::kNormal:
+      if (!trains(incident.node)) return {};
+      if (in_stall(incident.time)) return {.answer = Answer::kAtStepEnd};
+      return slowed(machines);
+  }
+  SC_CHECK(false, "every kind of incident has its answer");
+  return {};
+}
+
+// A stall that is cut has moved nothing.
+Response OobleckPolicy::halt_if_it_trains(const Incident& incident) {
+  if (!trains(incident.node)) return {};
+  if (in_stall(incident.time)) settled_ = true;
+  return {.answer = Answer::kHalt};
+}
+
+Response OobleckPolicy::slowed(const Machines& machines) {
+  const double factor = to_seconds(step_of(layout_, machines)) / to_seconds(step_);
+  return {.answer = Answer::kSlowDown, .factor = factor};
+}
+
+// Nodes that can train from `by` on, and are not about to go, in the order of their numbers.
+std::vector<int> OobleckPolicy::usable(const Situation& situation, Duration by) const {
+  std::vector<int> out;
+  for (const int node : situation.machines.in_order()) {
+    const auto leaving = leaving_.find(node);
+    const bool goes = leaving != leaving_.end() && leaving->second > situation.now &&
+                      leaving->second - situation.now <= 2 * step_;
+    if (situation.machines.due(node) <= by && !goes) out.push_back(node);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::vector<NodeLayers> OobleckPolicy::survivors(const Machines& machines) const {
+  std::vector<NodeLayers> out;
+  for (const Holder& holder : holders_)
+    if (machines.up(holder.layers.node) && machines.life(holder.layers.node) == holder.life)
+      out.push_back(holder.layers);
+  return out;
+}
+
+OobleckPolicy::Change OobleckPolicy::change_to(OobleckLayout layout, const Situation& situation) {
+  Change change{.layout = std::move(layout)};
+  change.step = step_of(change.layout, situation.machines);
+  const auto after = planner_.ask([&](OobleckPlanner& planner) { return planner.layers(change.layout); });
+  const OobleckSpec* spec = planner_.ask([](OobleckPlanner& planner) { return &planner.spec(); });
+  const StateCopy copy = copy_state(survivors(situation.machines), after, spec->layer_state, spec->links);
+  change.from_checkpoint = !copy.lost_layers.empty();
+  if (!spec_.copy_included) change.copy = copy.time;
+  return change;
+}
+
+// Steps saved until the next change against steps that the longer stall costs.
+bool OobleckPolicy::pays(const Change& from, const Change& to, Duration more_stall) const {
+  if (to.from_checkpoint || to.step >= from.step) return false;
+  const double gain = 1 - to_seconds(to.step) / to_seconds(from.step);
+  return gain * to_seconds(spec_.between_changes) > to_seconds(std::max(more_stall, Duration{}));
+}
+
+Plan OobleckPolicy::plan(const Situation& situation) {
+  settle(situation.now);
+  std::erase_if(leaving_, [&](const auto& entry) { return entry.second <= situation.now; });
+  lives_.resize(static_cast<std::size_t>(situation.machines.count()));
+  if (!started_ || !running_ || situation.corrupted) return restart(situation, situation.corrupted);
+  const std::vector<int> here = usable(situation, situation.now);
+  std::vector<int> lost;
+  for (const auto& pipeline : layout_.pipelines)
+    for (const int node : pipeline)
+      if (!std::ranges::binary_search(here, node)) lost.push_back(node);
+  if (situation.occasion == Occasion::kFailure || !lost.empty()) return after_loss(situation, lost);
+  if (in_stall(situation.now)) return go_on(situation);
+  return at_step_end(situation);
+}
+
+// All nodes composed anew, from a checkpoint where their state does not suffice.
+Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
+  std::vector<Duration> dues;
+  for (const int node : situation.machines.in_order())
+    dues.push_back(std::max(situation.machines.due(node), situation.now));
+  std::ranges::sort(dues);
+  dues.erase(std::unique(dues.begin(), dues.end()), dues.end());
+  for (const Duration due : dues) {
+    OobleckLayout layout = planner_.ask(
+        [&](OobleckPlanner& planner) { return planner.compose(usable(situation, due), layout_); });
+    if (layout.pipelines.empty()) continue;
+    Change change = change_to(std::move(layout), situation);
+    change.from_checkpoint = started_ && (change.from_checkpoint || from_checkpoint);
+    Stall stall{.wait = due - situation.now};
+    if (started_) {
+      stall.reconfigure = spec_.reconfigure;
+      stall.state_transfer = change.from_checkpoint ? situation.load : change.copy;
+    }
+    return take(std::move(change), stall, situation);
+  }
+  return stop(from_checkpoint ? Undo::kToCheckpoint : Undo::kNothing);
+}
+
+Plan OobleckPolicy::after_loss(const Situation& situation, const std::vector<int>& lost) {
+  OobleckLayout layout = layout_;
+  const std::vector<int> here = usable(situation, situation.now);
+  layout.idle.clear();  // whoever is here and has no place stands by
+  for (const int node : here)
+    if (!trains(node) || contains(lost, node)) layout.idle.push_back(node);
+  const OobleckFailure after =
+      planner_.ask([&](OobleckPlanner& planner) { return planner.fail(layout, lost); });
+  if (!after.runs) return restart(situation, false);
+  Change change = change_to(after.layout, situation);
+  if (change.from_checkpoint) return restart(situation, true);
+  if (spec_.recompose) {
+    Change anew = change_to(
+        planner_.ask([&](OobleckPlanner& planner) { return planner.compose(here, layout_); }), situation);
+    if (pays(change, anew, anew.copy - change.copy)) change = std::move(anew);
+  }
+  const Stall stall{.reconfigure = spec_.reconfigure, .state_transfer = change.copy};
+  return take(std::move(change), stall, situation);
+}
+
+Plan OobleckPolicy::at_step_end(const Situation& situation) {
+  look_again_ = false;
+  if (!spec_.recompose) return go_on(situation);
+  const Change stay{.layout = layout_, .step = step_of(layout_, situation.machines)};
+  Change anew = change_to(planner_.ask([&](OobleckPlanner& planner) {
+    return planner.compose(usable(situation, situation.now), layout_);
+  }),
+                          situation);
+  const Stall stall{.reconfigure = spec_.reconfigure, .state_transfer = anew.copy};
+  if (!pays(stay, anew, stall.total())) return go_on(situation);
+  return take(std::move(anew), stall, situation);
+}
+
+// The same pipelines, with what is left of the stall.
+Plan OobleckPolicy::go_on(const Situation& situation) {
+  Change same{.layout = layout_, .step = step_of(layout_, situation.machines)};
+  Duration elapsed = situation.now - planned_;
+  Stall rest;
+  rest.wait = rest_of(stall_.wait, elapsed);
+  rest.reconfigure = rest_of(stall_.reconfigure, elapsed);
+  rest.state_transfer = rest_of(stall_.state_transfer, elapsed);
+  return take(std::move(same), rest, situation);
+}
+
+Plan OobleckPolicy::take(Change change, Stall stall, const Situation& situation) {
+  layout_ = std::move(change.layout);
+  step_ = change.step;
+  stall_ = stall;
+  planned_ = situation.now;
+  ready_ = situation.now + stall.total();
+  running_ = started_ = true;
+  settled_ = false;
+  if (change.from_checkpoint) holders_.clear();  // what they have is from after the checkpoint
+  Plan plan{.undo = change.from_checkpoint ? Undo::kToCheckpoint : Undo::kNothing,
+            .wait = stall.wait,
+            .reconfigure = stall.reconfigure,
+            .state_transfer = stall.state_transfer};
+  StepPlan step{.duration = step_, .samples = spec_.samples, .nodes = {}, .slowness_priced = true};
+  for (const auto& pipeline : layout_.pipelines)
+    step.nodes.insert(step.nodes.end(), pipeline.begin(), pipeline.end());
+  for (const int node : step.nodes) lives_[static_cast<std::size_t>(node)] = situation.machines.life(node);
+  plan.step = std::move(step);
+  plan.review = next_review(situation);
+  return plan;
+}
+
+Plan OobleckPolicy::stop(Undo undo) {
+  running_ = false;
+  layout_ = {};
+  if (undo == Undo::kToCheckpoint) holders_.clear();
+  return {.undo = undo};
+}
+
+// When a node under creation is there, or one that was announced to go is about to: asked from the end of the
+// stall.
+std::optional<Duration> OobleckPolicy::next_review(const Situation& situation) const {
+  std::optional<Duration> next;
+  const auto consider = [&](Duration time) { next = std::min(next.value_or(time), time); };
+  if (look_again_) consider(ready_);
+  if (spec_.recompose)
+    for (const int node : situation.machines.in_order())
+      if (situation.machines.due(node) > situation.now) consider(situation.machines.due(node));
+  for (const auto& [node, due] : leaving_)
+    if (trains(node)) consider(due - 2 * step_);
+  if (!next) return std::nullopt;
+  return std::max(*next - ready_, Duration{});
+}
+
+}  // namespace stagecraft
