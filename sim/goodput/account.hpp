@@ -1,9 +1,9 @@
 // Where the time of a job went: every instant of the horizon is in exactly one bucket, in integer
 // nanoseconds.
 //
-//   source  resilience.md, section 1 (accounts). A step counts for nothing until it is whole and committed;
-//   when committed
-//           steps are undone, their time moves from productive and degraded to lost_work.
+//   steps   count for nothing until they are whole. When committed ones are undone, their time moves from
+//           productive and degraded to lost_work.
+//   source  resilience.md, section 1 (accounts).
 #pragma once
 
 #include <array>

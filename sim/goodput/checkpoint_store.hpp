@@ -1,10 +1,9 @@
 // The checkpoints a job can go back to: those in storage, and the copies in host memories.
 //
-//   storage   usable once written; of a job whose results may turn out to be wrong all are kept, else the
-//   last. memory    a snapshot every `copy_every` steps since training began. It is usable when as many
-//   further steps have
-//             ended, because its copies travel in their idle network time. Only the newest usable one is
-//             there.
+//   storage   usable once written. Of a job whose results may turn out to be wrong all are kept, else the
+//             last.
+//   memory    a snapshot every `copy_every` steps since training began, usable when as many further steps
+//             have ended: its copies travel in their idle network time. Only the newest usable one is there.
 //   source    resilience.md, section 4 (Gemini, SOSP 2023).
 #pragma once
 

@@ -5,13 +5,11 @@
 // that months cost microseconds.
 //
 //   order    at equal times incidents come first (add, remove, the rest), then a step end, then a
-//   checkpoint's completion: a
-//            node lost at the instant a step or a checkpoint ends takes it along. What ends at the horizon
-//            counts.
+//            checkpoint's completion: a node lost at the instant a step or a checkpoint ends takes it along.
+//            What ends at the horizon counts.
 //   step     lasts its plan's duration × the factor of its slowest node × the policy's kSlowDown × φ while a
-//   checkpoint is
-//            written in the background, rounded to the nanosecond; a change of these factors scales what is
-//            left of a step.
+//            checkpoint is written in the background, rounded to the nanosecond. A change of these factors
+//            scales what is left of a step.
 //   source   resilience.md, sections 1 (rules, accounts) and 4 (checkpoints).
 #pragma once
 
@@ -31,11 +29,10 @@ namespace stagecraft {
 //
 //   sync       training stands still for `block`; usable at its end.
 //   async      stands still for `block`, then `persist` in the background with steps `slowdown` times as
-//   long; usable at
-//              the end of that. The next snapshot waits for it.
-//   in-memory  like async, for storage; and every `copy_every` steps each node's shard goes to copies - 1
-//   other hosts of its
-//              group in idle network time: usable when the next `copy_every` steps have ended.
+//              long; usable at the end of that. The next snapshot waits for it.
+//   in-memory  like async, for storage. Besides, every `copy_every` steps each node's shard goes to
+//              copies - 1 other hosts of its group in idle network time: usable when the next `copy_every`
+//              steps have ended.
 struct Checkpointing {
   CheckpointMode mode = CheckpointMode::kSync;
   // Training between two snapshots, rounded to whole steps (at least 1); zero: `every_steps` steps.

@@ -30,8 +30,8 @@ struct StepPlan {
   Duration duration{};       // > 0, with no node slow
   std::int64_t samples = 0;  // >= 1, committed at its end
   std::vector<int> nodes;    // those that train, each up and once, in the order of their places in the plan
-  bool slowness_priced =
-      false;  // `duration` knows of slow nodes; else the slowest one's factor multiplies it
+  // `duration` knows of slow nodes; else the slowest one's factor multiplies it.
+  bool slowness_priced = false;
 
   friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
@@ -85,10 +85,10 @@ struct Plan {
   Duration wait{};  // idle
   Duration reconfigure{};
   Duration state_transfer{};
-  std::optional<StepPlan> step =
-      {};  // absent: stopped (idle) until kAtStepEnd; the stall above is then not made
-  std::optional<Duration> review =
-      {};  // plan(kReview) at the first step end at least this long after the stall
+  // Absent: stopped (idle) until kAtStepEnd; the stall above is then not made.
+  std::optional<StepPlan> step = {};
+  // plan(kReview) at the first step end at least this long after the stall.
+  std::optional<Duration> review = {};
 };
 
 // One object per repeat; it may remember. The same calls give the same answers.

@@ -1,7 +1,8 @@
 // Many repeats of one job on different histories, on threads, and what they say together.
 //
-//   repeats   repeat i has history i of the seed, the same for every policy: compare policies on the same
-//   failures. same bits on any number of threads: repeats share nothing and are added up in their order.
+//   repeats    repeat i has history i of the seed, the same for every policy: policies are compared on the
+//              same failures.
+//   same bits  on any number of threads: repeats share nothing and are added up in their order.
 #pragma once
 
 #include <array>

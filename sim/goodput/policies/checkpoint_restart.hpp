@@ -5,11 +5,9 @@
 //
 //   failure      of a node that trains: detection, restart_time, loading, and on it goes
 //   lost node    replaced by the scheduler while the job restarts; or waited for; or done without, in the
-//   best shape that
-//                the nodes that are up allow
-//   newcomer     ends a wait. Done without: the job takes it in when what it gains until the next failure, as
-//   that is
-//                expected, exceeds the checkpoint, restart and load that it costs; else at the next restart
+//                best shape that the nodes that are up allow
+//   newcomer     ends a wait. Done without: the job takes it in when what that gains until the next failure
+//                is expected exceeds the checkpoint, restart and load that it costs; else at the next restart
 //   announced    removal: a checkpoint just before
 //   source       resilience.md, section 4.
 #pragma once

@@ -2,11 +2,9 @@
 // has its state.
 //
 //   failure   all stall for `stall` (the collective's timeout, a new group, the step again), of which
-//   detection is a part;
-//             the step in flight is lost, nothing else
+//             detection is a part; the step in flight is lost, nothing else
 //   degraded  the other replicas train; the lost one reloads from a peer, `reload` from the end of the stall
-//   or, if later,
-//             from when its nodes are up
+//             or, if later, from when its nodes are up
 //   rejoin    at the step end after it: all stall for `rejoin`
 //   fewer     than min_replicas: the job waits. None left: back to the last checkpoint, by a restart.
 //   places    of lost nodes go to nodes that are up and have none (spares), in the order of their adds

@@ -1,12 +1,10 @@
 // Hot spares: a pool of nodes that wait, ready, for the place of one that fails.
 //
 //   failure   the job restarts; places of lost nodes go to nodes of the pool, all at once, which takes
-//   `swap`. Pool empty:
-//             the job waits (idle) for a repair. A repaired node joins the pool.
+//             `swap`. Pool empty: the job waits (idle) for a repair. A repaired node joins the pool.
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
 //   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
-//   state has a
-//             replica that survives, else the checkpoint.
+//             state has a replica that survives, else the checkpoint.
 //   source    resilience.md, section 6.
 #pragma once
 

@@ -62,6 +62,50 @@ TEST(MonteCarlo, SegmentTimesOfTheOracleFile) {
   }
 }
 
+struct Loss {
+  double mean = 0, standard_error = 0;
+};
+// Time lost by going back, of each of some 40,000 failures; rare enough that none meets another.
+Loss loss_of(const Checkpointing& how, Duration step) {
+  constexpr double kMean = 100'000;
+  const Duration horizon = from_seconds(kMean * 2000);
+  const JobSpec spec{
+      .horizon = horizon, .ideal = {.duration = step, .samples = 1, .nodes = 1}, .checkpointing = how};
+  std::vector<double> losses;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    CheckpointRestart policy({.nodes = 1, .restart = {{1, {}}}, .shape = [step](int) {
+                                return ShapedStep{.duration = step, .samples = 1, .nodes = 1};
+                              }});
+    const Account account = run_job(spec, poisson(kMean, horizon, {})(repeat), policy);
+    losses.push_back(to_seconds(account.causes[0].lost_work) / static_cast<double>(account.failures));
+  }
+  const Statistic statistic = statistic_of(losses);
+  return {.mean = statistic.mean, .standard_error = statistic.standard_error};
+}
+
+// System: snapshots every 600 s that block nothing (s = 0) and are written in 200 s.
+// Expectations: failures meet the cycle uniformly, so τ/2 + s + P is lost of an asynchronous checkpoint and
+// τ/2 of a synchronous one (resilience.md, section 4); the 1 s is for failures that meet another's recovery.
+TEST(MonteCarlo, AnAsynchronousCheckpointLosesItsPersistAsWell) {
+  Checkpointing how{.mode = CheckpointMode::kAsync, .every_steps = 60, .persist = made::seconds(200)};
+  const Loss async = loss_of(how, made::seconds(10));
+  EXPECT_NEAR(async.mean, 300 + 200, 3 * async.standard_error + 1);
+  EXPECT_NEAR(async.mean, 500, 0.01 * 500);
+  how.persist = {};
+  how.mode = CheckpointMode::kSync;
+  const Loss sync = loss_of(how, made::seconds(10));
+  EXPECT_NEAR(sync.mean, 300, 3 * sync.standard_error + 1);
+}
+
+// Gemini: t_checkpoint + 1/(2f), here k iterations to copy and one snapshot every k.
+TEST(MonteCarlo, AMemoryCopyLosesOneAndAHalfOfItsIntervals) {
+  for (const std::int64_t every : {1, 4}) {
+    const Loss loss =
+        loss_of({.mode = CheckpointMode::kInMemory, .copies = 1, .copy_every = every}, made::seconds(10));
+    EXPECT_NEAR(loss.mean, 15.0 * static_cast<double>(every), 3 * loss.standard_error + 0.1);
+  }
+}
+
 TEST(MonteCarlo, WithoutFailuresOnlyCheckpointsCost) {
   const JobSpec spec =
       made::job(110 * 1000, 10, Checkpointing{.every_steps = 10, .block = made::seconds(10)});
