@@ -21,14 +21,11 @@ struct Repeat {
   std::exception_ptr failure;
 };
 
-Repeat one_repeat(const JobSpec& spec, const HistoryFactory& histories, const PolicyFactory& policies,
-                  int repeat) {
+// The first repeat has the timeline.
+Repeat one_repeat(const HistoryFactory& histories, const AccountOf& account_of, int repeat) {
   try {
-    JobSpec own = spec;
-    own.timeline = spec.timeline && repeat == 0;
     History history = histories(repeat);
-    const auto policy = policies();
-    Account account = run_job(own, history, *policy);
+    Account account = account_of(history, repeat == 0);
     return {.account = std::move(account), .causes = std::move(history.causes), .failure = {}};
   } catch (...) {
     return {.account = {}, .causes = {}, .failure = std::current_exception()};
@@ -36,13 +33,13 @@ Repeat one_repeat(const JobSpec& spec, const HistoryFactory& histories, const Po
 }
 
 // Each thread takes the next repeat that nobody has; who ran it does not matter.
-std::vector<Repeat> all_repeats(const JobSpec& spec, const HistoryFactory& histories,
-                                const PolicyFactory& policies, const RepeatOptions& options) {
+std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf& account_of,
+                                const RepeatOptions& options) {
   std::vector<Repeat> repeats(static_cast<std::size_t>(options.repeats));
   std::atomic<int> next = 0;
   const auto work = [&] {
     for (int repeat = next++; repeat < options.repeats; repeat = next++)
-      repeats[static_cast<std::size_t>(repeat)] = one_repeat(spec, histories, policies, repeat);
+      repeats[static_cast<std::size_t>(repeat)] = one_repeat(histories, account_of, repeat);
   };
   std::vector<std::jthread> helpers;
   for (int thread = 1; thread < std::min(options.threads, options.repeats); ++thread)
@@ -161,13 +158,23 @@ Statistic statistic_of(const std::vector<double>& values) {
 
 GoodputResult run_repeats(const JobSpec& spec, const HistoryFactory& histories, const PolicyFactory& policies,
                           const RepeatOptions& options) {
+  const auto account_of = [&](const History& history, bool timeline) {
+    JobSpec own = spec;
+    own.timeline = spec.timeline && timeline;
+    return run_job(own, history, *policies());
+  };
+  return run_repeats(spec.horizon, histories, account_of, options);
+}
+
+GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories, const AccountOf& account_of,
+                          const RepeatOptions& options) {
   SC_CHECK(options.repeats >= 1 && options.threads >= 1, "a job is repeated at least once, on a thread");
-  SC_CHECK(spec.horizon > Duration::zero(), "rates need a horizon");
-  std::vector<Repeat> repeats = all_repeats(spec, histories, policies, options);
-  const double seconds = to_seconds(spec.horizon);
+  SC_CHECK(horizon > Duration::zero(), "rates need a horizon");
+  std::vector<Repeat> repeats = all_repeats(histories, account_of, options);
+  const double seconds = to_seconds(horizon);
   GoodputResult result;
   result.repeats = options.repeats;
-  result.horizon = spec.horizon;
+  result.horizon = horizon;
   result.samples_per_s =
       over(repeats, [&](const Account& a) { return static_cast<double>(a.samples) / seconds; });
   result.fraction_of_ideal =

@@ -87,7 +87,8 @@ void ReplayEngine::remove(const ReplayEvent& event) {
   ++replay_.removals;
   const bool trained = state_ == ReplayState::kRunning;
   removed(event.time, event.node, was);
-  if (trained && state_ != ReplayState::kRunning) ++replay_.stops;
+  if (trained && state_ != ReplayState::kRunning)
+    replay_.stops.push_back(changes_[static_cast<std::size_t>(event.id)].cause);
 }
 
 void ReplayEngine::begin(Duration now, bool global) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -67,6 +68,80 @@ class Gaps {
   std::size_t at_ = 0;
 };
 
+// Stalls that led to training again.
+void count_restarts(const Replay& replay, Account& account) {
+  std::optional<Duration> down;
+  for (const Replay::Since& since : replay.states) {
+    if (since.state == ReplayState::kRunning && down) {
+      ++account.restarts;
+      account.recovering += since.time - *down;
+      down.reset();
+    } else if (since.state != ReplayState::kRunning && replay.start && since.time > *replay.start && !down) {
+      down = since.time;
+    }
+  }
+}
+
+Phase phase_of(ReplayState state) {
+  switch (state) {
+    case ReplayState::kStopped:
+      return Phase::kIdle;
+    case ReplayState::kRendezvous:
+      return Phase::kReconfigure;
+    case ReplayState::kRunning:
+      return Phase::kTraining;
+  }
+  SC_CHECK(false, "a state without a phase");
+  return Phase::kIdle;
+}
+
+// The states of the job, with pauses cut out of training.
+class TimelineMaker {
+ public:
+  TimelineMaker(const Replay& replay, const ReplayPrices& prices) : replay_(replay), prices_(prices) {}
+
+  std::vector<TimelineRow> rows() {
+    for (std::size_t i = 0; i < replay_.states.size(); ++i) {
+      const bool last = i + 1 == replay_.states.size();
+      state(replay_.states[i].state, replay_.states[i].time, last ? replay_.end : replay_.states[i + 1].time);
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  void state(ReplayState state, Duration start, Duration end) {
+    while (state == ReplayState::kRunning && pause_ < replay_.checkpoints.size() &&
+           replay_.checkpoints[pause_].start < end) {
+      const Replay::Pause& pause = replay_.checkpoints[pause_++];
+      add(Phase::kTraining, start, pause.start);
+      add(Phase::kCheckpoint, std::max(start, pause.start), std::min(pause.end, end));
+      start = std::max(start, std::min(pause.end, end));
+    }
+    add(phase_of(state), start, end);
+  }
+
+  void add(Phase phase, Duration start, Duration end) {
+    start = std::max(start, prices_.from);
+    if (end <= start) return;
+    while (step_ < replay_.steps.size() && replay_.steps[step_].end <= end) ++step_;
+    while (count_ < replay_.counts.size() && replay_.counts[count_].time <= start) ++count_;
+    rows_.push_back({.phase = phase,
+                     .start = start,
+                     .end = end,
+                     .nodes = count_ == 0 ? 0 : replay_.counts[count_ - 1].nodes,
+                     .samples = static_cast<std::int64_t>(step_) * prices_.samples_per_step});
+  }
+
+  const Replay& replay_;
+  const ReplayPrices& prices_;
+  std::vector<TimelineRow> rows_;
+  std::size_t pause_ = 0, step_ = 0, count_ = 0;  // the next ones
+};
+
+std::vector<TimelineRow> timeline_of(const Replay& replay, const ReplayPrices& prices) {
+  return TimelineMaker(replay, prices).rows();
+}
+
 Duration last_step_end(const Replay& replay) {
   return replay.steps.empty() ? Duration{} : replay.steps.back().end;
 }
@@ -92,7 +167,8 @@ std::vector<NodeChange> changes_of(const History& history) {
     if (incident.kind == IncidentKind::kAdd)
       changes.push_back({.time = incident.time, .node = incident.node, .ready = incident.due});
     if (incident.kind == IncidentKind::kRemove)
-      changes.push_back({.time = incident.time, .joins = false, .node = incident.node});
+      changes.push_back(
+          {.time = incident.time, .joins = false, .node = incident.node, .cause = incident.cause});
   }
   return changes;
 }
@@ -146,7 +222,11 @@ Account account_of(const Replay& replay, const ReplayPrices& prices) {
   account.steps = replay.kept_steps();
   account.samples = account.steps * prices.samples_per_step;
   account.undone_steps = static_cast<std::int64_t>(replay.steps.size()) - account.steps;
-  account.failures = replay.stops;
+  account.failures = static_cast<std::int64_t>(replay.stops.size());
+  account.causes.resize(prices.causes);
+  for (const std::int32_t cause : replay.stops) ++account.causes.at(static_cast<std::size_t>(cause)).failures;
+  count_restarts(replay, account);
+  if (prices.timeline) account.timeline = timeline_of(replay, prices);
   SC_CHECK(account.total() == account.horizon, "every instant belongs to one bucket");
   return account;
 }

@@ -26,7 +26,8 @@ struct NodeChange {
   Duration time{};
   bool joins = true;
   std::int32_t node = 0;
-  Duration ready{};  // of a join: from when the node can be used
+  Duration ready{};        // of a join: from when the node can be used
+  std::int32_t cause = 0;  // of a loss: an index in History::causes
 
   friend bool operator==(const NodeChange&, const NodeChange&) = default;
 };
@@ -61,7 +62,7 @@ struct Replay {
   int rendezvous = 0;             // that came to their end, also with too few nodes
   int fatal = 0;                  // Bamboo: losses that no shadow could take over
   int removals = 0;
-  int stops = 0;  // removals that ended or interrupted training
+  std::vector<std::int32_t> stops;  // causes of the removals that ended training
 
   // For accounts: since when the job is what it is, and when training stood still for a checkpoint.
   struct Since {
@@ -93,14 +94,16 @@ struct Replay {
 // at the last number.
 [[nodiscard]] double average_nodes(const Replay& replay, Rules rules);
 
-// Time from `from` to the end in buckets: a kept step of length d is productive for min(d, ideal_step) and
-// degraded for the rest, a rendezvous is reconfigure, a stopped job idle, training without a kept step lost
-// work.
+// Time from `from` to the end in buckets, and what else an account says: a kept step of length d is
+// productive for min(d, ideal_step) and degraded for the rest, a rendezvous is reconfigure, a stopped job
+// idle, training without a kept step lost work.
 //   requires ideal_step > 0 and 0 <= from <= replay.end
 struct ReplayPrices {
   Duration from{};
   Duration ideal_step{};
   std::int64_t samples_per_step = 0;
+  std::size_t causes = 1;  // of the history
+  bool timeline = false;
 };
 [[nodiscard]] Account account_of(const Replay& replay, const ReplayPrices& prices);
 
