@@ -167,6 +167,10 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   }
   for (const Diagnostic& warning : scenario.warnings)
     report.warnings.push_back(warning.path + ": " + warning.message);
+  if (scenario.failures)
+    report.warnings.emplace_back(
+        "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
+        "weeks");
   report.assumptions = assumed_defaults(scenario);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
   StableHash digest;

@@ -10,6 +10,7 @@
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
+#include "sim/scenario/load_failures.hpp"
 #include "sim/scenario/load_machine.hpp"
 #include "sim/scenario/load_network.hpp"
 #include "sim/scenario/load_order.hpp"
@@ -98,7 +99,10 @@ void Reader::read_jobs() {
   scenario_.offload = load_offload(*root_);
   scenario_.network =
       load_network(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, scenario_.origins);
-  refuse_planned_sections(*root_);
+  scenario_.failures = load_failures(*root_, {.cluster = scenario_.cluster ? &*scenario_.cluster : nullptr,
+                                              .places = places_,
+                                              .origins = scenario_.origins,
+                                              .assumed = scenario_.assumed});
   scenario_.assertions = load_assertions(*root_);
 }
 
@@ -227,10 +231,11 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
     std::string_view prefix, section, key;
     std::optional<PresetKind> kind;
   };
-  static constexpr std::array<Place, 4> kPlaces{{{"model.", "", "model", kModelPreset},
+  static constexpr std::array<Place, 5> kPlaces{{{"model.", "", "model", kModelPreset},
                                                  {"cluster.node.", "cluster", "node", kNodePreset},
                                                  {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
-                                                 {"schedule.", "", "schedule", std::nullopt}}};
+                                                 {"schedule.", "", "schedule", std::nullopt},
+                                                 {"failures.policy.", "failures", "policy", std::nullopt}}};
   if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
   for (const Place& place : kPlaces) {
     if (!assignment.starts_with(place.prefix)) continue;

@@ -281,10 +281,6 @@ OptionsSpec load_options(YamlMap& root) {
   return spec;
 }
 
-void refuse_planned_sections(YamlMap& root) {
-  root.not_supported_yet("failures", "leave it out: an iteration is predicted without failures");
-}
-
 OffloadSpec load_offload(YamlMap& root) {
   YamlMap map = root.map("offload");
   const auto share = [&](const char* key) { return map.number(key, {.min = 0, .max = 1, .fallback = 0.0}); };

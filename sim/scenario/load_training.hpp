@@ -1,5 +1,5 @@
-// The sections of a scenario that say how to train: parallelism, schedule, training, overlap, options, and
-// the keys of the contract that this version refuses.
+// The sections of a scenario that say how to train: parallelism, schedule, training, overlap, options
+// and offload.
 #pragma once
 
 #include "base/yaml.hpp"
@@ -15,9 +15,6 @@ namespace stagecraft {
 [[nodiscard]] OverlapSpec load_overlap(YamlMap& root);
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
-
-// failures: accepted where they ask for nothing, else "not supported yet".
-void refuse_planned_sections(YamlMap& root);
 
 // What holds between the schedule and the degrees.
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism);

@@ -8,108 +8,14 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "sim/scenario/failures_to_yaml.hpp"
 #include "sim/scenario/load_network.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/yaml_emitter.hpp"
 
 namespace stagecraft {
 
 namespace {
-
-// Lines `key: value`, indented by open sections.
-class Emitter {
- public:
-  void field(std::string_view key, std::string_view value) {
-    indent();
-    text_ += fmt::format("{}: {}\n", key, value);
-  }
-  void number(std::string_view key, std::int64_t value) { field(key, std::to_string(value)); }
-  void real(std::string_view key, double value) { field(key, fmt::format("{}", value)); }
-  void flag(std::string_view key, bool value) { field(key, value ? "true" : "false"); }
-  void text(std::string_view key, std::string_view value) {
-    field(key, JsonWriter().value(value).str());  // double quotes of JSON are double quotes of YAML
-  }
-  void open(std::string_view key) {
-    indent();
-    text_ += fmt::format("{}:\n", key);
-    ++depth_;
-  }
-  void close() { --depth_; }
-  void item() {  // the next field begins an item of a list
-    dash_ = true;
-    ++depth_;
-  }
-
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  void indent() {
-    const int depth = std::exchange(dash_, false) ? depth_ - 1 : -1;
-    text_.append(static_cast<std::size_t>(2 * (depth < 0 ? depth_ : depth)), ' ');
-    if (depth >= 0) text_ += "- ";
-  }
-  std::string text_;
-  int depth_ = 0;
-  bool dash_ = false;
-};
-
-// The first form, from the readable to the exact, that reads back to the same bits.
-template <class T, class Parse>
-std::string exact(T value, double base, std::span<const std::pair<double, const char*>> units, Parse parse) {
-  for (const auto& [factor, unit] : units) {
-    const double scaled = base / factor;
-    if (scaled < 1 && base != 0) continue;
-    std::string text = fmt::format("{} {}", scaled, unit);
-    if (parse(text) == std::optional(value)) return text;
-  }
-  return {};
-}
-
-std::string quantity(Bandwidth value) {
-  static constexpr std::array<std::pair<double, const char*>, 3> kUnits{
-      {{1e9, "GB/s"}, {1e6, "MB/s"}, {1, "B/s"}}};
-  return exact(value, value.count(), kUnits, parse_bandwidth);
-}
-
-// Whole numbers of a unit that divides them.
-std::string whole(std::int64_t value, std::span<const std::pair<std::int64_t, const char*>> units) {
-  for (const auto& [factor, unit] : units)
-    if (value % factor == 0) return fmt::format("{} {}", value / factor, unit);
-  return {};
-}
-
-std::string quantity(Bytes value) {
-  static constexpr std::array<std::pair<std::int64_t, const char*>, 7> kUnits{{{1'000'000'000'000, "TB"},
-                                                                               {std::int64_t{1} << 30, "GiB"},
-                                                                               {1'000'000'000, "GB"},
-                                                                               {1 << 20, "MiB"},
-                                                                               {1 << 10, "KiB"},
-                                                                               {1'000'000, "MB"},
-                                                                               {1, "B"}}};
-  return whole(value.count(), kUnits);
-}
-
-std::string quantity(Duration value) {
-  static constexpr std::array<std::pair<std::int64_t, const char*>, 4> kUnits{
-      {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}}};
-  return whole(value.count(), kUnits);
-}
-
-template <class List, class Print>
-std::string list_of(const List& list, Print print) {
-  std::string text = "[";
-  for (const auto& item : list) text += (text.size() > 1 ? ", " : "") + print(item);
-  return text + "]";
-}
-
-template <class T>
-std::string quantities(const std::vector<T>& list) {
-  return list_of(list, [](T item) { return quantity(item); });
-}
-
-template <class Enum>
-std::string_view word(Enum value, std::span<const std::string_view> names) {
-  return names[static_cast<std::size_t>(value)];
-}
 
 constexpr std::string_view kFamilyWords[] = {"gpt", "llama"};
 constexpr std::string_view kActivationWords[] = {"gelu", "swiglu"};
@@ -266,6 +172,17 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.field("tensor_collective_overhead", quantity(fabric.tensor_collective_overhead));
   out.text("source", fabric.source);
 }
+
+// Declared before the template that calls them.
+void print(Emitter& out, const ClusterSpec& cluster);
+void print(Emitter& out, const ParallelSpec& spec);
+void print(Emitter& out, const ScheduleSpec& spec);
+void print(Emitter& out, const PipelineOrder& order);
+void print(Emitter& out, const TrainingSpec& spec);
+void print(Emitter& out, const OverlapSpec& spec);
+void print(Emitter& out, const OptionsSpec& spec);
+void print(Emitter& out, const NetworkSpec& spec);
+void print(Emitter& out, const OffloadSpec& spec);
 
 template <class Spec>
 void print_section(Emitter& out, std::string_view key, const Spec& spec) {
@@ -433,6 +350,11 @@ std::string to_yaml(const Scenario& scenario) {
   else
     print_section(out, "network", scenario.network);
   print_section(out, "offload", scenario.offload);
+  if (scenario.failures) {
+    out.open("failures");
+    print_failures(out, *scenario.failures);
+    out.close();
+  }
   if (scenario.assertions.empty()) return out.take();
   out.open("assert");
   for (const Assertion& assertion : scenario.assertions) out.text(assertion.metric, assertion.text);

@@ -1,0 +1,153 @@
+#include "sim/scenario/load_failures.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/scenario/failure_defaults.hpp"
+#include "sim/scenario/load_failure_process.hpp"
+#include "sim/scenario/load_policy.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+constexpr std::int64_t kMaxRepeats = 1'000'000;
+constexpr std::size_t kMaxProcesses = 255;  // the number of a process has eight bits of a stream's key
+constexpr Duration kLongestHorizon = std::chrono::hours(24 * 36'500);
+constexpr double kMostIncidents = 1e7;  // of a repeat: beyond it a run would not end, nor fit into memory
+
+// Incidents a day of one process; what a trace says is bounded by its length.
+double incidents_per_day(const FailureLaw& law, int nodes) {
+  constexpr double kSecondsPerDay = 86'400;
+  if (const auto* exponential = std::get_if<ExponentialFailures>(&law))
+    return exponential->rate_per_node_day * nodes;
+  if (const auto* components = std::get_if<ComponentFailures>(&law)) {
+    double sum = 0;
+    for (const double rate : components->rates_per_node_day) sum += rate * nodes;
+    return sum;
+  }
+  if (const auto* weibull = std::get_if<WeibullNodeFailures>(&law)) return weibull->rate_per_node_day * nodes;
+  if (const auto* cluster = std::get_if<WeibullClusterFailures>(&law))
+    return cluster->rate_per_node_day * nodes;
+  if (const auto* bursts = std::get_if<BurstFailures>(&law))
+    return bursts->rate_per_node_day * nodes + bursts->bursts_per_day.value_or(0) * bursts->domain_nodes;
+  if (const auto* slow = std::get_if<FailSlow>(&law))
+    return nodes *
+           (slow->rate_per_node_day.value_or(0) + slow->share * kSecondsPerDay / to_seconds(slow->shortest));
+  if (const auto* corruption = std::get_if<SilentCorruption>(&law))
+    return corruption->rate_per_node_day * nodes;
+  if (const auto* maintenance = std::get_if<Maintenance>(&law))
+    return kSecondsPerDay / to_seconds(maintenance->period);
+  if (std::holds_alternative<HourlySpot>(law)) return 24.0 * nodes;
+  const auto& replay = std::get<TraceReplay>(law);
+  const bool counts = replay.trace.form == TraceForm::kCounts;
+  if (!replay.repeat || (counts ? replay.trace.counts.empty() : replay.trace.rows.empty())) return 0;
+  const Duration length = counts ? replay.trace.counts.back().time : replay.trace.rows.back().time;
+  const auto rows = static_cast<double>(counts ? replay.trace.counts.size() : replay.trace.rows.size());
+  return rows * kSecondsPerDay / (to_seconds(length) * replay.scale);
+}
+
+// `process: exponential`, {kind: …}, or a list of them.
+std::vector<FailureProcess> load_processes(YamlMap& failures, const ProcessContext& context) {
+  std::vector<FailureProcess> processes;
+  const std::string path = failures.path_of("process");
+  const YamlNode* node = failures.get("process");
+  YamlNode named;
+  if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
+    if (node != nullptr) {
+      named.kind = YamlNode::Kind::kMap;
+      named.where = node->where;
+      named.entries = {{.key = "kind", .where = node->where, .value = *node}};
+    }
+    YamlMap map(node == nullptr ? nullptr : &named, path, failures.where_of("process"),
+                failures.diagnostics(), &context.origins);
+    processes.push_back(load_failure_process(map, context));
+    return processes;
+  }
+  if (node->kind != YamlNode::Kind::kSequence) {
+    YamlMap map = failures.map("process");
+    if (map.present()) processes.push_back(load_failure_process(map, context));
+    return processes;
+  }
+  if (node->items.size() > kMaxProcesses)
+    failures.error("process", "wrong-length",
+                   fmt::format("{} processes are more than {}", node->items.size(), kMaxProcesses));
+  for (std::size_t i = 0; i < node->items.size() && i < kMaxProcesses; ++i) {
+    YamlMap map(&node->items[i], fmt::format("{}.{}", path, i), node->items[i].where, failures.diagnostics(),
+                &context.origins);
+    if (map.present()) processes.push_back(load_failure_process(map, context));
+  }
+  return processes;
+}
+
+bool says_who_is_there(const FailureProcess& process) {
+  const auto* trace = std::get_if<TraceReplay>(&process.law);
+  return std::holds_alternative<HourlySpot>(process.law) ||
+         (trace != nullptr && trace->trace.form != TraceForm::kFaults);
+}
+
+bool needs_repair(const FailureSpec& spec) {
+  for (const FailureProcess& process : spec.processes)
+    for (const Cause& cause : process.causes)
+      if (process.law.index() <= 4 && cause.severity == FailureSeverity::kNode && !cause.repair) return true;
+  return false;
+}
+
+Duration load_horizon(DefaultedMap& in) {
+  const std::size_t before = in.map().diagnostics().error_count();
+  const Duration horizon = in.duration("horizon");
+  if (in.map().diagnostics().error_count() != before) return horizon;
+  if (horizon <= Duration(0) || horizon > kLongestHorizon)
+    in.map().error("horizon", "out-of-range", fmt::format("{} is not within 0 and 100 years", human(horizon)),
+                   "goodput is about days and weeks");
+  return horizon;
+}
+
+void check(YamlMap& failures, const FailureSpec& spec, const ClusterSpec* cluster) {
+  int members = 0;
+  double incidents = 0;
+  for (const FailureProcess& process : spec.processes) {
+    members += says_who_is_there(process) ? 1 : 0;
+    incidents += incidents_per_day(process.law, nodes_of(cluster)) * to_seconds(spec.horizon) / 86'400;
+  }
+  if (members > 1)
+    failures.error("process", "contradiction", fmt::format("{} processes say which nodes there are", members),
+                   "keep one trace of events or counts, or one spot market");
+  if (incidents > kMostIncidents)
+    failures.error(
+        "process", "out-of-range",
+        fmt::format("some {:.1e} incidents within the horizon are more than the {:.0e} that a run holds",
+                    incidents, kMostIncidents),
+        "lower the rate, or shorten the horizon");
+}
+
+}  // namespace
+
+std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& context) {
+  if (!root.has("failures")) return std::nullopt;
+  YamlMap map = root.map("failures");
+  if (!map.present()) return std::nullopt;
+  const std::size_t before = map.diagnostics().error_count();
+  FailureDefaults defaults(context.places.library, map.diagnostics(), context.assumed);
+  const ProcessContext processes{
+      .defaults = defaults, .cluster = context.cluster, .places = context.places, .origins = context.origins};
+  DefaultedMap in(map, defaults);
+  FailureSpec spec;
+  spec.processes = load_processes(map, processes);
+  spec.policy = load_policy(map, defaults);
+  spec.checkpoint = load_checkpoint(map, defaults);
+  if (map.has("repair") || needs_repair(spec)) spec.repair = load_repair(map, "repair", processes);
+  if (map.has("detect")) spec.detect = map.duration("detect");
+  spec.horizon = load_horizon(in);
+  spec.repeats = static_cast<int>(in.integer("repeats", {.min = 1, .max = kMaxRepeats}));
+  map.finish();
+  if (map.diagnostics().error_count() == before) check(map, spec, context.cluster);
+  return spec;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,320 @@
+#include "sim/scenario/load_policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Bounds that no cluster reaches: they keep a typing mistake from becoming an endless run.
+constexpr std::int64_t kMaxNodes = 1'000'000;
+constexpr std::int64_t kMaxGpus = 100'000'000;
+constexpr std::int64_t kMaxSteps = 1'000'000'000;
+constexpr double kMaxFactor = 1e6;
+
+std::vector<std::string> strings(std::span<const std::string_view> names) {
+  return {names.begin(), names.end()};
+}
+
+constexpr unsigned bit(PolicyKind kind) {
+  return 1u << static_cast<unsigned>(kind);
+}
+
+constexpr unsigned kAll = ~0u;
+constexpr unsigned kSpares = bit(PolicyKind::kHotSpares), kOobleck = bit(PolicyKind::kOobleck),
+                   kBamboo = bit(PolicyKind::kBamboo), kVaruna = bit(PolicyKind::kVaruna),
+                   kRecycle = bit(PolicyKind::kRecycle), kElastic = bit(PolicyKind::kElastic),
+                   kRestarts = bit(PolicyKind::kCheckpointRestart) | bit(PolicyKind::kNone);
+
+struct PolicyKey {
+  const char* name;
+  unsigned read_by;
+};
+constexpr std::array kPolicyKeys{PolicyKey{"name", kAll},
+                                 PolicyKey{"rules", kOobleck | kVaruna | kBamboo},
+                                 PolicyKey{"throughput", kAll},
+                                 PolicyKey{"samples_per_step", kAll},
+                                 PolicyKey{"restart", kAll},
+                                 PolicyKey{"lost", kRestarts},
+                                 PolicyKey{"spares", kSpares},
+                                 PolicyKey{"swap", kSpares},
+                                 PolicyKey{"state", kSpares},
+                                 PolicyKey{"max_failures", kOobleck},
+                                 PolicyKey{"cost", kOobleck},
+                                 PolicyKey{"recompose_on_join", kOobleck},
+                                 PolicyKey{"reconfigure", kOobleck | kRecycle | kVaruna},
+                                 PolicyKey{"global_rendezvous", kBamboo},
+                                 PolicyKey{"local_rendezvous", kBamboo},
+                                 PolicyKey{"takeover_slowdown", kBamboo},
+                                 PolicyKey{"rebalance_threshold", kBamboo},
+                                 PolicyKey{"pipelines", kBamboo},
+                                 PolicyKey{"stages", kBamboo},
+                                 PolicyKey{"checkpoint_every", kVaruna},
+                                 PolicyKey{"transient_wait", kVaruna},
+                                 PolicyKey{"announced_wait", kVaruna},
+                                 PolicyKey{"notice", kVaruna},
+                                 PolicyKey{"min_replicas", kElastic},
+                                 PolicyKey{"stall", kElastic},
+                                 PolicyKey{"degraded", kElastic},
+                                 PolicyKey{"rejoin", kElastic},
+                                 PolicyKey{"keep_batch", kElastic},
+                                 PolicyKey{"fill_bubbles", kRecycle}};
+
+std::string readers_of(unsigned read_by) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::size(kPolicyNames); ++i)
+    if ((read_by >> i & 1u) != 0) names.emplace_back(kPolicyNames[i]);
+  return join(names, ", ");
+}
+
+class PolicyLoader {
+ public:
+  PolicyLoader(YamlMap& map, FailureDefaults& defaults) : map_(map), in_(map, defaults) {}
+
+  PolicySpec load(PolicyKind kind);
+
+ private:
+  void refuse_keys_of_others(PolicyKind kind);
+  void load_common();
+  void load_restart();
+  void load_throughput();
+  void load_oobleck();
+  void load_bamboo();
+  void load_varuna();
+  void load_elastic();
+  int count(const char* key, std::int64_t min, int fallback) {
+    return static_cast<int>(map_.integer(key, {.min = min, .max = kMaxNodes, .fallback = fallback}));
+  }
+
+  YamlMap& map_;
+  DefaultedMap in_;
+  PolicySpec spec_;
+};
+
+void PolicyLoader::refuse_keys_of_others(PolicyKind kind) {
+  for (const PolicyKey& key : kPolicyKeys) {
+    if ((key.read_by & bit(kind)) != 0 || !map_.has(key.name)) continue;
+    map_.error(key.name, "contradiction",
+               fmt::format("is for {}, and the policy is {}", readers_of(key.read_by),
+                           kPolicyNames[static_cast<std::size_t>(kind)]),
+               "leave it out");
+  }
+}
+
+// A time, or a table of times by GPUs.
+void PolicyLoader::load_restart() {
+  const YamlNode* node = map_.get("restart");
+  if (node == nullptr || node->kind != YamlNode::Kind::kMap) {
+    spec_.restart = {{1, in_.duration("restart")}};
+    return;
+  }
+  YamlMap table = map_.map("restart");
+  for (const YamlEntry& entry : node->entries) {
+    const auto gpus = parse_integer(entry.key);
+    if (!gpus || *gpus < 1 || *gpus > kMaxGpus)
+      map_.error("restart", "bad-number", fmt::format("{} is not a number of GPUs", in_quotes(entry.key)),
+                 "write {16000: 200 s, 98000: 900 s}");
+    spec_.restart.emplace_back(static_cast<int>(gpus.value_or(1)), table.duration(entry.key));
+  }
+  std::ranges::sort(spec_.restart);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::ranges::adjacent_find(spec_.restart, same) != spec_.restart.end())
+    map_.error("restart", "duplicate-key", "one number of GPUs is named twice", "leave one of them out");
+  if (spec_.restart.empty())
+    map_.error("restart", "empty-list", "the table has no entries", "write {16000: 200 s, 98000: 900 s}");
+}
+
+void PolicyLoader::load_throughput() {
+  const YamlNode* node = map_.get("throughput");
+  if (node == nullptr) return;
+  YamlMap table = map_.map("throughput");
+  for (const YamlEntry& entry : node->entries) {
+    const auto nodes = parse_integer(entry.key);
+    if (!nodes || *nodes < 1 || *nodes > kMaxNodes)
+      map_.error("throughput", "bad-number", fmt::format("{} is not a number of nodes", in_quotes(entry.key)),
+                 "write {15: 10.2, 30: 21}: samples per second by nodes");
+    spec_.throughput.emplace_back(static_cast<int>(nodes.value_or(1)), table.number(entry.key, {.min = 0}));
+  }
+  std::ranges::sort(spec_.throughput);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::ranges::adjacent_find(spec_.throughput, same) != spec_.throughput.end())
+    map_.error("throughput", "duplicate-key", "one number of nodes is named twice", "leave one of them out");
+  if (node->kind == YamlNode::Kind::kMap && spec_.throughput.empty())
+    map_.error("throughput", "empty-list", "the table has no entries",
+               "write {15: 10.2, 30: 21}: samples per second by nodes");
+}
+
+void PolicyLoader::load_common() {
+  load_restart();
+  load_throughput();
+  if (map_.has("samples_per_step")) {
+    spec_.samples_per_step = map_.integer("samples_per_step", {.min = 1, .max = kMaxSteps});
+    if (spec_.throughput.empty())
+      map_.error("samples_per_step", "contradiction", "goes with throughput, and there is none",
+                 "leave it out: a simulated step has training.global_batch_size samples");
+  }
+  const unsigned kind = bit(spec_.kind);
+  if ((kind & (kOobleck | kVaruna | kBamboo)) != 0) {
+    // `artifact` is what the rules of the published evaluations are called there.
+    const std::size_t rules = map_.choice("rules", {{"corrected", "published", "artifact"}}, 0);
+    spec_.rules = rules == 0 ? Rules::kCorrected : Rules::kPublished;
+  }
+  if ((kind & (kOobleck | kRecycle | kVaruna)) != 0 && map_.has("reconfigure"))
+    spec_.reconfigure = map_.duration("reconfigure");
+}
+
+void PolicyLoader::load_oobleck() {
+  spec_.max_failures = count("max_failures", 0, 1);
+  spec_.simulated_cost = map_.choice("cost", {{"paper", "simulated"}}, 0) == 1;
+  spec_.recompose_on_join = map_.boolean("recompose_on_join", true);
+}
+
+void PolicyLoader::load_bamboo() {
+  spec_.global_rendezvous = in_.duration("global_rendezvous");
+  spec_.local_rendezvous = in_.duration("local_rendezvous");
+  spec_.takeover_slowdown = in_.number("takeover_slowdown", {.min = 1, .max = kMaxFactor});
+  spec_.rebalance_threshold = in_.number("rebalance_threshold", {.min = 0, .max = 2});
+  spec_.pipelines = count("pipelines", 1, 0);
+  spec_.stages = count("stages", 1, 0);
+}
+
+void PolicyLoader::load_varuna() {
+  spec_.checkpoint_every = in_.integer("checkpoint_every", {.min = 1, .max = kMaxSteps});
+  spec_.transient_wait = in_.duration("transient_wait");
+  spec_.announced_wait = in_.duration("announced_wait");
+  spec_.notice = in_.duration("notice");
+}
+
+void PolicyLoader::load_elastic() {
+  spec_.min_replicas = count("min_replicas", 1, 1);
+  spec_.stall = in_.duration("stall");
+  spec_.degraded = in_.duration("degraded");
+  spec_.rejoin = in_.duration("rejoin");
+  spec_.keep_batch = map_.boolean("keep_batch", false);
+}
+
+PolicySpec PolicyLoader::load(PolicyKind kind) {
+  spec_.kind = kind;
+  refuse_keys_of_others(kind);
+  load_common();
+  switch (kind) {
+    case PolicyKind::kCheckpointRestart:
+    case PolicyKind::kNone:
+      spec_.lost = static_cast<LostNode>(map_.choice("lost", strings(kLostNodeNames), 0));
+      break;
+    case PolicyKind::kHotSpares:
+      if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
+      spec_.swap = in_.duration("swap");
+      spec_.state = static_cast<StateSource>(map_.choice("state", strings(kStateSourceNames), 0));
+      break;
+    case PolicyKind::kOobleck:
+      load_oobleck();
+      break;
+    case PolicyKind::kBamboo:
+      load_bamboo();
+      break;
+    case PolicyKind::kVaruna:
+      load_varuna();
+      break;
+    case PolicyKind::kElastic:
+      load_elastic();
+      break;
+    case PolicyKind::kRecycle:
+      spec_.fill_bubbles = map_.boolean("fill_bubbles", true);
+      break;
+  }
+  map_.finish();
+  return spec_;
+}
+
+// optimal | young | daly | 30 min | 10 steps
+void load_interval(YamlMap& map, CheckpointSpec& spec) {
+  if (!map.has("interval")) return;
+  const std::size_t before = map.diagnostics().error_count();
+  const std::string text = map.text("interval");
+  if (map.diagnostics().error_count() != before) return;
+  const auto rule = std::ranges::find(kIntervalRuleNames, text);
+  if (rule != std::end(kIntervalRuleNames)) {
+    spec.rule = static_cast<IntervalRule>(rule - std::begin(kIntervalRuleNames));
+    return;
+  }
+  const auto blank = text.find(' ');
+  const std::string_view unit = blank == std::string::npos ? "" : std::string_view(text).substr(blank + 1);
+  const auto steps = parse_integer(text.substr(0, blank));
+  if (steps && *steps >= 1 && *steps <= kMaxSteps && (unit == "steps" || unit == "step")) {
+    spec.rule = IntervalRule::kSteps;
+    spec.every_steps = *steps;
+    return;
+  }
+  const auto time = parse_duration(text);
+  if (time && *time > Duration(0)) {
+    spec.rule = IntervalRule::kTime;
+    spec.interval = *time;
+    return;
+  }
+  map.error("interval", "bad-interval", fmt::format("{} is no interval between checkpoints", in_quotes(text)),
+            "write optimal, young, daly, a time as 30 min, or 10 steps");
+}
+
+std::optional<Duration> optional_time(YamlMap& map, const char* key) {
+  return map.has(key) ? std::optional(map.duration(key)) : std::nullopt;
+}
+
+}  // namespace
+
+PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults) {
+  const YamlNode* node = failures.get("policy");
+  if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
+    const std::size_t kind = failures.choice("policy", strings(kPolicyNames), 0);
+    YamlMap map(nullptr, failures.path_of("policy"), failures.where_of("policy"), failures.diagnostics());
+    return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
+  }
+  YamlMap map = failures.map("policy");
+  const std::size_t before = map.diagnostics().error_count();
+  const std::size_t kind = map.choice("name", strings(kPolicyNames));
+  if (map.diagnostics().error_count() != before) return {};  // whose keys these are is not known
+  return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
+}
+
+CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults) {
+  YamlMap map = failures.map("checkpoint");
+  DefaultedMap in(map, defaults);
+  CheckpointSpec spec;
+  spec.mode = static_cast<CheckpointMode>(map.choice("mode", strings(kCheckpointModeNames), 0));
+  load_interval(map, spec);
+  const bool sync = spec.mode == CheckpointMode::kSync;
+  const auto not_for_sync = [&](const char* key) {
+    if (sync && map.has(key))
+      map.error(key, "contradiction", "is for checkpoints in the background, and the mode is sync",
+                "leave it out");
+    return !sync;
+  };
+  spec.block = optional_time(map, "block");
+  if (not_for_sync("persist")) spec.persist = optional_time(map, "persist");
+  spec.load = optional_time(map, "load");
+  if (map.has("bytes")) spec.bytes = map.bytes("bytes");
+  spec.node_write = in.bandwidth("node_write");
+  spec.node_read = in.bandwidth("node_read");
+  spec.storage_write = map.bandwidth("storage_write", Bandwidth(0));
+  spec.storage_read = map.bandwidth("storage_read", Bandwidth(0));
+  if (not_for_sync("snapshot")) spec.snapshot = map.bandwidth("snapshot", Bandwidth(0));
+  if (not_for_sync("slowdown")) spec.slowdown = in.number("slowdown", {.min = 1, .max = kMaxFactor});
+  const bool in_memory = spec.mode == CheckpointMode::kInMemory;
+  if (in_memory)
+    spec.copies = static_cast<int>(in.integer("copies", {.min = 2, .max = kMaxNodes}));
+  else if (map.has("copies"))
+    map.error("copies", "contradiction", "is for checkpoints in memory",
+              "use mode: in-memory, or leave it out");
+  map.finish();
+  return spec;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,285 @@
+// `failures:` in: defaults, every kind and policy, --set; and out again. What is wrong with one is in
+// bad/failures*.yaml.
+#include "sim/scenario/load_failures.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::SizeIs;
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const DataDirectory kData{.root = kRoot};
+
+struct Result {
+  std::optional<Scenario> scenario;
+  std::string messages;
+};
+
+const std::string kJob =
+    "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 16}\ntraining: {global_batch_size: "
+    "128}\n"
+    "parallelism: {tensor: 8}\n";
+
+Result read(const std::string& text, std::vector<std::string> overrides = {}) {
+  Diagnostics diagnostics;
+  auto root = parse_yaml(text, "s.yaml", diagnostics);
+  for (const std::string& assignment : overrides) apply_override(*root, assignment, diagnostics);
+  Result result;
+  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", kData, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) result.messages += render(diagnostic) + "\n";
+  return result;
+}
+
+FailureSpec failures_of(const std::string& section, std::vector<std::string> overrides = {}) {
+  const Result result = read(kJob + section, std::move(overrides));
+  if (!result.scenario || !result.scenario->failures) {
+    ADD_FAILURE() << result.messages;
+    return {};
+  }
+  return *result.scenario->failures;
+}
+
+FailureProcess only_process(const std::string& process) {
+  const FailureSpec spec = failures_of("failures:\n  process: " + process + "\n");
+  if (spec.processes.size() != 1) return {};
+  return spec.processes.front();
+}
+
+TEST(Failures, AreAbsentWhereTheScenarioHasNone) {
+  const Result result = read(kJob);
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_FALSE(result.scenario->failures);
+}
+
+// The published defaults: resilience_failure_stats.yaml.
+TEST(Failures, TakeEveryDefaultAndSayWhereItIsFrom) {
+  const Result result = read(kJob + "failures: {}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  const FailureSpec& spec = *result.scenario->failures;
+  ASSERT_THAT(spec.processes, SizeIs(1));
+  EXPECT_EQ(std::get<ExponentialFailures>(spec.processes[0].law).rate_per_node_day, 0.0038);
+  EXPECT_THAT(spec.processes[0].causes, SizeIs(12));
+  EXPECT_EQ(spec.processes[0].causes[2].name, "software bug");
+  EXPECT_EQ(spec.processes[0].causes[2].severity, FailureSeverity::kProcess);
+  EXPECT_EQ(spec.policy.kind, PolicyKind::kCheckpointRestart);
+  EXPECT_THAT(spec.policy.restart, ElementsAre(Pair(1, Duration(seconds(600)))));
+  EXPECT_EQ(spec.repair.kind, RepairKind::kEmpirical);
+  EXPECT_THAT(spec.repair.times, SizeIs(584));
+  EXPECT_EQ(spec.checkpoint.rule, IntervalRule::kOptimal);
+  EXPECT_EQ(spec.horizon, hours(24 * 30));
+  EXPECT_EQ(spec.repeats, 100);
+  const auto restart =
+      std::ranges::find(result.scenario->assumed, "failures.policy.restart", &AssumedInput::path);
+  ASSERT_NE(restart, result.scenario->assumed.end());
+  EXPECT_EQ(restart->value, "600 s");
+  EXPECT_EQ(restart->low, "300 s");
+  EXPECT_EQ(restart->high, "1200 s");
+  EXPECT_THAT(restart->source, HasSubstr("2410.21680"));
+}
+
+TEST(Failures, AssumeNothingThatIsGiven) {
+  const Result result =
+      read(kJob + "failures: {process: {rate_per_node_day: 0.0065}, policy: {name: none, restart: 1 s}}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  for (const AssumedInput& input : result.scenario->assumed) {
+    EXPECT_NE(input.path, "failures.process.rate_per_node_day");
+    EXPECT_NE(input.path, "failures.policy.restart");
+  }
+}
+
+// The contract's own example.
+TEST(Failures, AreReadAsTheContractWritesThem) {
+  const FailureSpec spec = failures_of(
+      "failures:\n"
+      "  process: {kind: exponential, rate_per_node_day: 0.0065}\n"
+      "  policy: checkpoint-restart\n"
+      "  checkpoint: {mode: sync, interval: optimal}\n"
+      "  horizon: 30 days\n"
+      "  repeats: 100\n");
+  EXPECT_EQ(std::get<ExponentialFailures>(spec.processes.at(0).law).rate_per_node_day, 0.0065);
+}
+
+TEST(Failures, MayComeFromSeveralProcesses) {
+  const FailureSpec spec = failures_of(
+      "failures:\n"
+      "  process:\n"
+      "    - {kind: exponential, rate_per_node_day: 0.002}\n"
+      "    - {kind: fail-slow, slowdown: [1.1, 2]}\n");
+  ASSERT_THAT(spec.processes, SizeIs(2));
+  EXPECT_EQ(std::get<FailSlow>(spec.processes[1].law).high_factor, 2);
+}
+
+TEST(Failures, AreVariedByTheirPaths) {
+  const std::string job = kJob + "failures: {process: {kind: weibull}, policy: {name: bamboo}}\n";
+  const auto rate = [&](const std::vector<std::string>& overrides, const std::string& text) {
+    const Result result = read(text, overrides);
+    if (!result.scenario) ADD_FAILURE() << result.messages;
+    return result.scenario ? std::get<WeibullNodeFailures>(result.scenario->failures->processes.at(0).law)
+                                 .rate_per_node_day
+                           : 0;
+  };
+  EXPECT_EQ(rate({"failures.process.rate_per_node_day=0.02"}, job), 0.02);
+  EXPECT_EQ(
+      rate({"failures.process.0.rate_per_node_day=0.03"}, kJob + "failures: {process: [{kind: weibull}]}\n"),
+      0.03);
+  const Result none = read(kJob, {"failures.process.rate_per_node_day=0.02"});
+  ASSERT_TRUE(none.scenario) << none.messages;
+  EXPECT_EQ(std::get<ExponentialFailures>(none.scenario->failures->processes.at(0).law).rate_per_node_day,
+            0.02);
+}
+
+// A named policy becomes the mapping that the name stands for.
+TEST(Failures, TakeAKeyOfThePolicyBesideItsName) {
+  Diagnostics diagnostics;
+  const std::vector<std::string> overrides{"failures.policy=oobleck", "failures.policy.max_failures=2"};
+  const auto scenario =
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, kData, diagnostics);
+  ASSERT_TRUE(scenario && scenario->failures);
+  EXPECT_EQ(scenario->failures->policy.kind, PolicyKind::kOobleck);
+  EXPECT_EQ(scenario->failures->policy.max_failures, 2);
+}
+
+TEST(FailureProcess, NamesItsCauses) {
+  const FailureProcess process = only_process(
+      "{causes: [{name: gpu, share: 0.7, detect: 1 s, repair: 2 h}, {name: software, share: 0.3, severity: "
+      "process}]}");
+  ASSERT_THAT(process.causes, SizeIs(2));
+  EXPECT_EQ(process.causes[0].detect, seconds(1));
+  ASSERT_TRUE(process.causes[0].repair);
+  EXPECT_EQ(process.causes[0].repair->time, hours(2));
+  EXPECT_EQ(process.causes[1].detect, seconds(10));
+  EXPECT_EQ(process.causes[1].severity, FailureSeverity::kProcess);
+}
+
+TEST(FailureProcess, MayHaveOneCause) {
+  const FailureProcess process = only_process("{cause: gpu, severity: process, detect: 2 s}");
+  EXPECT_THAT(process.causes,
+              ElementsAre(Cause{.name = "gpu", .severity = FailureSeverity::kProcess, .detect = seconds(2)}));
+}
+
+TEST(FailureProcess, ListsComponentsWithARateEach) {
+  const FailureProcess process = only_process(
+      "{kind: components, causes: [{name: gpu, rate_per_node_day: 0.002}, {name: disk, rate_per_node_day: "
+      "0.0001}]}");
+  EXPECT_THAT(std::get<ComponentFailures>(process.law).rates_per_node_day, ElementsAre(0.002, 0.0001));
+  EXPECT_EQ(process.causes.at(1).name, "disk");
+}
+
+// Nodes under one leaf of the fabric fail together; sizes as they were counted in a real cluster.
+TEST(FailureProcess, TakesALeafOfTheFabricForADomainOfBursts) {
+  const Result result = read(kJob + "failures: {process: bursts}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  const auto& bursts = std::get<BurstFailures>(result.scenario->failures->processes.at(0).law);
+  EXPECT_EQ(bursts.domain_nodes, std::max<std::int64_t>(result.scenario->cluster->fabric.nodes_per_leaf, 1));
+  EXPECT_EQ(bursts.sizes.front(), std::pair(1, 499.0));
+}
+
+TEST(FailureProcess, FindsTracesBesideTheScenarioAndAmongOurs) {
+  for (const char* file : {"bamboo_p3_spot", "bamboo_p3_spot.csv", "traces/bamboo_p3_spot.csv"}) {
+    const FailureProcess process = only_process(std::string("{kind: trace, file: ") + file + "}");
+    const auto& replay = std::get<TraceReplay>(process.law);
+    EXPECT_THAT(replay.trace.rows, SizeIs(344)) << file;
+    EXPECT_EQ(replay.creation, seconds(45)) << file;
+    EXPECT_EQ(process.causes.at(0).name, "preemption") << file;
+  }
+}
+
+TEST(FailureProcess, NamesTheCausesOfATraceByItsClasses) {
+  const FailureProcess process =
+      only_process("{kind: trace, file: infinitehbd_faults, servers: 400, leave_out: [Test, Change]}");
+  const auto& replay = std::get<TraceReplay>(process.law);
+  EXPECT_THAT(replay.trace.causes, SizeIs(21));
+  EXPECT_THAT(process.causes, SizeIs(19));
+  EXPECT_EQ(replay.creation, Duration(0));
+}
+
+TEST(Checkpoint, IsWrittenAtAnIntervalOfManyForms) {
+  const auto checkpoint = [](const std::string& interval) {
+    return failures_of("failures: {checkpoint: {interval: " + interval + "}}\n").checkpoint;
+  };
+  EXPECT_EQ(checkpoint("young").rule, IntervalRule::kYoung);
+  EXPECT_EQ(checkpoint("daly").rule, IntervalRule::kDaly);
+  EXPECT_EQ(checkpoint("30 min").interval, minutes(30));
+  EXPECT_EQ(checkpoint("30 min").rule, IntervalRule::kTime);
+  EXPECT_EQ(checkpoint("10 steps").every_steps, 10);
+  EXPECT_EQ(checkpoint("10 steps").rule, IntervalRule::kSteps);
+}
+
+TEST(Policy, RestartsByATableOverGpus) {
+  const FailureSpec spec =
+      failures_of("failures: {policy: {name: checkpoint-restart, restart: {98000: 900 s, 16000: 200 s}}}\n");
+  EXPECT_THAT(spec.policy.restart,
+              ElementsAre(Pair(16000, Duration(seconds(200))), Pair(98000, Duration(seconds(900)))));
+}
+
+// Every kind and policy, with keys that are not the defaults: out and in again.
+TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
+  const std::vector<std::string> processes{
+      "exponential",
+      "{kind: exponential, rate_per_node_day: 0.1, exponent: 0.5, reference_nodes: 8, lemon_factor: 1.085}",
+      "{kind: components, causes: [{name: gpu, rate_per_node_day: 0.002, repair: none}, {name: disk, "
+      "rate_per_node_day: 1e-5}]}",
+      "{kind: weibull, shape: 0.7, cause: gpu, repair: {kind: constant, time: 90 min}}",
+      "{kind: weibull-cluster, severity: process}",
+      "{kind: bursts, bursts_per_day: 0.5, mean_size: 2.1, domain_nodes: 4}",
+      "{kind: bursts, sizes: {1: 3, 2: 0.5}}",
+      "{kind: trace, file: bamboo_p3_spot, scale: 0.5, offset: 1 h, repeat: true, creation: 1 s}",
+      "{kind: trace, file: bamboo_gcp_a100x1-east1b_counts, count_scale: 0.125}",
+      "{kind: trace, file: infinitehbd_faults, servers: 400, leave_out: [Test, Change]}",
+      "{kind: spot, start_hour: 5}",
+      "{kind: spot, removal: 0.1, random_additions: true}",
+      "{kind: fail-slow, share: 0.01, slowdown: [1.1, 3.7], longest: 1 h, part: traffic}",
+      "{kind: fail-slow, rate_per_node_day: 0.2}",
+      "{kind: silent-corruption, discovery: 2 h}",
+      "{kind: maintenance, jitter: 1 h, notice: 2 min, duration: 30 min}",
+      "[{kind: exponential}, {kind: maintenance, notice: 0 s, duration: 1 h}]",
+      "[]"};
+  const std::vector<std::string> policies{
+      "checkpoint-restart",
+      "{name: checkpoint-restart, lost: waited-for, restart: {8: 1 s, 16: 2 s}}",
+      "{name: hot-spares, spares: 3, swap: 1 s, state: peer}",
+      "{name: oobleck, max_failures: 2, cost: simulated, recompose_on_join: false, reconfigure: 2 s}",
+      "{name: bamboo, rules: artifact, pipelines: 4, stages: 12, throughput: {12: 3.5, 24: 7}, "
+      "samples_per_step: 32}",
+      "{name: varuna, notice: 30 s}",
+      "recycle",
+      "{name: elastic, min_replicas: 2, keep_batch: true}",
+      "none"};
+  const std::vector<std::string> checkpoints{
+      "{}",
+      "{mode: async, interval: 10 steps, block: 6.3 s, persist: 1 min, slowdown: 1.05, snapshot: 20 GB/s}",
+      "{mode: in-memory, interval: daly, copies: 3, bytes: 2 TB, storage_write: 0.3 TB/s, load: 7 s}"};
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const std::string section = "failures:\n  process: " + processes[i] +
+                                "\n  policy: " + policies[i % policies.size()] +
+                                "\n  checkpoint: " + checkpoints[i % checkpoints.size()] +
+                                (i % 2 == 0 ? "\n" : "\n  repair: 24 h\n  detect: 3 s\n");
+    SCOPED_TRACE(section);
+    const Result first = read(kJob + section);
+    ASSERT_TRUE(first.scenario) << first.messages;
+    const Result second = read(to_yaml(*first.scenario));
+    ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+    EXPECT_TRUE(second.scenario->failures == first.scenario->failures) << to_yaml(*first.scenario);
+    EXPECT_EQ(to_yaml(*second.scenario), to_yaml(*first.scenario));
+    EXPECT_TRUE(second.scenario->assumed.empty()) << second.scenario->assumed.front().path;
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft
