@@ -6,7 +6,7 @@
 // T / S with a mixed-integer solver instead.) Gradients are weighted by nb_i / B, so that the update is that
 // of equal pipelines.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; reference/resilience.md, section 5.4
+//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; resilience.md, section 5.4
 #pragma once
 
 #include <functional>

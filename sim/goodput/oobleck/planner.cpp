@@ -113,6 +113,7 @@ OobleckPlanner::OobleckPlanner(OobleckSpec spec)
       templates_(spec_.groups, spec_.gpus_per_node,
                  {.rule = spec_.rule,
                   .time = spec_.time,
+                  .interpolate = spec_.interpolate,
                   .micro_batches_per_node = static_cast<double>(spec_.micro_batches) / nodes_in(spec_),
                   .search_micro_batches = spec_.search_micro_batches}) {
   SC_CHECK(range_.survivable() && range_.most_nodes >= range_.min_nodes, "the spec was checked");

@@ -1,8 +1,7 @@
 // A job under Oobleck: its pipelines, what a step of them takes, and what a change of them costs.
 //
 // Composes the parts of section 5: templates, the instantiation of the nodes at hand, reconfiguration after
-// failures, state copy. Prices are kept, so that the same pipelines are priced once; a planner is a value,
-// and each thread has its own.
+// failures, state copy. Prices are kept, so that the same pipelines are priced once: one thread at a time.
 //
 // Beyond the published rules:
 //   - Nodes that no pipeline uses stand by: after a failure they take the places of lost nodes of their group
@@ -10,7 +9,7 @@
 //   - A pipeline that merged to more nodes than the largest template has leaves the last of them to stand by.
 //   - Only pipelines whose nodes changed are put in order anew: the others need not move state.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, sections 4 and 5; reference/resilience.md, section 5
+//   source  Jang et al., "Oobleck", SOSP 2023, sections 4 and 5; resilience.md, section 5
 #pragma once
 
 #include <functional>
@@ -38,18 +37,18 @@ struct OobleckSpec {
   std::vector<Bytes> layer_state = {};  // of each layer: what a node that takes it on must get
   CopyLinks links = {};
   PipelineRule rule = PipelineRule::kCorrected;
-  PipelineTime time = {};                        // empty: the equations of partition.hpp
-  StepTail tail = {};                            // empty: nothing beyond the pipelines
+  PipelineTime time = {};    // empty: the equations of partition.hpp
+  bool interpolate = false;  // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... only, and linear between
+  StepTail tail = {};        // empty: nothing beyond the pipelines
   std::optional<int> search_micro_batches = {};  // nullopt: templates are cut for 4 S, as the paper does
 };
 
-// What is wrong with a spec (errors: no plan can be made) and what is worth knowing (warnings), without
-// places:
-//   too-many-failures     (f + 1) n0 > N, with both numbers and the way out
-//   too-few-layers        n0 nodes have more stages than the model has layers
-//   too-few-micro-batches fewer than f + 1
-//   counts-not-covered    n_max < 2 n0 - 1: which counts of nodes cannot be used whole
-//   templates-end-early   N - f n0 nodes would need more stages than there are layers
+// What is wrong with a spec (errors: no plan can be made) and what is worth knowing (warnings); no places.
+//   too-many-failures      (f + 1) n0 > N, with both numbers and the way out
+//   too-few-layers         n0 nodes have more stages than the model has layers
+//   too-few-micro-batches  fewer than f + 1
+//   counts-not-covered     n_max < 2 n0 - 1: which counts of nodes cannot be used whole
+//   templates-end-early    N - f n0 nodes would need more stages than there are layers
 [[nodiscard]] std::vector<Diagnostic> check_oobleck(const OobleckSpec& spec);
 
 struct OobleckLayout {

@@ -5,14 +5,13 @@
 // node).
 //
 //   1  Failed nodes leave their pipelines; empty pipelines go.
-//   2  In order, a pipeline of fewer than n0 nodes takes the last node of the largest pipeline, the last of
-//   those
-//      on a tie, until it has n0; if the largest has no more than n0, there is nothing left to borrow: 3.
+//   2  In order, a pipeline of fewer than n0 nodes takes the last node of the largest pipeline, the last
+//      of those on a tie, until it has n0; if the largest has no more than n0, nothing can be borrowed: 3.
 //   3  Short pipelines take each other in order, then the others in order, until none is short.
 //   4  Nodes are sorted in each pipeline that changed, and pipelines by (nodes, first node).
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, section 5, in the form of their code and tests: github.com/
-//           SymbioticLab/Oobleck at 3b7a0c2f, as reported by reference/resilience.md, section 5.5
+//           SymbioticLab/Oobleck at 3b7a0c2f, as reported by resilience.md, section 5.5
 #pragma once
 
 #include <span>

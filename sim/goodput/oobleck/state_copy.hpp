@@ -5,12 +5,12 @@
 // tree: a chain in the order of the receivers, in which each but the last passes on what it gets, so that
 // what goes out is what comes in. All layers travel at once, and one barrier ends them:
 //
-//   time = max over nodes of max(in / in-bandwidth + latency * messages in, out / out-bandwidth + latency *
-//   out).
+//   time = max over nodes of max(in / in-bandwidth + latency * messages in,
+//                                out / out-bandwidth + latency * messages out).
 //
 // A layer that no surviving node holds can only come from a checkpoint.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, section 5; reference/resilience.md, sections 1 (the law of the
+//   source  Jang et al., "Oobleck", SOSP 2023, section 5; resilience.md, sections 1 (the law of the
 //           time) and 5.6
 #pragma once
 

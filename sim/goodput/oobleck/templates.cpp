@@ -1,6 +1,7 @@
 #include "sim/goodput/oobleck/templates.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -106,7 +107,7 @@ std::optional<PipelineTemplate> Templates::make(const Composition& composition) 
   for (std::size_t option = 0; option < groups_.front().options.size(); ++option) {
     auto made = make(composition, option);
     if (!made) continue;
-    const Duration time = raw_time(*made, share);
+    const Duration time = rules_.time ? rules_.time(*made, share) : made->line.time(share);
     if (best && time >= least) continue;
     least = time;
     best = std::move(made);
@@ -142,16 +143,22 @@ std::optional<Partition> Templates::cut(const Composition& composition, std::siz
   return partition_of_unequal(rows);
 }
 
-Duration Templates::raw_time(const PipelineTemplate& made, int micro_batches) const {
-  return rules_.time ? rules_.time(made, micro_batches) : made.line.time(micro_batches);
+Duration Templates::asked(int number, int micro_batches) {
+  const auto [entry, isnew] = times_[static_cast<std::size_t>(number)].try_emplace(micro_batches);
+  if (isnew) entry->second = rules_.time(at(number), micro_batches);
+  return entry->second;
 }
 
 Duration Templates::time(int number, int micro_batches) {
   SC_CHECK(micro_batches >= 1, "a pipeline works on something");
   if (!rules_.time) return at(number).line.time(micro_batches);
-  const auto [entry, isnew] = times_[static_cast<std::size_t>(number)].try_emplace(micro_batches);
-  if (isnew) entry->second = raw_time(at(number), micro_batches);
-  return entry->second;
+  const auto octave = static_cast<int>(std::bit_floor(static_cast<unsigned>(micro_batches)));
+  const int middle = octave + octave / 2;
+  const int below = micro_batches < middle ? octave : middle;
+  if (!rules_.interpolate || micro_batches == below) return asked(number, micro_batches);
+  const int above = micro_batches < middle ? middle : 2 * octave;
+  const Duration from = asked(number, below);
+  return from + (asked(number, above) - from) * (micro_batches - below) / (above - below);
 }
 
 int Templates::within(int number, Duration limit_time, int limit) {

@@ -13,7 +13,7 @@
 // one that mixes groups is cut so that its slowest stage is least, with its nodes in the order of their
 // numbers: its time is right for that cut, but another cut or order may be better.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, sections 4.1.1 and 4.1.2; reference/resilience.md, 5.1 to 5.3
+//   source  Jang et al., "Oobleck", SOSP 2023, sections 4.1.1 and 4.1.2; resilience.md, 5.1 to 5.3
 #pragma once
 
 #include <functional>
@@ -83,12 +83,15 @@ struct PipelineTemplate {
 // fall as micro-batches grow, and must answer the same from any thread.
 using PipelineTime = std::function<Duration(const PipelineTemplate&, int micro_batches)>;
 
-// Makes templates when they are asked for, and keeps them. A value: each thread has its own.
+// Makes templates when they are asked for, and keeps them: one thread at a time.
 class Templates {
  public:
   struct Rules {
     PipelineRule rule = PipelineRule::kCorrected;
-    PipelineTime time = {};                        // empty: the equations
+    PipelineTime time = {};  // empty: the equations
+    // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... micro-batches only, and taken as linear between: for times
+    // that are dear to ask for.
+    bool interpolate = false;
     double micro_batches_per_node = 1;             // a pipeline's share, for the choice of q
     std::optional<int> search_micro_batches = {};  // the cut is made for so many; nullopt: 4 S, as the paper
   };
@@ -115,7 +118,7 @@ class Templates {
   [[nodiscard]] std::optional<PipelineTemplate> make(const Composition& composition,
                                                      std::size_t option) const;
   [[nodiscard]] std::optional<Partition> cut(const Composition& composition, std::size_t option) const;
-  [[nodiscard]] Duration raw_time(const PipelineTemplate& made, int micro_batches) const;
+  [[nodiscard]] Duration asked(int number, int micro_batches);
 
   std::vector<AlikeNodes> groups_;
   int gpus_per_node_;
@@ -148,7 +151,7 @@ struct TemplateRange {
 
 // The least nodes that hold a model by the formula of Oobleck's planner, which its authors mark as
 // inaccurate: six times the parameters' bytes and the largest activation, over a node's memory. At least 1.
-//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f, as reported by reference/resilience.md, 5.1
+//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f, as reported by resilience.md, 5.1
 [[nodiscard]] int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node);
 
 }  // namespace stagecraft

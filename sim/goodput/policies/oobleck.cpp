@@ -22,8 +22,8 @@ Duration rest_of(Duration part, Duration& elapsed) {
 }  // namespace
 
 bool OobleckPolicy::trains(int node) const {
-  return running_ && std::ranges::any_of(layout_.pipelines,
-                                         [node](const auto& pipeline) { return contains(pipeline, node); });
+  const auto index = static_cast<std::size_t>(node);
+  return running_ && index < trains_.size() && trains_[index];
 }
 
 // Once a stall is over the nodes of the layout have their layers.
@@ -226,6 +226,8 @@ Plan OobleckPolicy::take(Change change, Stall stall, const Situation& situation)
   StepPlan step{.duration = step_, .samples = spec_.samples, .nodes = {}, .slowness_priced = true};
   for (const auto& pipeline : layout_.pipelines)
     step.nodes.insert(step.nodes.end(), pipeline.begin(), pipeline.end());
+  trains_.assign(lives_.size(), false);
+  for (const int node : step.nodes) trains_[static_cast<std::size_t>(node)] = true;
   for (const int node : step.nodes) lives_[static_cast<std::size_t>(node)] = situation.machines.life(node);
   plan.step = std::move(step);
   plan.review = next_review(situation);

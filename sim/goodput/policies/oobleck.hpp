@@ -104,6 +104,7 @@ class OobleckPolicy : public Policy {
   SharedPlanner& planner_;
   OobleckPolicySpec spec_;
   OobleckLayout layout_;
+  std::vector<bool> trains_;         // [node]
   std::vector<int> lives_;           // [node], when the layout was made
   std::vector<Holder> holders_;      // who has what, as of the last training
   std::map<int, Duration> leaving_;  // announced removals

@@ -2,8 +2,7 @@
 //
 //   System        layers given by their work in nanoseconds, one GPU per stage.
 //   Expectations  resilience_planner_oracles.yaml (equations 1-4 of arXiv 2309.08125, by brute force), and a
-//   brute
-//                 force of our own for other layers and other numbers of micro-batches.
+//                 brute force of our own for other layers and other numbers of micro-batches.
 #include "sim/goodput/oobleck/partition.hpp"
 
 #include <gtest/gtest.h>

@@ -78,8 +78,8 @@ TEST(CheckOobleck, WarnsWhereCountsAreNotCovered) {
 
 // Four nodes, [0 1] [2 3], templates of two nodes only. Node 1 fails: nobody can lend, [0 2 3] is one
 // pipeline, of which the last node stands by and the guarantee is lost. Node 0 keeps layers 0-3; node 2 had
-// them too and gets 4-7 from node
-// 3. Four stages' worth of work is 40 ns: (4 + 1) * 40 before, (8 + 1) * 40 after.
+// them too and gets 4-7 from node 3. A node's four layers take 40 ns: (4 + 1) * 40 before, (8 + 1) * 40
+// after.
 TEST(OobleckPlan, SaysWhatAMergeMoves) {
   OobleckPlanner planner(small(4));
   const OobleckPlan plan = plan_oobleck(planner, {.time = std::chrono::seconds(2)});

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <random>
 
 namespace stagecraft {
 namespace {
@@ -120,6 +122,45 @@ TEST(OobleckPlanner, KeepsEverybodyAtWorkOrStandingBy) {
         EXPECT_GT(planner.step(after.layout).duration, Duration{});
       }
     }
+}
+
+// Property: whatever nodes are up in a cluster of one to three kinds, they get pipelines of allowed sizes as
+// soon as the model fits, and where all are alike no pipelines are faster than the least step says.
+TEST(OobleckPlanner, ComposesWhateverIsUp) {
+  std::mt19937 draw(4);
+  const auto up_to = [&](int most) { return static_cast<int>(draw() % static_cast<unsigned>(most + 1)); };
+  for (int trial = 0; trial < 1500; ++trial) {
+    std::vector<std::pair<int, double>> groups;
+    for (int group = 0; group <= up_to(2); ++group) groups.emplace_back(1 + up_to(8), 1 + 0.25 * up_to(4));
+    OobleckSpec spec = cluster(groups, 1 + up_to(30));
+    spec.min_nodes = 1 + up_to(3);
+    spec.max_failures = up_to(3);
+    if (!check_oobleck(spec).empty() && check_oobleck(spec).front().severity == Severity::kError) continue;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    OobleckPlanner planner(spec);
+    std::vector<int> up;
+    for (int node = 0; node < planner.nodes(); ++node)
+      if (draw() % 4 != 0) up.push_back(node);
+    const OobleckLayout layout = planner.compose(up);
+    EXPECT_EQ(layout.pipelines.empty(), static_cast<int>(up.size()) < spec.min_nodes);
+    std::vector<int> used = layout.idle;
+    for (const auto& pipeline : layout.pipelines) {
+      EXPECT_GE(static_cast<int>(pipeline.size()), spec.min_nodes);
+      EXPECT_LE(static_cast<int>(pipeline.size()), planner.range().most_nodes);
+      used.insert(used.end(), pipeline.begin(), pipeline.end());
+    }
+    std::ranges::sort(used);
+    EXPECT_EQ(used, up);
+    if (layout.pipelines.empty()) continue;
+    EXPECT_EQ(static_cast<int>(layout.pipelines.size()) > spec.max_failures,
+              static_cast<int>(up.size()) >= (spec.max_failures + 1) * spec.min_nodes);
+    if (groups.size() > 1) continue;
+    EXPECT_GE(planner.step(layout).duration, planner.least_step());
+    const OobleckFailure after = planner.fail(layout, std::vector{up.front()});
+    if (after.runs) {
+      EXPECT_GE(planner.step(after.layout).duration, planner.least_step());
+    }
+  }
 }
 
 }  // namespace

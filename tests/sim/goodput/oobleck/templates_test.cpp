@@ -72,9 +72,8 @@ Templates two_gpus(int layers, double micro_batches_per_node, int reduce) {
   return Templates({group}, 2, {.micro_batches_per_node = micro_batches_per_node});
 }
 
-// Two nodes of two GPUs, eight layers of 30. One GPU per stage: four stages of 60. Two GPUs: two stages of 4
-// x (15 + reduce). At 4 micro-batches (4 + 3) * 60 = 420 against (4 + 1) * 4 * (15 + reduce) = 300 + 20
-// reduce.
+// Two nodes of two GPUs, eight layers of 30. One GPU per stage: four stages of 60. Two GPUs: two stages of
+// 4 (15 + reduce). At 4 micro-batches (4 + 3) * 60 = 420 against (4 + 1) * 4 (15 + reduce) = 300 + 20 reduce.
 TEST(Templates, ChooseGpusPerStageByTheTimeAtTheRealMicroBatches) {
   const Composition pair{2};
   Templates cheap = two_gpus(8, 2, 5);
@@ -114,6 +113,25 @@ TEST(Templates, PriceAGroupWithItsOwnCosts) {
   const int mixed = templates.find({2, 1}).value();
   EXPECT_LT(templates.time(mixed, 10), templates.time(slow, 10));
   EXPECT_GT(templates.time(mixed, 10), templates.time(fast, 10));
+}
+
+// A time of nb^2: asked at 4, 6 and 8, linear between; and only where it is needed, once.
+TEST(Templates, AskForDearTimesAtFewCounts) {
+  std::vector<int> asked;
+  const auto dear = [&asked](const PipelineTemplate&, int nb) {
+    asked.push_back(nb);
+    return Duration{nb * nb};
+  };
+  Templates templates({{.nodes = 1, .options = stage_options(layers_of(2, 10), 1, {})}}, 1,
+                      {.time = dear, .interpolate = true, .micro_batches_per_node = 1});
+  const int one = templates.find({1}).value();
+  asked.clear();
+  EXPECT_EQ(templates.time(one, 4), Duration{16});
+  EXPECT_EQ(templates.time(one, 5), Duration{(16 + 36) / 2});
+  EXPECT_EQ(templates.time(one, 7), Duration{(36 + 64) / 2});
+  EXPECT_EQ(templates.time(one, 8), Duration{64});
+  EXPECT_EQ(asked, (std::vector{4, 6, 8}));
+  EXPECT_EQ(templates.within(one, Duration{50}, 100), 7);
 }
 
 }  // namespace

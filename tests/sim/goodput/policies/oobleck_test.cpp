@@ -1,12 +1,10 @@
 // Oobleck's policy in the life of a job.
 //
 //   System        five nodes of one GPU; eight layers of 1 s a micro-batch and 1 GB; eight micro-batches a
-//   step; links
-//                 of 1 GB/s; n0 = 2, f = 1; a reconfiguration takes 3 s beside the copy.
+//                 step; links of 1 GB/s; n0 = 2, f = 1; a reconfiguration takes 3 s beside the copy.
 //   Expectations  by the equations, two nodes take 4 (nb + 1) s and three (layers 3 3 2) 3 nb + 4 s. Five
-//   nodes:
-//                 [0 1] with three micro-batches, 16 s, and [2 3 4] with five, 19 s. Four: [0 1] [2 3], 20 s.
-//                 Three: 28 s.
+//                 nodes: [0 1] with three micro-batches, 16 s, and [2 3 4] with five, 19 s. Four: [0 1]
+//                 [2 3], 20 s. Three: 28 s.
 #include "sim/goodput/policies/oobleck.hpp"
 
 #include <gtest/gtest.h>
@@ -124,8 +122,7 @@ TEST(OobleckPolicy, StopsWithTooFewNodes) {
   EXPECT_EQ(account.samples, 5 * 8);  // steps of 36 s from 103 on
 }
 
-// Node 2 is half as fast from 38 on: its stage of 3 s takes 6, a slowest stage in front: 13 + ... by the
-// equations.
+// Node 2 is half as fast from 38 on: stages of 6, 3 and 2 s, and a step takes as long as its pipeline does.
 TEST(OobleckPolicy, SlowsDownWithTheStagesOfASlowNode) {
   Incident slow = made::fault(38, 2);
   slow.kind = IncidentKind::kSlow;
@@ -149,8 +146,8 @@ TEST(OobleckPolicy, ChangesBeforeAnAnnouncedRemoval) {
   EXPECT_EQ(account.samples, (4 + 5) * 8);
 }
 
-// Three to six nodes, one change at a time, free changes and steps that are short against the gaps: what is
-// trained is the sum over time of X(n(t)), but for a step at each change.
+// Four to seven nodes, one change at a time, free changes and steps that are short against the gaps: what is
+// trained is the sum over time of X(n(t)), but for a step or two at each change.
 TEST(OobleckPolicy, TrainsTheTimeAverageOfXWhenChangesAreFree) {
   const OobleckSpec spec = spec_of(7, std::chrono::milliseconds(1), 0_B);
   SharedPlanner shared(spec);
