@@ -405,6 +405,7 @@ void Job::make_plan(Occasion occasion) {
                                .load = source.load,
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
+  policy_factor_ = 1;
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   corrupted_since_.reset();
   plan_soon_ = checkpoint_soon_ = false;
@@ -458,7 +459,6 @@ void Job::begin_training() {
     down_since_.reset();
   }
   review_at_ = review_after_ ? now_ + *review_after_ : kNever;
-  policy_factor_ = 1;
   enter(State::kTraining, kNever);
   spent_ = {};
   stretch_ = 0;  // of no step

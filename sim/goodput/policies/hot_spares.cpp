@@ -1,6 +1,8 @@
 #include "sim/goodput/policies/hot_spares.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "sim/goodput/restart_time.hpp"
 
@@ -27,9 +29,32 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
     }
     case IncidentKind::kSlow:
     case IncidentKind::kNormal:
-      break;
+      return ours && spec_.slow && !stopped_ ? slowed(incident, machines) : Response{};
   }
   return {};
+}
+
+Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
+  const double pace = pace_of(*spec_.slow, seats_, machines);
+  const Response rebalanced = {.answer = Answer::kSlowDown, .factor = pace / planned_pace_};
+  const bool in_stall = incident.time <= training_since_;
+  if (incident.kind == IncidentKind::kNormal || in_stall || !leaving_.empty()) return rebalanced;
+  std::vector<int> slow = noticed(*spec_.slow, seats_, machines);
+  const auto waits = [&](int node) {
+    return !seats_.has(node) && machines.due(node) <= incident.time &&
+           machines.factor(node) < spec_.slow->notice;
+  };
+  const auto pool =
+      static_cast<std::size_t>(std::count_if(machines.in_order().begin(), machines.in_order().end(), waits));
+  std::stable_sort(slow.begin(), slow.end(),
+                   [&](int a, int b) { return machines.factor(a) > machines.factor(b); });
+  slow.resize(std::min(slow.size(), pool));
+  const Duration cost = spec_.slow->checkpoint_cost + spec_.swap + last_load_ +
+                        restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node);
+  if (slow.empty() || !pays(*spec_.slow, pace, pace_of(*spec_.slow, seats_, machines, slow), cost))
+    return rebalanced;
+  leaving_ = std::move(slow);
+  return {.answer = Answer::kCheckpointAndPlan, .factor = rebalanced.factor};
 }
 
 bool HotSpares::state_survives() const {
@@ -47,17 +72,25 @@ Plan HotSpares::plan(const Situation& situation) {
   Plan plan = {.undo = started_ && !from_peers ? Undo::kToCheckpoint : Undo::kNothing};
   stopped_ = static_cast<int>(machines.in_order().size()) < spec_.nodes;
   if (stopped_) return plan;
-  const int swapped = seats_.fill(spec_.nodes, machines);
+  if (situation.occasion == Occasion::kCheckpointed)
+    for (const int node : leaving_) seats_.leave(node);
+  leaving_.clear();
+  const double avoided = spec_.slow ? spec_.slow->notice : std::numeric_limits<double>::infinity();
+  const int swapped = seats_.fill(spec_.nodes, machines, avoided);
   plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
   if (started_) {
     plan.reconfigure = restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node);
     if (swapped > 0) plan.reconfigure += spec_.swap;
-    plan.state_transfer = from_peers ? spec_.peer_transfer : situation.load;
+    plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
   training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
   started_ = true;
   hit_ = false;
-  plan.step = {.duration = spec_.step, .samples = spec_.samples, .nodes = seats_.nodes()};
+  planned_pace_ = spec_.slow ? pace_of(*spec_.slow, seats_, machines) : 1;
+  plan.step = {.duration = from_seconds(to_seconds(spec_.step) * planned_pace_),
+               .samples = spec_.samples,
+               .nodes = seats_.nodes(),
+               .slowness_priced = spec_.slow.has_value()};
   return plan;
 }
 

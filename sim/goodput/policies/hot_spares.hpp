@@ -5,14 +5,18 @@
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
 //   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
 //             state has a replica that survives, else the checkpoint.
+//   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
+//             and a spare takes the place of a slow node, which joins the pool.
 //   source    resilience.md, section 6.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/policies/seats.hpp"
+#include "sim/goodput/policies/slow_ladder.hpp"
 #include "sim/goodput/policy.hpp"
 
 namespace stagecraft {
@@ -27,6 +31,7 @@ struct HotSparesSpec {
   StateSource state = StateSource::kCheckpoint;
   int replica_nodes = 0;     // kPeer: places i, i + replica_nodes, … hold the same state; 0: nobody does
   Duration peer_transfer{};  // kPeer: a node's state from a replica
+  std::optional<SlowLadder> slow = {};  // absent: ignored
 };
 
 class HotSpares : public Policy {
@@ -39,6 +44,7 @@ class HotSpares : public Policy {
 
  private:
   [[nodiscard]] bool state_survives() const;
+  [[nodiscard]] Response slowed(const Incident& incident, const Machines& machines);
 
   HotSparesSpec spec_;
   Seats seats_;
@@ -47,6 +53,9 @@ class HotSpares : public Policy {
   bool hit_ = false;           // a place since then
   bool started_ = false;
   bool stopped_ = false;
+  double planned_pace_ = 1;  // of the last plan
+  Duration last_load_{};
+  std::vector<int> leaving_;  // slow nodes whose places the pool takes at the next plan
 };
 
 }  // namespace stagecraft

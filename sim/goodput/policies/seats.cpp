@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-int Seats::fill(int count, const Machines& machines) {
+int Seats::fill(int count, const Machines& machines, double slow) {
   std::vector<int> nodes = std::exchange(nodes_, {});
   nodes.resize(static_cast<std::size_t>(count), -1);
   std::vector<char> taken(static_cast<std::size_t>(machines.count()));
@@ -14,13 +14,19 @@ int Seats::fill(int count, const Machines& machines) {
     if (node >= 0) taken[static_cast<std::size_t>(node)] = 1;
   }
   int changed = 0;
-  auto next = machines.in_order().begin();
-  for (int& node : nodes) {
-    if (node >= 0) continue;
-    while (next != machines.in_order().end() && taken[static_cast<std::size_t>(*next)] != 0) ++next;
-    if (next == machines.in_order().end()) break;
-    node = *next++;
-    ++changed;
+  for (const bool slow_too : {false, true}) {
+    auto next = machines.in_order().begin();
+    const auto passed_over = [&](int node) {
+      return taken[static_cast<std::size_t>(node)] != 0 || (!slow_too && machines.factor(node) >= slow);
+    };
+    for (int& node : nodes) {
+      if (node >= 0) continue;
+      while (next != machines.in_order().end() && passed_over(*next)) ++next;
+      if (next == machines.in_order().end()) break;
+      node = *next++;
+      taken[static_cast<std::size_t>(node)] = 1;
+      ++changed;
+    }
   }
   std::erase(nodes, -1);
   nodes_ = std::move(nodes);
@@ -28,6 +34,13 @@ int Seats::fill(int count, const Machines& machines) {
   for (std::size_t place = 0; place < nodes_.size(); ++place)
     places_[static_cast<std::size_t>(nodes_[place])] = static_cast<int>(place);
   return changed;
+}
+
+void Seats::leave(int node) {
+  const int place = place_of(node);
+  if (place < 0) return;
+  nodes_[static_cast<std::size_t>(place)] = -1;
+  places_[static_cast<std::size_t>(node)] = -1;
 }
 
 void Seats::clear() {

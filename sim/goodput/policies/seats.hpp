@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "sim/goodput/machines.hpp"
@@ -18,9 +19,12 @@ class Seats {
   [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
 
   // Takes `count` places: whoever is up keeps his, the others go to nodes that are up, in the order of their
-  // adds. Where fewer nodes are up, the places that nobody takes are left out and the others move up. returns
-  // how many changed hands.
-  int fill(int count, const Machines& machines);
+  // adds, and to those slower than `slow` only when no other is left. Where fewer nodes are up, the places
+  // that nobody takes are left out and the others move up.
+  //   returns  how many changed hands
+  int fill(int count, const Machines& machines, double slow = std::numeric_limits<double>::infinity());
+  // His place is empty until the next fill.
+  void leave(int node);
   void clear();
 
   // When the last of the nodes is usable.

@@ -227,6 +227,13 @@ ShapeOf shrinking_by(std::int64_t step) {
   };
 }
 
+std::optional<SlowLadder> random_ladder(Dice& dice) {
+  if (dice.chance(50)) return std::nullopt;
+  return SlowLadder{.remaining = seconds(dice.between(0, 300)),
+                    .replica_nodes = dice.between(0, 2),
+                    .micro_batches = dice.between(1, 4)};
+}
+
 std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) {
   const std::vector<std::pair<int, Duration>> restart = {{1, seconds(dice.between(0, 9))}};
   const ShapeOf shrinking = shrinking_by(step);
@@ -248,7 +255,8 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
                                                        .restart = restart,
                                                        .state = static_cast<StateSource>(dice.between(0, 1)),
                                                        .replica_nodes = busy % 2 == 0 ? busy / 2 : 0,
-                                                       .peer_transfer = seconds(dice.between(0, 3))});
+                                                       .peer_transfer = seconds(dice.between(0, 3)),
+                                                       .slow = random_ladder(dice)});
     }
     case 2:
       return std::make_unique<Bamboo>(BambooSpec{.stages = stages,

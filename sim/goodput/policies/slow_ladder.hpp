@@ -1,0 +1,45 @@
+// What to do about nodes that go on, slowly: the cheapest rung of a ladder, by what is expected.
+//
+//   ignore      a synchronous step runs at its slowest node
+//   rebalance   slow replicas get fewer micro-batches: the step lasts max_i nb_i·f_i with Σ nb_i kept, which
+//               costs nothing and is done at once
+//   exchange    the job moves from the slow nodes to others, by a checkpoint and a restart: where the time
+//               that this is expected to save exceeds its cost
+//   source      resilience.md, section 6 (FALCON, arXiv 2410.12588: noticed from 10 % on).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/goodput/machines.hpp"
+#include "sim/goodput/policies/seats.hpp"
+
+namespace stagecraft {
+
+struct SlowLadder {
+  double notice = 1.1;         // slower than that is noticed
+  Duration remaining{};        // how long slowness is expected to last when it begins
+  Duration checkpoint_cost{};  // of one on demand
+  // Places r·replica_nodes … are one replica; 0: nothing to rebalance.
+  int replica_nodes = 0;
+  std::int64_t micro_batches = 1;  // of each replica
+};
+
+// The seats' nodes that are noticeably slow, in the order in which they became so.
+[[nodiscard]] std::vector<int> noticed(const SlowLadder& ladder, const Seats& seats,
+                                       const Machines& machines);
+
+// How many times as long a step takes, rebalanced where that helps; `without`: nodes that do not count.
+[[nodiscard]] double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& machines,
+                             const std::vector<int>& without = {});
+
+// Time saved while the slowness is expected to last, when the pace falls, less what the change costs.
+[[nodiscard]] bool pays(const SlowLadder& ladder, double pace, double pace_after, Duration cost);
+
+// The least max_i nb_i·f_i/Nb with Σ nb_i = replicas·Nb, nb_i whole: of `replicas`, those listed are slow.
+//   requires at most as many slow ones, each with a factor >= 1; micro_batches >= 1
+[[nodiscard]] double rebalanced_pace(const std::vector<double>& slow, int replicas,
+                                     std::int64_t micro_batches);
+
+}  // namespace stagecraft
