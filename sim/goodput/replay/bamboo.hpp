@@ -31,7 +31,7 @@ namespace stagecraft {
 
 struct RedundantPipelines {
   int stages = 1;
-  std::function<Duration(int pipelines, int usable_nodes)> step;  // > 0, in whole milliseconds
+  std::function<Duration(int pipelines, int usable_nodes)> step = {};  // > 0, in whole milliseconds
   Duration global_rendezvous{};
   Duration local_rendezvous{};
   double slowdown = 1;             // with a node that does the work of two, >= 1

@@ -31,7 +31,7 @@ namespace stagecraft {
 
 struct GlobalRestart {
   int pipeline_nodes = 1;
-  std::function<Duration(int usable_nodes)> step;  // > 0
+  std::function<Duration(int usable_nodes)> step = {};  // > 0
   Duration rendezvous{};
   // Published rules of Varuna for BERT-large: each end of a rendezvous sets the time of the next one by the
   // usable nodes; a number beyond the table's ends takes the end's. Empty: always `rendezvous`.
