@@ -230,12 +230,15 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
   struct Place {
     std::string_view prefix, section, key;
     std::optional<PresetKind> kind;
+    const char* name = "name";  // the key of the mapping that says what the name said
   };
-  static constexpr std::array<Place, 5> kPlaces{{{"model.", "", "model", kModelPreset},
-                                                 {"cluster.node.", "cluster", "node", kNodePreset},
-                                                 {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
-                                                 {"schedule.", "", "schedule", std::nullopt},
-                                                 {"failures.policy.", "failures", "policy", std::nullopt}}};
+  static constexpr std::array<Place, 6> kPlaces{
+      {{"model.", "", "model", kModelPreset},
+       {"cluster.node.", "cluster", "node", kNodePreset},
+       {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
+       {"schedule.", "", "schedule", std::nullopt},
+       {"failures.policy.", "failures", "policy", std::nullopt},
+       {"failures.process.", "failures", "process", std::nullopt, "kind"}}};
   if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
   for (const Place& place : kPlaces) {
     if (!assignment.starts_with(place.prefix)) continue;
@@ -253,9 +256,9 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
       mapping = *tree;
       name = file->stem().string();
     }
-    if (mapping.find("name") == nullptr)
+    if (mapping.find(place.name) == nullptr)
       mapping.entries.push_back(
-          {.key = "name", .where = mapping.where, .value = scalar(name, mapping.where)});
+          {.key = place.name, .where = mapping.where, .value = scalar(name, mapping.where)});
     *value = std::move(mapping);
     return;
   }

@@ -1,7 +1,13 @@
 #include "sim/scenario/no_effect.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 
 namespace stagecraft {
 
@@ -13,15 +19,20 @@ class Listener {
 
   // A warning if `idle` holds for a key that the user wrote. One key is named once, with the first reason.
   void say(const std::string& path, bool idle, std::string_view why) {
+    if (idle) warn(path, "no-effect", "had no effect: " + std::string(why));
+  }
+
+  // The same of a key that has less effect than it seems to have.
+  void warn(const std::string& path, std::string code, std::string message) {
     const auto written = scenario_.origins.find(path);
-    if (!idle || written == scenario_.origins.end()) return;
+    if (written == scenario_.origins.end()) return;
     for (const Diagnostic& said : warnings_)
       if (said.path == path) return;
     warnings_.push_back({.severity = Severity::kWarning,
-                         .code = "no-effect",
+                         .code = std::move(code),
                          .where = written->second,
                          .path = path,
-                         .message = "had no effect: " + std::string(why),
+                         .message = std::move(message),
                          .hint = {},
                          .notes = {}});
   }
@@ -190,6 +201,59 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
 }
 
+bool breaks_nodes(const FailureProcess& process) {
+  constexpr std::size_t kLastThatBreaks =
+      4;  // "bursts": what the others take away comes back by their own law
+  if (process.law.index() > kLastThatBreaks) return false;
+  return std::ranges::any_of(process.causes, [](const Cause& cause) {
+    return cause.severity == FailureSeverity::kNode && !cause.repair;
+  });
+}
+
+// The most nodes that a trace of events or counts has at once.
+int most_at_once(const TraceReplay& law) {
+  int now = 0, most = 0;
+  for (const TraceCount& count : law.trace.counts)
+    most = std::max(most, static_cast<int>(std::floor(count.available * law.count_scale)));
+  if (law.trace.form != TraceForm::kEvents) return most;
+  for (const TraceRow& row : law.trace.rows)
+    most = std::max(most, now += row.event == TraceEvent::kAdd ? 1 : -1);
+  return most;
+}
+
+void listen_to_trace(Listener& listener, const Scenario& scenario, const FailureProcess& process,
+                     const std::string& path) {
+  const auto* replay = std::get_if<TraceReplay>(&process.law);
+  if (replay == nullptr || !scenario.cluster) return;
+  int nodes = scenario.failures->policy.spares.value_or(0);
+  for (const NodeGroup& group : scenario.cluster->groups) nodes += static_cast<int>(group.count);
+  const int most = most_at_once(*replay);
+  if (most <= nodes) return;
+  listener.warn(
+      path + ".file", "surplus-nodes",
+      fmt::format(
+          "up to {} nodes are there at once, and the cluster has {}: additions beyond them are skipped", most,
+          nodes));
+}
+
+void listen_to_failures(Listener& listener, const Scenario& scenario) {
+  if (!scenario.failures) return;
+  const FailureSpec& spec = *scenario.failures;
+  listener.say("failures.repair", std::ranges::none_of(spec.processes, breaks_nodes),
+               "no process breaks a node that this repair is for");
+  listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,
+               "policy none writes no checkpoints");
+  const char* overruled = "failures.detect is for every cause";
+  listener.say("failures.process.detect", spec.detect.has_value(), overruled);
+  for (std::size_t i = 0; i < spec.processes.size(); ++i) {
+    const std::string item = fmt::format("failures.process.{}", i);
+    listener.say(item + ".detect", spec.detect.has_value(), overruled);
+    listen_to_trace(listener, scenario, spec.processes[i], item);
+    if (spec.processes.size() == 1)
+      listen_to_trace(listener, scenario, spec.processes[i], "failures.process");
+  }
+}
+
 }  // namespace
 
 std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
@@ -199,6 +263,7 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_recompute(listener, scenario);
   listen_to_overlap(listener, scenario);
   listen_to_options(listener, scenario);
+  listen_to_failures(listener, scenario);
   return std::move(listener).warnings();
 }
 

@@ -11,7 +11,8 @@
 
 namespace stagecraft {
 
-// Warnings "had no effect: why" (code no-effect), in a fixed order of keys.
+// Warnings "had no effect: why" (code no-effect), in a fixed order of keys; among them the keys that have
+// less effect than they seem to have.
 [[nodiscard]] std::vector<Diagnostic> keys_without_effect(const Scenario& scenario);
 
 }  // namespace stagecraft

@@ -17,7 +17,8 @@ namespace {
 // it is gone.
 constexpr Duration kShortestFault{1};
 
-// Where a moment of the trace lies in the run.
+// Where a moment of the trace lies in the run. A round begins a nanosecond after the end of the one before:
+// at equal times additions come first, and what the new round adds would find the place still taken.
 class Clock {
  public:
   Clock(const TraceReplay& replay, Duration length, Duration horizon)
@@ -29,7 +30,7 @@ class Clock {
   [[nodiscard]] Duration at(Duration time, int round) const {
     const double scaled =
         replay_.scale * static_cast<double>((time - replay_.offset + length_ * round).count());
-    return Duration(std::llround(scaled));
+    return Duration(std::llround(scaled) + round);
   }
   // Is this round of the trace heard at all?
   [[nodiscard]] bool plays(int round) const {

@@ -155,6 +155,45 @@ TEST(Failures, TakeAKeyOfThePolicyBesideItsName) {
   EXPECT_EQ(scenario->failures->policy.max_failures, 2);
 }
 
+TEST(Failures, TakeAKeyOfTheProcessBesideItsKind) {
+  Diagnostics diagnostics;
+  const std::vector<std::string> overrides{"failures.process=weibull", "failures.process.shape=2"};
+  const auto scenario =
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, kData, diagnostics);
+  ASSERT_TRUE(scenario && scenario->failures);
+  EXPECT_EQ(std::get<WeibullNodeFailures>(scenario->failures->processes.at(0).law).shape, 2);
+}
+
+std::string warnings_of(const std::string& section) {
+  const Result result = read(kJob + section);
+  if (!result.scenario) return result.messages;
+  std::string text;
+  for (const Diagnostic& warning : result.scenario->warnings)
+    text += warning.path + ": " + warning.message + "\n";
+  return text;
+}
+
+TEST(Failures, SayWhichOfTheirKeysHadNoEffect) {
+  EXPECT_EQ(
+      warnings_of(
+          "failures: {process: {rate_per_node_day: 0.01}, policy: none, repair: 24 h, horizon: 1 days}\n"),
+      "");
+  EXPECT_EQ(warnings_of("failures: {process: {severity: process}, repair: 24 h}\n"),
+            "failures.repair: had no effect: no process breaks a node that this repair is for\n");
+  EXPECT_EQ(warnings_of("failures: {policy: none, checkpoint: {interval: daly}}\n"),
+            "failures.checkpoint: had no effect: policy none writes no checkpoints\n");
+  EXPECT_EQ(warnings_of("failures: {process: {cause: gpu, detect: 1 s}, detect: 2 s}\n"),
+            "failures.process.detect: had no effect: failures.detect is for every cause\n");
+}
+
+TEST(Failures, SayWhenATraceHasMoreNodesThanTheCluster) {
+  EXPECT_EQ(warnings_of("failures: {process: {kind: trace, file: bamboo_p3_spot}}\n"),
+            "failures.process.file: up to 32 nodes are there at once, and the cluster has 16: additions "
+            "beyond them are "
+            "skipped\n");
+  EXPECT_EQ(warnings_of("failures: {process: {kind: trace, file: sailor_gcp_a100_counts}}\n"), "");
+}
+
 TEST(FailureProcess, NamesItsCauses) {
   const FailureProcess process = only_process(
       "{causes: [{name: gpu, share: 0.7, detect: 1 s, repair: 2 h}, {name: software, share: 0.3, severity: "
