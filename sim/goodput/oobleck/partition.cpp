@@ -19,6 +19,15 @@ Partition partition_at(std::span<const Duration> layer_work, std::vector<int> fi
   return out;
 }
 
+std::vector<int> layers_per_stage(const Partition& partition, int model_layers) {
+  std::vector<int> out;
+  for (std::size_t stage = 0; stage < partition.first_layers.size(); ++stage) {
+    const bool last = stage + 1 == partition.first_layers.size();
+    out.push_back((last ? model_layers : partition.first_layers[stage + 1]) - partition.first_layers[stage]);
+  }
+  return out;
+}
+
 int slowest_stage(std::span<const Duration> work) {
   SC_CHECK(!work.empty(), "a pipeline has a stage");
   std::size_t slowest = 0;

@@ -36,6 +36,9 @@ struct Partition {
 // The stages of these layers that start at `first_layers`.
 [[nodiscard]] Partition partition_at(std::span<const Duration> layer_work, std::vector<int> first_layers);
 
+// How many of the model's layers each stage holds.
+[[nodiscard]] std::vector<int> layers_per_stage(const Partition& partition, int model_layers);
+
 // The rightmost of the slowest, from 0.
 [[nodiscard]] int slowest_stage(std::span<const Duration> work);
 

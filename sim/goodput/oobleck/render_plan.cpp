@@ -33,14 +33,6 @@ std::string counted(const std::vector<int>& sizes) {
   return join(parts, ", ");
 }
 
-std::vector<int> layers_per_stage(const Partition& partition, int layers) {
-  std::vector<int> out;
-  for (std::size_t stage = 0; stage < partition.first_layers.size(); ++stage)
-    out.push_back((stage + 1 < partition.first_layers.size() ? partition.first_layers[stage + 1] : layers) -
-                  partition.first_layers[stage]);
-  return out;
-}
-
 // "3 3 2 2", or "16 x 2" where all are alike, cut where there are many.
 std::string stages(const Partition& partition, int layers) {
   const std::vector<int> counts = layers_per_stage(partition, layers);

@@ -1,0 +1,65 @@
+// One pipeline of any stages, simulated.
+#include "sim/pipeline_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/goodput/oobleck/partition.hpp"
+#include "sim/job_costs.hpp"
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+const Scenario& gpt() {
+  static const Scenario scenario = shipped("sc21-39.1b-512xA100");
+  return scenario;
+}
+
+std::vector<int> evenly(int layers, int stages) {
+  std::vector<int> out(static_cast<std::size_t>(stages), layers / stages);
+  for (int stage = 0; stage < layers % stages; ++stage) ++out[static_cast<std::size_t>(stage)];
+  return out;
+}
+
+// Property: more micro-batches never take less, and an uneven cut takes longer than an even one.
+TEST(PipelineTimes, GrowWithMicroBatchesAndTheSlowestStage) {
+  const PipelineTimes times(gpt());
+  const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers) + 2;
+  Duration last{};
+  for (const int micro_batches : {1, 2, 3, 4, 6, 8}) {
+    const Duration time = times.time(evenly(layers, 4), micro_batches);
+    EXPECT_GT(time, last);
+    last = time;
+  }
+  std::vector<int> uneven = evenly(layers, 4);
+  uneven[0] -= 4;
+  uneven[1] += 4;
+  EXPECT_GT(times.time(uneven, 8), last);
+}
+
+// The equations know neither messages nor the optimizer: for even stages simulation is longer, but not by a
+// tenth.
+TEST(PipelineTimes, AreCloseToTheEquations) {
+  const PipelineTimes times(gpt());
+  const JobCosts costs = job_costs(gpt(), simulate_in_full(gpt()));
+  std::vector<Duration> work;
+  for (const LayerJob& layer : costs.layers) work.push_back(layer.work());
+  const PartitionSearch search(work);
+  for (const int stages : {1, 4, 7}) {
+    SCOPED_TRACE(stages);
+    const Partition cut = search.best(stages, 4 * stages, PipelineRule::kCorrected).value();
+    const double equations = to_seconds(pipeline_line(cut.work, PipelineRule::kCorrected).time(4 * stages));
+    const double simulated = to_seconds(times.time(layers_per_stage(cut, search.layers()), 4 * stages));
+    EXPECT_GE(simulated, equations);
+    EXPECT_LT(simulated, 1.1 * equations);
+  }
+}
+
+TEST(PipelineTimes, TakeStagesOfTheEndsAlone) {
+  const PipelineTimes times(gpt());
+  const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers);
+  EXPECT_GT(times.time({1, layers, 1}, 2), Duration{});
+}
+
+}  // namespace
+}  // namespace stagecraft
