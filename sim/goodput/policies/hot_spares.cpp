@@ -16,7 +16,10 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kCorruption: {
       if (!ours) return {};
       // A stall that this incident strikes has restored nothing yet.
-      if (!hit_ && incident.time > training_since_) std::fill(lost_.begin(), lost_.end(), char{0});
+      if (!hit_ && incident.time > training_since_) {
+        std::fill(lost_.begin(), lost_.end(), char{0});
+        cold_ = false;
+      }
       hit_ = true;
       lost_[static_cast<std::size_t>(seats_.place_of(incident.node))] = 1;
       return {.answer = stopped_ ? Answer::kNothing : Answer::kHalt};
@@ -49,8 +52,7 @@ Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
   std::stable_sort(slow.begin(), slow.end(),
                    [&](int a, int b) { return machines.factor(a) > machines.factor(b); });
   slow.resize(std::min(slow.size(), pool));
-  const Duration cost = spec_.slow->checkpoint_cost + spec_.swap + last_load_ +
-                        restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node);
+  const Duration cost = spec_.slow->checkpoint_cost + spec_.swap + last_load_;
   if (slow.empty() || !pays(*spec_.slow, pace, pace_of(*spec_.slow, seats_, machines, slow), cost))
     return rebalanced;
   leaving_ = std::move(slow);
@@ -71,16 +73,16 @@ Plan HotSpares::plan(const Situation& situation) {
       spec_.state == StateSource::kPeer && started_ && !situation.corrupted && state_survives();
   Plan plan = {.undo = started_ && !from_peers ? Undo::kToCheckpoint : Undo::kNothing};
   stopped_ = static_cast<int>(machines.in_order().size()) < spec_.nodes;
+  cold_ = cold_ || stopped_;
   if (stopped_) return plan;
   if (situation.occasion == Occasion::kCheckpointed)
     for (const int node : leaving_) seats_.leave(node);
   leaving_.clear();
   const double avoided = spec_.slow ? spec_.slow->notice : std::numeric_limits<double>::infinity();
-  const int swapped = seats_.fill(spec_.nodes, machines, avoided);
+  seats_.fill(spec_.nodes, machines, avoided);
   plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
   if (started_) {
-    plan.reconfigure = restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node);
-    if (swapped > 0) plan.reconfigure += spec_.swap;
+    plan.reconfigure = cold_ ? restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node) : spec_.swap;
     plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
   training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;

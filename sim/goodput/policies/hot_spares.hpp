@@ -1,7 +1,8 @@
 // Hot spares: a pool of nodes that wait, ready, for the place of one that fails.
 //
-//   failure   the job restarts; places of lost nodes go to nodes of the pool, all at once, which takes
-//             `swap`. Pool empty: the job waits (idle) for a repair. A repaired node joins the pool.
+//   failure   the job begins again within `swap`: processes start anew, and places of lost nodes go to nodes
+//             of the pool. Pool empty: the job stops (idle) until a repair, and then restarts cold, within
+//             `restart`. A repaired node joins the pool.
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
 //   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
 //             state has a replica that survives, else the checkpoint.
@@ -25,6 +26,7 @@ struct HotSparesSpec {
   int nodes = 0;  // of the job, its spares not among them
   Duration step{};
   std::int64_t samples = 0;  // of a step
+  // From the end of detection until state can be loaded.
   Duration swap{};
   std::vector<std::pair<int, Duration>> restart;  // by GPUs
   int gpus_per_node = 1;
@@ -52,7 +54,8 @@ class HotSpares : public Policy {
   Duration training_since_{};  // by the last plan
   bool hit_ = false;           // a place since then
   bool started_ = false;
-  bool stopped_ = false;
+  bool stopped_ = false;     // too few nodes are up
+  bool cold_ = false;        // it has stopped since the job trained last
   double planned_pace_ = 1;  // of the last plan
   Duration last_load_{};
   std::vector<int> leaving_;  // slow nodes whose places the pool takes at the next plan

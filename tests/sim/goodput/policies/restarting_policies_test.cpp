@@ -102,28 +102,36 @@ HotSparesSpec with_spares() {
           .step = seconds(10),
           .samples = 4,
           .swap = seconds(6),
-          .restart = {{1, seconds(5)}},
+          .restart = {{1, seconds(15)}},
           .replica_nodes = 2,
           .peer_transfer = seconds(1)};
 }
 
-// System: 4 nodes and a spare. Expectations: the first loss takes it (swap 6, restart 5, load 2); the second
-// waits for the repair of the first; a repaired node joins the pool.
+// System: 4 nodes and a spare. Expectations: the first loss takes it (swap 6, load 2: from 28); the second
+// stops the job until the first node is repaired, and then it restarts cold (15 + 2: from 117).
 TEST(HotSpares, ThePoolAnswersUntilItIsEmpty) {
   HotSpares policy(with_spares());
   const Account account = run_job(
       job(200, 4), history(5, {removal(20, 1), removal(60, 2), addition(100, 1), addition(110, 2)}), policy);
   EXPECT_EQ(account.failures, 2);
-  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 11 + 11);
+  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 6 + 15);
   EXPECT_EQ(in_seconds(account, Bucket::kIdle), 40);
-  // 10 (the step that ends at 20 is cut); 33..53; 113..193.
-  EXPECT_EQ(account.samples, 4 * (1 + 2 + 8));
+  // 10 (the step that ends at 20 is cut); 28..58; 117..197.
+  EXPECT_EQ(account.samples, 4 * (1 + 3 + 8));
 }
 
-TEST(HotSpares, AProcessFaultSwapsNobody) {
+TEST(HotSpares, AProcessFaultIsAnsweredInPlace) {
   HotSpares policy(with_spares());
   const Account account = run_job(job(100, 4), history(5, {fault(25, 1)}), policy);
-  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 5);
+  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 6);
+}
+
+TEST(HotSpares, ARestartThatIsStruckStaysCold) {
+  // Stopped at 25, node 1 is back at 40; the cold restart of 40..55 is struck at 50 and begins again.
+  HotSpares policy(with_spares());
+  const Account account =
+      run_job(job(100, 4), history(4, {removal(25, 1), addition(40, 1), fault(50, 0)}), policy);
+  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 10 + 15);
 }
 
 TEST(HotSpares, ASpareThatFailsIsNoFailureOfTheJob) {

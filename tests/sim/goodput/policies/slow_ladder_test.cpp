@@ -47,13 +47,13 @@ Incident slowness(std::int64_t at, int node, double factor) {
           .factor = factor};
 }
 
-// Four nodes, each a replica of four micro-batches; steps of 10 s; a swap and a restart take 10 s.
+// Four nodes, each a replica of four micro-batches; steps of 10 s; a swap takes 10 s.
 HotSparesSpec climbing(std::int64_t remaining) {
   return {.nodes = 4,
           .step = seconds(10),
           .samples = 4,
-          .swap = seconds(4),
-          .restart = {{1, seconds(6)}},
+          .swap = seconds(10),
+          .restart = {{1, seconds(99)}},
           .slow = SlowLadder{.remaining = seconds(remaining), .replica_nodes = 1, .micro_batches = 4}};
 }
 Account run(HotSparesSpec spec, int nodes, std::vector<Incident> incidents, std::int64_t horizon) {
