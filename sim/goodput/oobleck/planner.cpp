@@ -241,9 +241,23 @@ OobleckFailure OobleckPlanner::fail(const OobleckLayout& layout, std::span<const
     in_group_order(pipeline);
   }
   std::ranges::sort(out.layout.idle);
+  if (spec_.rule == PipelineRule::kCorrected) keep_guarantee(out, layout);
   out.runs = !out.layout.pipelines.empty();
   out.guarantee_kept = static_cast<int>(out.layout.pipelines.size()) > range_.max_failures;
   return out;
+}
+
+// Where the rules of reconfiguration leave fewer than f + 1 pipelines of nodes that suffice for more.
+void OobleckPlanner::keep_guarantee(OobleckFailure& after, const OobleckLayout& before) {
+  std::vector<int> nodes = after.layout.idle;
+  for (const auto& pipeline : after.layout.pipelines)
+    nodes.insert(nodes.end(), pipeline.begin(), pipeline.end());
+  const int wanted = range_.max_failures + 1;
+  if (static_cast<int>(after.layout.pipelines.size()) >= wanted ||
+      static_cast<int>(nodes.size()) < wanted * range_.min_nodes)
+    return;
+  after.layout = compose(std::move(nodes), before);
+  after.events.push_back({.pipeline = -1, .change = PipelineChange::kAnew});
 }
 
 const OobleckStep& OobleckPlanner::step(const OobleckLayout& layout) {

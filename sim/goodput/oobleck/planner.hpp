@@ -7,6 +7,8 @@
 //   - Nodes that no pipeline uses stand by: after a failure they take the places of lost nodes of their group
 //     before anybody borrows.
 //   - A pipeline that merged to more nodes than the largest template has leaves the last of them to stand by.
+//   - Merging can leave fewer than f + 1 pipelines of nodes that suffice for them: then all are composed
+//     anew, and the guarantee holds again. (Not under the published rule.)
 //   - Only pipelines whose nodes changed are put in order anew: the others need not move state.
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, sections 4 and 5; resilience.md, section 5
@@ -111,6 +113,7 @@ class OobleckPlanner {
   [[nodiscard]] Composition composition(std::span<const int> nodes) const;
   [[nodiscard]] int template_of(const std::vector<int>& pipeline);
   [[nodiscard]] InstantiateRequest request(Composition available) const;
+  void keep_guarantee(OobleckFailure& after, const OobleckLayout& before);
   void in_group_order(std::vector<int>& pipeline) const;
   void place_stand_bys(OobleckLayout& layout, std::span<const int> failed,
                        std::vector<PipelineEvent>& events) const;

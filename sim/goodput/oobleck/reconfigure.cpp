@@ -127,6 +127,8 @@ std::string_view name(PipelineChange change) {
       return "merge";
     case PipelineChange::kGone:
       return "gone";
+    case PipelineChange::kAnew:
+      return "anew";
   }
   return "";
 }

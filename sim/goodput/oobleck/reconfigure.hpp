@@ -28,7 +28,8 @@ enum class PipelineChange {
   kBorrow,   // took nodes of another pipeline
   kLend,     // gave nodes to another pipeline
   kMerge,    // became part of another pipeline, or took others whole
-  kGone      // lost all its nodes
+  kGone,     // lost all its nodes
+  kAnew      // of no pipeline alone: all were composed anew (planner.hpp)
 };
 [[nodiscard]] std::string_view name(PipelineChange change);
 

@@ -107,6 +107,10 @@ std::string what_happens(const PlannedFailure& row) {
   std::map<PipelineChange, int> counts;
   for (const PipelineEvent& event : row.events) ++counts[event.change];
   std::vector<std::string> parts;
+  if (counts.contains(PipelineChange::kAnew)) {
+    counts.clear();
+    parts.push_back("all are composed anew");
+  }
   if (counts.contains(PipelineChange::kReplace)) parts.push_back("a node that stood by takes its place");
   if (counts.contains(PipelineChange::kBorrow))
     parts.push_back(fmt::format("borrows {} node{}", counts[PipelineChange::kBorrow],
@@ -191,7 +195,8 @@ void write_failure(JsonWriter& json, const PlannedFailure& row) {
     json.key("pipeline").null();
   json.key("events").begin_array();
   for (const PipelineEvent& event : row.events) {
-    json.begin_object().field("pipeline", event.pipeline).field("change", name(event.change));
+    json.begin_object().field("change", name(event.change));
+    if (event.pipeline >= 0) json.field("pipeline", event.pipeline);
     if (event.node >= 0) json.field("node", event.node);
     if (event.other >= 0) json.field("other", event.other);
     json.end_object();

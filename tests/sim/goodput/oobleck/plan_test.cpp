@@ -167,7 +167,7 @@ TEST(OobleckPlan, IsJsonForPrograms) {
   EXPECT_THAT(text, testing::HasSubstr(R"("templates":[{"nodes":2,"stages":2,"gpus_per_stage":1,)"
                                        R"("layers_per_stage":[4,4],"stage_work_s":[4e-08,4e-08],)"));
   EXPECT_THAT(text,
-              testing::HasSubstr(R"({"node":4,"pipeline":1,"events":[{"pipeline":1,"change":"simple"}],)"
+              testing::HasSubstr(R"({"node":4,"pipeline":1,"events":[{"change":"simple","pipeline":1}],)"
                                  R"("nodes_of_pipelines":[2,2],"idle_nodes":0,"runs":true,)"
                                  R"("guarantee_kept":true,"from_checkpoint":false,"reconfigure_s":2,)"
                                  R"("state_transfer_s":2,"moved_bytes":3000000000,)"));

@@ -66,6 +66,48 @@ TEST(OobleckPlanner, PutsAStandByIntoThePlaceOfTheLostNode) {
   EXPECT_EQ(planner.copy(before, after.layout).moved, 4_GB);  // a third of twelve layers
 }
 
+// n0 = 3: [0 1 2] [3 4 5] [6 7 8] lose 2, 4 and 6. By the rules [0 1 3 5] and [7 8] become one pipeline of
+// six nodes, which are enough for two of three: composed anew, f + 1 = 2 are left.
+TEST(OobleckPlanner, ComposesAnewWhereMergingWouldLoseTheGuarantee) {
+  OobleckSpec spec = cluster({{9, 1}});
+  spec.min_nodes = 3;
+  const OobleckLayout layout{.pipelines = {{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}};
+  OobleckPlanner corrected(spec);
+  const OobleckFailure after = corrected.fail(layout, std::vector{2, 4, 6});
+  EXPECT_TRUE(after.guarantee_kept);
+  EXPECT_EQ(after.layout.pipelines, (Pipelines{{0, 1, 3}, {5, 7, 8}}));
+  EXPECT_EQ(after.events.back().change, PipelineChange::kAnew);
+  spec.rule = PipelineRule::kPublished;
+  OobleckPlanner published(spec);
+  EXPECT_FALSE(published.fail(layout, std::vector{2, 4, 6}).guarantee_kept);
+}
+
+// Property, what f means: from the pipelines at the start any f failures at once leave every layer an owner;
+// and f + 1 pipelines where the nodes suffice.
+TEST(OobleckPlanner, SurvivesAnyFFailuresAtOnce) {
+  for (int nodes = 4; nodes <= 11; ++nodes)
+    for (int n0 = 1; n0 <= 3; ++n0)
+      for (int f = 1; f <= 2; ++f) {
+        if ((f + 1) * n0 > nodes) continue;
+        OobleckSpec spec = cluster({{nodes, 1}});
+        spec.min_nodes = n0;
+        spec.max_failures = f;
+        OobleckPlanner planner(spec);
+        const OobleckLayout layout = planner.compose(first(nodes));
+        for (int a = 0; a < nodes; ++a)
+          for (int b = a; b < (f == 1 ? a + 1 : nodes); ++b) {
+            SCOPED_TRACE(testing::Message()
+                         << nodes << " nodes, n0 = " << n0 << ", lost " << a << " and " << b);
+            const OobleckFailure after = planner.fail(layout, std::vector{a, b});
+            ASSERT_TRUE(after.runs);
+            std::vector<NodeLayers> left = planner.layers(layout);
+            std::erase_if(left, [&](const NodeLayers& held) { return held.node == a || held.node == b; });
+            EXPECT_TRUE(planner.copy(left, after.layout).lost_layers.empty());
+            EXPECT_EQ(after.guarantee_kept, nodes - (a == b ? 1 : 2) >= (f + 1) * n0);
+          }
+      }
+}
+
 // A pipeline with its slow node borrowed into it is priced with what it is. [0 1] fast and [2 3 4] slow; node
 // 1 fails and node 4 comes: node 0 takes eight layers of 10 ns, node 4, half as fast, four of 20.
 TEST(OobleckPlanner, PricesAPipelineThatMixesGroups) {
