@@ -1,6 +1,10 @@
 #include "sim/scenario/library.hpp"
 
 #include <optional>
+#include <string>
+
+#include "base/text_file.hpp"
+#include "sim/goodput/trace_file.hpp"
 
 namespace stagecraft {
 
@@ -16,6 +20,11 @@ const T* find_or_load(std::map<std::string, T>& kept, const std::filesystem::pat
   return &kept.insert_or_assign(key, *std::move(value)).first->second;
 }
 
+std::optional<Trace> load_trace_file(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  const std::optional<std::string> text = load_text_file(file, diagnostics);
+  return text ? parse_trace(*text, file.string(), diagnostics) : std::nullopt;
+}
+
 }  // namespace
 
 const YamlNode* Library::tree(const std::filesystem::path& file, Diagnostics& diagnostics) {
@@ -24,6 +33,10 @@ const YamlNode* Library::tree(const std::filesystem::path& file, Diagnostics& di
 
 const HardwareProfile* Library::profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
   return find_or_load(profiles_, file, diagnostics, load_profile);
+}
+
+const Trace* Library::trace(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  return find_or_load(traces_, file, diagnostics, load_trace_file);
 }
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// The models, nodes, fabrics and profiles that scenarios name, each file read once.
+// The models, nodes, fabrics, profiles and traces that scenarios name, each file read once.
 //
 // A thousand scenarios of a study name the same profile, and reading it costs more than all the rest of a
 // scenario. A library belongs to whoever reads many scenarios in a row: a file that changes meanwhile is not
@@ -13,6 +13,7 @@
 #include "base/diagnostic.hpp"
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "sim/goodput/trace.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -23,15 +24,18 @@ class Library {
 
   [[nodiscard]] const DataDirectory& data() const { return data_; }
 
-  // As load_yaml_file and load_profile, from memory the second time; the value lives as long as the library.
-  // nullptr where those report an error: a wrong file is read, and reported, every time that it is named.
+  // As load_yaml_file, load_profile and parse_trace, from memory the second time; the value lives as long as
+  // the library. nullptr where those report an error: a wrong file is read, and reported, every time that it
+  // is named.
   [[nodiscard]] const YamlNode* tree(const std::filesystem::path& file, Diagnostics& diagnostics);
   [[nodiscard]] const HardwareProfile* profile(const std::filesystem::path& file, Diagnostics& diagnostics);
+  [[nodiscard]] const Trace* trace(const std::filesystem::path& file, Diagnostics& diagnostics);
 
  private:
   DataDirectory data_;
   std::map<std::string, YamlNode> trees_;  // by path, as it was named
   std::map<std::string, HardwareProfile> profiles_;
+  std::map<std::string, Trace> traces_;
 };
 
 }  // namespace stagecraft

@@ -248,8 +248,8 @@ FailureLaw ProcessLoader::load_trace_replay() {
   const bool given = map_.has("creation");
   if (given) law.creation = map_.duration("creation");
   if (clean_since(map_, before)) {
-    if (auto trace = load_trace(map_, "file", law.file, context_.places)) {
-      law.trace = *std::move(trace);
+    if (const Trace* trace = find_trace(map_, "file", law.file, context_.places)) {
+      law.trace = *trace;
       check_trace(law);
     }
   }
@@ -468,7 +468,7 @@ RepairSpec load_repair(YamlMap& map, const char* key, const ProcessContext& cont
     const bool given = inner.has("file");
     spec.file = given ? inner.text("file") : context.defaults.text(map.path_of(key), "repair");
     YamlMap& where = given ? inner : map;
-    if (const auto trace = load_trace(where, given ? "file" : key, spec.file, context.places)) {
+    if (const Trace* trace = find_trace(where, given ? "file" : key, spec.file, context.places)) {
       if (trace->form == TraceForm::kFaults) spec.times = fault_durations(*trace);
       if (spec.times.empty())
         where.error(given ? "file" : key, "not-a-fault-trace", "no fault of this trace has an end",

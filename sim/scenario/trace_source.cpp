@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "base/text.hpp"
-#include "base/text_file.hpp"
-#include "sim/goodput/trace_file.hpp"
 
 namespace stagecraft {
 
@@ -44,18 +43,16 @@ std::vector<std::string> names_on(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<Trace> load_trace(YamlMap& map, const char* key, const std::string& name,
-                                const PresetPlaces& places) {
+const Trace* find_trace(YamlMap& map, const char* key, const std::string& name, const PresetPlaces& places) {
   const std::optional<fs::path> file = find(name, places);
   if (!file) {
     const auto nearest = nearest_name(name, names_on(shelf(places)));
     map.error(key, "no-such-file", fmt::format("{} is not a file", in_quotes(name)),
               nearest ? fmt::format("did you mean '{}'?", *nearest)
                       : "a path is relative to the scenario; a bare name may be a file of scenarios/traces");
-    return std::nullopt;
+    return nullptr;
   }
-  const std::optional<std::string> text = load_text_file(*file, map.diagnostics());
-  return text ? parse_trace(*text, file->string(), map.diagnostics()) : std::nullopt;
+  return places.library.trace(*file, map.diagnostics());
 }
 
 }  // namespace stagecraft
