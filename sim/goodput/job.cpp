@@ -18,8 +18,9 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
+// At most 127 years, which is beyond any horizon and leaves room for sums.
 Duration scaled(Duration time, double factor) {
-  return Duration(std::llround(static_cast<double>(time.count()) * factor));
+  return Duration(std::llround(std::min(static_cast<double>(time.count()) * factor, 4e18)));
 }
 
 class Job {

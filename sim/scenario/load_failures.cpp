@@ -108,7 +108,37 @@ Duration load_horizon(DefaultedMap& in) {
   return horizon;
 }
 
+// Sums of a few of these and a horizon stay within the 292 years of a Duration.
+void check_times(YamlMap& failures, const FailureSpec& spec) {
+  constexpr Duration kLongest = std::chrono::hours(24 * 7300);
+  const auto check = [&](const char* section, const std::string& name, Duration time) {
+    if (time > kLongest)
+      failures.error(section, "out-of-range", fmt::format("{}: {} is more than 20 years", name, human(time)),
+                     "goodput is about days and weeks");
+  };
+  const PolicySpec& policy = spec.policy;
+  for (const auto& [gpus, time] : policy.restart) check("policy", "restart", time);
+  check("policy", "swap", policy.swap);
+  check("policy", "reconfigure", policy.reconfigure.value_or(Duration{}));
+  check("policy", "global_rendezvous", policy.global_rendezvous);
+  check("policy", "local_rendezvous", policy.local_rendezvous);
+  check("policy", "transient_wait", policy.transient_wait);
+  check("policy", "announced_wait", policy.announced_wait);
+  check("policy", "notice", policy.notice);
+  check("policy", "stall", policy.stall);
+  check("policy", "degraded", policy.degraded);
+  check("policy", "rejoin", policy.rejoin);
+  check("checkpoint", "interval", spec.checkpoint.interval);
+  check("checkpoint", "block", spec.checkpoint.block.value_or(Duration{}));
+  check("checkpoint", "persist", spec.checkpoint.persist.value_or(Duration{}));
+  check("checkpoint", "load", spec.checkpoint.load.value_or(Duration{}));
+  check("detect", "detect", spec.detect.value_or(Duration{}));
+  for (const FailureProcess& process : spec.processes)
+    for (const Cause& cause : process.causes) check("process", "detect", cause.detect);
+}
+
 void check(YamlMap& failures, const FailureSpec& spec, const ClusterSpec* cluster) {
+  check_times(failures, spec);
   int members = 0;
   double incidents = 0;
   for (const FailureProcess& process : spec.processes) {

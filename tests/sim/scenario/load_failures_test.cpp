@@ -194,6 +194,13 @@ TEST(Failures, SayWhenATraceHasMoreNodesThanTheCluster) {
   EXPECT_EQ(warnings_of("failures: {process: {kind: trace, file: sailor_gcp_a100_counts}}\n"), "");
 }
 
+TEST(Failures, HaveNoTimesThatDoNotAddUp) {
+  const Result result =
+      read(kJob + "failures:\n  policy: {name: hot-spares, swap: 8000 days}\n  detect: 7301 days\n");
+  EXPECT_THAT(result.messages, HasSubstr("failures.policy: swap: 8000 days is more than 20 years"));
+  EXPECT_THAT(result.messages, HasSubstr("failures.detect: detect: 7301 days is more than 20 years"));
+}
+
 TEST(FailureProcess, NamesItsCauses) {
   const FailureProcess process = only_process(
       "{causes: [{name: gpu, share: 0.7, detect: 1 s, repair: 2 h}, {name: software, share: 0.3, severity: "
