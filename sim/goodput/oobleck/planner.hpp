@@ -39,9 +39,9 @@ struct OobleckSpec {
   std::vector<Bytes> layer_state = {};  // of each layer: what a node that takes it on must get
   CopyLinks links = {};
   PipelineRule rule = PipelineRule::kCorrected;
-  PipelineTime time = {};    // empty: the equations of partition.hpp
-  bool interpolate = false;  // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... only, and linear between
-  StepTail tail = {};        // empty: nothing beyond the pipelines
+  PipelineTime time = {};   // empty: the equations of partition.hpp
+  bool interpolate = true;  // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... only, and linear between
+  StepTail tail = {};       // empty: nothing beyond the pipelines
   std::optional<int> search_micro_batches = {};  // nullopt: templates are cut for 4 S, as the paper does
 };
 
