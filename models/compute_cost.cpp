@@ -82,7 +82,8 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
       shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.query_size > 0 && shape.value_size > 0,
       "an attention core has an empty extent");
   const AttentionModel& model = profile.attention;
-  const FlashPass& pass = op.kind == OpKind::kFlashForward ? model.kernel().forward : model.kernel().backward;
+  const FlashKernel& kernel = model.kernel();
+  const FlashPass& pass = op.kind == OpKind::kFlashForward ? kernel.forward : kernel.backward;
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
   const FlashHead head = flash_head(op.kind, shape);
   const auto keys = static_cast<double>(shape.keys);
@@ -90,7 +91,7 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
       static_cast<double>(shape.batch) * std::ceil(static_cast<double>(shape.queries) / kFlashBlockQueries);
   const double rate = curve.rate.count() * keys / (keys + curve.half_length) *
                       flash_occupancy(pass.half_blocks.value * profile.device.sms, blocks) *
-                      flash_head_share(model.half_head_size.value, head.size);
+                      flash_head_share(kernel.half_head_size.value_or(model.half_head_size).value, head.size);
   const double done = op.flops.count() * head.padding * (shape.causal ? 0.5 : 1.0);
   const double fixed = to_seconds(model.fixed.value);
   if (precision != Precision::kFp32) {

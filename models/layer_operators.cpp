@@ -98,6 +98,15 @@ Ops every_second_product_again(const TransformerSpec& model, const Shard& shard)
   return ops;
 }
 
+Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind, const Ops& forward) {
+  if (!shard.recompute_stops_early || kind == LayerKind::kExperts) return forward;
+  Ops ops;
+  add_attention_forward(ops, model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+  add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
+  return ops;
+}
+
 Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.recomputes(RecomputeModule::kEverySecondProduct)) return every_second_product_again(model, shard);
   Ops ops;
@@ -120,7 +129,8 @@ LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, Layer
   LayerOps layer;
   add_attention_forward(layer.forward, model, shard);
   add_ffn_forward(layer.forward, model, shard, kind);
-  layer.recompute = shard.recompute == Recompute::kFull ? layer.forward : selected_again(model, shard, kind);
+  layer.recompute = shard.recompute == Recompute::kFull ? whole_again(model, shard, kind, layer.forward)
+                                                        : selected_again(model, shard, kind);
   add_ffn_input_gradient(layer.input_gradient, model, shard, kind);
   add_attention_input_gradient(layer.input_gradient, model, shard);
   layer.weight_gradient = weight_gradient(model, shard, kind);

@@ -131,6 +131,7 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario) {
       {"training.attention", std::string(kAttentionNames[static_cast<std::size_t>(training.attention)])},
       {"overlap.gradients", yes_no(scenario.overlap.gradients)},
       {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},
+      {"options.software", scenario.options.software},
       {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
   std::vector<std::string> assumed;
   for (const auto& [path, value] : values) {
@@ -173,6 +174,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "weeks");
   report.assumptions = assumed_defaults(scenario);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
+  report.software = scenario.options.software;
   StableHash digest;
   digest.add(hash(simulation.timeline));
   report.timeline_hash = digest.hex();

@@ -30,6 +30,14 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .shared_links = scenario.network.shared()};
 }
 
+// What compute loses to the traffic of weights and gradients beside it.
+double overlap_slowdown_of(const Scenario& scenario) {
+  if (!scenario.profile) return 1;
+  const HardwareProfile& profile = *scenario.profile;
+  const bool sharded = scenario.parallelism.zero_stage >= 2;
+  return (sharded ? profile.sharded_overlap_slowdown : profile.gradient_overlap_slowdown).value;
+}
+
 IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster) {
   const PricingRequest request = pricing_request(scenario, plan);
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
@@ -195,15 +203,14 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
     shared.emplace(SharedNetwork{.cluster = *cluster,
                                  .background = background_load(*cluster, scenario.network.background)});
   const int copies = prepared.plan.data * prepared.plan.tensor * prepared.plan.context;
-  LoweredFlows lowered = lower_flows(
-      prepared.schedule, prices,
-      {.blocking_messages = !scenario.overlap.pipeline,
-       .overlap_gradients = scenario.overlap.gradients,
-       .overlap_parameters = scenario.overlap.parameters,
-       .reduce_last = scenario.options.memory.whole_gradients,
-       .overlap_slowdown = scenario.profile ? scenario.profile->gradient_overlap_slowdown.value : 1,
-       .replicas = options.unfold ? copies : 1,
-       .network = shared ? &*shared : nullptr});
+  LoweredFlows lowered = lower_flows(prepared.schedule, prices,
+                                     {.blocking_messages = !scenario.overlap.pipeline,
+                                      .overlap_gradients = scenario.overlap.gradients,
+                                      .overlap_parameters = scenario.overlap.parameters,
+                                      .reduce_last = scenario.options.memory.whole_gradients,
+                                      .overlap_slowdown = overlap_slowdown_of(scenario),
+                                      .replicas = options.unfold ? copies : 1,
+                                      .network = shared ? &*shared : nullptr});
   Timeline timeline = run(lowered.program);
   Simulation simulation{.prepared = std::move(prepared),
                         .prices = std::move(prices),

@@ -252,8 +252,9 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
   for (const Sourced<double>* item :
        {&gemm.scale, &gemm.efficiency_tn, &gemm.efficiency_nn, &gemm.efficiency_nt, &gemm.batched_efficiency,
         &gemm.misaligned_factor, &profile.memory_efficiency, &profile.loss_traffic, &profile.tensor_overlap,
-        &profile.gradient_overlap_slowdown, &profile.memory.fragmentation, &profile.experts.grouped_factor,
-        &profile.experts.permutation_efficiency, &profile.attention.half_head_size})
+        &profile.gradient_overlap_slowdown, &profile.sharded_overlap_slowdown, &profile.memory.fragmentation,
+        &profile.experts.grouped_factor, &profile.experts.permutation_efficiency,
+        &profile.attention.half_head_size})
     count(item->provenance);
   for (const Sourced<Duration>* item :
        {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration,

@@ -120,6 +120,7 @@ std::string attention_section(const AttentionModel& attention) {
   for (const FlashKernel& kernel : attention.kernels) {
     out += fmt::format("    {}:\n", scalar(kernel.name)) + flash_pass("forward", kernel.forward) +
            flash_pass("backward", kernel.backward);
+    if (kernel.half_head_size) out += "      " + constant("half_head_size", *kernel.half_head_size);
   }
   return out;
 }
@@ -186,6 +187,9 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += "  " + constant("per_iteration", profile.host.per_iteration);
   out += constant("tensor_overlap", profile.tensor_overlap);
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
+  out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
+  out += fmt::format("software: {{replicated: {}, sharded: {}}}\n", scalar(profile.software.replicated),
+                     scalar(profile.software.sharded));
   out += collectives_section(profile.collectives);
   out += "memory:\n  " + constant("context", profile.memory.context);
   out += "  " + constant("communicators", profile.memory.communicators);

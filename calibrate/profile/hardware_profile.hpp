@@ -144,6 +144,7 @@ struct FlashPass {
 struct FlashKernel {
   std::string name;  // "fa2", "cudnn"
   FlashPass forward, backward;
+  std::optional<Sourced<double>> half_head_size = {};  // in place of the model's
 };
 
 inline constexpr double kFlashBlockQueries = 128;
@@ -178,6 +179,13 @@ struct MemoryOverheads {
   Sourced<double> fragmentation;  // share of allocated
 };
 
+// The software that a job is taken to run where its scenario names none: what the end-to-end constants of
+// this profile were seen under. Names of scenarios/software/.
+struct DefaultSoftware {
+  std::string replicated;  // whole weights on every rank, or sharded optimizer states (ZeRO 0 and 1)
+  std::string sharded;     // ZeRO 2 and 3
+};
+
 struct HardwareProfile {
   std::string name;
   std::string date;     // ISO, of the newest ingredient
@@ -194,7 +202,10 @@ struct HardwareProfile {
       tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides
   Sourced<double> gradient_overlap_slowdown;  // backward runs this much longer while gradients are reduced
                                               // beside it (1 = not)
-  std::vector<CollectiveFit> collectives;     // inside a node, and over nodes where curves exist
+  // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
+  Sourced<double> sharded_overlap_slowdown;
+  DefaultSoftware software;
+  std::vector<CollectiveFit> collectives;  // inside a node, and over nodes where curves exist
   MemoryOverheads memory;
   std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance
   std::string spread_source;

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 constexpr Range kEfficiency{.above = 0, .up_to = 1.2};  // above 1: FLOPs counted in full that a kernel skips
+constexpr Range kHeadSize{.above = 0, .up_to = 1000, .closed_below = true};
+constexpr Range kSlowdown{.above = 1, .up_to = 2, .closed_below = true};
 constexpr Range kShare{.above = 0, .up_to = 1, .closed_below = true};
 constexpr std::string_view kTableIs = "a table has provenance, source, columns and rows";
 
@@ -203,6 +205,8 @@ std::vector<FlashKernel> read_flash_kernels(YamlMap& attention) {
     kernels.push_back({.name = entry.key,
                        .forward = read_flash_pass(section.map, "forward"),
                        .backward = read_flash_pass(section.map, "backward")});
+    if (section.map.has("half_head_size"))
+      kernels.back().half_head_size = read_number(section.map, "half_head_size", kHeadSize);
     section.map.finish();
   }
   named.finish();
@@ -213,10 +217,9 @@ AttentionModel read_attention(YamlMap& root) {
   Section section = required_section(root, "attention", "the flash kernels of the device");
   if (!section.ok) return {};
   YamlMap& in = section.map;
-  AttentionModel attention{
-      .kernels = read_flash_kernels(in),
-      .fixed = read_duration(in, "fixed"),
-      .half_head_size = read_number(in, "half_head_size", {.above = 0, .up_to = 1000, .closed_below = true})};
+  AttentionModel attention{.kernels = read_flash_kernels(in),
+                           .fixed = read_duration(in, "fixed"),
+                           .half_head_size = read_number(in, "half_head_size", kHeadSize)};
   std::vector<std::string> names;
   for (const FlashKernel& kernel : attention.kernels) names.push_back(kernel.name);
   attention.in_use = in.choice("kernel", names);
@@ -243,6 +246,15 @@ HostModel read_host(YamlMap& root) {
                  .per_iteration = read_duration(section.map, "per_iteration")};
   section.map.finish();
   return host;
+}
+
+DefaultSoftware read_software(YamlMap& root) {
+  Section section = required_section(root, "software", "what jobs run on such devices");
+  if (!section.ok) return {};
+  DefaultSoftware software{.replicated = section.map.text("replicated"),
+                           .sharded = section.map.text("sharded")};
+  section.map.finish();
+  return software;
 }
 
 MemoryOverheads read_memory(YamlMap& root) {
@@ -327,8 +339,9 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.experts = read_experts(root);
   profile.host = read_host(root);
   profile.tensor_overlap = read_number(root, "tensor_overlap", kShare);
-  profile.gradient_overlap_slowdown =
-      read_number(root, "gradient_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true});
+  profile.gradient_overlap_slowdown = read_number(root, "gradient_overlap_slowdown", kSlowdown);
+  profile.sharded_overlap_slowdown = read_number(root, "sharded_overlap_slowdown", kSlowdown);
+  profile.software = read_software(root);
   profile.collectives = read_collectives(root);
   profile.memory = read_memory(root);
   read_spread(root, profile);

@@ -190,6 +190,8 @@ def attention_section(data, whose):
     for name, kernel in spec["kernels"].items():
         lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us, whose),
                   *flash_pass("backward", kernel["backward"], fixed_us, whose)]
+        if "half_head_size" in kernel:
+            lines.append(sourced("half_head_size", kernel["half_head_size"], "      "))
     return lines
 
 
@@ -295,7 +297,9 @@ def kernels_and_host(data, whose=""):
             *attention_section(data, whose),
             "experts:", *(sourced(key, value, "  ") for key, value in data["experts"].items()),
             "host:", *(sourced(key, value, "  ") for key, value in data["host"].items()),
-            *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown"))]
+            *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown",
+                                                     "sharded_overlap_slowdown")),
+            "software: {replicated: %(replicated)s, sharded: %(sharded)s}" % data["software"]]
 
 
 def overheads(data):

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/messages.hpp"
@@ -29,6 +32,25 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   return price;
 }
 
+// Every step waits for the slowest of the GPUs, and among more there is a slower one: growth by doublings
+// above the 8 GPUs of a node, on which constants are fitted.
+double jitter_of(const PricingRequest& request) {
+  return request.options.jitter_per_doubling * std::log2(std::max(request.plan.gpus(), 8) / 8.0);
+}
+
+// A group of several layers is made again up to its last product alone.
+bool stops_early(const PricingRequest& request) {
+  const RecomputeSpec& recompute = request.training.recompute;
+  return request.options.recompute_stops_early &&
+         (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
+}
+
+void stretch_compute(StagePrice& stage, double share) {
+  if (share == 0) return;
+  for (PassPrice* pass : {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient})
+    pass->stretch_compute(share, Provenance::kAnalytic);
+}
+
 }  // namespace
 
 Shard shard_of(const PricingRequest& request) {
@@ -44,6 +66,7 @@ Shard shard_of(const PricingRequest& request) {
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
+          .recompute_stops_early = stops_early(request),
           .fused_kernels = request.options.fused_kernels,
           .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion,
           .context_exchange = request.parallelism.context_exchange,
@@ -64,8 +87,10 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);
+  const double jitter = jitter_of(request);
   for (int stage = 0; stage < request.plan.stage_count(); ++stage) {
     prices.stages.push_back(stages.price(stage));
+    stretch_compute(prices.stages.back(), jitter);
     prices.stages.back().memory =
         pass_memory(model, shard, request.plan.stages[static_cast<std::size_t>(stage)],
                     pass_habits(request.training.recompute, request.offload));

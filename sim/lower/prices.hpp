@@ -29,6 +29,9 @@ class PassPrice {
   // The same of a collective or message on links that are shared, one after another in the order of adding.
   void add(const NetworkUse& use, Provenance provenance);
 
+  // Compute takes `share` longer; communication waits elsewhere.
+  void stretch_compute(double share, Provenance provenance);
+
   // Takes away up to `most` of what a category has, because something else covers it; returns how much.
   Duration hide(Category category, Duration most);
 

@@ -81,6 +81,11 @@ struct OptionsSpec {
   // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
   // Empty: the one that the profile has in use.
   std::string attention_kernel = {};
+  // A preset of scenarios/software/: gives the kernels where they are not given above, and what follows.
+  std::string software = {};
+  bool recompute_stops_early = false;  // full recompute makes nothing that the backward does not read
+  double jitter_per_doubling =
+      0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward

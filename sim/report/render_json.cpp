@@ -114,6 +114,7 @@ std::string render_json(const Report& report) {
   for (const std::string& warning : report.warnings) json.value(std::string_view(warning));
   json.end_array();
   json.field("profile", std::string_view(report.profile));
+  if (!report.software.empty()) json.field("software", std::string_view(report.software));
   json.field("timeline_hash", std::string_view(report.timeline_hash)).end_object();
   return json.str();
 }

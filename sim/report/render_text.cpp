@@ -160,6 +160,7 @@ std::string render_text(const Report& report, bool verbose) {
   out += network_lines(report, verbose);
   out += provenance_line(report);
   if (!report.profile.empty()) out += line("profile", report.profile);
+  if (!report.software.empty()) out += line("software", report.software);
   for (const std::string& warning : report.warnings)
     out += wrapped_lines(&warning == &report.warnings.front() ? "notes" : "", warning);
   if (verbose) out += verbose_lines(report);

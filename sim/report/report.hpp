@@ -101,6 +101,7 @@ struct Report {
   std::vector<std::string> warnings;
   std::vector<std::string> assumptions;  // defaults and assumed constants that mattered
   std::string profile;                   // name and date of the profile
+  std::string software;                  // the preset that the job is taken to run
   std::string timeline_hash;
 
   // All rates are 0 when the iteration takes no time.

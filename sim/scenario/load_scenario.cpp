@@ -14,6 +14,7 @@
 #include "sim/scenario/load_machine.hpp"
 #include "sim/scenario/load_network.hpp"
 #include "sim/scenario/load_order.hpp"
+#include "sim/scenario/load_software.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/scenario/no_effect.hpp"
 #include "sim/scenario/preset.hpp"
@@ -163,6 +164,10 @@ void Reader::read_profile() {
   if (!file || !watch_.clean()) return;
   if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
     scenario_.profile = *profile;
+  if (!stages) {
+    YamlMap options = root_->map("options");
+    apply_software(options, places_, scenario_);
+  }
   choose_attention_kernel();
 }
 

@@ -270,6 +270,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.fused_kernels = map.boolean("fused_kernels", true);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   spec.attention_kernel = map.text("attention_kernel", "");
+  spec.software = map.text("software", "");
   if (map.has("bucket_parameters"))
     spec.bucket_parameters =
         map.integer("bucket_parameters", {.min = 1, .max = kMaxBucketParameters, .fallback = 1});

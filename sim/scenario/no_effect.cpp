@@ -75,6 +75,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "options.bucket_parameters",
                            "options.reshard_after_forward",
                            "options.attention_kernel",
+                           "options.software",
                            "options.expert_dispatcher",
                            "offload.optimizer",
                            "offload.activations",

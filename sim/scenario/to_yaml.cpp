@@ -297,6 +297,7 @@ void print(Emitter& out, const OptionsSpec& spec) {
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward);
   if (!spec.attention_kernel.empty()) out.text("attention_kernel", spec.attention_kernel);
+  if (!spec.software.empty()) out.text("software", spec.software);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);

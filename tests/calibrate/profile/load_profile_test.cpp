@@ -62,6 +62,8 @@ host:
   per_iteration: {value: 1 ms, provenance: assumed, source: guess}
 tensor_overlap: {value: 0.5, provenance: assumed, source: guess}
 gradient_overlap_slowdown: {value: 1.02, provenance: assumed, source: guess}
+sharded_overlap_slowdown: {value: 1.3, provenance: assumed, source: guess}
+software: {replicated: megatron-core, sharded: fsdp2}
 collectives:
 - provenance: published
   source: a curve

@@ -1,0 +1,60 @@
+#include "sim/scenario/load_software.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "calibrate/profile/profile_reader.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+struct SoftwarePreset {
+  bool fused_kernels = true;
+  std::vector<std::string> attention_kernels;  // best first
+  bool recompute_stops_early = false;
+  double jitter_per_doubling = 0;
+};
+
+SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
+  YamlMap map(&root, "", root.where, diagnostics);
+  SoftwarePreset preset;
+  preset.fused_kernels = map.boolean("fused_kernels");
+  preset.attention_kernels = map.texts("attention_kernels");
+  preset.recompute_stops_early = map.boolean("recompute_stops_early");
+  preset.jitter_per_doubling =
+      read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
+  (void)map.text("source");
+  map.finish();
+  return preset;
+}
+
+bool has_kernel(const HardwareProfile& profile, const std::string& name) {
+  return std::ranges::any_of(profile.attention.kernels,
+                             [&](const FlashKernel& kernel) { return kernel.name == name; });
+}
+
+}  // namespace
+
+void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
+  if (!scenario.profile) return;
+  OptionsSpec& spec = scenario.options;
+  const DefaultSoftware& usual = scenario.profile->software;
+  if (spec.software.empty())
+    spec.software = scenario.parallelism.zero_stage >= 2 ? usual.sharded : usual.replicated;
+  const auto file = find_preset(options, "software", spec.software, kSoftwarePreset, places);
+  if (!file) return;
+  const YamlNode* root = places.library.tree(*file, options.diagnostics());
+  if (root == nullptr) return;
+  const SoftwarePreset preset = read_preset(*root, options.diagnostics());
+  if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
+  spec.recompute_stops_early = preset.recompute_stops_early;
+  spec.jitter_per_doubling = preset.jitter_per_doubling;
+  if (options.has("attention_kernel")) return;
+  const auto best = std::ranges::find_if(
+      preset.attention_kernels, [&](const std::string& name) { return has_kernel(*scenario.profile, name); });
+  if (best != preset.attention_kernels.end()) spec.attention_kernel = *best;
+}
+
+}  // namespace stagecraft

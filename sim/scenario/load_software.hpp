@@ -1,0 +1,21 @@
+// What runs the job, `options.software`: the kernels that its authors wrote, and how well many GPUs keep in
+// step.
+//
+// A preset of scenarios/software/ gives defaults for options that the scenario leaves open. A scenario that
+// names none takes what its profile says is run on such devices: by default one software where every rank has
+// whole weights, another where weights or gradients are sharded (ZeRO 2 and 3).
+#pragma once
+
+#include "base/yaml.hpp"
+#include "sim/scenario/preset.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+inline constexpr PresetKind kSoftwarePreset{"software", "scenarios/software"};
+
+// Fills in options.fused_kernels, attention_kernel and jitter_per_doubling. `options` is that section of the
+// scenario; does nothing without a profile.
+void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario);
+
+}  // namespace stagecraft
