@@ -46,11 +46,16 @@ FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard
           .down = {.name = kSharedNames.down, .tokens = t, .out = h, .in = w.shared, .bias = model.biases}};
 }
 
-void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard) {
-  const Elementwise& activation = activation_traffic(model, shard);
+void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                         const Shard& shard) {
   add_gather(ops, block.names.gather, model.hidden, shard, beside_next_gemm(shard));
   add_forward(ops, block.up, shard);
-  add_memory(ops, block.names.activation, block.down.tokens * block.down.in, activation.forward, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
+             activation_traffic(model, shard).forward, shard);
+}
+
+void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard) {
+  add_feed_forward_up(ops, block, model, shard);
   add_forward(ops, block.down, shard);
   add_reduce(ops, block.names.reduce, model.hidden, shard, beside_previous_gemm(shard));
 }

@@ -103,7 +103,7 @@ Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind
   Ops ops;
   add_attention_forward(ops, model, shard);
   add_norm_forward(ops, ffn_norm(model, shard), model, shard);
-  add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
+  add_feed_forward_up(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
 }
 

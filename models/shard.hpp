@@ -100,7 +100,7 @@ struct Shard {
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective
-  // Full recompute ends with the last tensor that the backward reads: the second product of a dense layer is
+  // Full recompute ends with the last tensor that the backward reads: the down projection of a dense layer is
   // not made again (PyTorch's checkpoints without re-entrance).
   bool recompute_stops_early = false;
   bool fused_kernels = true;

@@ -271,6 +271,13 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
 
 }  // namespace
 
+std::int64_t replicas_of(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
+  if (!scenario.cluster) return parallel.context;
+  return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
+}
+
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
                                       Library& library, Diagnostics& diagnostics) {
   if (root.find("stagecraft") == nullptr) {

@@ -41,8 +41,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!scenario.profile) return;
   OptionsSpec& spec = scenario.options;
   const DefaultSoftware& usual = scenario.profile->software;
-  if (spec.software.empty())
-    spec.software = scenario.parallelism.zero_stage >= 2 ? usual.sharded : usual.replicated;
+  const bool sharded = scenario.parallelism.zero_stage >= 2 && replicas_of(scenario) > 1;
+  if (spec.software.empty()) spec.software = sharded ? usual.sharded : usual.replicated;
   const auto file = find_preset(options, "software", spec.software, kSoftwarePreset, places);
   if (!file) return;
   const YamlNode* root = places.library.tree(*file, options.diagnostics());

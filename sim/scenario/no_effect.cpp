@@ -44,14 +44,6 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
-// Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
-std::int64_t replicas_of(const Scenario& scenario) {
-  const ParallelSpec& parallel = scenario.parallelism;
-  if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
-  if (!scenario.cluster) return parallel.context;
-  return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
-}
-
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
   for (const char* path : {"training.sequence_length",

@@ -70,6 +70,9 @@ struct Scenario {
   std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
 };
 
+// Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
+[[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
+
 // Where models, nodes, fabrics and profiles by name are found.
 struct DataDirectory {
   std::filesystem::path root;  // holds scenarios/{models,nodes,fabrics}/ and calibrate/profiles/

@@ -419,5 +419,14 @@ TEST(Recomputation, OfTheLayerRepeatsItsForwardWithItsCollectives) {
   EXPECT_EQ(payload(layer.recompute), payload(layer.forward));
 }
 
+// The down projection takes 2 T h f FLOPs; nothing in the backward reads what it made.
+TEST(Recomputation, ThatStopsEarlyMakesNoDownProjection) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const double whole = total_flops(layer_operators(zoo::llama3_8b(), shard).recompute).count();
+  shard.recompute_stops_early = true;
+  const double early = total_flops(layer_operators(zoo::llama3_8b(), shard).recompute).count();
+  EXPECT_EQ(whole - early, 2.0 * 8192 * 4096 * 14336);
+}
+
 }  // namespace
 }  // namespace stagecraft

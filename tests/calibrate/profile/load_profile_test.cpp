@@ -351,23 +351,23 @@ TEST(LoadProfile, AQuantityNeedsItsUnit) {
 
 TEST(LoadProfile, ALatencyInATableNeedsItsUnit) {
   EXPECT_EQ(complaint(R"(ring, 20 us, 50 GB/s)", R"(ring, 20, 50)"),
-            R"(toy.yaml:51:30: error: collectives[0].rows[0].latency: '20' is no duration
+            R"(toy.yaml:53:30: error: collectives[0].rows[0].latency: '20' is no duration
   hint: for instance 23.2 us
-toy.yaml:51:34: error: collectives[0].rows[0].bus_bandwidth: '50' is no bandwidth
+toy.yaml:53:34: error: collectives[0].rows[0].bus_bandwidth: '50' is no bandwidth
   hint: for instance 230 GB/s
 )");
 }
 
 TEST(LoadProfile, ACollectiveIsKnown) {
   EXPECT_EQ(complaint(R"(- [all-reduce, 8)", R"(- [allreduce, 8)"),
-            R"(toy.yaml:51:6: error: collectives[0].rows[0].kind: unknown kind 'allreduce'
+            R"(toy.yaml:53:6: error: collectives[0].rows[0].kind: unknown kind 'allreduce'
   hint: did you mean 'all-reduce'?
 )");
 }
 
 TEST(LoadProfile, NodesDivideRanks) {
   EXPECT_EQ(complaint(R"(all-reduce, 8, 2)", R"(all-reduce, 8, 3)"),
-            R"(toy.yaml:51:5: error: collectives[0].rows[0]: 3 nodes do not divide 8 ranks
+            R"(toy.yaml:53:5: error: collectives[0].rows[0]: 3 nodes do not divide 8 ranks
 )");
 }
 
@@ -381,7 +381,7 @@ TEST(LoadProfile, AProfileNeedsCollectives) {
 )",
                       R"(collectives: []
 )"),
-            R"(toy.yaml:46:14: error: collectives: a list of at least one table is required
+            R"(toy.yaml:48:14: error: collectives: a list of at least one table is required
   hint: a table has provenance, source, columns and rows
 )");
 }
@@ -403,7 +403,7 @@ TEST(LoadProfile, TheSchemaIsRequired) {
 
 TEST(LoadProfile, ASpreadIsAShare) {
   EXPECT_EQ(complaint(R"(measured: 0.01)", R"(measured: -0.01)"),
-            R"(toy.yaml:57:29: error: relative_spread.measured: -0.01 does not lie in [0, 1]
+            R"(toy.yaml:59:29: error: relative_spread.measured: -0.01 does not lie in [0, 1]
 )");
 }
 

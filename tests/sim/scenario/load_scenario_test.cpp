@@ -86,7 +86,7 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.parallelism, ParallelSpec{});
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
-  EXPECT_EQ(s.options, OptionsSpec{});
+  EXPECT_EQ(s.options, OptionsSpec{.software = "megatron-lm-2021"});  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
@@ -483,6 +483,34 @@ TEST(Scenario, TakesTheFlashKernelThatTheOptionsName) {
   EXPECT_FALSE(wrong.scenario);
   EXPECT_NE(wrong.messages.find("options.attention_kernel: profile h100-sxm5-80gb has no kernel 'fa9'"),
             std::string::npos)
+      << wrong.messages;
+}
+
+TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
+  const std::string head =
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+      "training: {global_batch_size: 8, sequence_length: 1024}\n";
+  const auto options = [](const Result& result) { return result.scenario->options; };
+  const Result whole = read(head), sharded = read(head + "parallelism: {zero_stage: 3}\n"),
+               alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
+               named = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp2}\n"),
+               fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n");
+  for (const Result* result : {&whole, &sharded, &alone, &named, &fused})
+    ASSERT_TRUE(result->scenario) << result->messages;
+  EXPECT_EQ(options(whole).software, "megatron-core");
+  EXPECT_EQ(options(whole).jitter_per_doubling, 0.003);
+  EXPECT_EQ(options(alone).software, "megatron-core");  // one replica shards nothing
+  EXPECT_EQ(options(sharded).software, "fsdp-2023");
+  EXPECT_FALSE(options(sharded).fused_kernels);
+  EXPECT_EQ(options(sharded).attention_kernel, "triton-2023");
+  EXPECT_TRUE(options(sharded).recompute_stops_early);
+  EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
+  EXPECT_EQ(options(named).attention_kernel, "fa2");
+  const Result again = read(to_yaml(*sharded.scenario));
+  ASSERT_TRUE(again.scenario) << again.messages;
+  EXPECT_EQ(options(again), options(sharded));
+  const Result wrong = read(head + "options: {software: fsdp-3}\n");
+  EXPECT_NE(wrong.messages.find("options.software: 'fsdp-3' is not a known software"), std::string::npos)
       << wrong.messages;
 }
 

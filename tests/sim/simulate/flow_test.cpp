@@ -103,6 +103,7 @@ TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
     const Report shared = flow(scenario);
     const Report closed = simulate(scenario);
     scenario.profile->gradient_overlap_slowdown.value = 1;
+    scenario.profile->sharded_overlap_slowdown.value = 1;
     EXPECT_GE(shared.iteration_time, simulate(scenario).iteration_time);
     EXPECT_GE(shared.iteration_time, shared.network.idle_time);
     EXPECT_LE(shared.network.idle_time, closed.iteration_time);

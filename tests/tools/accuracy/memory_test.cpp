@@ -25,7 +25,7 @@ PublishedSet published(const std::string& file) {
 // Source: BigScience's chronicles, nvidia-smi of the nodes with the embedding. Left out: L634, which says 65
 // for micro-batch 2 and L635 56 for micro-batch 4 of the same layout; L670, from another code branch.
 TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
-  const PublishedSet set = published("memory/bloom_jean_zay.yaml");
+  const PublishedSet set = published("bloom_jean_zay.yaml");
   const MemoryScores scores = score_memory(set, repository());
   EXPECT_EQ(scores.rows.size(), 55u);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
