@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 SETS = {
+    "bloom_jean_zay": "BLOOM, Jean Zay",
     "dgxc_h100": "DGX Cloud recipes, H100",
     "llm_foundry_a100": "LLM Foundry, A100",
     "llm_foundry_h100": "LLM Foundry, H100",
