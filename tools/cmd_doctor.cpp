@@ -30,7 +30,8 @@ std::vector<Found> installed(const DataDirectory& data) {
   for (const auto& [what, folder] : {std::pair{"scenarios", "scenarios"},
                                      {"models", "scenarios/models"},
                                      {"nodes", "scenarios/nodes"},
-                                     {"fabrics", "scenarios/fabrics"}}) {
+                                     {"fabrics", "scenarios/fabrics"},
+                                     {"software", "scenarios/software"}}) {
     all.push_back({what, folder, data.names(folder)});
   }
   return all;

@@ -531,7 +531,7 @@ class Answers(Case):
 
     def test_doctor_lists_what_is_installed(self):
         installed = json.loads(stagecraft("doctor", "--json").stdout)
-        for kind in ("models", "nodes", "fabrics"):
+        for kind in ("models", "nodes", "fabrics", "software"):
             self.assertEqual(sorted(file.stem for file in (SOURCE / "scenarios" / kind).glob("*.yaml")), installed[kind])
         text = stagecraft("doctor").stdout
         for name in installed["models"] + installed["nodes"] + [profile["name"] for profile in installed["profiles"]]:
