@@ -150,7 +150,7 @@ int memory_command(const Arguments& arguments, Session& session) {
     } else {
       print_text(answer, session);
     }
-    return arguments.has("require-fit") && !fits(memory, session) ? kAnswerIsNo : kDone;
+    return arguments.has("require-fit") && !fits(scenario, memory, session) ? kAnswerIsNo : kDone;
   });
 }
 

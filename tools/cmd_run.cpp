@@ -22,7 +22,7 @@ int run_command(const Arguments& arguments, Session& session) {
       session.out << render_text(report, arguments.has("verbose"));
     }
     const bool yes = assertions_hold(scenario, report, session.err);
-    const bool fit = !arguments.has("require-fit") || fits(report.memory, session);
+    const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, session);
     return yes && fit ? kDone : kAnswerIsNo;
   });
 }

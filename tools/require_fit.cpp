@@ -19,12 +19,15 @@ struct LargestPart {
   std::string_view remedy;
 };
 
-LargestPart largest_part(const StageMemory& stage) {
+LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
   constexpr std::string_view kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
+  const bool spreads = scenario.parallelism.zero_stage == 0 && replicas_of(scenario) > 1;
+  const std::string_view states =
+      spreads ? "parallelism.zero_stage: 1 spreads it over the data ranks" : kShards;
   const std::array<LargestPart, 6> parts = {
       {{"weights", stage.weights, kShards},
        {"gradients", stage.gradients, kShards},
-       {"optimizer", stage.optimizer, "parallelism.zero_stage: 1 spreads it over the data ranks"},
+       {"optimizer", stage.optimizer, states},
        {"activations", stage.activations,
         "training.recompute: selective or full, or a smaller training.micro_batch_size"},
        {"buffers", stage.buffers, "a smaller training.micro_batch_size makes them smaller"},
@@ -35,10 +38,10 @@ LargestPart largest_part(const StageMemory& stage) {
 
 }  // namespace
 
-bool fits(const MemoryLedger& memory, Session& session) {
+bool fits(const Scenario& scenario, const MemoryLedger& memory, Session& session) {
   if (memory.verdict() != Verdict::kOutOfMemory) return true;
   const StageMemory& stage = memory.heaviest();
-  const LargestPart part = largest_part(stage);
+  const LargestPart part = largest_part(scenario, stage);
   session.err << fmt::format("verdict: out-of-memory on stage {}: {} of {}, of which {} {}\n  hint: {}\n",
                              stage.stage, human(stage.peak()), human(memory.capacity), part.name,
                              human(part.size), part.remedy);

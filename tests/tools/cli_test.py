@@ -462,6 +462,14 @@ class Answers(Case):
                                              r"activations [\d.]+ [GT]iB\n  hint: training.recompute: [^\n]*\n$")
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
+    def test_advice_on_optimizer_states_is_one_that_can_be_taken(self):
+        for gpus, hint in ((8, "parallelism.zero_stage: 1 spreads"), (1, "more parallelism.tensor")):
+            ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--require-fit", "--set", "parallelism={}",
+                             "--set", f"cluster={{node: dgx-a100-80gb, gpus: {gpus}}}", "--set", "training.recompute=full",
+                             "--set", "training.global_batch_size=8")
+            self.assertEqual(NO, ran.returncode, ran.stderr)
+            self.assertIn("hint: " + hint, ran.stderr)
+
     def test_memory_itemises_and_tries_what_would_make_it_fit(self):
         ran = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", "--json")
         answer = self.results(ran)[0]
