@@ -1,24 +1,23 @@
-// Bamboo: each node also keeps the state of its pipeline's next stage, and runs its forward, to take it over
-// at once.
+// Bamboo: each node also keeps the state of its pipeline's next stage, and runs its forward, to take it
+// over at once.
 //
-//   places      P pipelines of S stages, one node each. The node of stage s−1 shadows stage s, that of S−1
-//   stage 0. loss        of a node with one place: its shadow takes the place too, is overloaded, and
-//   everything goes `slowdown` times
-//               as slowly until the next rendezvous; not even the step in flight is lost. Fatal when the
-//               shadow is overloaded or gone, or the lost node was overloaded itself: the job stops, detects,
-//               and holds a global rendezvous.
+//   places      P pipelines of S stages, one node each. The node of stage s−1 shadows stage s, that of
+//               S−1 stage 0.
+//   loss        of a node with one place: its shadow takes the place too, is overloaded, and everything
+//               goes `slowdown` times as slowly until the next rendezvous; not even the step in flight
+//               is lost. Fatal when the shadow is overloaded or gone, or the lost node was overloaded
+//               itself: the job stops, detects, and holds a global rendezvous.
 //   rendezvous  local, at a step end, when waiting nodes can stand in for all overloaded ones, when
-//   2·overloaded/active passes
-//               the threshold, or when one pipeline more can be made. Nodes keep their places where they can;
-//               vacant ones go to waiting nodes in the order of their adds. A loss during a rendezvous begins
-//               it again.
-//   state       of a stage survives while one node has it as its own or as its shadow; else the job goes back
-//   to its last
-//               checkpoint. A node in a place whose state it has not gets it from a peer.
+//               2·overloaded/active passes the threshold, or when one pipeline more can be made. Nodes
+//               keep their places where they can; vacant ones go to waiting nodes in the order of their
+//               adds. A loss of a node with a place begins it again.
+//   state       of a stage survives while one node has it as its own or as its shadow; else the job
+//               goes back to its last checkpoint. A node in a place whose state it has not gets it from
+//               a peer.
 //   process     faults are losses whose node waits at once.
 //   cost        the step of P pipelines contains the redundant forward (redundant_stage_times).
 //
-//   source      resilience.md, sections 6 and 7.3; Bamboo, NSDI 2023 (arXiv 2204.12013).
+//   source  resilience.md, sections 6 and 7.3; Bamboo, NSDI 2023 (arXiv 2204.12013).
 #pragma once
 
 #include <functional>

@@ -34,9 +34,9 @@ struct StageWork {
 // How ReCycle's extra work is counted. The paper's own scheduler lies between the two; both are derived from
 // its description and unverified against it.
 enum class RecycleForm : std::uint8_t {
-  kLowerBound,  // it goes into bubbles first: max_s (n_s·w_s + Σ_{j<s} w_j). Before stage s has its first
-                // micro-batch, and after its last gradient, the stages before it must have had theirs: the
-                // ramp that nothing avoids
+  kLowerBound,   // it goes into bubbles first: max_s (n_s·w_s + Σ_{j<s} w_j). Before stage s has its first
+                 // micro-batch, and after its last gradient, the stages before it must have had theirs: the
+                 // ramp that nothing avoids
   kUnoptimised,  // no bubble is used: (n + S − 1)·max w, with the n of the stage that lost most
 };
 

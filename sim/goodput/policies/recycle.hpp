@@ -1,17 +1,17 @@
-// ReCycle: the micro-batches of a dead worker go to the live workers of the same stage in other pipelines.
+// ReCycle: the micro-batches of a dead worker go to the live workers of the same stage in other
+// pipelines.
 //
-//   places    ρ pipelines of S stages, one node each: a worker. No spares, no new partition; nodes beyond ρ·S
-//   wait. loss      of a node or of its processes: the step in flight, detection, a re-planning; then the
-//   step of those that are
-//             left (recycle_iteration). No state moves.
-//   rejoin    at a step end a waiting node takes a dead worker's place, in the stage that has lost most, and
-//   gets its state
-//             from a peer. A process fault leaves such a node behind.
-//   fatal     a stage without a live worker: back to the last checkpoint, with all nodes that are up put into
-//   places anew,
-//             each stage as many as any other, or one more; fewer than S nodes: stopped.
+//   places  ρ pipelines of S stages, one node each: a worker. No spares, no new partition; nodes beyond
+//           ρ·S wait.
+//   loss    of a node or of its processes: the step in flight, detection, a re-planning; then the step
+//           of those that are left (recycle_iteration). No state moves.
+//   rejoin  at a step end a waiting node takes a dead worker's place, in the stage that has lost most,
+//           and gets its state from a peer. A process fault leaves such a node behind.
+//   fatal   a stage without a live worker: back to the last checkpoint, with all nodes that are up put
+//           into places anew, each stage as many as any other, or one more; fewer than S nodes:
+//           stopped.
 //
-//   source    resilience.md, section 6; ReCycle, SOSP 2024.
+//   source  resilience.md, section 6; ReCycle, SOSP 2024.
 #pragma once
 
 #include <cstdint>

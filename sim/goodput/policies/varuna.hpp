@@ -1,21 +1,22 @@
-// Varuna: whenever nodes go or come, the job moves to the shape that is best for those there are (morphing).
+// Varuna: whenever nodes go or come, the job moves to the shape that is best for those there are
+// (morphing).
 //
-//   shape        of so many nodes, its depth and micro-batch chosen by whoever gives `shape`; nodes beyond it
-//   idle. unannounced  loss of a node or a fault of its processes: the job waits `transient_wait` whether the
-//   error passes (in
-//                detect), is killed, and starts again from the last checkpoint all parts of which have
-//                reached the store.
-//   announced    removal: a checkpoint at the end of the step in flight, `announced_wait`, and a restart
-//   without the node;
-//                nothing is lost if the checkpoint is there before the node is gone. With `notice` every
-//                removal is taken to be announced that long before: where a checkpoint on demand is no longer
-//                than that, the job loses the step in flight and pays the checkpoint before its restart.
+//   shape        of so many nodes, its depth and micro-batch chosen by whoever gives `shape`; nodes
+//                beyond it idle.
+//   unannounced  loss of a node or a fault of its processes: the job waits `transient_wait` whether the
+//                error passes (in detect), is killed, and starts again from the last checkpoint all
+//                parts of which have reached the store.
+//   announced    removal: a checkpoint at the end of the step in flight, `announced_wait`, and a
+//                restart without the node; nothing is lost if the checkpoint is there before the node
+//                is gone. With `notice` every removal is taken to be announced that long before: where
+//                a checkpoint on demand is no longer than that, the job loses the step in flight and
+//                pays the checkpoint before its restart.
 //   newcomer     taken in when the shape with it is faster, by a checkpoint and a restart.
 //   checkpoints  are the job's (JobSpec::checkpointing): sharded over replicas, written to local disks
-//   (block), moved to the
-//                store in the background (persist), usable when all parts are there.
+//                (block), moved to the store in the background (persist), usable when all parts are
+//                there.
 //
-//   source       resilience.md, section 6; Varuna, EuroSys 2022.
+//   source  resilience.md, section 6; Varuna, EuroSys 2022.
 #pragma once
 
 #include <optional>

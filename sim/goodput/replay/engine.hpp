@@ -1,15 +1,17 @@
-// What all replays share: nodes that come and go, the rendezvous, its timers, and steps one after the other.
+// What all replays share: nodes that come and go, the rendezvous, its timers, and steps one after the
+// other.
 //
-//   add      the node is under creation until it is ready; then a stopped job begins a global rendezvous, one
-//   in a rendezvous
-//            takes the node into its list, a running one leaves it waiting.
-//   begin    the list of the rendezvous is all ready or running nodes in the order of their adds; a timer is
-//   set. timeout  if a node of the list is gone: a new list and a new timer. Else the list's nodes get their
-//   places.
+//   add      the node is under creation until it is ready; then a stopped job begins a global
+//            rendezvous, one in a rendezvous takes the node into its list, a running one leaves it
+//            waiting.
+//   begin    the list of the rendezvous is all ready or running nodes in the order of their adds; a
+//            timer is set.
+//   timeout  if a node of the list is gone: a new list and a new timer. Else the list's nodes get their
+//            places.
 //
-// Corrected rules: a beginning rendezvous invalidates older timers and the step in flight. Published rules:
-// older timers stay (with an empty list they stop a running job), and steps of the old shape end, and follow
-// each other, until the timeout.
+// Corrected rules: a beginning rendezvous invalidates older timers and the step in flight. Published
+// rules: older timers stay (with an empty list they stop a running job), and steps of the old shape
+// end, and follow each other, until the timeout.
 //
 //   source  resilience.md, sections 7 (common rules) and 7.2 (defects 1, 2 and 5).
 #pragma once

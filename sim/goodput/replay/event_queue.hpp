@@ -1,22 +1,21 @@
 // The events of a replay, by (time, kind), and what happens among equals.
 //
-// The published simulators kept their events in a binary heap and left ties to where the heap's array had put
-// them; that decides which node gets which place in Bamboo's pipelines, and in Varuna's case which far later
-// removal fails a checkpoint. Nobody should want that order, but the published values follow from it alone,
-// so it can be had:
+// The published simulators kept their events in a binary heap and left ties to where the heap's array
+// had put them; that decides which node gets which place in Bamboo's pipelines, and in Varuna's case
+// which far later removal fails a checkpoint. Nobody should want that order, but the published values
+// follow from it alone, so it can be had:
 //
-//   kTraceOrder   the canonical id: what was written first in the trace comes first. For everything but old
-//   values. kHeap         an array in which entry i is no later than entries 2i+1 and 2i+2. A new event goes
-//   to the end and rises
-//                 while it is earlier than what is above it; when the first is taken, the gap sinks to a leaf
-//                 along the earlier child (the right one of two equals), and the last event goes there and
-//                 rises.
-//   kHeapRebuilt  the same, and before the run every entry, from the last that has children to the first, is
-//   taken out
-//                 and put back in that way.
+//   kTraceOrder   the canonical id: what was written first in the trace comes first. For everything but
+//                 old values.
+//   kHeap         an array in which entry i is no later than entries 2i+1 and 2i+2. A new event goes to
+//                 the end and rises while it is earlier than what is above it; when the first is taken,
+//                 the gap sinks to a leaf along the earlier child (the right one of two equals), and
+//                 the last event goes there and rises.
+//   kHeapRebuilt  the same, and before the run every entry, from the last that has children to the
+//                 first, is taken out and put back in that way.
 //
-//   source  resilience.md, sections 1 and 7.2 (defects 3 and 5); the algorithm: Python's documentation of
-//   `heapq`.
+//   source  resilience.md, sections 1 and 7.2 (defects 3 and 5); the algorithm: Python's documentation
+//           of `heapq`.
 #pragma once
 
 #include <cstddef>

@@ -1,21 +1,18 @@
 // The replays as a scenario's policy: Oobleck, Varuna or Bamboo with a table of throughputs in place of
 // simulated steps.
 //
-//   keys      oobleck   reconfigure (or restart) is the rendezvous
-//             varuna    reconfigure (or restart), without writing a checkpoint, is the rendezvous;
-//             checkpoint_every; the
-//                       checkpoint's blocking time is what it writes. Published rules with a restart by GPUs:
-//                       each end of a rendezvous sets the time of the next one.
-//             bamboo    global_rendezvous, local_rendezvous, takeover_slowdown, rebalance_threshold, stages
-//             all       throughput, samples_per_step, rules
-//   shape     at least as many nodes as the table's first row that trains. A number between two rows has the
-//   throughput of the
-//             lower one, a number beyond the last that of the last.
-//   history   nodes that come and go. What else a process tells (faults of processes, slowness, corruption,
-//   notices) the
-//             published rules know nothing of: refuse it, or it is left out.
+//   oobleck  reconfigure (or restart) is the rendezvous.
+//   varuna   reconfigure (or restart), without writing a checkpoint, is the rendezvous;
+//            checkpoint_every; the checkpoint's blocking time is what it writes. Published rules with a
+//            restart by GPUs: each end of a rendezvous sets the time of the next one.
+//   bamboo   global_rendezvous, local_rendezvous, takeover_slowdown, rebalance_threshold, stages.
+//   all      throughput, samples_per_step, rules.
+//   shape    at least as many nodes as the table's first row that trains. A number between two rows has
+//            the throughput of the lower one, a number beyond the last that of the last.
+//   history  nodes that come and go. What else a process tells (faults of processes, slowness,
+//            corruption, notices) the published rules know nothing of: refuse it, or it is left out.
 //
-//   source    resilience.md, section 7.
+//   source  resilience.md, section 7.
 #pragma once
 
 #include <cstdint>

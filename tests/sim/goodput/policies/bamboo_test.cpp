@@ -1,9 +1,9 @@
 // Bamboo as a policy of a job.
 //
 //   System  the hand-made cases of the replay: two stages, 300 s a step of two pipelines, 500 s of one,
-//   rendezvous of 20 s
-//           (local) and 30 s (global), slowdown 1.5. The job's first step begins at 0, the replay's after 45
-//           s of creation and a rendezvous of 30 s: everything here is 75 s earlier.
+//           rendezvous of 20 s (local) and 30 s (global), slowdown 1.5. The job's first step begins at
+//           0, the replay's after 45 s of creation and a rendezvous of 30 s: everything here is 75 s
+//           earlier.
 #include "sim/goodput/policies/bamboo.hpp"
 
 #include <gmock/gmock.h>

@@ -1,17 +1,15 @@
 // The form in which our degraded shapes are timed, against measured iterations of many shapes.
 //
-//   System        Parcae's tables (NSDI 2024): every (data, pipeline) shape of up to 32 p3.2xlarge, one V100
-//   each, 10 Gb/s.
-//                 GPT 1.5B: 48 layers, 1.64·10⁹ parameters, 128 samples in micro-batches of 1. BERT-large: 24
-//                 layers, 0.34·10⁹, 1,024 in micro-batches of 8.
-//   Expectations  stages of l layers take l·w + c for a micro-batch, pipeline_time() of them, and a ring
-//   all-reduce of half
-//                 precision gradients of a stage at 1.25 GB/s. w and c are fitted to the shapes with one
-//                 pipeline (27 of 47, 11 of 62), nothing to the others. Bounds stand a little above what was
-//                 measured, which is beside each. The tables are single measurements; some of BERT's are
-//                 twice their neighbours.
-//   source        calibrate/published/data/resilience_parcae_v100_dev.yaml; the parameters from its layer
-//   profiles.
+//   System        Parcae's tables (NSDI 2024): every (data, pipeline) shape of up to 32 p3.2xlarge, one
+//                 V100 each, 10 Gb/s. GPT 1.5B: 48 layers, 1.64·10⁹ parameters, 128 samples in micro-
+//                 batches of 1. BERT-large: 24 layers, 0.34·10⁹, 1,024 in micro-batches of 8.
+//   Expectations  stages of l layers take l·w + c for a micro-batch, pipeline_time() of them, and a
+//                 ring all-reduce of half precision gradients of a stage at 1.25 GB/s. w and c are
+//                 fitted to the shapes with one pipeline (27 of 47, 11 of 62), nothing to the others.
+//                 Bounds stand a little above what was measured, which is beside each. The tables are
+//                 single measurements; some of BERT's are twice their neighbours.
+//   source        calibrate/published/data/resilience_parcae_v100_dev.yaml; GPT's parameters from its
+//                 layer profiles, BERT-large's: Devlin et al., NAACL 2019.
 #include <gtest/gtest.h>
 
 #include <algorithm>

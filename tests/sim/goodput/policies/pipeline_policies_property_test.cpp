@@ -1,5 +1,5 @@
-// What must hold of Bamboo, ReCycle and Varuna whatever happens: ten thousand random histories each, in small
-// whole seconds, so that ties are common.
+// What must hold of Bamboo, ReCycle and Varuna whatever happens: ten thousand random histories each, in
+// small whole seconds, so that ties are common.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // ReCycle as a policy of a job.
 //
-//   System  three pipelines of two stages, 4 micro-batches of 10 s on each: 50 s a step. A dead worker adds
-//   (6 − 4)·10 s on the
-//           last stage and, unoptimised, on any. 5 s to re-plan, 3 s to fetch a state, 8 s to restart, 7 s to
-//           load.
+//   System  three pipelines of two stages, 4 micro-batches of 10 s on each: 50 s a step. A dead worker
+//           adds (6 − 4)·10 s on the last stage and, unoptimised, on any. 5 s to re-plan, 3 s to fetch
+//           a state, 8 s to restart, 7 s to load.
 #include "sim/goodput/policies/recycle.hpp"
 
 #include <gtest/gtest.h>

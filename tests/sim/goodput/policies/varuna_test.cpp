@@ -1,9 +1,8 @@
 // Varuna as a policy of a job.
 //
-//   System  n nodes train a sample in 120/n s, one of them at least. A checkpoint after every second step,
-//   which blocks for 4 s
-//           and is usable 6 s later; 10 s to restart, 7 s to load, 60 s for what may pass, 120 s after an
-//           announced loss.
+//   System  n nodes train a sample in 120/n s, one of them at least. A checkpoint after every second
+//           step, which blocks for 4 s and is usable 6 s later; 10 s to restart, 7 s to load, 60 s for
+//           what may pass, 120 s after an announced loss.
 #include "sim/goodput/policies/varuna.hpp"
 
 #include <gtest/gtest.h>

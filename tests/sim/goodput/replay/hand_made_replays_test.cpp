@@ -1,12 +1,13 @@
 // Corrected rules on a few nodes: each case separates one rule from its published counterpart.
 //
 //   System        four nodes a, b, c, d that join at 0 and are usable at 45 s; 1,200 samples a step.
-//                 Oobleck and Varuna: 1,200/n s a step with n nodes, at least two nodes. Bamboo: two stages a
-//                 pipeline, 300 s a step with two pipelines, 500 s with one, rendezvous of 20 s (local) and
-//                 30 s (global), slowdown 1.5.
-//   Expectations  the end of every step, what is kept, and the buckets from the first training to the end.
-//   source        calibrate/published/data/resilience_oobleck_artifact_results_dev.yaml, `hand_made` and
-//   `hand_made_bamboo`.
+//                 Oobleck and Varuna: 1,200/n s a step with n nodes, at least two nodes. Bamboo: two
+//                 stages a pipeline, 300 s a step with two pipelines, 500 s with one, rendezvous of 20
+//                 s (local) and 30 s (global), slowdown 1.5.
+//   Expectations  the end of every step, what is kept, and the buckets from the first training to the
+//                 end.
+//   source        calibrate/published/data/resilience_oobleck_artifact_results_dev.yaml, `hand_made`
+//                 and `hand_made_bamboo`.
 #include <gtest/gtest.h>
 
 #include "tests/sim/goodput/replay/published_replays.hpp"

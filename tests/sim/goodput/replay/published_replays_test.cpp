@@ -1,13 +1,12 @@
 // Every row of the published replays, and of our corrected ones.
 //
-//   System        the simulators with which the Oobleck paper was evaluated (30 nodes, one removal every 6 h,
-//   1 h, 10 min, for
-//                 15 removals) and Bamboo's own (six models on an AWS g4dn spot trace, 12 h), with their
-//                 throughput tables.
-//   Expectations  published rules with the storage order of a heap: what the authors' unmodified programs
-//   print; published rules
-//                 with ties in trace order, and corrected rules: values of resilience.md's own
-//                 implementation. Rates to 1e-6 relative (the files' six decimals), counts equal.
+//   System        the simulators with which the Oobleck paper was evaluated (30 nodes, one removal
+//                 every 6 h, 1 h, 10 min, for 15 removals) and Bamboo's own (six models on an AWS g4dn
+//                 spot trace, 12 h), with their throughput tables.
+//   Expectations  published rules with the storage order of a heap: what the authors' unmodified
+//                 programs print; published rules with ties in trace order, and corrected rules: values
+//                 of resilience.md's own implementation. Rates to 1e-6 relative (the files' six
+//                 decimals), counts equal.
 //   source        calibrate/published/data/resilience_*.yaml, sources on top of each file.
 #include "tests/sim/goodput/replay/published_replays.hpp"
 

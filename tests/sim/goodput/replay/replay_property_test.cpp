@@ -1,5 +1,5 @@
-// What must hold of every replay, on ten thousand random traces each, in small whole seconds, so that ties
-// are common.
+// What must hold of every replay, on ten thousand random traces each, in small whole seconds, so that
+// ties are common.
 #include <gtest/gtest.h>
 
 #include <algorithm>

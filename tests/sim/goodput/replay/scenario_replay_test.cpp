@@ -1,9 +1,9 @@
 // A scenario's policy with a table of throughputs says what the published replays say.
 //
-//   System        GPT-2 in the artifact of the Oobleck paper: 30 nodes, one removal every ten minutes, 45 s
-//   until a node is
-//                 usable; the trace comes in as a failure process.
-//   Expectations  the counts of resilience_oobleck_artifact_results_dev.yaml; published ones by its rates.
+//   System        GPT-2 in the artifact of the Oobleck paper: 30 nodes, one removal every ten minutes,
+//                 45 s until a node is usable; the trace comes in as a failure process.
+//   Expectations  the counts of resilience_oobleck_artifact_results_dev.yaml; published ones by its
+//                 rates.
 #include "sim/goodput/replay/scenario_replay.hpp"
 
 #include <gtest/gtest.h>
