@@ -5,6 +5,8 @@
 #include <string>
 #include <variant>
 
+#include "sim/scenario/load_failure_process.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -103,7 +105,6 @@ class LawPrinter {
 
 void print_process(Emitter& out, const FailureProcess& process) {
   const auto* components = std::get_if<ComponentFailures>(&process.law);
-  constexpr std::size_t kLastThatBreaks = 4;  // "bursts": the others have neither severity nor repair
   out.item();
   out.field("kind", kFailureLawNames[process.law.index()]);
   std::visit(LawPrinter(out), process.law);
@@ -117,7 +118,7 @@ void print_process(Emitter& out, const FailureProcess& process) {
     else
       out.real("share", cause.share);
     out.field("detect", quantity(cause.detect));
-    if (process.law.index() <= kLastThatBreaks) {
+    if (breaks_nodes(process.law)) {
       out.field("severity", word(cause.severity, kSeverityNames));
       if (cause.repair) print_repair(out, *cause.repair);
     }

@@ -21,7 +21,7 @@ namespace {
 constexpr double kMaxRate = 10'000;  // per node and day: one in nine seconds
 constexpr std::int64_t kMaxNodes = 1'000'000;
 constexpr std::size_t kMaxCauses = 255;  // the number of a cause has eight bits
-// Of the kinds, those that break something: what the others take away comes back by their own law.
+// Of the kinds, those that break something.
 constexpr std::size_t kLastThatBreaks = 4;
 static_assert(kFailureLawNames[kLastThatBreaks] == "bursts");
 
@@ -444,6 +444,10 @@ int nodes_of(const ClusterSpec* cluster) {
   if (cluster != nullptr)
     for (const NodeGroup& group : cluster->groups) nodes += group.count;
   return static_cast<int>(std::clamp<std::int64_t>(nodes, 1, kMaxNodes));
+}
+
+bool breaks_nodes(const FailureLaw& law) {
+  return law.index() <= kLastThatBreaks;
 }
 
 FailureProcess load_failure_process(YamlMap& map, const ProcessContext& context) {

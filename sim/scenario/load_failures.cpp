@@ -94,7 +94,7 @@ bool says_who_is_there(const FailureProcess& process) {
 bool needs_repair(const FailureSpec& spec) {
   for (const FailureProcess& process : spec.processes)
     for (const Cause& cause : process.causes)
-      if (process.law.index() <= 4 && cause.severity == FailureSeverity::kNode && !cause.repair) return true;
+      if (breaks_nodes(process.law) && cause.severity == FailureSeverity::kNode && !cause.repair) return true;
   return false;
 }
 

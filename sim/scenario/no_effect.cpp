@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/scenario/load_failure_process.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -194,13 +196,10 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
 }
 
-bool breaks_nodes(const FailureProcess& process) {
-  constexpr std::size_t kLastThatBreaks =
-      4;  // "bursts": what the others take away comes back by their own law
-  if (process.law.index() > kLastThatBreaks) return false;
-  return std::ranges::any_of(process.causes, [](const Cause& cause) {
-    return cause.severity == FailureSeverity::kNode && !cause.repair;
-  });
+bool needs_repair(const FailureProcess& process) {
+  return breaks_nodes(process.law) && std::ranges::any_of(process.causes, [](const Cause& cause) {
+           return cause.severity == FailureSeverity::kNode && !cause.repair;
+         });
 }
 
 // The most nodes that a trace of events or counts has at once.
@@ -232,7 +231,7 @@ void listen_to_trace(Listener& listener, const Scenario& scenario, const Failure
 void listen_to_failures(Listener& listener, const Scenario& scenario) {
   if (!scenario.failures) return;
   const FailureSpec& spec = *scenario.failures;
-  listener.say("failures.repair", std::ranges::none_of(spec.processes, breaks_nodes),
+  listener.say("failures.repair", std::ranges::none_of(spec.processes, needs_repair),
                "no process breaks a node that this repair is for");
   listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,
                "policy none writes no checkpoints");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/check.hpp"
 #include "sim/goodput/processes/laws.hpp"
@@ -92,14 +93,17 @@ void Fleet::schedule(const Event& event) {
 Incident Fleet::incident_of(const Failure& failure, IncidentKind kind) const {
   const auto process = static_cast<std::size_t>(failure.process),
              number = static_cast<std::size_t>(failure.cause);
-  return {.time = failure.time,
-          .kind = kind,
-          .id = failure.id,
-          .node = failure.node,
-          .cause = cause_numbers_[process][number],
-          .detect = spec_.detect.value_or(cause(failure.process, failure.cause).detect),
-          .due = failure.time,
-          .onset = failure.time};
+  // Who takes a node away on time has nothing to detect.
+  const bool announced = std::holds_alternative<Maintenance>(spec_.processes[process].law);
+  return {
+      .time = failure.time,
+      .kind = kind,
+      .id = failure.id,
+      .node = failure.node,
+      .cause = cause_numbers_[process][number],
+      .detect = announced ? Duration(0) : spec_.detect.value_or(cause(failure.process, failure.cause).detect),
+      .due = failure.time,
+      .onset = failure.time};
 }
 
 // nullopt: never.

@@ -391,6 +391,15 @@ TEST(Maintenance, IsAnnouncedThenTakesTheNodeAndGivesItBack) {
   }
 }
 
+// `detect` is of failures: an announced removal is none.
+TEST(Maintenance, NeedsNoDetection) {
+  FailureSpec spec = failures(Maintenance{.period = kDay, .notice = minutes(2), .duration = hours(1)},
+                              {.name = "maintenance"}, 3 * kDay);
+  spec.detect = seconds(10);
+  for (const Incident& incident : history_of(spec, 2, 6, 0).incidents)
+    EXPECT_EQ(incident.detect, Duration(0));
+}
+
 // The job's own book of who is up refuses a removal of an absent node, an addition of a present one and a
 // wrong order.
 TEST(History, IsOneThatCanHappen) {
