@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "base/yaml_assign.hpp"
 
 namespace stagecraft {
 
@@ -31,31 +32,46 @@ void move_to(YamlNode& node, const SourceLocation& where) {
   }
 }
 
-// One --set: its parts, and where its mistakes go.
+// A value for a path: its parts, and where its mistakes go.
 class Override {
  public:
-  Override(const std::string& assignment, Diagnostics& diagnostics)
-      : where_{.file = "--set " + assignment}, diagnostics_(diagnostics) {}
+  Override(SourceLocation where, Diagnostics& diagnostics)
+      : where_(std::move(where)), diagnostics_(diagnostics) {}
 
   void apply(YamlNode& root, std::string_view assignment) {
     const auto equals = assignment.find('=');
     if (equals == std::string_view::npos)
       return error("", "there is no '=' in it", "write path.to.key=value");
     const std::string path(assignment.substr(0, equals));
-    const auto parts = split_at_dots(path);
-    if (parts.size() > static_cast<std::size_t>(kMaxYamlDepth)) {
-      return error("", fmt::format("the path has more than {} keys", kMaxYamlDepth));
-    }
-    if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
-      return error(path, "the path has an empty key", "write path.to.key=value");
-    }
-    std::optional<YamlNode> value = parse_value(path, assignment.substr(equals + 1));
-    if (value && value->kind == YamlNode::Kind::kNull) return take_away(root, path, parts);
-    YamlNode* target = value ? descend(root, parts) : nullptr;
-    if (target != nullptr) *target = *std::move(value);
+    if (!is_path(path)) return;
+    const std::optional<YamlNode> value = parse_value(path, assignment.substr(equals + 1));
+    if (value) put(root, path, *value);
+  }
+
+  void apply(YamlNode& root, const std::string& path, const YamlNode& value) {
+    if (is_path(path)) put(root, path, value);
   }
 
  private:
+  void put(YamlNode& root, const std::string& path, const YamlNode& value) {
+    const auto parts = split_at_dots(path);
+    if (value.kind == YamlNode::Kind::kNull) return take_away(root, path, parts);
+    if (YamlNode* target = descend(root, parts)) *target = value;
+  }
+
+  bool is_path(const std::string& path) {
+    const auto parts = split_at_dots(path);
+    if (parts.size() > static_cast<std::size_t>(kMaxYamlDepth)) {
+      error("", fmt::format("the path has more than {} keys", kMaxYamlDepth));
+      return false;
+    }
+    if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+      error(path, "the path has an empty key", "write path.to.key=value");
+      return false;
+    }
+    return true;
+  }
+
   void error(std::string path, std::string message, std::string hint = {}) {
     diagnostics_.error({.code = "bad-override",
                         .where = where_,
@@ -142,7 +158,12 @@ class Override {
 }  // namespace
 
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics) {
-  Override(assignment, diagnostics).apply(root, assignment);
+  Override({.file = "--set " + assignment}, diagnostics).apply(root, assignment);
+}
+
+void apply_override(YamlNode& root, const std::string& path, const YamlNode& value,
+                    Diagnostics& diagnostics) {
+  Override(value.where, diagnostics).apply(root, path, value);
 }
 
 }  // namespace stagecraft

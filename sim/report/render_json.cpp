@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/result_keys.hpp"
 
 namespace stagecraft {
 namespace {
@@ -73,23 +74,30 @@ void write_provenance(JsonWriter& json, const std::array<double, 5>& shares) {
   json.end_object();
 }
 
+void write_verdict_keys(JsonWriter& json, const MemoryLedger& memory) {
+  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
+  json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
+  json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
+}
+
+void write_verdict(JsonWriter& json, const MemoryLedger& memory) {
+  json.begin_object();
+  write_verdict_keys(json, memory);
+  json.end_object();
+}
+
 }  // namespace
 
 void write_memory(JsonWriter& json, const MemoryLedger& memory) {
   json.begin_object();
-  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
-  json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
-  json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
+  write_verdict_keys(json, memory);
   json.key("stages").begin_array();
   for (const StageMemory& stage : memory.stages) write_stage(json, stage);
   json.end_array().end_object();
 }
 
-std::string render_json(const Report& report) {
-  JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.result/1")
-      .field("scenario", std::string_view(report.scenario));
+void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
+  const bool whole = detail == ResultDetail::kWhole;
   json.field("name", std::string_view(report.name)).field("gpus", report.gpus);
   json.field("iteration_time_s", report.iteration_time).key("interval_90_s").begin_array();
   json.value(report.interval_90[0]).value(report.interval_90[1]).end_array();
@@ -100,11 +108,11 @@ std::string render_json(const Report& report) {
   json.field("mfu", report.mfu()).field("hfu", report.hfu());
   write_bubble(json, report.bubble);
   write_breakdown(json, report);
-  write_critical_path(json, report.critical_path);
+  if (whole) write_critical_path(json, report.critical_path);
   json.key("memory");
-  write_memory(json, report.memory);
+  whole ? write_memory(json, report.memory) : write_verdict(json, report.memory);
   if (report.offload.used()) write_offload(json, report.offload);
-  if (report.network.shared) {
+  if (whole && report.network.shared) {
     json.key("network");
     write_network(json, report);
   }
@@ -115,8 +123,16 @@ std::string render_json(const Report& report) {
   json.end_array();
   json.field("profile", std::string_view(report.profile));
   if (!report.software.empty()) json.field("software", std::string_view(report.software));
-  json.field("timeline_hash", std::string_view(report.timeline_hash)).end_object();
-  return json.str();
+  json.field("timeline_hash", std::string_view(report.timeline_hash));
+}
+
+std::string render_json(const Report& report) {
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.result/1")
+      .field("scenario", std::string_view(report.scenario));
+  write_result(json, report, ResultDetail::kWhole);
+  return json.end_object().str();
 }
 
 }  // namespace stagecraft

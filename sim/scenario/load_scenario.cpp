@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/yaml_assign.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
@@ -19,6 +20,7 @@
 #include "sim/scenario/no_effect.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 
 namespace stagecraft {
 
@@ -292,17 +294,34 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
   return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
 }
 
+void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
+                     Diagnostics& diagnostics) {
+  for (const std::string& assignment : overrides) {
+    expand_name(tree.root, assignment, {.library = library, .folder = tree.folder}, diagnostics);
+    apply_override(tree.root, assignment, diagnostics);
+  }
+}
+
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
   const Watch watch(diagnostics);
   auto root = load_yaml_file(file, diagnostics);
   if (!root) return std::nullopt;
-  const fs::path folder = file.parent_path();
-  for (const std::string& assignment : overrides) {
-    expand_name(*root, assignment, {.library = library, .folder = folder}, diagnostics);
-    apply_override(*root, assignment, diagnostics);
+  ScenarioTree tree{.root = *std::move(root), .source = file.string(), .folder = file.parent_path()};
+  apply_overrides(tree, overrides, library, diagnostics);
+  auto scenario = read_scenario(tree.root, tree.source, tree.folder, library, diagnostics);
+  return watch.clean() ? std::move(scenario) : std::nullopt;
+}
+
+std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const Assignment> assignments,
+                                      Library& library, Diagnostics& diagnostics) {
+  const Watch watch(diagnostics);
+  YamlNode root = tree.root;
+  for (const Assignment& assignment : assignments) {
+    expand_name(root, assignment.path, {.library = library, .folder = tree.folder}, diagnostics);
+    apply_override(root, assignment.path, assignment.value, diagnostics);
   }
-  auto scenario = read_scenario(*root, file.string(), folder, library, diagnostics);
+  auto scenario = read_scenario(root, tree.source, tree.folder, library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 

@@ -1,0 +1,33 @@
+// A scenario before it is read: a study reads the file once and the tree many times.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/yaml.hpp"
+#include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+struct ScenarioTree {
+  YamlNode root;
+  std::string source;            // the path as it was given
+  std::filesystem::path folder;  // that relative paths are relative to
+};
+// A value for a path, as of --set, from a file of its own.
+struct Assignment {
+  std::string path;
+  YamlNode value;
+};
+// `assignments` come in order before reading; mistakes in them are reported where their values stand.
+[[nodiscard]] std::optional<Scenario> load_scenario(const ScenarioTree& tree,
+                                                    std::span<const Assignment> assignments, Library& library,
+                                                    Diagnostics& diagnostics);
+// --set on a tree. Reports.
+void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
+                     Diagnostics& diagnostics);
+
+}  // namespace stagecraft
