@@ -22,6 +22,9 @@ install(FILES ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake ${PROJECT_BINARY_DIR}
   DESTINATION ${package_dir})
 
 install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(STAGECRAFT_MPI_FOUND)
+  install(TARGETS stagecraft-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate)
 

@@ -1,63 +1,15 @@
 #include "tools/assertions.hpp"
 
-#include <fmt/format.h>
-
-#include <map>
 #include <ostream>
-#include <string>
 
-#include "base/check.hpp"
-#include "base/text.hpp"
+#include "sim/study/missed_assertions.hpp"
 
 namespace stagecraft {
-namespace {
-
-// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading.
-struct Metric {
-  double value = 0;
-  std::string text;
-};
-
-Metric metric_of(const Report& report, const std::string& metric) {
-  const auto plain = [](double value) { return Metric{value, fmt::format("{:.4g}", value)}; };
-  const Bytes peak = report.memory.heaviest().peak();
-  if (metric == "iteration_time") return {to_seconds(report.iteration_time), human(report.iteration_time)};
-  if (metric == "peak_memory") return {static_cast<double>(peak.count()), human(peak)};
-  const std::map<std::string, double> values = {{"samples_per_s", report.samples_per_s()},
-                                                {"tokens_per_s", report.tokens_per_s()},
-                                                {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
-                                                {"mfu", report.mfu()},
-                                                {"hfu", report.hfu()},
-                                                {"bubble_over_ideal", report.bubble.over_ideal},
-                                                {"bubble_fraction", report.bubble.fraction}};
-  const auto known = values.find(metric);
-  SC_CHECK(known != values.end(), "the loader accepts only metrics that exist");
-  return plain(known->second);
-}
-
-bool holds(double value, const Assertion& assertion) {
-  if (assertion.relation == "<") return value < assertion.limit;
-  if (assertion.relation == "<=") return value <= assertion.limit;
-  if (assertion.relation == ">") return value > assertion.limit;
-  if (assertion.relation == ">=") return value >= assertion.limit;
-  return value == assertion.limit;
-}
-
-}  // namespace
 
 bool assertions_hold(const Scenario& scenario, const Report& report, std::ostream& err) {
-  bool all = true;
-  for (const Assertion& assertion : scenario.assertions) {
-    const Metric metric = metric_of(report, assertion.metric);
-    if (holds(metric.value, assertion)) continue;
-    all = false;
-    err << render({.code = "assertion-missed",
-                   .where = assertion.where,
-                   .path = "assert." + assertion.metric,
-                   .message = fmt::format("{} is not {}", metric.text, assertion.text)})
-        << '\n';
-  }
-  return all;
+  const std::vector<Diagnostic> missed = missed_assertions(scenario, report);
+  for (const Diagnostic& one : missed) err << render(one) << '\n';
+  return missed.empty();
 }
 
 }  // namespace stagecraft

@@ -34,6 +34,35 @@ constexpr std::string_view kCompareExamples[] = {
     "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b",
     "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary training.recompute=none,full --jobs 2"};
 
+constexpr OptionSpec kRowTable = {.name = "table", .help = "standard output is the table, also into a pipe"};
+constexpr OptionSpec kRowCsv = {.name = "csv", .help = "standard output is CSV"};
+constexpr OptionSpec kRowSqlite = {
+    .name = "sqlite", .argument = "FILE", .help = "rows into a database as well"};
+constexpr OptionSpec kRowOutput = {
+    .name = "output", .argument = "FILE", .help = "rows into a new file, as JSON lines"};
+constexpr OptionSpec kRowForce = {.name = "force", .help = "replace files that are there"};
+
+constexpr OptionSpec kSweepOptions[] = {
+    kSet,
+    kRowOutput,
+    {.name = "resume", .argument = "FILE", .help = "go on with a file of rows, after a kill for instance"},
+    {.name = "shard",
+     .argument = "K/N",
+     .help = "every N-th point from K on (0/3, 1/3, 2/3); merge joins them"},
+    kRowCsv,
+    kRowSqlite,
+    kRowTable,
+    {.name = "full", .help = "whole results: ledgers of all stages, critical path, links"},
+    kRowForce};
+constexpr std::string_view kSweepExamples[] = {
+    "stagecraft sweep scenarios/sweeps/schedules.yaml --table",
+    "stagecraft sweep scenarios/sweeps/gpt3-175b-plans.yaml --shard 0/2000 --csv"};
+
+constexpr OptionSpec kMergeOptions[] = {kRowOutput, kRowCsv, kRowSqlite, kRowTable, kRowForce};
+constexpr std::string_view kMergeExamples[] = {
+    "stagecraft merge tests/data/sweeps/schedules-0.jsonl tests/data/sweeps/schedules-1.jsonl --table",
+    "stagecraft merge tests/data/sweeps/schedules-1.jsonl tests/data/sweeps/schedules-0.jsonl --csv"};
+
 constexpr OptionSpec kMemoryOptions[] = {
     kSet,
     {.name = "model",
@@ -144,7 +173,7 @@ constexpr std::string_view kImportExamples[] = {
     "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
     "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
-constexpr std::string_view kPlannedCommands[] = {"sweep", "search", "goodput", "explain", "merge"};
+constexpr std::string_view kPlannedCommands[] = {"search", "goodput", "explain"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -167,6 +196,20 @@ constexpr CommandSpec kCommands[] = {
      .examples = kCompareExamples,
      .options = kCompareOptions,
      .run = compare_command,
+     .completes = "files"},
+    {.name = "sweep",
+     .words = "SWEEP",
+     .summary = "a grid or a sample of what-ifs, a row for each",
+     .examples = kSweepExamples,
+     .options = kSweepOptions,
+     .run = sweep_command,
+     .completes = "files"},
+    {.name = "merge",
+     .words = "FILE…",
+     .summary = "rows of a sweep's shards in one, as JSON lines, CSV or SQLite",
+     .examples = kMergeExamples,
+     .options = kMergeOptions,
+     .run = merge_command,
      .completes = "files"},
     {.name = "memory",
      .words = "SCENARIO…",

@@ -8,6 +8,8 @@ namespace stagecraft {
 int run_command(const Arguments& arguments, Session& session);
 int check_command(const Arguments& arguments, Session& session);
 int compare_command(const Arguments& arguments, Session& session);
+int merge_command(const Arguments& arguments, Session& session);
+int sweep_command(const Arguments& arguments, Session& session);
 int memory_command(const Arguments& arguments, Session& session);
 int schedule_command(const Arguments& arguments, Session& session);
 int topology_command(const Arguments& arguments, Session& session);

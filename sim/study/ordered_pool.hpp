@@ -1,0 +1,30 @@
+// Work on many threads, results in order: the same sequence whatever the number of threads.
+//
+// Workers take the next job that nobody has; the calling thread hands results on, in the order of the jobs,
+// as soon as they are ready. Workers run at most `window` jobs ahead of what was handed on, so that a slow
+// job holds up a bounded number of finished ones.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace stagecraft {
+
+struct OrderedPool {
+  using Work = std::function<std::string(std::size_t job)>;  // never throws
+
+  int threads = 1;
+  std::size_t window = 4'096;
+  std::function<Work()> make_work;                                  // once on each thread
+  std::function<bool(std::size_t job, const std::string&)> accept;  // false: stop
+  std::function<bool()> tick = [] { return true; };                 // now and then; false: stop
+  std::chrono::milliseconds tick_every = std::chrono::milliseconds(50);
+
+  // Until all are accepted, or it is told to stop; then what runs ends, and is dropped.
+  void run(std::span<const std::size_t> jobs) const;
+};
+
+}  // namespace stagecraft

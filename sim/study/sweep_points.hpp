@@ -1,0 +1,35 @@
+// The points of a sweep, in grid order: those that `where` wants, numbered from 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/scenario/library.hpp"
+#include "sim/study/sweep_spec.hpp"
+
+namespace stagecraft {
+
+// A bare name in `where` means the varied path that ends in it, else the key of the base that does; where
+// several do, the one in `parallelism`. Names of the base that follow from something varied (model.layers
+// where `model` varies) are refused.
+class SweepPoints {
+ public:
+  // nullopt and errors when `where` names what is not there or gives no truth, when no point is left, or when
+  // there are too many. A sample that `where` leaves smaller than asked for is a warning.
+  [[nodiscard]] static std::optional<SweepPoints> of(const SweepSpec& spec, Library& library,
+                                                     Diagnostics& diagnostics);
+
+  [[nodiscard]] std::size_t size() const;
+  // A value for each varied path, in the order of the file.
+  [[nodiscard]] std::vector<Assignment> assignments(std::size_t point) const;
+
+ private:
+  friend class PointFinder;
+  std::vector<SweepAxis> axes_;
+  std::vector<std::uint64_t> numbers_;  // of the points in the whole grid; unused where there is a sample
+  std::vector<double> shares_;          // of a sample: where each point is on each axis, in [0, 1)
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,196 @@
+#include "sim/study/sweep_row.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/predict_goodput.hpp"
+#include "sim/simulate.hpp"
+#include "sim/study/missed_assertions.hpp"
+
+namespace stagecraft {
+namespace {
+
+void add(StableHash& hash, const YamlNode& node) {
+  hash.add(static_cast<int>(node.kind)).add(static_cast<int>(node.quoted)).add(std::string_view(node.text));
+  hash.add(node.items.size());
+  for (const YamlNode& item : node.items) add(hash, item);
+  hash.add(node.entries.size());
+  for (const YamlEntry& entry : node.entries) {
+    hash.add(std::string_view(entry.key));
+    add(hash, entry.value);
+  }
+}
+
+// Of the rows: whoever has this hash and a row's number knows the row.
+std::string hash_of_rows(const SweepSpec& spec, const SweepPoints& points, const RowOptions& options) {
+  StableHash hash;
+  hash.add(options.seed).add(static_cast<int>(options.detail));
+  add(hash, spec.base.root);
+  for (const std::string& path : spec.paths()) hash.add(std::string_view(path));
+  for (std::size_t point = 0; point < points.size(); ++point)
+    for (const Assignment& assignment : points.assignments(point)) add(hash, assignment.value);
+  return hash.hex();
+}
+
+// As JSON has it: numbers, true and false without quotes.
+void write_value(JsonWriter& json, const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kNull) {
+    json.null();
+  } else if (node.kind == YamlNode::Kind::kSequence) {
+    json.begin_array();
+    for (const YamlNode& item : node.items) write_value(json, item);
+    json.end_array();
+  } else if (node.kind == YamlNode::Kind::kMap) {
+    json.begin_object();
+    for (const YamlEntry& entry : node.entries) write_value(json.key(entry.key), entry.value);
+    json.end_object();
+  } else if (node.quoted) {
+    json.value(std::string_view(node.text));
+  } else if (node.text == "true" || node.text == "false") {
+    json.value(node.text == "true");
+  } else if (const auto integer = parse_integer(node.text)) {
+    json.value(*integer);
+  } else if (const auto number = parse_number(node.text)) {
+    json.value(*number);
+  } else {
+    json.value(std::string_view(node.text));
+  }
+}
+
+void write_reasons(JsonWriter& json, const std::vector<Diagnostic>& reasons) {
+  json.key("reasons").begin_array();
+  for (const Diagnostic& reason : reasons) {
+    if (reason.severity != Severity::kError) continue;
+    json.begin_object()
+        .field("code", std::string_view(reason.code))
+        .field("path", std::string_view(reason.path));
+    json.field("message", std::string_view(reason.message))
+        .field("hint", std::string_view(reason.hint))
+        .end_object();
+  }
+  json.end_array();
+}
+
+// Keys of an object that others end or open: `{"a":1}` without its brackets.
+std::string inside(const JsonWriter& json) {
+  const std::string& text = json.str();
+  return text.substr(1, text.size() - 2);
+}
+
+std::string refusal(const std::vector<Diagnostic>& reasons) {
+  JsonWriter json;
+  json.begin_object().field("feasible", false);
+  write_reasons(json, reasons);
+  json.end_object();
+  return inside(json);
+}
+
+std::string failure(const char* code, const char* what) {
+  return refusal({{.code = code, .message = what, .hint = "this is a bug of ours: please report it"}});
+}
+
+std::vector<Diagnostic> too_large(const MemoryLedger& memory) {
+  if (memory.verdict() != Verdict::kOutOfMemory) return {};
+  const StageMemory& stage = memory.heaviest();
+  return {{.code = "out-of-memory",
+           .path = "memory",
+           .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
+                                  human(memory.capacity))}};
+}
+
+// What profile a name on the way means is not in the resolved scenario, its name is: two files may share one.
+bool names_profile(const std::string& path) {
+  return path == "profile" || path.ends_with(".profile");
+}
+
+}  // namespace
+
+std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
+                                   const RowOptions& options, Library& library, Diagnostics& diagnostics) {
+  std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics);
+  if (!spec) return std::nullopt;
+  std::optional<SweepPoints> points = SweepPoints::of(*spec, library, diagnostics);
+  if (!points) return std::nullopt;
+  std::string hash = hash_of_rows(*spec, *points, options);
+  return Sweep{
+      .spec = *std::move(spec), .points = *std::move(points), .options = options, .hash = std::move(hash)};
+}
+
+std::string row_head(const Sweep& sweep, std::size_t point) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.sweep/1").field("sweep", std::string_view(sweep.hash));
+  json.field("point", point).field("points", sweep.points.size()).key("vary").begin_object();
+  for (const Assignment& assignment : sweep.points.assignments(point))
+    write_value(json.key(assignment.path), assignment.value);
+  json.end_object().end_object();
+  return "{" + inside(json);
+}
+
+std::optional<Scenario> PointRunner::load(std::size_t point, Diagnostics& diagnostics) {
+  return load_scenario(sweep_.spec.base, sweep_.points.assignments(point), library_, diagnostics);
+}
+
+std::string PointRunner::hash_of(const Scenario& scenario, std::size_t point) const {
+  StableHash hash;
+  hash.add(std::string_view(to_yaml(scenario)));
+  for (const Diagnostic& warning :
+       scenario.warnings)  // they are in the result, and depend on what was written
+    hash.add(std::string_view(warning.path)).add(std::string_view(warning.message));
+  for (const Assignment& assignment : sweep_.points.assignments(point))
+    if (names_profile(assignment.path)) add(hash, assignment.value);
+  return hash.hex();
+}
+
+std::optional<std::string> PointRunner::hash(std::size_t point) {
+  Diagnostics diagnostics;
+  const std::optional<Scenario> scenario = load(point, diagnostics);
+  return scenario ? std::optional(hash_of(*scenario, point)) : std::nullopt;
+}
+
+// The seed comes from the point, not from who computes it or when.
+GoodputReport PointRunner::goodput(const Scenario& scenario, const std::string& hash) const {
+  const std::uint64_t seed = StableHash().add(sweep_.options.seed).add(std::string_view(hash)).value();
+  return predict_goodput(scenario, {.seed = seed});
+}
+
+std::string PointRunner::payload(const Scenario& scenario, const std::string& hash) const {
+  try {
+    const Report report = simulate(scenario);
+    JsonWriter json;
+    std::vector<Diagnostic> reasons = too_large(report.memory);
+    for (Diagnostic& missed : missed_assertions(scenario, report)) reasons.push_back(std::move(missed));
+    json.begin_object().field("feasible", reasons.empty());
+    write_reasons(json, reasons);
+    write_result(json, report, sweep_.options.detail);
+    json.end_object();
+    std::string keys = inside(json);
+    if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario, hash));
+    return keys;
+  } catch (const ScenarioError& error) {
+    return refusal(error.diagnostics());
+  } catch (const std::exception& error) {
+    return failure("internal", error.what());
+  }
+}
+
+std::string PointRunner::row(std::size_t point) {
+  const std::string head = row_head(sweep_, point);
+  try {
+    Diagnostics diagnostics;
+    const std::optional<Scenario> scenario = load(point, diagnostics);
+    if (!scenario) return fmt::format("{},\"hash\":null,{}}}", head, refusal(diagnostics.sorted()));
+    const std::string own = hash_of(*scenario, point);
+    const std::string result = cache_.get(own, [&] { return payload(*scenario, own); });
+    return fmt::format("{},\"hash\":\"{}\",{}}}", head, own, result);
+  } catch (const std::exception& error) {
+    return fmt::format("{},\"hash\":null,{}}}", head, failure("internal", error.what()));
+  }
+}
+
+}  // namespace stagecraft

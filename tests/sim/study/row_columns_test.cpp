@@ -1,0 +1,65 @@
+#include "sim/study/row_columns.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace stagecraft {
+namespace {
+
+const std::string kRow =
+    R"({"schema":"stagecraft.sweep/1","sweep":"00000000000000aa","point":3,"points":4,"vary":{"schedule":"1f1b",)"
+    R"("parallelism.stage_layers":[2,1],"a.b":null},"hash":"00000000000000bb","feasible":false,)"
+    R"("reasons":[{"code":"out-of-memory","path":"memory","message":"stage 0 needs 91.3 GiB, \"of\" 80","hint":""}],)"
+    R"("gpus":8,"iteration_time_s":0.1,"memory":{"verdict":"out-of-memory","peak_bytes":98032877568}})";
+
+RowDocument row() {
+  Diagnostics diagnostics;
+  return read_row(kRow, {}, diagnostics).value();
+}
+
+TEST(Rows, ReadBack) {
+  EXPECT_EQ(row().point, 3u);
+  EXPECT_EQ(row().points, 4u);
+  EXPECT_EQ(row().sweep, "00000000000000aa");
+  EXPECT_FALSE(row().feasible());
+  EXPECT_EQ(row().number("memory.peak_bytes"), 98032877568.0);
+  EXPECT_EQ(row().number("memory.nothing"), std::nullopt);
+  EXPECT_THAT(varied_paths(row()), testing::ElementsAre("schedule", "parallelism.stage_layers", "a.b"));
+}
+
+TEST(Rows, OtherLinesAreNone) {
+  for (const char* line : {"", "{}", "[1]", R"({"schema":"stagecraft.result/1","point":0,"points":1})",
+                           R"({"schema":"stagecraft.sweep/1","point":4,"points":4})"}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(read_row(line, {.file = "f", .line = 2}, diagnostics)) << line;
+    EXPECT_EQ(diagnostics.items().at(0).code, "not-a-row");
+  }
+}
+
+TEST(Csv, QuotesWhatNeedsIt) {
+  const std::vector<RowColumn> columns = {
+      {.name = "point"},
+      {.name = "schedule", .kind = RowColumn::Kind::kVaried},
+      {.name = "parallelism.stage_layers", .kind = RowColumn::Kind::kVaried},
+      {.name = "a.b", .kind = RowColumn::Kind::kVaried},
+      {.name = "feasible"},
+      {.name = "reason", .kind = RowColumn::Kind::kReason},
+      {.name = "iteration_time_s"},
+      {.name = "goodput.ettr"}};
+  EXPECT_EQ(csv_header(columns),
+            "point,schedule,parallelism.stage_layers,a.b,feasible,reason,iteration_time_s,goodput.ettr");
+  EXPECT_EQ(csv_line(row(), columns),
+            R"(3,1f1b,"[2,1]",,false,"out-of-memory: stage 0 needs 91.3 GiB, ""of"" 80",0.1,)");
+}
+
+TEST(Csv, HasGoodputWhereAskedFor) {
+  const auto without = row_columns({"x"}, false), with = row_columns({"x"}, true);
+  EXPECT_EQ(without[1].name, "x");
+  EXPECT_EQ(with.back().name, "goodput.buckets_s.idle");
+  EXPECT_EQ(with.size(), without.size() + 14);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,144 @@
+#include "sim/study/sweep_points.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SweepPointsTest : public testing::Test {
+ protected:
+  std::optional<SweepPoints> find(const std::string& lines, const std::string& base = "pipeline-4x8.yaml") {
+    std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR "/scenarios/" << base << "\n"
+                         << lines;
+    diagnostics_ = {};
+    const auto spec = load_sweep(file_, {}, library_, diagnostics_);
+    std::filesystem::remove(file_);
+    return spec ? SweepPoints::of(*spec, library_, diagnostics_) : std::nullopt;
+  }
+  // Each point's values, with blanks between.
+  std::vector<std::string> values(const std::string& lines, const std::string& base = "pipeline-4x8.yaml") {
+    const auto points = find(lines, base);
+    std::vector<std::string> all;
+    if (!points) return {diagnostics_.items().at(0).message};
+    for (std::size_t i = 0; i < points->size(); ++i) {
+      std::string& text = all.emplace_back();
+      for (const Assignment& assignment : points->assignments(i))
+        text += (text.empty() ? "" : " ") + assignment.value.text;
+    }
+    return all;
+  }
+
+  std::string file_ = testing::TempDir() + "points_" +
+                      testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  Library library_{DataDirectory{STAGECRAFT_SOURCE_DIR}};
+  Diagnostics diagnostics_;
+};
+
+TEST_F(SweepPointsTest, TheLastPathChangesFastest) {
+  EXPECT_THAT(values("vary:\n  a: [1, 2]\n  b, c: [[3, x], [4, y]]\n"),
+              ElementsAre("1 3 x", "1 4 y", "2 3 x", "2 4 y"));
+}
+
+TEST_F(SweepPointsTest, WhereKeepsTheOrderAndMayNameWhatDoesNotVary) {
+  // The base has 4 stages.
+  EXPECT_THAT(values("vary:\n  parallelism.tensor: [1, 2, 4]\nwhere: tensor * pipeline <= 8\n"),
+              ElementsAre("1", "2"));
+  EXPECT_THAT(values("vary:\n  parallelism.tensor: [1, 2, 4]\nwhere: [tensor > 1, parallelism.tensor < 4]\n"),
+              ElementsAre("2"));
+}
+
+// A model's numbers and all defaults are names as well: GPT-3 175B has 96 layers and is not sharded.
+TEST_F(SweepPointsTest, WhereSeesTheResolvedBase) {
+  EXPECT_THAT(
+      values("vary:\n  parallelism.pipeline: [5, 6, 8]\nwhere: layers % pipeline == 0 and expert == 1\n",
+             "gpt3-175b-1024xA100.yaml"),
+      ElementsAre("6", "8"));
+}
+
+TEST_F(SweepPointsTest, ANamedMappingIsItsName) {
+  EXPECT_THAT(values("vary:\n  schedule: [gpipe, {name: interleaved-1f1b, micro_batch_group: 8}]\n"
+                     "where: schedule == 'gpipe'\n"),
+              ElementsAre("gpipe"));
+}
+
+TEST_F(SweepPointsTest, MistakesInNamesAreToldWithAWayOut) {
+  EXPECT_FALSE(find("vary:\n  parallelism.tensor: [1]\nwhere: tensro == 1\n"));
+  EXPECT_EQ(diagnostics_.items().at(0).message, "'tensro' is neither varied nor a key of the base");
+  EXPECT_EQ(diagnostics_.items().at(0).hint, "did you mean 'tensor'?");
+  EXPECT_EQ(diagnostics_.items().at(0).where.line, 5);
+  EXPECT_FALSE(
+      find("vary:\n  model: [gpt3-175b, gpt3-13b]\nwhere: hidden > 1\n", "gpt3-175b-1024xA100.yaml"));
+  EXPECT_THAT(diagnostics_.items().at(0).message, HasSubstr("model varies"));
+  EXPECT_FALSE(find("vary:\n  a.x: [1]\n  b.x: [2]\nwhere: x == 1\n"));
+  EXPECT_EQ(diagnostics_.items().at(0).message, "'x' may be a.x or b.x");
+}
+
+TEST_F(SweepPointsTest, AnExpressionWithoutAnAnswerSaysAtWhichPoint) {
+  EXPECT_THAT(values("vary:\n  a.x: [1, 0]\nwhere: 4 / x > 1\n"), ElementsAre("it divides by 0 (at x = 0)"));
+}
+
+TEST_F(SweepPointsTest, NoPointLeftIsAMistake) {
+  EXPECT_THAT(values("vary:\n  a.x: [1, 2]\nwhere: x > 2\n"), ElementsAre("no point is left"));
+}
+
+TEST_F(SweepPointsTest, TooManyPointsAreAMistakeBeforeTheyAreMade) {
+  const std::string range = "{from: 1, to: 1000000, step: 1}";
+  EXPECT_THAT(values("vary:\n  a: " + range + "\n  b: " + range + "\n"),
+              ElementsAre(HasSubstr("more than 1,000,000 points")));
+}
+
+TEST_F(SweepPointsTest, ASampleIsTheSameForTheSameSeed) {
+  const std::string vary = "vary:\n  a: {from: 0.001, to: 0.1, scale: log}\n  b: [x, y, z]\n";
+  const auto one = values(vary + "sample: {method: random, points: 50, seed: 7}\n");
+  EXPECT_EQ(one, values(vary + "sample: {method: random, points: 50, seed: 7}\n"));
+  EXPECT_NE(one, values(vary + "sample: {method: random, points: 50, seed: 8}\n"));
+  EXPECT_EQ(one.size(), 50u);
+}
+
+// A larger random sample begins with the smaller one: nothing that was simulated is lost.
+TEST_F(SweepPointsTest, ARandomSampleGrowsAtItsEnd) {
+  const std::string vary = "vary:\n  a: {from: 1, to: 1000}\n";
+  const auto few = values(vary + "sample: {method: random, points: 5}\n");
+  auto many = values(vary + "sample: {method: random, points: 50}\n");
+  many.resize(5);
+  EXPECT_EQ(few, many);
+}
+
+TEST_F(SweepPointsTest, ARandomSampleDrawsUntilWhereHasEnough) {
+  const auto all =
+      values("vary:\n  a.x: {from: 0, to: 100}\nsample: {method: random, points: 40}\nwhere: x < 10\n");
+  EXPECT_EQ(all.size(), 40u);
+  for (const std::string& x : all) EXPECT_LT(std::stod(x), 10) << x;
+}
+
+// System: 10 points over [0, 1) and a list of 5. Expectations: one in each tenth, two of each value.
+TEST_F(SweepPointsTest, ALatinHypercubeMeetsEachSliceOnce) {
+  const auto points = find(
+      "vary:\n  a: {from: 0.0001, to: 1.0001}\n  b: [p, q, r, s, t]\nsample: {method: latin-hypercube, "
+      "points: 10}\n");
+  ASSERT_TRUE(points);
+  std::set<int> slices;
+  std::multiset<std::string> letters;
+  for (std::size_t i = 0; i < points->size(); ++i) {
+    const auto values = points->assignments(i);
+    slices.insert(static_cast<int>(std::floor((std::stod(values[0].value.text) - 0.0001) * 10)));
+    letters.insert(values[1].value.text);
+  }
+  EXPECT_EQ(slices.size(), 10u);
+  for (const char* letter : {"p", "q", "r", "s", "t"}) EXPECT_EQ(letters.count(letter), 2u) << letter;
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Sweeps as a user runs them: the same bytes however the work is split, stopped and gone on with.
+
+usage: sweep_test.py STAGECRAFT SOURCE_DIR [--mpi STAGECRAFT_MPI MPIRUN] [CLASS[.TEST]]
+"""
+import csv
+import io
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = Path(sys.argv[1]).resolve()
+SOURCE = Path(sys.argv[2]).resolve()
+LIMIT_S = 300
+DONE, NO, WRONG_INPUT = 0, 1, 2
+
+# 240 points, some of which cannot run, some of which are the same.
+SWEEP = f"""\
+stagecraft: 1
+base: {SOURCE}/scenarios/pipeline-4x8.yaml
+vary:
+  training.global_batch_size: {{from: 4, to: 256, factor: 2}}
+  model.forward: [1 ms, 0.001 s, 2 ms, 3 ms]
+  schedule: [gpipe, 1f1b, interleaved-1f1b, zb-h1]
+  parallelism.virtual_stages: [1, 2, 3]
+where: global_batch_size != 128 and (virtual_stages > 1 or schedule != 'gpipe')
+"""
+COUNT = 6 * 4 * (1 * 2 + 3 * 3)
+
+
+def run(*words, program=PROGRAM, **more):
+    return subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, timeout=LIMIT_S, **more)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.sweep = self.folder / "sweep.yaml"
+        self.sweep.write_text(SWEEP)
+
+    def undisturbed(self) -> str:
+        result = run("sweep", self.sweep, "--jobs", 1)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        return result.stdout
+
+
+class Splits(Case):
+    def test_rows_are_in_grid_order(self):
+        rows = [json.loads(line) for line in self.undisturbed().splitlines()]
+        self.assertEqual([row["point"] for row in rows], list(range(COUNT)))
+        self.assertEqual(rows[0]["vary"]["training.global_batch_size"], 4)
+        self.assertEqual(rows[-1]["vary"]["schedule"], "zb-h1")
+        self.assertTrue(any(row["feasible"] for row in rows))
+        for row in rows:
+            self.assertEqual(row["feasible"], not row["reasons"])
+
+    def test_threads_give_the_same_bytes(self):
+        self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, self.undisturbed())
+
+    def test_merged_shards_give_the_same_bytes(self):
+        shards = []
+        for k in range(3):
+            shards.append(self.folder / f"{k}.jsonl")
+            self.assertEqual(run("sweep", self.sweep, "--shard", f"{k}/3", "--output", shards[-1]).returncode, DONE)
+        merged = run("merge", *reversed(shards))
+        self.assertEqual(merged.returncode, DONE, merged.stderr)
+        self.assertEqual(merged.stdout, self.undisturbed())
+        incomplete = run("merge", shards[0], shards[2])
+        self.assertEqual(incomplete.returncode, WRONG_INPUT)
+        self.assertIn(f"{COUNT // 3} of {COUNT} rows are missing: 1, 4, 7, 10, 13, 16, 19, 22, ", incomplete.stderr)
+
+    def test_shards_of_other_sweeps_are_refused(self):
+        one, other = self.folder / "one.jsonl", self.folder / "other.jsonl"
+        run("sweep", self.sweep, "--shard", "0/2", "--output", one)
+        run("sweep", self.sweep, "--shard", "1/2", "--output", other, "--set", "model.weight_gradient=2 ms")
+        merged = run("merge", one, other)
+        self.assertEqual(merged.returncode, WRONG_INPUT)
+        self.assertIn("other.jsonl:1: error: is a row of sweep", merged.stderr)
+
+    def test_bad_shards_are_refused(self):
+        for shard in ("3/3", "1", "a/b", "0/0", "-1/3", "1/3x"):
+            result = run("sweep", self.sweep, "--shard", shard)
+            self.assertEqual(result.returncode, WRONG_INPUT, shard)
+            self.assertIn("is no share of a sweep", result.stderr)
+
+
+class Resume(Case):
+    def test_killed_at_twenty_moments_and_resumed(self):
+        expected = self.undisturbed()
+        begin = time.monotonic()
+        self.undisturbed()
+        whole = time.monotonic() - begin
+        dice = random.Random(20)
+        for moment in range(20):
+            rows = self.folder / f"{moment}.jsonl"
+            kills = 0
+            while kills < 4:  # more than once: also a resumed one is killed
+                job = subprocess.Popen([PROGRAM, "sweep", self.sweep, "--resume", rows, "--quiet", "--jobs", "2"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(dice.uniform(0, whole))
+                job.kill()
+                if job.wait() == DONE:
+                    break
+                kills += 1
+            done = run("sweep", self.sweep, "--resume", rows)
+            self.assertEqual(done.returncode, DONE, done.stderr)
+            self.assertEqual(rows.read_text(), expected, f"moment {moment}")
+
+    def test_a_torn_line_at_any_byte_is_made_anew(self):
+        expected = self.undisturbed()
+        rows = self.folder / "rows.jsonl"
+        dice = random.Random(7)
+        for length in [0, 1, len(expected) - 1, len(expected), *(dice.randrange(len(expected)) for _ in range(20))]:
+            rows.write_text(expected[:length])
+            self.assertEqual(run("sweep", self.sweep, "--resume", rows).returncode, DONE)
+            self.assertEqual(rows.read_text(), expected, length)
+
+    def test_a_file_of_another_sweep_is_left_alone(self):
+        rows = self.folder / "rows.jsonl"
+        run("sweep", self.sweep, "--output", rows)
+        before = rows.read_text()
+        result = run("sweep", self.sweep, "--resume", rows, "--set", "model.forward=5 ms")
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertIn("rows.jsonl:1: error: is not the row of point 0 of this sweep", result.stderr)
+        self.assertEqual(rows.read_text(), before)
+
+    def test_output_does_not_overwrite(self):
+        rows = self.folder / "rows.jsonl"
+        rows.write_text("precious")
+        result = run("sweep", self.sweep, "--output", rows)
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertEqual(rows.read_text(), "precious")
+        self.assertEqual(run("sweep", self.sweep, "--output", rows, "--force").returncode, DONE)
+        self.assertEqual(rows.read_text(), self.undisturbed())
+
+    def test_a_full_disk_is_told_and_loses_no_row(self):
+        rows = self.folder / "rows.jsonl"
+
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
+
+        result = run("sweep", self.sweep, "--output", rows, preexec_fn=small_files, restore_signals=False)
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertRegex(result.stderr, r"rows.jsonl: error: cannot be written: File too large\n  \d+ of \d+ rows are in it")
+        expected = self.undisturbed()
+        kept = rows.read_text()
+        self.assertTrue(kept.endswith("\n") and expected.startswith(kept))
+        self.assertGreater(len(kept), 48_000)
+        self.assertEqual(run("sweep", self.sweep, "--resume", rows).returncode, DONE)
+        self.assertEqual(rows.read_text(), expected)
+
+    @unittest.skipUnless(Path("/dev/full").exists(), "a full disk to write to is Linux's")
+    def test_standard_output_that_is_full_is_told(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "sweep", self.sweep], stdout=full, stderr=subprocess.PIPE, text=True,
+                                    timeout=LIMIT_S)
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertIn("standard output could not be written", result.stderr)
+
+    def test_an_interrupt_keeps_rows_and_says_how_to_go_on(self):
+        rows = self.folder / "rows.jsonl"
+        big = self.folder / "big.yaml"
+        big.write_text(SWEEP.replace("to: 256", "to: 131072"))
+        job = subprocess.Popen([PROGRAM, "sweep", big, "--output", rows], stderr=subprocess.PIPE, text=True)
+        while not rows.exists() or rows.stat().st_size == 0:
+            time.sleep(0.01)
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=LIMIT_S)
+        self.assertEqual(job.returncode, 130)
+        self.assertIn(f"go on with: stagecraft sweep {big} --resume {rows}", said)
+        self.assertTrue(rows.read_text().endswith("\n"))
+
+
+class Forms(Case):
+    def test_csv_has_the_figures_of_the_rows(self):
+        table = list(csv.DictReader(io.StringIO(run("sweep", self.sweep, "--csv").stdout)))
+        rows = [json.loads(line) for line in self.undisturbed().splitlines()]
+        self.assertEqual(len(table), COUNT)
+        for cells, row in zip(table, rows):
+            self.assertEqual(int(cells["point"]), row["point"])
+            self.assertEqual(cells["schedule"], row["vary"]["schedule"])
+            self.assertEqual(cells["feasible"], "true" if row["feasible"] else "false")
+            if row["feasible"]:
+                self.assertEqual(float(cells["iteration_time_s"]), row["iteration_time_s"])
+                self.assertEqual(float(cells["bubble.over_ideal"]), row["bubble"]["over_ideal"])
+                self.assertEqual(cells["reason"], "")
+            else:
+                self.assertTrue(cells["reason"].startswith(row["reasons"][0]["code"] + ": "))
+
+    def test_merge_makes_csv_of_rows(self):
+        rows = self.folder / "rows.jsonl"
+        rows.write_text(self.undisturbed())
+        self.assertEqual(run("merge", rows, "--csv").stdout, run("sweep", self.sweep, "--csv").stdout)
+
+    def test_sqlite_has_the_documented_schema(self):
+        database = self.folder / "rows.db"
+        result = run("sweep", self.sweep, "--sqlite", database)
+        if "built without SQLite" in result.stderr:
+            self.assertEqual(result.returncode, WRONG_INPUT)
+            return
+        self.assertEqual(result.stdout, self.undisturbed())
+        with sqlite3.connect(database) as connection:
+            facts = dict(connection.execute("SELECT key, value FROM sweep"))
+            self.assertEqual(facts["schema"], "stagecraft.sweep/1")
+            self.assertEqual(facts["points"], str(COUNT))
+            rows = connection.execute('SELECT point, schedule, "training.global_batch_size", iteration_time_s, row FROM points '
+                                      "ORDER BY point").fetchall()
+            self.assertEqual([row[0] for row in rows], list(range(COUNT)))
+            for point, schedule, batch, seconds, text in rows:
+                row = json.loads(text)
+                self.assertEqual((schedule, batch), (row["vary"]["schedule"], row["vary"]["training.global_batch_size"]))
+                self.assertEqual(seconds, row.get("iteration_time_s"))
+            best = connection.execute("SELECT schedule FROM points WHERE feasible = 'true' ORDER BY samples_per_s DESC, point "
+                                      "LIMIT 1").fetchone()
+        self.assertEqual(best, ("zb-h1",))
+        self.assertEqual(run("sweep", self.sweep, "--sqlite", database).returncode, WRONG_INPUT)
+        connection.close()
+
+    def test_the_table_has_the_best_first_and_the_refused_below(self):
+        table = run("sweep", SOURCE / "scenarios/sweeps/schedules.yaml", "--table").stdout.splitlines()
+        self.assertEqual(table[0].split(), ["global_batch_size", "schedule", "iteration", "bubble", "memory"])
+        self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
+        self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
+
+    def test_one_number_that_varies_gets_a_chart(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
+                              "vary: {training.global_batch_size: [4, 8, 16]}\n")
+        chart = run("sweep", self.sweep, "--table").stdout.split("\n\n")[1].splitlines()
+        # (m + 3) * 3 ms for m samples: 190.5, 242.4 and 280.7 samples/s; 40 columns for the most.
+        self.assertEqual([line.split()[0] for line in chart[1:]], ["4", "8", "16"])
+        self.assertIn("█" * 27 + "▏ 190.5", chart[1])
+        self.assertIn("█" * 40 + " 280.7", chart[3])
+
+    def test_full_rows_are_whole_results(self):
+        row = json.loads(run("sweep", SOURCE / "scenarios/sweeps/schedules.yaml", "--full", "--shard", "0/12").stdout)
+        single = json.loads(run("run", SOURCE / "scenarios/pipeline-4x8.yaml", "--json", "--set", "schedule=gpipe").stdout)
+        for key, value in single.items():
+            if key not in ("schema", "scenario"):
+                self.assertEqual(row[key], value, key)
+
+    def test_nothing_that_can_run_is_the_answer_no(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\nvary: {{schedule: [none, nowhere]}}\n")
+        result = run("sweep", self.sweep)
+        self.assertEqual(result.returncode, NO)
+        self.assertEqual(len(result.stdout.splitlines()), 2)
+
+    def test_mistakes_are_located(self):
+        self.sweep.write_text("stagecraft: 1\nbase: nowhere.yaml\nvary:\n  schedule: 1f1b\nwhere: tensor <\n")
+        result = run("sweep", self.sweep)
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertEqual(result.stdout, "")
+        for line, column in ((2, 7), (4, 13), (5, 8)):
+            self.assertIn(f"sweep.yaml:{line}:{column}: error: ", result.stderr)
+
+    def test_contradicting_options_are_refused(self):
+        for options in (("--json", "--csv"), ("--output", "a", "--resume", "b")):
+            self.assertEqual(run("sweep", self.sweep, *options, cwd=self.folder).returncode, WRONG_INPUT, options)
+
+
+class Mpi(Case):
+    """1, 2 and 3 ranks; only where the program and mpirun are there (CMake adds this class then)."""
+
+    def mpi(self, ranks, *words):
+        command = [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(ranks),
+                   str(MPI_PROGRAM), *map(str, words)]
+        environment = {**os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment)
+
+    def test_ranks_give_the_same_bytes(self):
+        expected = self.undisturbed()
+        for ranks in (1, 2, 3):
+            result = self.mpi(ranks, "sweep", self.sweep)
+            self.assertEqual(result.returncode, DONE, result.stderr)
+            self.assertEqual(result.stdout, expected, f"{ranks} ranks")
+
+    def test_ranks_go_on_with_a_file(self):
+        expected = self.undisturbed()
+        rows = self.folder / "rows.jsonl"
+        rows.write_text(expected[: len(expected) // 3])
+        result = self.mpi(3, "sweep", self.sweep, "--resume", rows)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertEqual(rows.read_text(), expected)
+
+    def test_mistakes_end_all_ranks(self):
+        self.assertEqual(self.mpi(3, "sweep", self.folder / "nowhere.yaml").returncode, WRONG_INPUT)
+        self.assertEqual(self.mpi(2, "sweep").returncode, WRONG_INPUT)
+        result = self.mpi(2, "run", SOURCE / "scenarios/pipeline-4x8.yaml")
+        self.assertEqual(result.returncode, WRONG_INPUT)
+        self.assertIn("`run` does not run on the ranks of an MPI job", result.stderr)
+
+
+if __name__ == "__main__":
+    words = sys.argv[3:]
+    if words[:1] == ["--mpi"]:
+        MPI_PROGRAM, MPIRUN = Path(words[1]).resolve(), words[2]
+        words = words[3:]
+    unittest.main(argv=[sys.argv[0], *words])

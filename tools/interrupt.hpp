@@ -1,0 +1,17 @@
+// Ctrl-C, politely: what is finished is kept, and the program says how to go on.
+#pragma once
+
+namespace stagecraft {
+
+// While one lives, SIGINT and SIGTERM are noted and end nothing; a second one ends the program as ever.
+class Interrupt {
+ public:
+  Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+  ~Interrupt();
+  // The signal that came; 0: none.
+  [[nodiscard]] static int signal();
+};
+
+}  // namespace stagecraft

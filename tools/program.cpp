@@ -1,0 +1,132 @@
+#include "tools/program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/diagnostic.hpp"
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::filesystem::path own_path(const char* invoked) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path(invoked) : self;
+}
+
+UsageError unknown_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const CommandSpec& command : commands()) names.emplace_back(command.name);
+  if (word.starts_with('-')) {
+    return UsageError(fmt::format("{} is not an option of `stagecraft`", word),
+                      "--help, --version and --print-completion are; others follow the command");
+  }
+  const auto planned = planned_commands();
+  if (std::find(planned.begin(), planned.end(), word) != planned.end())
+    return UsageError(fmt::format("`{}` is not supported yet", word), "one of " + join(names, ", "));
+  return UsageError(fmt::format("'{}' is not a command", word), suggest(word, names));
+}
+
+int print_help(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[1].starts_with('-')) return std::cout << overview_help(), kDone;
+  const CommandSpec* command = find_command(words[1]);
+  if (command == nullptr) throw unknown_command(words[1]);
+  return std::cout << command_help(*command), kDone;
+}
+
+int print_completion(const std::vector<std::string>& words) {
+  if (words.size() != 2 || words[1] != "bash") {
+    throw UsageError("--print-completion takes the name of a shell", "bash");
+  }
+  std::cout << bash_completion();
+  return kDone;
+}
+
+int dispatch(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
+  if (words.empty()) return std::cerr << overview_help(), kWrongInput;
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(words);
+  if (words[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
+  if (words[0] == "--print-completion") return print_completion(words);
+  const CommandSpec* command = find_command(words[0]);
+  if (command == nullptr) throw unknown_command(words[0]);
+  const Arguments arguments = parse_arguments(*command, {words.begin() + 1, words.end()});
+  if (arguments.has("help")) return std::cout << command_help(*command), kDone;
+  const std::filesystem::path self = own_path(invoked);
+  const std::optional<DataDirectory> data = DataDirectory::find(self);
+  if (!data) {
+    throw UsageError("the models, nodes and profiles that belong to the program are not beside it",
+                     "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/");
+  }
+  Session session{.out = std::cout,
+                  .err = std::cerr,
+                  .data = *data,
+                  .executable = self,
+                  .out_is_terminal = isatty(STDOUT_FILENO) == 1,
+                  .err_is_terminal = isatty(STDERR_FILENO) == 1};
+  return run(*command, arguments, session);
+}
+
+bool wants_json(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "--json") != words.end();
+}
+
+Diagnostic without_place(const char* code, const char* message, const std::string& hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = code;
+  diagnostic.message = message;
+  diagnostic.hint = hint;
+  return diagnostic;
+}
+
+void report(const Diagnostic& diagnostic, const std::vector<std::string>& words) {
+  if (wants_json(words)) {
+    std::cout << render_json({diagnostic}) << '\n';
+    return;
+  }
+  std::cerr << "stagecraft: " << render(diagnostic) << '\n';
+}
+
+// A mistake of ours is told as one, whatever was asked for.
+int report_bug(const std::exception& error, const std::vector<std::string>& words) {
+  std::string line = "stagecraft";
+  for (const std::string& word : words) line += " " + word;
+  std::cerr << "stagecraft: internal error: " << error.what() << '\n'
+            << "  this is a bug of ours. Please report it with:  " << line
+            << "    version " STAGECRAFT_VERSION "\n";
+  if (wants_json(words)) {
+    std::cout << render_json({without_place("internal", error.what(), "this is a bug of ours")}) << '\n';
+  }
+  return kOurBug;
+}
+
+int answer(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
+  try {
+    return dispatch(words, invoked, run);
+  } catch (const UsageError& error) {
+    report(without_place("usage", error.what(), error.hint()), words);
+    return kWrongInput;
+  } catch (const std::exception& error) {
+    return report_bug(error, words);
+  }
+}
+
+}  // namespace
+
+// A result that nobody got is none: a full disk is an error.
+int run_program(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
+  const int code = answer(words, invoked, run);
+  if (std::cout.flush()) return code;
+  std::cerr << "stagecraft: error: standard output could not be written\n";
+  return std::max<int>(code, kWrongInput);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,28 @@
+// How far a long study is: on a terminal one line that is rewritten, with rate and time left; else a line
+// every tenth of one that takes over 30 s. Nothing for what is done within a second.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <iosfwd>
+
+namespace stagecraft {
+
+class Progress {
+ public:
+  Progress(std::ostream& err, bool terminal, std::size_t total);
+  void update(std::size_t done);
+  void finish();  // takes the line away
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::ostream& err_;
+  bool terminal_;
+  std::size_t total_;
+  std::size_t tenth_ = 0;
+  bool shown_ = false;
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point last_ = begun_;
+};
+
+}  // namespace stagecraft
