@@ -55,6 +55,7 @@ void Cluster::add_servers(int group) {
                         .node = node_count() - 1,
                         .first_gpu = gpu_count(),
                         .gpus = gpus,
+                        .first_of_whole = gpu_count(),
                         .nics = vertices,
                         .network = network,
                         .inside = ServerGraph(graph_, spec, {.server = index, .gpus = gpus, .nics = vertices},
@@ -89,6 +90,32 @@ void Cluster::apply_exceptions() {
   for (const VertexId end : apply_links(graph_, spec_.links))
     if (const int server = graph_.vertex(end).node; server >= 0)
       touched_[static_cast<std::size_t>(server)] = true;
+}
+
+Cluster Cluster::part(std::span<const int> servers) const {
+  Cluster part(*this);
+  part.spec_ = part_of(spec_, servers);
+  part.server_of_gpu_.clear();
+  part.nodes_.clear();
+  for (Server& server : part.servers_) server.gpus = 0;
+  int group = -1, left = 0, node = -1;
+  for (const int index : servers) {
+    const Server& whole = servers_.at(static_cast<std::size_t>(index));
+    Server& server = part.servers_[static_cast<std::size_t>(index)];
+    SC_CHECK(server.gpus == 0, "a part has each server once");
+    if (left == 0) left = part.spec_.groups[static_cast<std::size_t>(++group)].count;
+    --left;
+    if (part.nodes_.empty() || whole.node != node) part.nodes_.push_back({.first_gpu = part.gpu_count()});
+    node = whole.node;
+    server.group = group;
+    server.node = part.node_count() - 1;
+    server.first_gpu = part.gpu_count();
+    server.gpus = whole.gpus;
+    part.nodes_.back().gpus += whole.gpus;
+    part.nodes_.back().network += whole.network;
+    part.server_of_gpu_.insert(part.server_of_gpu_.end(), static_cast<std::size_t>(whole.gpus), index);
+  }
+  return part;
 }
 
 const NodeSpec& Cluster::spec_of(const Server& server) const {
@@ -144,7 +171,7 @@ void Cluster::walk(Ways& ways, DeviceId a, DeviceId b) const {
 
 Ways Cluster::ways_between(DeviceId a, DeviceId b, Routing routing) const {
   const auto seed = static_cast<std::uint64_t>(spec_.fabric.routing_seed);
-  const std::uint64_t hash = mixed(mixed(mixed(0, seed), a.value()), b.value());
+  const std::uint64_t hash = mixed(mixed(mixed(0, seed), address_of(a)), address_of(b));
   Ways ways(graph_, routing, hash);
   if (a == b) return ways;
   walk(ways, a, b);
@@ -195,6 +222,7 @@ std::vector<DeviceId> Cluster::representatives() const {
   std::map<std::vector<Entry>, std::set<int>> nodes_seen;  // by switches
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const Server& server = servers_[i];
+    if (server.gpus == 0) continue;
     if (touched_[i]) {
       for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device(server.first_gpu + slot));
       continue;

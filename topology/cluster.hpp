@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,12 @@ class Cluster {
   // throws InternalError on what loaders reject: no servers, a server without GPUs or NICs, `gpus_used`
   // beyond one server, a fabric that does not fit, exceptions for links that there are not.
   explicit Cluster(const ClusterSpec& spec);
+
+  // What a job has that runs on some servers of this cluster: GPUs and nodes are theirs alone, numbered from
+  // 0 in the order of the list, and spec() describes them; servers, links and their names are those of the
+  // whole. The part of the servers 0, 1, 2, … is the cluster itself.
+  //   servers   each once; those of one NVLink domain side by side.
+  [[nodiscard]] Cluster part(std::span<const int> servers) const;
 
   [[nodiscard]] const ClusterSpec& spec() const { return spec_; }
   [[nodiscard]] const FabricGraph& graph() const { return graph_; }
@@ -97,7 +104,8 @@ class Cluster {
     int group = 0;
     int node = 0;
     int first_gpu = 0;
-    int gpus = 0;
+    int gpus = 0;              // 0: not of this part of the cluster
+    int first_of_whole = 0;    // its first GPU in the whole cluster: what ECMP's hash sees
     int nics = 0;  // NIC vertices
     Bandwidth network{};
     ServerGraph inside;
@@ -114,6 +122,9 @@ class Cluster {
   }
   [[nodiscard]] int slot_of(DeviceId gpu) const {
     return static_cast<int>(gpu.value()) - server(gpu).first_gpu;
+  }
+  [[nodiscard]] std::uint64_t address_of(DeviceId gpu) const {
+    return static_cast<std::uint64_t>(server(gpu).first_of_whole + slot_of(gpu));
   }
   [[nodiscard]] VertexId vertex_of(DeviceId gpu) const { return server(gpu).inside.gpu(slot_of(gpu)); }
   [[nodiscard]] const NodeSpec& spec_of(const Server& server) const;

@@ -197,6 +197,25 @@ int ClusterSpec::server_count() const {
   return total;
 }
 
+std::size_t group_of(const ClusterSpec& cluster, int server) {
+  SC_CHECK(server >= 0 && server < cluster.server_count(), "a server of the cluster");
+  std::size_t group = 0;
+  for (; server >= cluster.groups[group].count; ++group) server -= cluster.groups[group].count;
+  return group;
+}
+
+ClusterSpec part_of(const ClusterSpec& whole, std::span<const int> servers) {
+  ClusterSpec part{.groups = {}, .gpus_used = whole.gpus_used, .fabric = whole.fabric, .links = {}};
+  std::optional<std::size_t> last;
+  for (const int server : servers) {
+    const std::size_t group = group_of(whole, server);
+    if (last != group) part.groups.push_back({.node = whole.groups[group].node, .count = 0});
+    last = group;
+    ++part.groups.back().count;
+  }
+  return part;
+}
+
 NodeSpec load_node(YamlMap& map) {
   NodeSpec node;
   node.device = map.text("device");

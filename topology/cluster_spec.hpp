@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -121,6 +122,12 @@ struct ClusterSpec {
   [[nodiscard]] int server_count() const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
+
+// Some servers of a cluster, in the order of the list, as a cluster of their own: neighbours of one group are a
+// group. The exceptions stay with the whole, whose links they name.
+[[nodiscard]] ClusterSpec part_of(const ClusterSpec& whole, std::span<const int> servers);
+// The group that a server belongs to: an index into `groups`.
+[[nodiscard]] std::size_t group_of(const ClusterSpec& cluster, int server);
 
 // Read one mapping and finish it. Bandwidths and times need units; counts and shares are bare. Mistakes go to
 // the diagnostics of `map`; what is returned after a mistake is harmless but meaningless.

@@ -8,6 +8,7 @@
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/fixed.hpp"
 #include "sim/engine/fluid.hpp"
+#include "sim/engine/loops.hpp"
 #include "sim/engine/memory_high_water.hpp"
 #include "sim/engine/run_state.hpp"
 #include "sim/engine/stream.hpp"
@@ -22,43 +23,34 @@ std::optional<Duration> earlier(const std::optional<Duration>& a, const std::opt
   return std::nullopt;
 }
 
-// All tasks have run.
-Timeline timeline_of(const RunState& state) {
-  Timeline timeline;
-  const std::size_t tasks = state.program.task_count();
-  timeline.start.resize(tasks);
-  timeline.end.resize(tasks);
-  for (std::uint32_t i = 0; i < tasks; ++i) {
-    const TaskId task(i);
-    timeline.start[task] = state.tasks[task].start;
-    timeline.end[task] = timeline.start[task] + state.tasks[task].duration;
-    timeline.makespan = std::max(timeline.makespan, timeline.end[task]);
-  }
-  timeline.memory_high_water = memory_high_water(state.program, timeline);
-  timeline.links.resize(state.program.links.size());
-  return timeline;
-}
-
 class Run {
  public:
-  Run(const Program& program, const RunOptions& options) : state_(program), streams_(state_), fixed_(state_) {
+  Run(const Program& program, const RunOptions& options)
+      : state_(program), streams_(state_), loops_(state_, streams_), fixed_(state_) {
     if (FluidTasks::are_in(program)) fluid_.emplace(state_, options);
+    has_ended_.resize(may_end_early() ? program.task_count() : 0);
   }
 
   Timeline finish() && {
     seed();
+    loops_.start({}, instant_);
     start_ready({});
     Duration now{};
-    while (const std::optional<Duration> next = next_event(now)) {
+    while (ended_ < loops_.others()) {
+      const std::optional<Duration> next = next_event(now);
+      if (!next) break;
       now = *next;
       fixed_.advance(now, instant_);
       if (fluid_) fluid_->advance(now, instant_);
-      end_tasks();
+      end_tasks(now);
+      if (!loops_.none()) loops_.start(now, instant_);
       start_ready(now);
     }
-    SC_CHECK(ended_ == state_.program.task_count(), describe_deadlock(state_.program, has_started()));
-    Timeline timeline = timeline_of(state_);
-    if (fluid_) std::move(*fluid_).report(timeline);
+    if (ended_ < loops_.others())
+      SC_CHECK(fluid_ && fluid_->stand_still(), describe_deadlock(state_.program, has_started()));
+    Timeline timeline = timeline_of(ended_ < loops_.others() ? rest() : now);
+    if (fluid_) std::move(*fluid_).report(timeline, now);
+    std::move(loops_).report(timeline);
     return timeline;
   }
 
@@ -69,6 +61,7 @@ class Run {
     for (std::uint32_t r = 0; r + 1 < begin.size(); ++r) {
       const std::uint32_t last =
           streams_.is_exclusive(ResourceId(r)) ? std::min(begin[r] + 1, begin[r + 1]) : begin[r + 1];
+      if (begin[r] < last && loops_.has(TaskId(begin[r]))) continue;
       for (std::uint32_t i = begin[r]; i < last; ++i)
         if (state_.tasks[TaskId(i)].waiting == 0) instant_.ready.emplace_back(i);
     }
@@ -76,13 +69,13 @@ class Run {
 
   // Speeds are found once per instant: when nothing more starts or ends at `now`.
   std::optional<Duration> next_event(Duration now) {
-    const std::optional<Duration> fixed = fixed_.next_event();
+    const std::optional<Duration> fixed = earlier(fixed_.next_event(), loops_.next_start());
     if (!fluid_) return fixed;
     if (!fixed || *fixed > now) fluid_->settle(now);
     return earlier(fixed, fluid_->next_event());
   }
 
-  void end_tasks() {
+  void end_tasks(Duration now) {
     for (const TaskId task : instant_.ended) state_.prefetch(task);
     for (const TaskId task : instant_.ended) {
       state_.prefetch_successors(task);
@@ -97,7 +90,15 @@ class Run {
       }
     for (const TaskId after : released_)
       if (--state_.tasks[after].waiting == 0) instant_.ready.push_back(after);
-    ended_ += instant_.ended.size();
+    if (has_ended_.empty()) {
+      ended_ += instant_.ended.size();
+    } else {
+      for (const TaskId task : instant_.ended) {
+        has_ended_[task] = true;
+        if (!loops_.ended(task)) ++ended_;
+      }
+      if (!instant_.ended.empty()) last_end_ = now;
+    }
     released_.clear();
     instant_.ended.clear();
   }
@@ -111,24 +112,68 @@ class Run {
     instant_.ready.clear();
   }
 
+  // Then it has to be noted who has ended.
+  [[nodiscard]] bool may_end_early() const { return !loops_.none() || !state_.program.speed_changes.empty(); }
+
+  // Of a program that stalls.
+  [[nodiscard]] Duration rest() const {
+    Duration time = last_end_;
+    for (const SpeedChange& change : state_.program.speed_changes)
+      if (change.speed == 0) time = std::max(time, change.time);
+    return time;
+  }
+
+  [[nodiscard]] Timeline timeline_of(Duration now) const {
+    Timeline timeline;
+    const std::size_t tasks = state_.program.task_count();
+    timeline.start.resize(tasks);
+    timeline.end.resize(tasks);
+    const bool stalls = ended_ < loops_.others();
+    if (stalls) timeline.stall.emplace();
+    for (std::uint32_t i = 0; i < tasks; ++i) {
+      const TaskId task(i);
+      timeline.start[task] = state_.tasks[task].start;
+      timeline.end[task] = timeline.start[task] + state_.tasks[task].duration;
+      if (!has_ended_.empty() && !has_ended_[task]) cut_off(timeline, task, now);
+      if (loops_.none() || !loops_.has(task))
+        timeline.makespan = std::max(timeline.makespan, timeline.end[task]);
+    }
+    if (stalls) timeline.stall->time = now;
+    timeline.memory_high_water = memory_high_water(state_.program, timeline);
+    timeline.links.resize(state_.program.links.size());
+    return timeline;
+  }
+
+  // Of a task that has not ended when all is over.
+  void cut_off(Timeline& timeline, TaskId task, Duration now) const {
+    const bool began = state_.tasks[task].waiting == 0 && has_begun(task);
+    if (!began) timeline.start[task] = now;
+    timeline.end[task] = now;
+    if (timeline.stall) (began ? timeline.stall->stuck : timeline.stall->waiting).push_back(task);
+  }
+
+  [[nodiscard]] bool has_begun(TaskId task) const {
+    const ResourceId resource = state_.tasks[task].resource;
+    return streams_.is_exclusive(resource) ? task < streams_.head(resource) : state_.tasks[task].waiting == 0;
+  }
+
   // When the loop is over, whoever has started has ended.
   [[nodiscard]] IdVector<TaskId, bool> has_started() const {
     IdVector<TaskId, bool> started(state_.program.task_count());
-    for (std::uint32_t i = 0; i < started.size(); ++i) {
-      const ResourceId resource = state_.tasks[TaskId(i)].resource;
-      started[TaskId(i)] = streams_.is_exclusive(resource) ? TaskId(i) < streams_.head(resource)
-                                                           : state_.tasks[TaskId(i)].waiting == 0;
-    }
+    for (std::uint32_t i = 0; i < started.size(); ++i) started[TaskId(i)] = has_begun(TaskId(i));
     return started;
   }
 
   RunState state_;
   Streams streams_;
+  Loops loops_;
   FixedTasks fixed_;
   std::optional<FluidTasks> fluid_;
   Instant instant_;
-  std::vector<TaskId> released_;  // successors of what ended at this instant, once per edge
-  std::size_t ended_ = 0;
+  std::vector<TaskId> released_;      // successors of what ended at this instant, once per edge
+  std::size_t ended_ = 0;             // outside of loops
+  Duration last_end_{};               // as far as who has ended is noted
+  IdVector<TaskId, bool> has_ended_;  // empty where every task ends in any case
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -32,14 +33,26 @@ struct Meeting {
   friend bool operator==(const Meeting&, const Meeting&) = default;
 };
 
-// The outcome, as columns. Nothing in it is derived beyond what the loop knows.
+// Why a program comes to rest before its end: resources whose speed is 0 for good.
+struct Stall {
+  Duration time{};              // nothing ends, and no resource stops, after it
+  std::vector<TaskId> stuck;    // began and never end; ascending
+  std::vector<TaskId> waiting;  // never begin; ascending
+  friend bool operator==(const Stall&, const Stall&) = default;
+};
+
+// The outcome, as columns. Nothing in it is derived beyond what the loop knows. Where a program stalls, `end`
+// of what is stuck, and both times of what waits, are the time of the stall; where it has loops, the columns
+// have their first rounds, and what these had not done by the end of the rest ended, or began, then.
 struct Timeline {
   IdVector<TaskId, Duration> start;
   IdVector<TaskId, Duration> end;
-  Duration makespan{};                            // latest end
+  Duration makespan{};                            // latest end of a task outside of loops
   IdVector<ResourceId, Bytes> memory_high_water;  // over the resource's own memory deltas
   IdVector<LinkId, LinkUsage> links;
-  std::vector<Meeting> meetings;  // ascending by link, first, second
+  std::vector<Meeting> meetings;              // ascending by link, first, second
+  std::vector<std::vector<Duration>> rounds;  // by loop: when each complete round ended
+  std::optional<Stall> stall;
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
@@ -52,7 +65,7 @@ struct RunOptions {
 [[nodiscard]] Timeline run(const Program& program, const RunOptions& options = {});
 
 // The same answer by one topological sweep over the graph, without events: an oracle for tests. Valid for
-// programs without loads, and where no link slows anybody; says nothing about links.
+// programs without loads, changes and loops, and where no link slows anybody; says nothing about links.
 [[nodiscard]] Timeline longest_path(const Program& program);
 
 // StableHash over start and end of all tasks: part of golden tests.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kShareUnits = 4294967296.0;  // 2^32 for a whole device
 constexpr double kMostNanoseconds = 9e18;     // what 63 bits hold
+constexpr double kNanosecondsPerSecond = 1e9;
 
 }  // namespace
 
@@ -21,27 +22,43 @@ FluidTasks::FluidTasks(RunState& state, const RunOptions& options)
   find_devices(state.program);
 }
 
-// One device per rank that has both loads and resources that yield.
-void FluidTasks::find_devices(const Program& program) {
-  std::vector<std::int32_t> loaded, ranks;
+// Those that yield to some load or change their speed: by rank, in it first those that yield.
+std::vector<ResourceId> FluidTasks::slowed_resources(const Program& program) {
+  IdVector<ResourceId, bool> changes(program.resources.size());
+  for (const SpeedChange& change : program.speed_changes) changes[change.resource] = true;
+  std::vector<std::int32_t> loaded;
   for (const DeviceLoad& load : program.loads)
     loaded.push_back(program.resources[program.resource_of(load.task)].rank);
-  std::vector<std::int32_t> sorted = loaded;
-  std::sort(sorted.begin(), sorted.end());
-  for (const Resource& resource : program.resources)
-    if (resource.yields && std::binary_search(sorted.begin(), sorted.end(), resource.rank))
-      ranks.push_back(resource.rank);
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  devices_.resize(ranks.size());
+  std::sort(loaded.begin(), loaded.end());
+  std::vector<ResourceId> slowed;
+  for (std::uint32_t i = 0; i < program.resources.size(); ++i) {
+    const Resource& resource = program.resources[ResourceId(i)];
+    if (changes[ResourceId(i)] ||
+        (resource.yields && std::binary_search(loaded.begin(), loaded.end(), resource.rank)))
+      slowed.emplace_back(i);
+  }
+  std::stable_sort(slowed.begin(), slowed.end(), [&](ResourceId a, ResourceId b) {
+    const Resource &x = program.resources[a], &y = program.resources[b];
+    return std::pair(x.rank, !x.yields) < std::pair(y.rank, !y.yields);
+  });
+  return slowed;
+}
 
-  const auto device_of_rank = [&](std::int32_t rank) {
-    const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
-    return at != ranks.end() && *at == rank ? static_cast<std::uint32_t>(at - ranks.begin()) : kNone;
-  };
-  for (const Resource& resource : program.resources)
-    device_of_.push_back(resource.yields ? device_of_rank(resource.rank) : kNone);
-  for (const std::int32_t rank : loaded) device_of_load_.push_back(device_of_rank(rank));
+void FluidTasks::find_devices(const Program& program) {
+  const std::vector<ResourceId> slowed = slowed_resources(program);
+  devices_.resize(slowed.size());
+  for (std::size_t i = 0; i < program.resources.size(); ++i) device_of_.push_back(kNone);
+  for (std::uint32_t i = 0; i < slowed.size(); ++i) device_of_[slowed[i]] = i;
+  for (const DeviceLoad& load : program.loads) {
+    const std::int32_t rank = program.resources[program.resource_of(load.task)].rank;
+    const auto first = std::partition_point(slowed.begin(), slowed.end(),
+                                            [&](ResourceId id) { return program.resources[id].rank < rank; });
+    const auto end = std::partition_point(first, slowed.end(), [&](ResourceId id) {
+      return program.resources[id].rank == rank && program.resources[id].yields;
+    });
+    yield_to_.push_back({static_cast<std::uint32_t>(first - slowed.begin()),
+                         static_cast<std::uint32_t>(end - slowed.begin())});
+  }
 }
 
 TransferId FluidTasks::take() {
@@ -135,7 +152,10 @@ void FluidTasks::end_phase(TransferId id, Duration now, Instant& instant) {
 void FluidTasks::finish(TransferId id, Duration now, Instant& instant) {
   Moving& moving = moving_[id];
   flush(moving, now);
-  if (moving.phase == Phase::kTransfer) leave_links(id, now);
+  if (moving.phase == Phase::kTransfer) {
+    carry(moving, static_cast<double>(moving.transfer.count()));
+    leave_links(id, now);
+  }
   if (moving.device != kNone) leave_device(id);
   TaskState& state = state_->tasks[moving.task];
   state.duration = now - state.start;
@@ -163,16 +183,35 @@ void FluidTasks::ended(TaskId task) {
 }
 
 void FluidTasks::change_load(std::uint32_t load, int sign) {
-  const std::uint32_t device = device_of_load_[load];
-  if (device == kNone) return;
-  devices_[device].taken += sign * std::llround(state_->program.loads[load].share * kShareUnits);
+  for (std::uint32_t device = yield_to_[load].first; device < yield_to_[load].end; ++device) {
+    devices_[device].taken += sign * std::llround(state_->program.loads[load].share * kShareUnits);
+    touch(device);
+  }
+}
+
+void FluidTasks::touch(std::uint32_t device) {
   if (devices_[device].is_touched) return;
   devices_[device].is_touched = true;
   touched_devices_.push_back(device);
 }
 
+void FluidTasks::change_speeds(Duration now) {
+  const std::vector<SpeedChange>& changes = state_->program.speed_changes;
+  for (; next_speed_ < changes.size() && changes[next_speed_].time <= now; ++next_speed_) {
+    const std::uint32_t device = device_of_[changes[next_speed_].resource];
+    devices_[device].own = changes[next_speed_].speed;
+    touch(device);
+  }
+}
+
+void FluidTasks::change_links(Duration now) {
+  const std::vector<LinkChange>& changes = state_->program.link_changes;
+  for (; next_link_ < changes.size() && changes[next_link_].time <= now; ++next_link_)
+    network_.set_capacity(changes[next_link_].link, changes[next_link_].capacity);
+}
+
 void FluidTasks::apply_device(Device& device, Duration now) {
-  const double speed = std::max(kSlowest, 1 - static_cast<double>(device.taken) / kShareUnits);
+  const double speed = device.own * std::max(kSlowest, 1 - static_cast<double>(device.taken) / kShareUnits);
   if (speed == device.speed) return;
   device.speed = speed;
   for (const TransferId id : device.tasks) {
@@ -187,6 +226,8 @@ void FluidTasks::apply_device(Device& device, Duration now) {
 }
 
 void FluidTasks::settle(Duration now) {
+  change_links(now);  // before devices: a transfer that a link sets free may get another cap, not the reverse
+  change_speeds(now);
   for (const std::uint32_t device : touched_devices_) {
     devices_[device].is_touched = false;
     apply_device(devices_[device], now);
@@ -208,7 +249,8 @@ void FluidTasks::flush(Moving& moving, Duration now) {
   moving.since = now;
   if (passed == 0) return;
   moving.left = std::max(0.0, moving.left - passed * moving.speed);
-  if (moving.bottleneck) usage_.lose(*moving.bottleneck, passed * (1 - moving.speed / moving.reach));
+  if (moving.bottleneck && moving.reach > 0)
+    usage_.lose(*moving.bottleneck, passed * (1 - moving.speed / moving.reach));
 }
 
 void FluidTasks::change_speed(TransferId id, double speed, Duration now) {
@@ -220,6 +262,10 @@ void FluidTasks::change_speed(TransferId id, double speed, Duration now) {
 // At full speed `left` is a whole number, so that the end is exact.
 void FluidTasks::predict(TransferId id) {
   Moving& moving = moving_[id];
+  if (moving.speed == 0) {  // an event that is on its way already is corrected when it comes up
+    moving.end = kNever;
+    return;
+  }
   const double time = moving.left / moving.speed;
   SC_CHECK(time < kMostNanoseconds - static_cast<double>(moving.since.count()), "a task takes centuries");
   moving.end = moving.since + Duration(static_cast<std::int64_t>(time + 0.5));
@@ -228,12 +274,38 @@ void FluidTasks::predict(TransferId id) {
   events_.push(moving.end, id);
 }
 
-void FluidTasks::report(Timeline& timeline) && {
+// Nanoseconds at full speed.
+void FluidTasks::carry(const Moving& moving, double nanoseconds) {
+  const double bytes = moving.rate * (nanoseconds / kNanosecondsPerSecond);
+  for (const LinkUse& use : moving.uses) usage_.carry(use.link, use.flows * bytes);
+}
+
+std::optional<Duration> FluidTasks::next_event() const {
+  std::optional<Duration> next = events_.next();
+  const auto at = [&](Duration time) { next = next ? std::min(*next, time) : time; };
   const Program& program = state_->program;
-  for (const Flow& flow : program.flows) {
-    const double bytes = flow.rate.count() * to_seconds(flow.transfer);
-    for (const LinkUse& use : program.uses_of(flow.route)) usage_.carry(use.link, use.flows * bytes);
+  if (next_speed_ < program.speed_changes.size()) at(program.speed_changes[next_speed_].time);
+  if (next_link_ < program.link_changes.size()) at(program.link_changes[next_link_].time);
+  return next;
+}
+
+bool FluidTasks::stand_still() const {
+  return std::any_of(moving_.begin(), moving_.end(), [&](const Moving& moving) {
+    return moving.phase != Phase::kGone && moving.device != kNone && devices_[moving.device].own == 0;
+  });
+}
+
+void FluidTasks::report(Timeline& timeline, Duration now) && {
+  settle(now);
+  for (std::uint32_t i = 0; i < moving_.size(); ++i) {
+    Moving& moving = moving_[TransferId(i)];
+    if (moving.phase != Phase::kTransfer) continue;
+    flush(moving, now);
+    carry(moving, static_cast<double>(moving.transfer.count()) - moving.left);
+    leave_links(TransferId(i), now);
+    moving.phase = Phase::kGone;
   }
+  settle(now);
   timeline.links = usage_.links();
   timeline.meetings = std::move(usage_).meetings();
 }

@@ -7,8 +7,9 @@
 // end of a phase is predicted whenever its speed changes. A prediction that turns out too early is corrected
 // when it comes up; one that is too late is superseded by an earlier one.
 //
-// A device runs its tasks at max(kSlowest, 1 - loads) of their speed; a transfer of a slowed task asks its
-// links for so much less.
+// A device, one for each resource that anything slows down, runs its tasks at max(kSlowest, 1 - loads) of
+// their speed, times the speed that the program gives the resource at the time; a transfer of a slowed task
+// asks its links for so much less.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,14 @@ namespace stagecraft {
 
 class FluidTasks {
  public:
-  // A device never stops altogether, however many loads it has.
+  // Loads alone never stop a device.
   static constexpr double kSlowest = 0.05;
 
   FluidTasks(RunState& state, const RunOptions& options);
 
   // Whether anything in the program could be slowed down or slow something down.
   [[nodiscard]] static bool are_in(const Program& program) {
-    return !program.flows.empty() || !program.loads.empty();
+    return !program.flows.empty() || !program.loads.empty() || !program.speed_changes.empty();
   }
 
   // begin() will soon read what this names.
@@ -52,12 +53,15 @@ class FluidTasks {
   void settle(Duration now);
 
   // Valid after settle().
-  [[nodiscard]] std::optional<Duration> next_event() const { return events_.next(); }
+  [[nodiscard]] std::optional<Duration> next_event() const;
   // Ends the tasks that end at `now`, which is not after next_event().
   void advance(Duration now, Instant& instant);
 
-  // What the links did, when all tasks have ended.
-  void report(Timeline& timeline) &&;
+  // Whether a task stands still because its resource does.
+  [[nodiscard]] bool stand_still() const;
+
+  // What the links did until `now`; who is still under way leaves them.
+  void report(Timeline& timeline, Duration now) &&;
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -85,12 +89,18 @@ class FluidTasks {
   };
   struct Device {
     std::int64_t taken = 0;  // by loads, in 2^-32: a sum that does not depend on its order
+    double own = 1;          // that the program gives it
     double speed = 1;
     bool is_touched = false;
     std::vector<TransferId> tasks;
   };
+  // Devices that yield to the loads of a rank lie together.
+  struct DeviceRange {
+    std::uint32_t first = 0, end = 0;
+  };
 
   void find_devices(const Program& program);
+  [[nodiscard]] static std::vector<ResourceId> slowed_resources(const Program& program);
   [[nodiscard]] Moving moving_of(TaskId task) const;
   void join_device(TransferId id);
   void leave_device(TransferId id);
@@ -104,9 +114,13 @@ class FluidTasks {
   void leave_links(TransferId id, Duration now);
 
   void change_load(std::uint32_t load, int sign);
+  void touch(std::uint32_t device);
+  void change_speeds(Duration now);
+  void change_links(Duration now);
   void apply_device(Device& device, Duration now);
   void change_speed(TransferId id, double speed, Duration now);
   void flush(Moving& moving, Duration now);
+  void carry(const Moving& moving, double nanoseconds);
   void predict(TransferId id);
 
   RunState* state_;
@@ -117,9 +131,10 @@ class FluidTasks {
 
   TaskSubset flows_;
   TaskSubset loads_;
-  IdVector<ResourceId, std::uint32_t> device_of_;  // of resources that yield to some load
-  std::vector<std::uint32_t> device_of_load_;      // kNone where nobody yields to it
+  IdVector<ResourceId, std::uint32_t> device_of_;  // kNone where nothing ever slows the resource down
+  std::vector<DeviceRange> yield_to_;              // by load
   std::vector<Device> devices_;
+  std::size_t next_speed_ = 0, next_link_ = 0;  // changes of the program that are to come
   std::vector<std::uint32_t> touched_devices_;
 
   IdVector<TransferId, Moving> moving_;

@@ -20,13 +20,14 @@ MaxMin::MaxMin(const IdVector<LinkId, SharedLink>& links, bool unlimited)
     const double capacity = links[LinkId(i)].capacity.count();
     links_[LinkId(i)].units_per_byte = std::ldexp(1.0, kCapacityBits - std::ilogb(capacity));
     links_[LinkId(i)].capacity = std::llround(capacity * links_[LinkId(i)].units_per_byte);
+    links_[LinkId(i)].most = links_[LinkId(i)].capacity;
   }
 }
 
-// At most twice the capacity, which is as bad as anything above it.
+// At most twice what the link had at first, which is as bad as anything above it.
 std::int64_t MaxMin::load_of(const LinkState& link, std::int64_t weight, double rate) {
   const double load = rate * link.units_per_byte * (static_cast<double>(weight) / kWeightUnits);
-  return static_cast<std::int64_t>(std::min(load, 2 * static_cast<double>(link.capacity)) + 0.5);
+  return static_cast<std::int64_t>(std::min(load, 2 * static_cast<double>(link.most)) + 0.5);
 }
 
 bool MaxMin::crosses_tight(const Transfer& transfer) const {
@@ -141,12 +142,32 @@ void MaxMin::remove(TransferId id) {
     member = link.members.back();
     places_[transfers_[member.transfer].places + member.hop] = place;
     link.members.pop_back();
-    mark(link, link_id);
-    if (link.lost || link.level == kUnbounded) continue;
-    link.lost = true;
-    lost_.push_back(link_id);
+    make_room(link, link_id);
   }
   spare_places_[transfer.uses.size()].push_back(transfer.places);
+}
+
+// Somebody left the link, or gave up his share of it.
+void MaxMin::make_room(LinkState& link, LinkId id) {
+  mark(link, id);
+  if (link.lost || link.level == kUnbounded) return;
+  link.lost = true;
+  lost_.push_back(id);
+}
+
+// As if all that cross it left, and came back to the link as it is now.
+void MaxMin::set_capacity(LinkId id, Bandwidth capacity) {
+  LinkState& changed = links_[id];
+  changed.capacity = std::min<std::int64_t>(changed.most, std::llround(capacity.count() * changed.units_per_byte));
+  make_room(changed, id);
+  for (std::size_t i = 0; i < changed.members.size(); ++i) {
+    const TransferId crossing = changed.members[i].transfer;
+    Transfer& transfer = transfers_[crossing];
+    if (transfer.pending) continue;  // it will be found anew in any case
+    open(transfer);
+    for (const LinkUse& use : transfer.uses) make_room(links_[use.link], use.link);
+    pending_.push_back(crossing);
+  }
 }
 
 void MaxMin::set_cap(TransferId id, double cap) {

@@ -43,6 +43,8 @@ class MaxMin {
   bool insert(TransferId id, std::span<const LinkUse> uses, double cap);
   void remove(TransferId id);
   void set_cap(TransferId id, double cap);
+  // Counts from the next solve(). At most what the link had at first.
+  void set_capacity(LinkId id, Bandwidth capacity);
 
   void solve();
 
@@ -72,7 +74,8 @@ class MaxMin {
   };
   struct LinkState {
     double units_per_byte = 0;
-    std::int64_t capacity = 0;  // in units, 2^42 to 2^43
+    std::int64_t capacity = 0;  // in units, at first 2^42 to 2^43
+    std::int64_t most = 0;      // what it had at first
     std::int64_t demand = 0;    // of all members at their caps
     std::int64_t load = 0;      // of all members as they are
     double level = kUnbounded;  // rate of those whose bottleneck it is
@@ -117,6 +120,7 @@ class MaxMin {
   [[nodiscard]] static double fill(const LinkState& link, double from);
 
   [[nodiscard]] std::uint32_t take_places(std::size_t hops);
+  void make_room(LinkState& link, LinkId id);
   void open(Transfer& transfer);
   void mark(LinkState& link, LinkId id);
   void push(Entry entry);

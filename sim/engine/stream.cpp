@@ -11,4 +11,8 @@ Streams::Streams(RunState& state) : state_(&state) {
                         .exclusive = program.resources[ResourceId(r)].kind == ResourceKind::kStream});
 }
 
+void Streams::restart(ResourceId resource) {
+  streams_[resource].head = TaskId(state_->program.resource_begin[resource.index()]);
+}
+
 }  // namespace stagecraft

@@ -31,6 +31,9 @@ class Streams {
       instant.ready.push_back(stream.head);
   }
 
+  // All of the resource's tasks have ended and are to run again.
+  void restart(ResourceId resource);
+
   [[nodiscard]] bool is_exclusive(ResourceId resource) const { return streams_[resource].exclusive; }
   // Tasks of this stream before the head have started.
   [[nodiscard]] TaskId head(ResourceId stream) const { return streams_[stream].head; }

@@ -3,8 +3,9 @@
 // A task takes a resource for a duration, after its predecessors. Resources are of two kinds: a stream runs
 // its tasks one at a time in their order (like a CUDA stream); a concurrent resource runs any number of them
 // at once. Two things stretch a task beyond its duration: a flow, which shares links with other flows, and a
-// load on the device that it computes on. Nothing here knows what a transformer or a collective is: a label
-// is a name, a micro-batch a number, a category an index that the report understands.
+// load on the device that it computes on. At times given in advance a link may get another capacity and a
+// resource another speed. Nothing here knows what a transformer or a collective is: a label is a name, a
+// micro-batch a number, a category an index that the report understands.
 //
 // Everything is flat arrays: successors in CSR, tasks of one resource contiguous and in the order in which it
 // runs them. So a TaskId is canonical, (resource, index), and an unrelated feature cannot reorder ties.
@@ -93,6 +94,30 @@ struct DeviceLoad {
   double share = 0;  // in [0, 1]
 };
 
+// From `time` on the link has this capacity: above 0 and at most what it has in `links`, which counts until
+// the first change.
+struct LinkChange {
+  Duration time{};
+  LinkId link;
+  Bandwidth capacity{};
+};
+
+// From `time` on the resource does its work at this speed, in [0, 1]; 1 until the first change. At 0 all that
+// runs on it, or starts on it, stands still, unless it takes no time.
+struct SpeedChange {
+  Duration time{};
+  ResourceId resource;
+  double speed = 1;
+};
+
+// Tasks of the resources [first, end) that start over, all together, at the instant when the last of them has
+// ended, for as long as tasks outside of loops run; the first round begins at `start`. No edge leads into a
+// loop or out of it.
+struct Loop {
+  ResourceId first, end;
+  Duration start{};
+};
+
 struct Program {
   IdVector<ResourceId, Resource> resources;
   std::vector<std::uint32_t>
@@ -109,6 +134,9 @@ struct Program {
   std::vector<LinkUse> route_uses;         // of one route ascending by link
   std::vector<Flow> flows;                 // ascending by task, at most one each
   std::vector<DeviceLoad> loads;           // ascending by task, at most one each
+  std::vector<LinkChange> link_changes;    // ascending by time
+  std::vector<SpeedChange> speed_changes;  // ascending by time
+  std::vector<Loop> loops;                 // ascending, none within another
 
   [[nodiscard]] std::size_t task_count() const { return duration.size(); }
   [[nodiscard]] ResourceId resource_of(TaskId task) const;  // binary search
@@ -144,6 +172,9 @@ class ProgramBuilder {
   RouteId add_route(std::vector<LinkUse> uses);
   void add_flow(Handle task, Duration transfer, Bandwidth rate, RouteId route);
   void add_load(Handle task, double share);
+  // In the order of their times.
+  void add_link_change(LinkChange change);
+  void add_speed_change(SpeedChange change);
   void reserve(std::size_t tasks, std::size_t dependencies);  // spares a large program the copies of growing
 
   // The frozen program. The builder is spent. Cycles are found by whoever runs it.
@@ -177,6 +208,8 @@ class ProgramBuilder {
   std::vector<LinkUse> route_uses_;
   std::vector<Flow> flows_;  // their tasks are still numbers of handles: spares a large program a copy
   std::vector<HandleLoad> loads_;
+  std::vector<LinkChange> link_changes_;
+  std::vector<SpeedChange> speed_changes_;
 };
 
 }  // namespace stagecraft

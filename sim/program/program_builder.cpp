@@ -105,6 +105,23 @@ void ProgramBuilder::add_load(Handle task, double share) {
   loads_.push_back({.task = task, .share = share});
 }
 
+void ProgramBuilder::add_link_change(LinkChange change) {
+  SC_CHECK(change.link.index() < links_.size(), "a link of this builder changes");
+  SC_CHECK(change.capacity > Bandwidth(0) && change.capacity <= links_[change.link].capacity,
+           "a link never has more than at first, and always something");
+  SC_CHECK(change.time >= (link_changes_.empty() ? Duration::zero() : link_changes_.back().time),
+           "changes come in the order of their times");
+  link_changes_.push_back(change);
+}
+
+void ProgramBuilder::add_speed_change(SpeedChange change) {
+  SC_CHECK(change.resource.index() < resources_.size(), "a resource of this builder changes");
+  SC_CHECK(change.speed >= 0 && change.speed <= 1, "nothing runs faster than at first");
+  SC_CHECK(change.time >= (speed_changes_.empty() ? Duration::zero() : speed_changes_.back().time),
+           "changes come in the order of their times");
+  speed_changes_.push_back(change);
+}
+
 void ProgramBuilder::reserve(std::size_t tasks, std::size_t dependencies) {
   task_resource_.reserve(tasks);
   task_duration_.reserve(tasks);
@@ -175,6 +192,8 @@ Program ProgramBuilder::build() && {
   program.labels = std::move(labels_);
   place_flows(program, canonical);
   place_loads(program, canonical);
+  program.link_changes = std::move(link_changes_);
+  program.speed_changes = std::move(speed_changes_);
   return program;
 }
 

@@ -42,6 +42,12 @@ class System {
     builder_.add_flow(Handle(task.value()), transfer, rate, route);
   }
   void load(TaskId task, double share) { builder_.add_load(Handle(task.value()), share); }
+  void speed(Duration from, ResourceId resource, double speed) {
+    builder_.add_speed_change({.time = from, .resource = resource, .speed = speed});
+  }
+  void capacity(Duration from, LinkId link, Bandwidth capacity) {
+    builder_.add_link_change({.time = from, .link = link, .capacity = capacity});
+  }
 
   Program build() { return std::move(builder_).build(); }
 
