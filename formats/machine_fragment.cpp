@@ -84,6 +84,10 @@ Fragment machine_fragment(const MachineFacts& facts) {
   else
     fragment.missing.push_back(
         open_line("pcie", "63 GB/s", "of one GPU: 31.5 GB/s with PCIe 4.0 x16, 63 GB/s with 5.0"));
+  if (facts.gpus_per_pcie_switch)
+    node.push_back(
+        entry("gpus_per_pcie_switch", facts.gpus_per_pcie_switch->value,
+              {.comment = facts.gpus_per_pcie_switch->comment, .where = facts.gpus_per_pcie_switch->where}));
   fragment.missing.push_back(
       "nodes: 1   # under cluster: how many such machines, and `fabric:` where there are more than one");
   fragment.entries.push_back(entry("stagecraft", 1, {}));

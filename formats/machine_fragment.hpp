@@ -41,6 +41,7 @@ struct MachineFacts {
   std::optional<MachineFact<std::int64_t>> nics = {};
   std::optional<MachineFact<Bandwidth>> nic_bandwidth = {};
   std::optional<MachineFact<Bandwidth>> pcie = {};
+  std::optional<MachineFact<std::int64_t>> gpus_per_pcie_switch = {};
   Fragment notes = {};  // head, assumed, ignored, missing
 };
 

@@ -48,6 +48,7 @@ class MachineImporter {
     nvlinks();
     nics();
     pcie();
+    pcie_switches();
     leftovers();
     return machine_fragment(facts_);
   }
@@ -272,6 +273,29 @@ class MachineImporter {
            fmt::format("GPU {} has a slower PCIe link than others: it is taken for all", narrowest->index));
     facts_.notes.assumed.push_back(
         "pcie: width x factor / 80 GB/s, as NCCL plans; node presets give line rates, 63 GB/s for Gen5 x16");
+  }
+
+  // Written where every GPU shares its switch with as many others, neighbours by number.
+  void pcie_switches() {
+    std::map<std::string, std::vector<std::int64_t>> below;
+    for (const NcclGpu& gpu : machine_.gpus)
+      below[fmt::format("{} {}", gpu.cpu, gpu.bridge)].push_back(gpu.bridge.empty() ? -1 : gpu.index);
+    const std::size_t each = below.begin()->second.size();
+    bool alike = each > 1;
+    for (auto& [bridge, gpus] : below) {
+      std::sort(gpus.begin(), gpus.end());
+      alike = alike && gpus.size() == each && gpus.front() >= 0 &&
+              gpus.front() % static_cast<std::int64_t>(each) == 0 &&
+              gpus.back() - gpus.front() + 1 == static_cast<std::int64_t>(each);
+    }
+    if (alike)
+      facts_.gpus_per_pcie_switch = {.value = static_cast<std::int64_t>(each),
+                                     .comment = fmt::format("{} PCIe switches", below.size()),
+                                     .where = first().where};
+    if (machine_.cpus > 1)
+      facts_.notes.assumed.push_back(fmt::format(
+          "sockets: 1: the file has {} CPUs and does not tell the rate between them (`socket_link`)",
+          machine_.cpus));
   }
 
   void leftovers() {

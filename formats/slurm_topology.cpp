@@ -172,6 +172,32 @@ class FabricImporter {
                             {.comment = fmt::format("nodes of {}", group.name), .where = group.where}));
   }
 
+  [[nodiscard]] const SlurmGroup& group_named(const std::string& name) const {
+    return *std::find_if(topology_.groups.begin(), topology_.groups.end(),
+                         [&](const SlurmGroup& group) { return group.name == name; });
+  }
+
+  // Three levels are pods below a core, where all pods, and all leaves, are of one size. Says whether they
+  // are.
+  bool pods(const Forest& forest) {
+    const SlurmGroup& root = topology_.groups[forest.roots.front()];
+    const std::size_t leaf = topology_.groups[forest.leaves.front()].nodes.size();
+    std::optional<std::size_t> each;
+    for (const std::string& pod : root.children) {
+      std::size_t nodes = 0;
+      for (const std::string& below : group_named(pod).children) {
+        if (group_named(below).nodes.size() != leaf) return false;
+        nodes += leaf;
+      }
+      if (nodes == 0 || each.value_or(nodes) != nodes) return false;
+      each = nodes;
+    }
+    fabric_.push_back(
+        entry("nodes_per_pod", static_cast<std::int64_t>(*each),
+              {.comment = fmt::format("nodes below each switch of {}", root.name), .where = root.where}));
+    return true;
+  }
+
   void tree() {
     const std::optional<Forest> forest = ForestBuilder(topology_.groups, diagnostics_).build();
     if (!forest) return;
@@ -200,7 +226,8 @@ class FabricImporter {
       nodes_per_leaf(forest->leaves, "leaves", "unlike-leaves");
     else
       nodes_ = static_cast<std::int64_t>(topology_.groups[forest->leaves.front()].nodes.size());
-    if (forest->levels > 2)
+    const bool has_pods = roots.size() == 1 && forest->levels == 3 && pods(*forest);
+    if (forest->levels > 2 && !has_pods)
       fragment_.assumed.push_back(
           fmt::format("kind: a fat tree has leaves and one spine for all that is above; {} levels are {} "
                       "switches more on the way",

@@ -68,6 +68,12 @@ TEST(NcclTopology, VirtualMachineHidesSwitchAndPcieSpeed) {
   EXPECT_EQ(import.at("cluster.node.pcie"), "12 GB/s");
 }
 
+// Two GPUs below each of four switches; with a switch of its own a GPU shares none.
+TEST(NcclTopology, SwitchesThatGpusShareAreCounted) {
+  EXPECT_EQ(import_of_file("nccl_topo/aws_p4d-24xl-topo.xml").at("cluster.node.gpus_per_pcie_switch"), "2");
+  EXPECT_EQ(import_of_file("nccl_topo/made_hgx8_dump.xml").at("cluster.node.gpus_per_pcie_switch"), "absent");
+}
+
 TEST(NcclTopology, HandWrittenFilesTellGpusByClass) {
   struct Sample {
     const char* file;

@@ -41,6 +41,7 @@ TEST(SlurmTopology, TreeOfThreeLevels) {
   EXPECT_EQ(import.at("cluster.nodes"), "64");
   EXPECT_EQ(import.at("cluster.fabric.kind"), "fat-tree");
   EXPECT_EQ(import.at("cluster.fabric.nodes_per_leaf"), "16");
+  EXPECT_EQ(import.at("cluster.fabric.nodes_per_pod"), "32");
   EXPECT_EQ(import.at("cluster.fabric.nic_bandwidth"), "400 Gb/s");
   EXPECT_THAT(import.fragment->head, Contains("  leaf01: gpu[0017-0024,0025-0032]"));
 }
