@@ -43,13 +43,11 @@ ParallelPlan plan_of(const Scenario& scenario) {
 
 int show(const Scenario& scenario, const Arguments& arguments, Session& session) {
   const ParallelPlan plan = plan_of(scenario);
-  const Cluster cluster(*scenario.cluster);
-  if (const auto cut = cluster.unreachable()) {
-    session.err << fmt::format("{}: error: {} does not reach {}\n  hint: `topology check` names the links\n",
-                               scenario.source, cluster.name_of(cut->first), cluster.name_of(cut->second));
-    return kAnswerIsNo;
-  }
-  const TopologyView view{.scenario = scenario, .cluster = cluster, .plan = plan};
+  const Cluster cluster(scenario.fabric ? *scenario.fabric : *scenario.cluster);
+  std::optional<Cluster> part;
+  if (scenario.fabric) part.emplace(cluster.part(scenario.network.placement));
+  const TopologyView view{
+      .scenario = scenario, .cluster = cluster, .job = part ? *part : cluster, .plan = plan};
   if (arguments.has("graphviz"))
     session.out << render_topology_dot(cluster, arguments.has("full"));
   else if (arguments.has("json"))
@@ -79,7 +77,7 @@ void write_health(const Scenario& scenario, const Cluster& cluster, const Cluste
 
 int check(const Scenario& scenario, const Arguments& arguments, Session& session) {
   refuse_without_cluster(scenario);
-  const Cluster cluster(*scenario.cluster);
+  const Cluster cluster(scenario.fabric ? *scenario.fabric : *scenario.cluster);
   const ClusterHealth health = health_of(cluster);
   const int code = !health.unreachable ? kDone : kAnswerIsNo;
   if (arguments.has("json")) {

@@ -16,32 +16,6 @@
 namespace stagecraft {
 namespace {
 
-std::string_view kind_name(VertexKind kind) {
-  switch (kind) {
-    case VertexKind::kGpu:
-      return "gpu";
-    case VertexKind::kNvSwitch:
-      return "nvswitch";
-    case VertexKind::kPcieRoot:
-      return "pcie root";
-    case VertexKind::kNic:
-      return "nic";
-    case VertexKind::kLeafSwitch:
-      return "leaf";
-    case VertexKind::kSpineSwitch:
-      return "spine";
-    case VertexKind::kCoreSwitch:
-      return "core";
-    case VertexKind::kRouter:
-      return "router";
-    case VertexKind::kPcieSwitch:
-      return "pcie switch";
-    case VertexKind::kNvSwitchOut:
-      return "nvswitch out";
-  }
-  return "switch";
-}
-
 // One end of cables inside a node: "gpu 0-7".
 using CableSort = std::tuple<VertexKind, VertexKind, double>;
 using Cable = std::pair<std::size_t, std::size_t>;  // vertices, the one nearer the GPU first
@@ -184,7 +158,7 @@ std::string pairs_text(const Cluster& cluster, bool color) {
 }
 
 std::string axes_text(const TopologyView& view, bool color) {
-  const AxisClasses axes = axis_classes(view.cluster, view.plan);
+  const AxisClasses axes = axis_classes(view.job, view.plan);
   if (axes.classes.empty()) return {};
   std::string out =
       title("neighbours of the plan", color) + (axes.sampled ? "  (evenly spaced ranks)\n" : "\n");
@@ -229,7 +203,7 @@ void write_pairs(JsonWriter& json, const Cluster& cluster) {
 }
 
 void write_axes(JsonWriter& json, const TopologyView& view) {
-  const AxisClasses axes = axis_classes(view.cluster, view.plan);
+  const AxisClasses axes = axis_classes(view.job, view.plan);
   json.field("axes_sampled", axes.sampled).key("axes").begin_array();
   for (const AxisClass& axis : axes.classes)
     json.begin_object()

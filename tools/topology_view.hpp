@@ -44,6 +44,7 @@ struct ClusterHealth {
 struct TopologyView {
   const Scenario& scenario;
   const Cluster& cluster;
+  const Cluster& job;  // what the job has of it: all, or the part where it is placed
   const ParallelPlan& plan;
 };
 [[nodiscard]] std::string render_topology_text(const TopologyView& request, bool color);

@@ -10,15 +10,21 @@
 namespace stagecraft {
 namespace {
 
-std::string kind_name(const Vertex& vertex) {
-  const bool between = vertex.node < 0;
-  switch (vertex.kind) {
+std::string short_name(const Vertex& vertex) {
+  const std::string_view kind = kind_name(vertex.kind, vertex.node < 0);
+  return vertex.one ? std::string(kind) : fmt::format("{} {}", kind, vertex.index);
+}
+
+}  // namespace
+
+std::string_view kind_name(VertexKind kind, bool between_servers) {
+  switch (kind) {
     case VertexKind::kGpu:
       return "gpu";
     case VertexKind::kNvSwitch:
-      return between ? "nvlink domain" : "nvswitch";
+      return between_servers ? "nvlink domain" : "nvswitch";
     case VertexKind::kNvSwitchOut:
-      return between ? "nvlink domain out" : "nvswitch out";
+      return between_servers ? "nvlink domain out" : "nvswitch out";
     case VertexKind::kPcieRoot:
       return "pcie root";
     case VertexKind::kPcieSwitch:
@@ -37,12 +43,6 @@ std::string kind_name(const Vertex& vertex) {
   SC_CHECK(false, "every kind of vertex has a name");
   return {};
 }
-
-std::string short_name(const Vertex& vertex) {
-  return vertex.one ? kind_name(vertex) : fmt::format("{} {}", kind_name(vertex), vertex.index);
-}
-
-}  // namespace
 
 bool is_fabric_switch(VertexKind kind) {
   return kind == VertexKind::kLeafSwitch || kind == VertexKind::kSpineSwitch ||

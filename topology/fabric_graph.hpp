@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -53,6 +54,9 @@ struct LinkShare {
 };
 
 [[nodiscard]] bool is_fabric_switch(VertexKind kind);
+
+// "gpu", "pcie root", "leaf"; an NVSwitch between servers is an NVLink domain.
+[[nodiscard]] std::string_view kind_name(VertexKind kind, bool between_servers = false);
 
 class FabricGraph {
  public:

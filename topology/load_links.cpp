@@ -67,24 +67,6 @@ class Check {
           "one exception for each link: make the names tell them apart, or use direction: one-way");
   }
 
-  // After names_and_clashes() found nothing.
-  void ways() {
-    const Cluster cluster(spec_);
-    const auto pair = cluster.unreachable();
-    if (!pair) return;
-    std::vector<std::string> missing;
-    std::size_t first = items_.size();
-    for (std::size_t i = 0; i < items_.size(); ++i)
-      if (spec_.links[i].missing) {
-        missing.push_back(in_quotes(name(i)));
-        first = std::min(first, i);
-      }
-    items_[first].error("missing", "no-way",
-                        fmt::format("no way is left from {} to {} without {}", cluster.name_of(pair->first),
-                                    cluster.name_of(pair->second), join(missing, " and ")),
-                        "keep one link of each way, or take the node out of the cluster");
-  }
-
  private:
   [[nodiscard]] const std::string& name(std::size_t i) const { return spec_.links[i].name; }
 
@@ -126,7 +108,6 @@ std::vector<LinkException> load_links(YamlMap& map, const ClusterSpec* spec, Ori
   if (!clean() || spec == nullptr || links.empty()) return clean() ? links : std::vector<LinkException>{};
   Check check(*spec, links, items);
   check.names_and_clashes();
-  if (clean()) check.ways();
   return clean() ? links : std::vector<LinkException>{};
 }
 

@@ -12,8 +12,8 @@
 namespace stagecraft {
 
 // Reads `links` of `map`, the section of the cluster that `spec` says (its own links are ignored). Reports
-// names of no link, links meant twice, and GPUs that the missing links cut off. `spec` may be null when the
-// rest of the section is wrong: then names are not looked up. Empty after a mistake.
+// names of no link and links meant twice; whether GPUs still reach each other is asked later. `spec` may be
+// null when the rest of the section is wrong: then names are not looked up. Empty after a mistake.
 [[nodiscard]] std::vector<LinkException> load_links(YamlMap& map, const ClusterSpec* spec, Origins& origins);
 
 }  // namespace stagecraft

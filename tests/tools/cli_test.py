@@ -233,6 +233,8 @@ class Goldens(Case):
         llama = "scenarios/llama3-8b-64xA100.yaml"
         one = "scenarios/seqsel-22b-8xA100-full.yaml"
         show = "stagecraft topology show"
+        dragonfly = ("{kind: dragonfly, groups: 2, routers_per_group: 2, nodes_per_router: 2, link_bandwidth: 100 GB/s,"
+                     " global_links: 2}")
         rails = "--set cluster.fabric=hdr-rail-optimized --set cluster.fabric.nodes_per_leaf=4"
         self.assert_golden("topology", transcript([
             f"{show} {llama}",
@@ -246,6 +248,12 @@ class Goldens(Case):
             f"stagecraft topology check {one} --json",
             f"stagecraft topology check {llama} --set 'cluster.links=[{{name: \"node 3 nic 1 -> *\", share: 0.5}}]'",
             f"stagecraft topology check {one} --set 'cluster.links=[{{name: \"node 0 gpu 3 -> *\", missing: true}}]'",
+            f"{show} {llama} --set 'cluster.fabric={{kind: torus, dims: [4, 2], link_bandwidth: 50 GB/s}}'",
+            f"{show} {llama} --graphviz --set 'cluster.fabric={{kind: torus, dims: [4, 2], link_bandwidth: 50 GB/s}}'",
+            f"{show} {llama} --set 'cluster.fabric={dragonfly}'",
+            f"{show} {llama} --graphviz --set 'cluster.fabric={dragonfly}'",
+            f"{show} {llama} --set cluster.node.nvlink_domain=4",
+            f"{show} {llama} --graphviz --set cluster.node.nvlink_domain=4",
             f"{show} {PIPELINE}",
             f"{show} {llama} --set parallelism.tensor=3",
             "stagecraft topology",

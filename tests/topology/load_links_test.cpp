@@ -134,13 +134,6 @@ bad.yaml:6:36: error: cluster.links.4.direction: 'up' is not known here
 )");
 }
 
-TEST(LoadLinks, RefusesToCutGpusOff) {
-  EXPECT_EQ(read("- {name: node 1 nic * -> leaf 0, missing: true}\n").said, R"(
-bad.yaml:2:43: error: cluster.links.0.missing: no way is left from node 0 gpu 0 to node 1 gpu 0 without 'node 1 nic * -> leaf 0'
-  hint: keep one link of each way, or take the node out of the cluster
-)");
-}
-
 TEST(LoadLinks, WantsAList) {
   EXPECT_EQ(read("  name: a\n").said, R"(
 bad.yaml:2:3: error: cluster.links: expected a list of links
