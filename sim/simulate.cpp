@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <tuple>
 #include <utility>
 #include <variant>
 
+#include "base/text.hpp"
 #include "sim/lower/background.hpp"
+#include "sim/lower/fault_plan.hpp"
 #include "sim/make_report.hpp"
+#include "sim/scenario/load_faults.hpp"
+#include "sim/scenario/load_jobs.hpp"
+#include "sim/shared_fabric.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -127,10 +131,69 @@ void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
                      .hint = "bf16 and fp16 are there, or name the profile of another device"});
 }
 
+const ClusterSpec& whole_cluster(const Scenario& scenario) {
+  return scenario.fabric ? *scenario.fabric : *scenario.cluster;
+}
+
+// Every GPU reaches every other, whatever links are missing; all prices rest on it.
+bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (!scenario.cluster) return true;
+  const ClusterSpec& spec = whole_cluster(scenario);
+  std::vector<std::string> missing;
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < spec.links.size(); ++i) {
+    if (!spec.links[i].missing) continue;
+    missing.push_back(in_quotes(spec.links[i].name));
+    if (!first) first = i;
+  }
+  if (!first) return true;
+  const Cluster cluster(spec);
+  const auto pair = cluster.unreachable();
+  if (!pair) return true;
+  const std::string path = fmt::format("cluster.links.{}.missing", *first);
+  diagnostics.error(
+      {.code = "no-way",
+       .where = place_of(scenario, path),
+       .path = path,
+       .message = fmt::format("no way is left from {} to {} without {}", cluster.name_of(pair->first),
+                              cluster.name_of(pair->second), join(missing, " and ")),
+       .hint = "keep one link of each way, or take the node out of the cluster"});
+  return false;
+}
+
+// What a degraded link has left is more than others take of it; a GPU is one that there is.
+void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
+    const FaultSpec& fault = scenario.faults[i];
+    const auto beyond =
+        std::find_if(fault.ranks.begin(), fault.ranks.end(), [&](int rank) { return rank >= plan.gpus(); });
+    if (beyond == fault.ranks.end()) continue;
+    const std::string path = fmt::format("faults.{}.gpu", i);
+    diagnostics.error({.code = "out-of-range",
+                       .where = place_of(scenario, path),
+                       .path = path,
+                       .message = fmt::format("GPU {} is not one of the job's {}", *beyond, plan.gpus()),
+                       .hint = fmt::format("GPUs are 0 to {}", plan.gpus() - 1)});
+  }
+  if (scenario.faults.empty() || scenario.network.background.empty() || diagnostics.has_errors()) return;
+  const Cluster cluster(whole_cluster(scenario));
+  const auto load = background_load(cluster, scenario.network.background);
+  for (const LinkShareChange& change : plan_faults(scenario.faults, plan, &cluster, false).links) {
+    if (load[change.link] < change.share * cluster.link(change.link).capacity) continue;
+    diagnostics.error({.code = "out-of-range",
+                       .where = place_of(scenario, "faults"),
+                       .path = "faults",
+                       .message = fmt::format("background traffic asks for more than {} has left",
+                                              cluster.link_name(change.link)),
+                       .hint = "use lower rates, or leave it more"});
+    return;
+  }
+}
+
 // Background traffic leaves something of every link.
 void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.network.background.empty()) return;
-  const Cluster cluster(*scenario.cluster);
+  const Cluster cluster(whole_cluster(scenario));
   const auto load = background_load(cluster, scenario.network.background);
   for (std::uint32_t i = 0; i < load.size(); ++i) {
     const EdgeId link(i);
@@ -159,13 +222,6 @@ MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
       {.job = job, .shard = shard, .schedule = prepared.schedule, .profile = *scenario.profile});
 }
 
-NetworkReport network_of(const Simulation& simulation, std::span<const FoldedLink> links) {
-  std::vector<int> alike;
-  for (const FoldedLink& link : links) alike.push_back(link.alike);
-  const Duration idle = run(simulation.program, {.idle_network = true}).makespan;
-  return measure_network(simulation.program, simulation.timeline, alike, idle);
-}
-
 Prepared prepare_or_throw(const Scenario& scenario) {
   Diagnostics diagnostics;
   std::optional<Prepared> prepared = prepare(scenario, diagnostics);
@@ -177,6 +233,7 @@ Prepared prepare_or_throw(const Scenario& scenario) {
 }  // namespace
 
 std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (!check_ways(scenario, diagnostics)) return std::nullopt;
   check_precision(scenario, diagnostics);
   check_background(scenario, diagnostics);
   const std::optional<ParallelPlan> plan =
@@ -189,37 +246,119 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
               diagnostics);
   if (!plan) return std::nullopt;
   std::optional<Schedule> schedule = make_schedule(scenario, *plan, diagnostics);
+  check_faults(scenario, *plan, diagnostics);
+  for (const OtherJob& job : scenario.jobs) (void)prepare(job.scenario, diagnostics);
   if (!schedule || diagnostics.has_errors()) return std::nullopt;
   return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
 }
 
-Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
+namespace {
+
+struct LoweredJob {
+  Prepared prepared;
+  IterationPrices prices;
+  FaultPlan faults;
+  Program program;
+};
+
+// Which copies of the pipeline are simulated, and what happens to them.
+FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster, bool unfold) {
+  if (!scenario.faults.empty()) return plan_faults(scenario.faults, plan, cluster, unfold);
+  const int copies = unfold ? plan.data * plan.tensor * plan.context : 1;
+  return {.copies = std::vector<std::vector<int>>(static_cast<std::size_t>(copies), {0})};
+}
+
+LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::optional<SharedNetwork> network,
+                     const SimulateOptions& options = {}) {
   Prepared prepared = prepare_or_throw(scenario);
-  std::optional<Cluster> cluster;
-  if (scenario.cluster) cluster.emplace(*scenario.cluster);
-  IterationPrices prices = price(scenario, prepared.plan, cluster ? &*cluster : nullptr);
+  IterationPrices prices = price(scenario, prepared.plan, cluster);
+  FaultPlan faults = copies_of(scenario, prepared.plan, cluster, options.unfold);
+  if (network) network->changes = faults.links;
+  std::vector<int> weights;
+  for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
+  Program program =
+      lower(prepared.schedule, prices,
+            {.blocking_messages = !scenario.overlap.pipeline,
+             .overlap_gradients = scenario.overlap.gradients,
+             .overlap_parameters = scenario.overlap.parameters,
+             .reduce_last = scenario.options.memory.whole_gradients,
+             .overlap_slowdown = overlap_slowdown_of(scenario),
+             .replicas = static_cast<int>(faults.copies.size()),
+             .weights = std::move(weights),
+             .speeds = faults.speeds,
+             .network = network ? &*network : nullptr});
+  return {.prepared = std::move(prepared),
+          .prices = std::move(prices),
+          .faults = std::move(faults),
+          .program = std::move(program)};
+}
+
+// The links of `part`, and what nobody's job leaves of them.
+SharedNetwork network_on(const Cluster& part, const Cluster& whole, const Scenario& scenario) {
+  return {.cluster = part, .background = background_load(whole, scenario.network.background)};
+}
+
+FabricJob lower_other(const OtherJob& job, const Cluster& whole, const Scenario& host) {
+  const Cluster part = whole.part(job.nodes);
+  return {.name = job.name,
+          .nodes = node_list_text(job.nodes),
+          .start = job.start,
+          .program = lower_job(job.scenario, &part, network_on(part, whole, host)).program};
+}
+
+Program without_changes(Program program) {
+  program.link_changes.clear();
+  program.speed_changes.clear();
+  return program;
+}
+
+// "pipeline 2, data 1-15", by simulated rank.
+std::vector<std::string> rank_names(const ParallelPlan& plan, const FaultPlan& faults) {
+  std::vector<std::string> names;
+  for (const std::vector<int>& copy : faults.copies)
+    for (int rank = 0; rank < plan.pipeline; ++rank)
+      names.push_back(fmt::format("pipeline {}, data {}", rank, node_list_text(copy)));
+  return names;
+}
+
+FaultReport fault_report(const Scenario& scenario, const Simulation& simulation, const FaultPlan& faults,
+                         Duration without) {
+  FaultReport report{.faults = {}, .without = without};
+  for (const FaultSpec& fault : scenario.faults) report.faults.push_back(to_text(fault));
+  if (!simulation.timeline.stall) return report;
+  report.stall = simulation.timeline.stall->time;
+  report.ranks =
+      measure_stall(simulation.program, simulation.timeline, rank_names(simulation.prepared.plan, faults));
+  return report;
+}
+
+}  // namespace
+
+Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
+  std::optional<Cluster> whole, part;
+  if (scenario.cluster) whole.emplace(whole_cluster(scenario));
+  if (scenario.fabric) part.emplace(whole->part(scenario.network.placement));
+  const Cluster* cluster = part ? &*part : whole ? &*whole : nullptr;
   std::optional<SharedNetwork> shared;
-  if (cluster && scenario.network.shared())
-    shared.emplace(SharedNetwork{.cluster = *cluster,
-                                 .background = background_load(*cluster, scenario.network.background)});
-  const int copies = prepared.plan.data * prepared.plan.tensor * prepared.plan.context;
-  LoweredFlows lowered = lower_flows(prepared.schedule, prices,
-                                     {.blocking_messages = !scenario.overlap.pipeline,
-                                      .overlap_gradients = scenario.overlap.gradients,
-                                      .overlap_parameters = scenario.overlap.parameters,
-                                      .reduce_last = scenario.options.memory.whole_gradients,
-                                      .overlap_slowdown = overlap_slowdown_of(scenario),
-                                      .replicas = options.unfold ? copies : 1,
-                                      .network = shared ? &*shared : nullptr});
-  Timeline timeline = run(lowered.program);
-  Simulation simulation{.prepared = std::move(prepared),
-                        .prices = std::move(prices),
-                        .program = std::move(lowered.program),
-                        .timeline = std::move(timeline),
-                        .network = {},
+  if (cluster != nullptr && scenario.network.shared()) shared.emplace(network_on(*cluster, *whole, scenario));
+  LoweredJob job = lower_job(scenario, cluster, shared, options);
+  std::vector<FabricJob> others;
+  for (const OtherJob& other : scenario.jobs) others.push_back(lower_other(other, *whole, scenario));
+  const auto run_all = [&](Program& program) {
+    return shared ? run_together(program, others) : SharedRun{.timeline = run(program), .network = {}};
+  };
+  Program without = scenario.faults.empty() ? Program() : without_changes(job.program);
+  SharedRun result = run_all(job.program);
+  Simulation simulation{.prepared = std::move(job.prepared),
+                        .prices = std::move(job.prices),
+                        .program = std::move(job.program),
+                        .timeline = std::move(result.timeline),
+                        .network = std::move(result.network),
                         .report = {}};
-  if (shared) simulation.network = network_of(simulation, lowered.links);
   simulation.report = make_report(scenario, simulation, ledger_of(scenario, simulation.prepared));
+  if (!scenario.faults.empty())
+    simulation.report.faults =
+        fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
   return simulation;
 }
 

@@ -23,7 +23,7 @@ int run_command(const Arguments& arguments, Session& session) {
     }
     const bool yes = assertions_hold(scenario, report, session.err);
     const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, session);
-    return yes && fit ? kDone : kAnswerIsNo;
+    return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
   });
 }
 

@@ -104,9 +104,9 @@ class Cluster {
     int group = 0;
     int node = 0;
     int first_gpu = 0;
-    int gpus = 0;              // 0: not of this part of the cluster
-    int first_of_whole = 0;    // its first GPU in the whole cluster: what ECMP's hash sees
-    int nics = 0;  // NIC vertices
+    int gpus = 0;            // 0: not of this part of the cluster
+    int first_of_whole = 0;  // its first GPU in the whole cluster: what ECMP's hash sees
+    int nics = 0;            // NIC vertices
     Bandwidth network{};
     ServerGraph inside;
   };

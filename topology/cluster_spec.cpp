@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace stagecraft {
 namespace {
 

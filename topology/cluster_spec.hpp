@@ -123,8 +123,8 @@ struct ClusterSpec {
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 
-// Some servers of a cluster, in the order of the list, as a cluster of their own: neighbours of one group are a
-// group. The exceptions stay with the whole, whose links they name.
+// Some servers of a cluster, in the order of the list, as a cluster of their own: neighbours of one group are
+// a group. The exceptions stay with the whole, whose links they name.
 [[nodiscard]] ClusterSpec part_of(const ClusterSpec& whole, std::span<const int> servers);
 // The group that a server belongs to: an index into `groups`.
 [[nodiscard]] std::size_t group_of(const ClusterSpec& cluster, int server);

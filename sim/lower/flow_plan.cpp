@@ -1,6 +1,7 @@
 #include "sim/lower/flow_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
@@ -19,9 +20,10 @@ constexpr double kAlmost = 1 - 1e-12;
 
 }  // namespace
 
-FlowPlan::FlowPlan(const SharedNetwork& network, const PatternTable& patterns, int copies)
-    : network_(network), patterns_(patterns), copies_(copies) {
-  SC_CHECK(copies >= 1, "at least one copy");
+FlowPlan::FlowPlan(const SharedNetwork& network, const PatternTable& patterns, std::vector<int> weights)
+    : network_(network), patterns_(patterns), weights_(std::move(weights)) {
+  SC_CHECK(!weights_.empty() && *std::min_element(weights_.begin(), weights_.end()) >= 1,
+           "at least one copy, and each stands for some");
 }
 
 FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
@@ -36,7 +38,7 @@ FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
   Route route;
   route.flows.reserve(used.size());
   for (const EdgeId link : used) {
-    route.flows.push_back({link, sum[link] / copies_});
+    route.flows.push_back({link, sum[link]});
     route.busiest = std::max(route.busiest, sum[link] / network_.cluster.link(link).capacity.count());
   }
   return route;
@@ -61,24 +63,38 @@ std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer
   return FlowKind{.route = route, .transfer = transfer, .rate = Bandwidth(rate)};
 }
 
-std::vector<FoldedLink> FlowPlan::finish(ProgramBuilder& builder) const {
-  std::vector<std::vector<LinkLoad>> routes;
-  for (const Route& route : routes_) routes.push_back(route.flows);
-  std::vector<Bandwidth> capacity;
+void FlowPlan::finish(ProgramBuilder& builder) const {
   for (std::uint32_t i = 0; i < network_.cluster.link_count(); ++i) {
     const EdgeId link(i);
-    capacity.push_back(network_.cluster.link(link).capacity);
-    if (!network_.background.empty()) capacity.back() -= network_.background[link];
+    Bandwidth capacity = network_.cluster.link(link).capacity;
+    if (!network_.background.empty()) capacity -= network_.background[link];
+    builder.add_link({.name = network_.cluster.link_name(link), .capacity = capacity});
   }
-  FoldedLinks folded = fold_links(capacity, routes);
-  for (const FoldedLink& link : folded.links)
-    builder.add_link(
-        {.name = network_.cluster.link_name(link.first), .capacity = capacity[link.first.index()]});
-  std::vector<RouteId> ids;
-  for (std::vector<LinkUse>& route : folded.routes) ids.push_back(builder.add_route(std::move(route)));
+  add_changes(builder);
+  const int all = std::accumulate(weights_.begin(), weights_.end(), 0);
+  std::map<int, std::vector<RouteId>> ids;  // by weight
+  for (const int weight : weights_) {
+    std::vector<RouteId>& of_weight = ids[weight];
+    if (!of_weight.empty()) continue;
+    for (const Route& route : routes_) {
+      std::vector<LinkUse> uses;
+      uses.reserve(route.flows.size());
+      for (const LinkLoad& load : route.flows)
+        uses.push_back({LinkId(load.link.value()), load.bytes * weight / all});
+      of_weight.push_back(builder.add_route(std::move(uses)));
+    }
+  }
   for (const TaskFlow& flow : flows_)
-    builder.add_flow(flow.task, flow.kind.transfer, flow.kind.rate, ids[flow.kind.route]);
-  return std::move(folded.links);
+    builder.add_flow(flow.task, flow.kind.transfer, flow.kind.rate,
+                     ids.at(weights_[static_cast<std::size_t>(flow.copy)])[flow.kind.route]);
+}
+
+void FlowPlan::add_changes(ProgramBuilder& builder) const {
+  for (const LinkShareChange& change : network_.changes) {
+    Bandwidth capacity = change.share * network_.cluster.link(change.link).capacity;
+    if (!network_.background.empty()) capacity -= network_.background[change.link];
+    builder.add_link_change({.time = change.time, .link = LinkId(change.link.value()), .capacity = capacity});
+  }
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-// The flows of a program on the shared links of a cluster: routes are collected while tasks are added, folded
-// and handed to the program at the end.
+// The flows of a program on the shared links of a cluster: routes are collected while tasks are added, and
+// handed to the program at the end.
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; all of a task go in step, because
 //               a collective is as slow as its slowest member and the groups of a rank meet at the next
@@ -14,17 +14,19 @@
 #include <optional>
 #include <vector>
 
-#include "sim/lower/fold_links.hpp"
+#include "sim/lower/fault_plan.hpp"
 #include "sim/lower/traffic.hpp"
 #include "sim/program/program.hpp"
 #include "topology/cluster.hpp"
+#include "topology/collective_flows.hpp"
 
 namespace stagecraft {
 
-// The links of a cluster, and what of each others take.
+// The links of a cluster, what of each others take, and when a link has but a share of its capacity.
 struct SharedNetwork {
   const Cluster& cluster;
   IdVector<EdgeId, Bandwidth> background{};  // empty: nothing
+  std::vector<LinkShareChange> changes{};    // ascending by time
 };
 
 // A kind of flow: what many tasks do alike.
@@ -38,34 +40,35 @@ class FlowPlan {
  public:
   using Handle = ProgramBuilder::Handle;
 
-  // `copies`: simulated copies of each rank; together they carry the traffic of the rank.
-  FlowPlan(const SharedNetwork& network, const PatternTable& patterns, int copies);
+  // `weights`: of the simulated copies of each rank, which carry the traffic of the rank by their weights.
+  FlowPlan(const SharedNetwork& network, const PatternTable& patterns, std::vector<int> weights);
 
   // nullopt where nothing moves.
   [[nodiscard]] std::optional<FlowKind> kind(const Traffic& traffic, Duration transfer);
-  void add(Handle task, const FlowKind& kind) { flows_.push_back({task, kind}); }
+  void add(Handle task, const FlowKind& kind, int copy) { flows_.push_back({task, kind, copy}); }
 
-  // Adds links, routes and flows.
-  //   returns  for each link of the program, which one of the cluster it is and how many it stands for
-  std::vector<FoldedLink> finish(ProgramBuilder& builder) const;
+  // Adds all links of the cluster, by EdgeId, and routes and flows.
+  void finish(ProgramBuilder& builder) const;
 
  private:
   struct Route {
-    std::vector<LinkLoad> flows;  // unit flows over each link, of one copy
+    std::vector<LinkLoad> flows;  // unit flows over each link, of all copies
     double busiest = 0;           // seconds of the fullest link per byte of the unit flow, of all copies
   };
   struct TaskFlow {
     Handle task;
     FlowKind kind;
+    int copy = 0;
   };
   using RouteKey = std::vector<std::pair<PatternId, double>>;  // share of each pattern
 
   [[nodiscard]] std::uint32_t route_of(const Traffic& traffic);
+  void add_changes(ProgramBuilder& builder) const;
   [[nodiscard]] Route make_route(const RouteKey& key) const;
 
   const SharedNetwork& network_;
   const PatternTable& patterns_;
-  const int copies_;
+  const std::vector<int> weights_;
   std::map<RouteKey, std::uint32_t> known_;
   std::vector<Route> routes_;
   std::vector<TaskFlow> flows_;

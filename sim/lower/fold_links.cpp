@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -18,8 +20,8 @@ struct Use {
 // How the routes use one link.
 struct Column {
   EdgeId link;
-  Bandwidth capacity{};
-  std::vector<Use> uses;  // ascending by route
+  std::vector<Bandwidth> capacity;  // by epoch
+  std::vector<Use> uses;            // ascending by route
   int alike = 1;
 };
 
@@ -30,9 +32,9 @@ double rounded(double value) {
   return std::ldexp(std::round(std::ldexp(mantissa, 40)), exponent - 40);
 }
 
-std::vector<Column> columns_of(std::span<const Bandwidth> capacity,
-                               std::span<const std::vector<LinkLoad>> routes) {
-  std::vector<Column> columns(capacity.size());
+std::vector<Column> columns_of(const LinkEpochs& capacity, std::span<const std::vector<LinkLoad>> routes) {
+  SC_CHECK(!capacity.empty(), "links have capacities at the beginning");
+  std::vector<Column> columns(capacity.front().size());
   for (std::uint32_t route = 0; route < routes.size(); ++route)
     for (const LinkLoad& load : routes[route]) {
       SC_CHECK(load.link.index() < columns.size() && load.bytes > 0, "routes use links of the cluster");
@@ -40,7 +42,7 @@ std::vector<Column> columns_of(std::span<const Bandwidth> capacity,
     }
   for (std::uint32_t link = 0; link < columns.size(); ++link) {
     columns[link].link = EdgeId(link);
-    columns[link].capacity = capacity[link];
+    for (const std::vector<Bandwidth>& epoch : capacity) columns[link].capacity.push_back(epoch.at(link));
   }
   std::erase_if(columns, [](const Column& column) { return column.uses.empty(); });
   return columns;
@@ -71,7 +73,8 @@ bool within(const Column& a, const Column& b) {
   for (const Use& use : a.uses) {
     while (at != b.uses.end() && at->route < use.route) ++at;
     if (at == b.uses.end() || at->route != use.route) return false;
-    if (use.flows * b.capacity.count() > at->flows * a.capacity.count()) return false;
+    for (std::size_t epoch = 0; epoch < a.capacity.size(); ++epoch)
+      if (use.flows * b.capacity[epoch].count() > at->flows * a.capacity[epoch].count()) return false;
   }
   return true;
 }
@@ -94,7 +97,7 @@ std::vector<Column> undominated(const std::vector<Column>& columns, std::size_t 
 
 }  // namespace
 
-FoldedLinks fold_links(std::span<const Bandwidth> capacity, std::span<const std::vector<LinkLoad>> routes) {
+FoldedLinks fold_links(const LinkEpochs& capacity, std::span<const std::vector<LinkLoad>> routes) {
   const std::vector<Column> columns = undominated(merged(columns_of(capacity, routes)), routes.size());
   FoldedLinks folded;
   folded.routes.resize(routes.size());
@@ -103,6 +106,54 @@ FoldedLinks fold_links(std::span<const Bandwidth> capacity, std::span<const std:
     for (const Use& use : columns[i].uses) folded.routes[use.route].push_back({LinkId(i), use.flows});
   }
   return folded;
+}
+
+namespace {
+
+LinkEpochs epochs_of(const Program& program) {
+  LinkEpochs epochs(1);
+  for (const SharedLink& link : program.links) epochs.front().push_back(link.capacity);
+  for (std::size_t i = 0; i < program.link_changes.size(); ++i) {
+    const LinkChange& change = program.link_changes[i];
+    if (i == 0 || program.link_changes[i - 1].time != change.time) epochs.push_back(epochs.back());
+    epochs.back()[change.link.index()] = change.capacity;
+  }
+  return epochs;
+}
+
+std::vector<std::vector<LinkLoad>> loads_of_routes(const Program& program) {
+  std::vector<std::vector<LinkLoad>> routes(program.route_begin.empty() ? 0 : program.route_begin.size() - 1);
+  for (std::uint32_t i = 0; i < routes.size(); ++i)
+    for (const LinkUse& use : program.uses_of(RouteId(i)))
+      routes[i].push_back({EdgeId(use.link.value()), use.flows});
+  return routes;
+}
+
+}  // namespace
+
+std::vector<FoldedLink> fold_links(Program& program) {
+  const FoldedLinks folded = fold_links(epochs_of(program), loads_of_routes(program));
+  IdVector<LinkId, SharedLink> links;
+  std::vector<std::optional<LinkId>> now(program.links.size());
+  for (const FoldedLink& link : folded.links) {
+    const LinkId before(link.first.value());
+    now[before.index()] = links.push_back(program.links[before]);
+  }
+  std::vector<LinkChange> changes;
+  for (LinkChange change : program.link_changes) {
+    if (!now[change.link.index()]) continue;  // some other link holds up whoever crosses it
+    change.link = *now[change.link.index()];
+    changes.push_back(change);
+  }
+  program.links = std::move(links);
+  program.link_changes = std::move(changes);
+  program.route_begin = {0};
+  program.route_uses.clear();
+  for (const std::vector<LinkUse>& route : folded.routes) {
+    program.route_uses.insert(program.route_uses.end(), route.begin(), route.end());
+    program.route_begin.push_back(static_cast<std::uint32_t>(program.route_uses.size()));
+  }
+  return folded.links;
 }
 
 }  // namespace stagecraft

@@ -9,7 +9,8 @@
 //              fuller than that one, so it is not full before it; and whoever crosses it crosses the other as
 //              well, so freezing its flows adds nothing when both are full. It is left out.
 //
-// Both hold for any rates, so a program runs the same on the folded links (a property test).
+// Both hold for any rates, so a program runs the same on the folded links (a property test). Where capacities
+// change with time, links are alike, or one within the other, when they are at all times.
 #pragma once
 
 #include <span>
@@ -31,9 +32,16 @@ struct FoldedLinks {
   std::vector<std::vector<LinkUse>> routes;  // as given, over these links
 };
 
-// `routes`: unit flows over each link, ascending by link and above 0; `capacity` by EdgeId. Numbers are taken
-// to 40 bits, so that sums in another order do not make links unlike.
-[[nodiscard]] FoldedLinks fold_links(std::span<const Bandwidth> capacity,
+// Capacities of each link, by EdgeId, in one epoch after the other: one entry where they never change.
+using LinkEpochs = std::vector<std::vector<Bandwidth>>;
+
+// `routes`: unit flows over each link, ascending by link and above 0. Numbers are taken to 40 bits, so that
+// sums in another order do not make links unlike.
+[[nodiscard]] FoldedLinks fold_links(const LinkEpochs& capacity,
                                      std::span<const std::vector<LinkLoad>> routes);
+
+// Leaves a program the links that matter. Before, its links are those of the cluster, by EdgeId.
+//   returns  for each link that is left, which one of the cluster it is and how many it stands for
+std::vector<FoldedLink> fold_links(Program& program);
 
 }  // namespace stagecraft

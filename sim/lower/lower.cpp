@@ -26,12 +26,17 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   for (auto& passes : segment_kinds_)
     for (auto& kinds : passes) kinds.resize(prices.stages.size());
   for (auto& steps : message_steps_) steps.resize(prices.edges.size());
-  if (options.network != nullptr) flows_.emplace(*options.network, prices.patterns, options.replicas);
+  SC_CHECK(options.weights.empty() || options.weights.size() == static_cast<std::size_t>(options.replicas),
+           "every copy has a weight");
+  if (options.network != nullptr) {
+    const std::vector<int> alike(static_cast<std::size_t>(options.replicas), 1);
+    flows_.emplace(*options.network, prices.patterns, options.weights.empty() ? alike : options.weights);
+  }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
 }
 
-LoweredFlows Lowering::lower() && {
+Program Lowering::lower() && {
   add_resources();
   for (int replica = 0; replica < options_.replicas; ++replica) {
     Arrivals arrivals = empty_arrivals();
@@ -41,10 +46,9 @@ LoweredFlows Lowering::lower() && {
   join_collectives();
   add_reductions();
   add_tail();
-  LoweredFlows lowered;
-  if (flows_) lowered.links = flows_->finish(builder_);
-  lowered.program = std::move(builder_).build();
-  return lowered;
+  add_speeds();
+  if (flows_) flows_->finish(builder_);
+  return std::move(builder_).build();
 }
 
 LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts) {
@@ -102,6 +106,7 @@ void Lowering::add_resources() {
            .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
            .last_compute = {},
            .last_data = {}});
+      copy_of_.resize(ranks_.back().data.index() + 1, replica);
     }
   }
   joints_ = builder_.add_resource({ResourceKind::kConcurrent, 0, "joint"});
@@ -180,7 +185,8 @@ std::span<const PassPrice> Lowering::buckets_beside(int rank, const Action& acti
 
 Lowering::Handle Lowering::task(ResourceId resource, const Kind& kind, std::int32_t micro_batch) {
   const Handle task = builder_.add_task(resource, kind.time, kind.label, micro_batch);
-  if (kind.flow && kind.flow->transfer > Duration::zero()) flows_->add(task, *kind.flow);
+  if (kind.flow && kind.flow->transfer > Duration::zero())
+    flows_->add(task, *kind.flow, copy_of_.at(resource.index()));
   if (kind.load > 0) builder_.add_load(task, kind.load);
   return task;
 }
@@ -369,11 +375,6 @@ void Lowering::connect(const Arrivals& arrivals) {
 }
 
 Program lower(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options) {
-  return Lowering(schedule, prices, options).lower().program;
-}
-
-LoweredFlows lower_flows(const Schedule& schedule, const IterationPrices& prices,
-                         const LowerOptions& options) {
   return Lowering(schedule, prices, options).lower();
 }
 

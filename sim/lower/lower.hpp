@@ -10,6 +10,9 @@
 //   tail                       reductions -> tied embeddings -> gradient norm (a barrier over all ranks) ->
 //   optimizer
 //
+// Copies that are unlike, because some of their ranks change their speed (sim/lower/fault_plan.hpp), carry
+// traffic by their weights.
+//
 // On shared links (`network: flow`) messages, reductions, gathers and the tied embedding are flows, each
 // collective a task of its own. Passes are flows as well where collectives run inside them: what these send
 // is spread evenly over the pass, hidden or not, which asks less of a link at a time than the collectives
@@ -18,6 +21,7 @@
 // lasts longer as a whole.
 #pragma once
 
+#include "sim/lower/fault_plan.hpp"
 #include "sim/lower/flow_plan.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/program/program.hpp"
@@ -26,26 +30,21 @@
 namespace stagecraft {
 
 struct LowerOptions {
-  bool blocking_messages = false;  // the sender's stream waits for its message
-  bool overlap_gradients = true;   // reduce buckets beside the last backward of each chunk
-  bool overlap_parameters = true;  // gather buckets beside the first forward of each chunk
-  bool reduce_last = false;        // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
-  double overlap_slowdown = 1;     // a backward that gradients are reduced beside lasts so much longer
-  int replicas = 1;                // simulated copies of the pipeline; 1 = folded
+  bool blocking_messages = false;   // the sender's stream waits for its message
+  bool overlap_gradients = true;    // reduce buckets beside the last backward of each chunk
+  bool overlap_parameters = true;   // gather buckets beside the first forward of each chunk
+  bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
+  double overlap_slowdown = 1;      // a backward that gradients are reduced beside lasts so much longer
+  int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
+  std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
+  std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
   // Links that are shared; nullptr: the network is closed-form. Prices then carry traffic.
   const SharedNetwork* network = nullptr;
 };
 
-// requires schedule, prices of equal shape (stages, ranks).
+// Where links are shared, the program has all links of the cluster, by EdgeId: see fold_links().
+//   requires schedule, prices of equal shape (stages, ranks).
 [[nodiscard]] Program lower(const Schedule& schedule, const IterationPrices& prices,
                             const LowerOptions& options);
-
-// The same with the links of the cluster that the program's links stand for.
-struct LoweredFlows {
-  Program program;
-  std::vector<FoldedLink> links;  // by LinkId
-};
-[[nodiscard]] LoweredFlows lower_flows(const Schedule& schedule, const IterationPrices& prices,
-                                       const LowerOptions& options);
 
 }  // namespace stagecraft

@@ -2,6 +2,7 @@
 //
 //   lower.cpp           passes, messages, buckets beside them
 //   lower_sharded.cpp   passes that are cut into units, with the traffic of each (ZeRO 2 and 3)
+//   lower_faults.cpp    ranks that change their speed
 //   lower_tail.cpp      reductions at the end, tied embeddings, norm, optimizer
 #pragma once
 
@@ -19,7 +20,7 @@ class Lowering {
  public:
   Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options);
 
-  LoweredFlows lower() &&;
+  Program lower() &&;
 
  private:
   using Handle = ProgramBuilder::Handle;
@@ -124,6 +125,9 @@ class Lowering {
   Handle collective(int rank, RankTasks& tasks, const Steps& steps, std::optional<Handle> after);
   void join_collectives();
 
+  // lower_faults.cpp
+  void add_speeds();
+
   // lower_tail.cpp
   void add_reductions();
   void add_tail();
@@ -146,6 +150,7 @@ class Lowering {
   ProgramBuilder builder_;
   std::optional<FlowPlan> flows_;  // on shared links
   std::vector<RankTasks> ranks_;   // [replica * p + rank]
+  std::vector<int> copy_of_;       // by resource
   ResourceId joints_;
   LabelId joint_label_;
   bool has_memory_ = false;  // of any stage

@@ -36,6 +36,9 @@ struct BackgroundSpec {
 struct NetworkSpec {
   NetworkMode mode = NetworkMode::kClosedForm;
   std::vector<BackgroundSpec> background = {};
+  // Nodes of the cluster that the job runs on, in the order of its ranks, as the cluster counts them; empty:
+  // all of them. Not empty where there are other jobs.
+  std::vector<int> placement = {};
 
   [[nodiscard]] bool shared() const { return mode == NetworkMode::kFlow; }
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;

@@ -230,16 +230,16 @@ double per_second(double amount, Duration time) {
 }  // namespace
 
 double Report::samples_per_s() const {
-  return per_second(static_cast<double>(samples), iteration_time);
+  return finishes() ? per_second(static_cast<double>(samples), iteration_time) : 0;
 }
 double Report::tokens_per_s() const {
-  return per_second(static_cast<double>(tokens), iteration_time);
+  return finishes() ? per_second(static_cast<double>(tokens), iteration_time) : 0;
 }
 double Report::model_flops_per_gpu_s() const {
-  return per_second(model_flops.count(), iteration_time) / gpus;
+  return finishes() ? per_second(model_flops.count(), iteration_time) / gpus : 0;
 }
 double Report::hardware_flops_per_gpu_s() const {
-  return per_second(hardware_flops.count(), iteration_time) / gpus;
+  return finishes() ? per_second(hardware_flops.count(), iteration_time) / gpus : 0;
 }
 double Report::mfu() const {
   return peak.count() > 0 ? model_flops_per_gpu_s() / peak.count() : 0;

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "sim/report/render_faults.hpp"
 #include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/result_keys.hpp"
@@ -99,8 +100,12 @@ void write_memory(JsonWriter& json, const MemoryLedger& memory) {
 void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
   const bool whole = detail == ResultDetail::kWhole;
   json.field("name", std::string_view(report.name)).field("gpus", report.gpus);
-  json.field("iteration_time_s", report.iteration_time).key("interval_90_s").begin_array();
-  json.value(report.interval_90[0]).value(report.interval_90[1]).end_array();
+  if (report.finishes()) {
+    json.field("iteration_time_s", report.iteration_time).key("interval_90_s").begin_array();
+    json.value(report.interval_90[0]).value(report.interval_90[1]).end_array();
+  } else {
+    json.key("iteration_time_s").null().key("interval_90_s").null();
+  }
   json.field("samples_per_s", report.samples_per_s()).field("tokens_per_s", report.tokens_per_s());
   json.field("tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus);
   json.field("model_tflops_per_gpu", report.model_flops_per_gpu_s() * 1e-12);
@@ -115,6 +120,10 @@ void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
   if (whole && report.network.shared) {
     json.key("network");
     write_network(json, report);
+  }
+  if (report.faults) {
+    json.key("faults");
+    write_faults(json, report);
   }
   write_provenance(json, report.provenance);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);

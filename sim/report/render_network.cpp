@@ -50,12 +50,41 @@ std::vector<Pair> pairs_of(const std::vector<MeetingReport>& meetings) {
   return pairs;
 }
 
+void write_jobs(JsonWriter& json, const NetworkReport& network) {
+  json.field("alone_iteration_time_s", *network.alone_time).key("jobs").begin_array();
+  for (const OtherJobReport& job : network.jobs) {
+    json.begin_object().field("name", std::string_view(job.name)).field("nodes", std::string_view(job.nodes));
+    json.field("alone_iteration_time_s", job.alone_time).field("iterations", job.iterations);
+    if (job.iterations > 0) json.field("shared_iteration_time_s", job.shared_time);
+    json.field("cost_s", job.cost).end_object();
+  }
+  json.end_array();
+}
+
+std::string job_row(const OtherJobReport& job) {
+  std::string text = fmt::format("{} on {} costs {}; its own iteration {}", job.name, job.nodes,
+                                 human(job.cost), human(job.alone_time));
+  if (job.iterations > 0) text += fmt::format(", here {}", human(job.shared_time));
+  return row(text);
+}
+
+std::string job_lines(const Report& report) {
+  const NetworkReport& network = report.network;
+  if (!network.alone_time) return "";
+  const Duration cost = report.iteration_time - *network.alone_time;
+  std::string out = fmt::format("{:<16} cost {} of the iteration ({}), alone {}\n", "other jobs", human(cost),
+                                percent(share(cost, report.iteration_time)), human(*network.alone_time));
+  for (const OtherJobReport& job : network.jobs) out += job_row(job);
+  return out;
+}
+
 }  // namespace
 
 void write_network(JsonWriter& json, const Report& report) {
   const NetworkReport& network = report.network;
   json.begin_object().field("mode", "flow").field("idle_iteration_time_s", network.idle_time);
   json.field("contention_s", report.iteration_time - network.idle_time);
+  if (network.alone_time) write_jobs(json, network);
   json.key("links").begin_array();
   for (const LinkReport& link : network.links) {
     json.begin_object().field("name", std::string_view(link.name)).field("alike", link.alike);
@@ -89,6 +118,7 @@ std::string network_lines(const Report& report, bool verbose) {
     out += row(fmt::format("{} meets {}: {}", longest.first, longest.second, human(longest.time)));
     if (verbose) out += row(fmt::format("  on {}, the longest of {}", longest.link, pairs[i].links));
   }
+  out += job_lines(report);
   return out;
 }
 

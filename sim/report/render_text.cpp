@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "sim/report/render_faults.hpp"
 #include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
 
@@ -72,6 +73,9 @@ std::string memory_line(const MemoryLedger& memory) {
 }
 
 std::string throughput_lines(const Report& report) {
+  if (!report.finishes())
+    return line("iteration",
+                fmt::format("does not finish: at rest from {} on", human(report.iteration_time)));
   std::string out =
       line("iteration", fmt::format("{}   (90 %: {} – {})", human(report.iteration_time),
                                     human(report.interval_90[0]), human(report.interval_90[1])));
@@ -158,6 +162,7 @@ std::string render_text(const Report& report, bool verbose) {
   out +=
       line("", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
   out += network_lines(report, verbose);
+  out += fault_lines(report, verbose);
   out += provenance_line(report);
   if (!report.profile.empty()) out += line("profile", report.profile);
   if (!report.software.empty()) out += line("software", report.software);

@@ -68,14 +68,50 @@ struct MeetingReport {
   friend bool operator==(const MeetingReport&, const MeetingReport&) = default;
 };
 
+// Another job on the same fabric.
+struct OtherJobReport {
+  std::string name;
+  std::string nodes;            // "16-31"
+  Duration alone_time{};        // of its iteration, without anybody else
+  Duration shared_time{};       // the mean of those that ended during ours; 0 where none did
+  std::int64_t iterations = 0;  // that ended
+  Duration cost{};              // what our iteration takes longer beside this job and nobody else
+
+  friend bool operator==(const OtherJobReport&, const OtherJobReport&) = default;
+};
+
 // Of a network whose links are shared.
 struct NetworkReport {
   bool shared = false;
-  Duration idle_time{};                 // of the same iteration on a network where nobody slows anybody
-  std::vector<LinkReport> links;        // most delay first, then most used
-  std::vector<MeetingReport> meetings;  // longest first
+  Duration idle_time{};                  // of the same iteration on a network where nobody slows anybody
+  std::vector<LinkReport> links;         // most delay first, then most used
+  std::vector<MeetingReport> meetings;   // longest first
+  std::optional<Duration> alone_time{};  // of the same iteration, where there are other jobs, without them
+  std::vector<OtherJobReport> jobs{};    // as the scenario lists them
 
   friend bool operator==(const NetworkReport&, const NetworkReport&) = default;
+};
+
+// A rank that stands still for good.
+struct StalledRank {
+  std::string rank;         // "pipeline 2, data 0"
+  Duration since{};         // idle; of one that is stuck: the start of its task
+  std::string task;         // the first that does not end
+  bool stuck = false;       // it began
+  std::string waits_for{};  // what is stuck at the end of the chain that it waits for
+  std::string waits_for_rank{};
+
+  friend bool operator==(const StalledRank&, const StalledRank&) = default;
+};
+
+// What goes wrong inside the iteration.
+struct FaultReport {
+  std::vector<std::string> faults;  // "2 s: node 3 dies", as given
+  Duration without{};               // the same iteration without them
+  std::optional<Duration> stall{};  // from then on nothing moves: the iteration does not finish
+  std::vector<StalledRank> ranks{};
+
+  friend bool operator==(const FaultReport&, const FaultReport&) = default;
 };
 
 struct Report {
@@ -83,9 +119,9 @@ struct Report {
   std::string name;
   std::string headline;  // "tp 8 · pp 8 · dp 16 · interleaved-1f1b x2"
   int gpus = 0;
-  std::int64_t samples = 0;  // per iteration
-  std::int64_t tokens = 0;   // per iteration
-  Duration iteration_time{};
+  std::int64_t samples = 0;   // per iteration
+  std::int64_t tokens = 0;    // per iteration
+  Duration iteration_time{};  // where it does not finish: until nothing moves any more
   std::array<Duration, 2> interval_90{};
   Flops model_flops{}, hardware_flops{};
   FlopRate peak{};  // of one GPU in the precision used; 0 for abstract stages
@@ -93,7 +129,8 @@ struct Report {
   std::array<Duration, kCategoryCount> breakdown{};
   std::vector<PathShare> critical_path;
   MemoryLedger memory;
-  NetworkReport network{};             // not shared where the network is closed-form
+  NetworkReport network{};  // not shared where the network is closed-form
+  std::optional<FaultReport> faults{};
   OffloadPrice offload{};              // unused unless the scenario keeps something in host memory
   std::array<double, 5> provenance{};  // shares of compute and communication time
   std::int64_t tasks = 0;
@@ -104,7 +141,8 @@ struct Report {
   std::string software;                  // the preset that the job is taken to run
   std::string timeline_hash;
 
-  // All rates are 0 when the iteration takes no time.
+  [[nodiscard]] bool finishes() const { return !faults || !faults->stall; }
+  // All rates are 0 when the iteration takes no time, or for ever.
   [[nodiscard]] double samples_per_s() const;
   [[nodiscard]] double tokens_per_s() const;
   [[nodiscard]] double model_flops_per_gpu_s() const;  // FLOP/s per GPU
@@ -130,6 +168,10 @@ struct Report {
 // network.
 [[nodiscard]] NetworkReport measure_network(const Program& program, const Timeline& timeline,
                                             std::span<const int> alike, Duration idle_time);
+
+// Who stands still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
+[[nodiscard]] std::vector<StalledRank> measure_stall(const Program& program, const Timeline& timeline,
+                                                     std::span<const std::string> ranks);
 
 // One document on one line (contract section 3.1).
 [[nodiscard]] std::string render_json(const Report& report);

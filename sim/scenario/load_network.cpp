@@ -105,8 +105,7 @@ NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& ori
   YamlMap map = root.map("network");
   if (!map.present()) return spec;
   spec.mode = load_mode(map, "mode");
-  map.not_supported_yet("jobs", "simulate one job, and say as `background` what the others send");
-  map.not_supported_yet("placement", "a job has the whole cluster: give it the nodes that it runs on");
+  for (const char* key : {"jobs", "placement"}) (void)map.has(key);  // load_jobs() reads them
   const YamlNode* list = map.get("background");
   if (list != nullptr && list->kind != YamlNode::Kind::kSequence) {
     map.error("background", "not-a-list", "is a list of traffic",

@@ -3,6 +3,8 @@
 //   network: flow
 //   network: {mode: flow, background: [{from: node 3 gpu 0, to: node 4, rate: 20 GB/s}]}
 //
+// Other jobs and their places are read by load_jobs.hpp.
+//
 // A place is "node N" or "node N gpu G", counted from 0 as the cluster counts them.
 #pragma once
 

@@ -12,6 +12,8 @@
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/load_failures.hpp"
+#include "sim/scenario/load_faults.hpp"
+#include "sim/scenario/load_jobs.hpp"
 #include "sim/scenario/load_machine.hpp"
 #include "sim/scenario/load_network.hpp"
 #include "sim/scenario/load_order.hpp"
@@ -106,6 +108,10 @@ void Reader::read_jobs() {
                                               .places = places_,
                                               .origins = scenario_.origins,
                                               .assumed = scenario_.assumed});
+  const Watch placing(diagnostics_);
+  load_jobs(*root_, scenario_, places_);
+  jobs_ok_ = jobs_ok_ && placing.clean();  // nobody knows how many GPUs the job has
+  if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
   scenario_.assertions = load_assertions(*root_);
 }
 

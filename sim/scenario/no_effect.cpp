@@ -242,29 +242,28 @@ void listen_to_failures(Listener& listener, const Scenario& scenario) {
     if (spec.processes.size() == 1)
       listen_to_trace(listener, scenario, spec.processes[i], "failures.process");
   }
+}
 
-  // What only `network: flow` sees of a fabric, so that nobody takes a price for more than it is.
-  void listen_to_fabric(Listener & listener, const Scenario& scenario) {
-    if (!scenario.cluster || scenario.network.shared()) return;
-    const FabricSpec& fabric = scenario.cluster->fabric;
-    const bool one_node = scenario.cluster->server_count() == 1;
-    const char* rates =
-        "but for the latency of messages, closed-form prices know the rates of a fabric alone; network: flow "
-        "knows its ways";
-    listener.say("cluster.links", !scenario.cluster->links.empty(), "closed-form prices see no single link");
-    const bool grid = fabric.kind == FabricKind::kTorus || fabric.kind == FabricKind::kDragonfly;
-    for (const char* key : {"dims", "groups", "routers_per_group", "nodes_per_router", "global_links",
-                            "link_bandwidth", "global_bandwidth"})
-      listener.say(std::string("cluster.fabric.") + key, grid, rates);
-    for (const char* key :
-         {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"})
-      listener.say(std::string("cluster.fabric.") + key, !one_node, rates);
-    listener.say("cluster.node.nvlink_pairs", true,
-                 "closed-form prices take `nvlink` for every pair of GPUs");
-    for (const char* key : {"gpus_per_pcie_switch", "pcie_uplink", "sockets", "socket_link"})
-      listener.say(std::string("cluster.node.") + key, true,
-                   "closed-form prices give every GPU its own PCIe");
-  }
+// What only `network: flow` sees of a fabric, so that nobody takes a price for more than it is.
+void listen_to_fabric(Listener& listener, const Scenario& scenario) {
+  if (!scenario.cluster || scenario.network.shared()) return;
+  const FabricSpec& fabric = scenario.cluster->fabric;
+  const bool one_node = scenario.cluster->server_count() == 1;
+  const char* rates =
+      "but for the latency of messages, closed-form prices know the rates of a fabric alone; network: flow "
+      "knows its ways";
+  listener.say("cluster.links", !scenario.cluster->links.empty(), "closed-form prices see no single link");
+  const bool grid = fabric.kind == FabricKind::kTorus || fabric.kind == FabricKind::kDragonfly;
+  for (const char* key : {"dims", "groups", "routers_per_group", "nodes_per_router", "global_links",
+                          "link_bandwidth", "global_bandwidth"})
+    listener.say(std::string("cluster.fabric.") + key, grid, rates);
+  for (const char* key :
+       {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"})
+    listener.say(std::string("cluster.fabric.") + key, !one_node, rates);
+  listener.say("cluster.node.nvlink_pairs", true, "closed-form prices take `nvlink` for every pair of GPUs");
+  for (const char* key : {"gpus_per_pcie_switch", "pcie_uplink", "sockets", "socket_link"})
+    listener.say(std::string("cluster.node.") + key, true, "closed-form prices give every GPU its own PCIe");
+}
 
 }  // namespace
 
@@ -276,7 +275,6 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_overlap(listener, scenario);
   listen_to_options(listener, scenario);
   listen_to_failures(listener, scenario);
-
   listen_to_fabric(listener, scenario);
   return std::move(listener).warnings();
 }

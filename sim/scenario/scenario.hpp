@@ -15,6 +15,7 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
 #include "sim/goodput/failure_spec.hpp"
+#include "sim/plan/fault_spec.hpp"
 #include "sim/plan/network_spec.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -49,11 +50,13 @@ struct AssumedInput {
   std::string source;
 };
 
+struct OtherJob;
+
 struct Scenario {
   std::string source;  // the path as it was given
   std::string name;    // free text; the file's stem when absent
   ModelSpec model;
-  std::optional<ClusterSpec> cluster;      // absent only for abstract stages
+  std::optional<ClusterSpec> cluster;      // that the job runs on; absent only for abstract stages
   std::optional<HardwareProfile> profile;  // absent only for abstract stages
   ParallelSpec parallelism;
   ScheduleSpec schedule;               // its name is "custom" beside an order
@@ -62,12 +65,24 @@ struct Scenario {
   OverlapSpec overlap;
   OptionsSpec options;
   NetworkSpec network;
+  std::optional<ClusterSpec> fabric;  // all of the cluster, where network.placement is a part of it
+  std::vector<OtherJob> jobs;         // `network.jobs`: who else runs on it
+  std::vector<FaultSpec> faults;      // in this iteration
   OffloadSpec offload;
   std::optional<FailureSpec> failures;  // only `goodput` reads them
   std::vector<AssumedInput> assumed;    // of `failures`
   std::vector<Assertion> assertions;
   Origins origins;
   std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
+};
+
+// An iteration of another scenario, over and over, on nodes of the same fabric.
+struct OtherJob {
+  std::string name;        // no two of a scenario are the same
+  std::string file;        // as written
+  std::vector<int> nodes;  // of the fabric, in the order of the job's ranks
+  Duration start{};        // of its first iteration
+  Scenario scenario;       // its `cluster` is what its file says: as many nodes, of the same kinds
 };
 
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.

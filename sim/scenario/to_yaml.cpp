@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "sim/scenario/failures_to_yaml.hpp"
+#include "sim/scenario/load_jobs.hpp"
 #include "sim/scenario/load_network.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/yaml_emitter.hpp"
@@ -310,14 +311,67 @@ void print(Emitter& out, const OptionsSpec& spec) {
   out.close();
 }
 
-void print(Emitter& out, const NetworkSpec& spec) {
-  out.field("mode", word(spec.mode, kNetworkModeNames));
+void print_background(Emitter& out, const NetworkSpec& spec) {
+  if (spec.background.empty()) return;
   out.open("background");
   for (const BackgroundSpec& traffic : spec.background) {
     out.item();
     out.field("from", to_text(traffic.from));
     out.field("to", to_text(traffic.to));
     out.field("rate", quantity(traffic.rate));
+    out.close();
+  }
+  out.close();
+}
+
+void print_nodes(Emitter& out, const std::vector<int>& nodes) {
+  out.text("nodes", node_list_text(nodes));
+}
+
+void print_network(Emitter& out, const Scenario& scenario) {
+  const NetworkSpec& spec = scenario.network;
+  if (spec == NetworkSpec{.mode = spec.mode}) {
+    out.field("network", word(spec.mode, kNetworkModeNames));
+    return;
+  }
+  out.open("network");
+  out.field("mode", word(spec.mode, kNetworkModeNames));
+  print_background(out, spec);
+  if (!spec.placement.empty()) {
+    out.open("placement");
+    print_nodes(out, spec.placement);
+    out.close();
+  }
+  if (!scenario.jobs.empty()) {
+    out.open("jobs");
+    for (const OtherJob& job : scenario.jobs) {
+      out.item();
+      out.text("name", job.name);
+      out.text("scenario", job.file);
+      print_nodes(out, job.nodes);
+      out.field("start", quantity(job.start));
+      out.close();
+    }
+    out.close();
+  }
+  out.close();
+}
+
+void print_faults(Emitter& out, const std::vector<FaultSpec>& faults) {
+  if (faults.empty()) return;
+  out.open("faults");
+  for (const FaultSpec& fault : faults) {
+    out.item();
+    out.field("at", quantity(fault.at));
+    out.field("kind", word(fault.kind, kFaultKindNames));
+    if (fault.kind == FaultKind::kSlowGpu)
+      out.number("gpu", fault.gpu);
+    else if (fault.kind == FaultKind::kDegradedLink)
+      out.text("link", fault.link);
+    else
+      out.number("node", fault.node);
+    if (fault.kind != FaultKind::kDeadNode) out.real("factor", fault.factor);
+    if (fault.lasts) out.field("for", quantity(*fault.lasts));
     out.close();
   }
   out.close();
@@ -336,7 +390,7 @@ std::string to_yaml(const Scenario& scenario) {
   out.number("stagecraft", 1);
   out.text("name", scenario.name);
   std::visit([&](const auto& model) { print_section(out, "model", model); }, scenario.model);
-  if (scenario.cluster) print_section(out, "cluster", *scenario.cluster);
+  if (scenario.cluster) print_section(out, "cluster", scenario.fabric ? *scenario.fabric : *scenario.cluster);
   if (scenario.profile) out.text("profile", scenario.profile->name);
   print_section(out, "parallelism", scenario.parallelism);
   if (scenario.order)
@@ -346,10 +400,8 @@ std::string to_yaml(const Scenario& scenario) {
   print_section(out, "training", scenario.training);
   print_section(out, "overlap", scenario.overlap);
   print_section(out, "options", scenario.options);
-  if (scenario.network.background.empty())
-    out.field("network", word(scenario.network.mode, kNetworkModeNames));
-  else
-    print_section(out, "network", scenario.network);
+  print_network(out, scenario);
+  print_faults(out, scenario.faults);
   print_section(out, "offload", scenario.offload);
   if (scenario.failures) {
     out.open("failures");

@@ -52,7 +52,14 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
     const Schedule& schedule = simulation.prepared.schedule;
     const std::vector<int> live = peak_in_flight(schedule);
     outcome.live_chunks = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-    outcome.report = std::move(simulation.report);
+    if (simulation.report.finishes())
+      outcome.report = std::move(simulation.report);
+    else
+      outcome.diagnostics.push_back({.code = "never-ends",
+                                     .where = {.file = variant.file},
+                                     .path = "faults",
+                                     .message = "the iteration does not finish: a node died in it",
+                                     .hint = "`run` shows who waits for whom"});
   } catch (const ScenarioError& error) {
     outcome.diagnostics = error.diagnostics();
   }

@@ -206,6 +206,35 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
   }
 }
 
+// The same where links get other capacities, after what came and went at that instant and before caps change.
+TEST(MaxMin, AgreesWithFillingFromNothingWhateverLinksBecome) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed=" << seed);
+    RandomSystem system(seed);
+    MaxMin network(links_of(system.capacities));
+    std::vector<double> now = system.capacities;
+    std::map<std::uint32_t, Case> present;
+    for (std::uint32_t step = 0; step < 40; ++step) {
+      if (step > 8 && system.below(2) == 0) {
+        const std::uint32_t gone =
+            std::next(present.begin(), static_cast<std::ptrdiff_t>(system.below(present.size())))->first;
+        network.remove(TransferId(gone));
+        present.erase(gone);
+      }
+      present[step] = system.transfer();
+      network.insert(TransferId(step), present[step].uses, present[step].cap);
+      const std::size_t link = system.below(now.size());
+      now[link] = system.capacities[link] * static_cast<double>(1 + system.below(8)) / 8;
+      network.set_capacity(LinkId(static_cast<std::uint32_t>(link)), Bandwidth(now[link]));
+      Case& other = present.begin()->second;
+      other.cap = static_cast<double>(1 + system.below(5)) / 2;
+      network.set_cap(TransferId(present.begin()->first), other.cap);
+      network.solve();
+      ASSERT_NO_FATAL_FAILURE(expect_filled(network, now, present)) << "step " << step;
+    }
+  }
+}
+
 // Property: the same bits, not nearly the same rates, in whatever order the transfers of one instant come.
 TEST(MaxMin, DoesNotDependOnTheOrderOfArrival) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {

@@ -25,7 +25,7 @@ LinkLoad use(std::uint32_t link, double flows) {
 TEST(FoldLinks, KeepsOneOfThoseAlikeAndNoneBelowAnother) {
   const std::vector<Bandwidth> capacity(4, kTen);
   const Routes routes = {{use(0, 1), use(1, 0.5), use(2, 1)}, {use(0, 1), use(2, 1), use(3, 2)}};
-  const FoldedLinks folded = fold_links(capacity, routes);
+  const FoldedLinks folded = fold_links(LinkEpochs{capacity}, routes);
   EXPECT_THAT(folded.links, ElementsAre(FoldedLink{EdgeId(0), 2}, FoldedLink{EdgeId(3), 1}));
   EXPECT_THAT(folded.routes[0], ElementsAre(LinkUse{LinkId(0), 1}));
   EXPECT_THAT(folded.routes[1], ElementsAre(LinkUse{LinkId(0), 1}, LinkUse{LinkId(1), 2}));
@@ -34,14 +34,14 @@ TEST(FoldLinks, KeepsOneOfThoseAlikeAndNoneBelowAnother) {
 // A wide link is below a narrow one that carries the same, and never the other way.
 TEST(FoldLinks, ComparesUsesWithCapacities) {
   const Routes routes = {{use(0, 1), use(1, 1)}};
-  EXPECT_THAT(fold_links(std::vector{kTen, 2 * kTen}, routes).links, ElementsAre(FoldedLink{EdgeId(0), 1}));
-  EXPECT_THAT(fold_links(std::vector{2 * kTen, kTen}, routes).links, ElementsAre(FoldedLink{EdgeId(1), 1}));
+  EXPECT_THAT(fold_links(LinkEpochs{{kTen, 2 * kTen}}, routes).links, ElementsAre(FoldedLink{EdgeId(0), 1}));
+  EXPECT_THAT(fold_links(LinkEpochs{{2 * kTen, kTen}}, routes).links, ElementsAre(FoldedLink{EdgeId(1), 1}));
 }
 
 TEST(FoldLinks, TakesSumsInAnotherOrderForTheSame) {
   const double sum = 0.1 + 0.2 + 0.3, other = 0.3 + 0.2 + 0.1;
   ASSERT_NE(sum, other);
-  EXPECT_EQ(fold_links(std::vector{kTen, kTen}, Routes{{use(0, sum), use(1, other)}}).links.size(), 1);
+  EXPECT_EQ(fold_links(LinkEpochs{{kTen, kTen}}, Routes{{use(0, sum), use(1, other)}}).links.size(), 1);
 }
 
 struct Case {
@@ -96,7 +96,7 @@ TEST(FoldLinks, ChangesNoTime) {
       all.emplace_back();
       for (const LinkLoad& load : route) all.back().push_back({LinkId(load.link.value()), load.bytes});
     }
-    const FoldedLinks folded = fold_links(one.capacity, one.routes);
+    const FoldedLinks folded = fold_links(LinkEpochs{one.capacity}, one.routes);
     std::vector<Bandwidth> capacity;
     for (const FoldedLink& link : folded.links) capacity.push_back(one.capacity[link.first.index()]);
     const Timeline few = run_on(one, capacity, folded.routes), many = run_on(one, one.capacity, all);

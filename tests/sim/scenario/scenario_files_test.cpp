@@ -68,7 +68,7 @@ TEST_P(ShippedScenario, ReadsBackEqualFromItsYaml) {
   const std::string text = to_yaml(*first);
   const auto root = parse_yaml(text, "printed", diagnostics);
   ASSERT_TRUE(root) << messages(diagnostics) << text;
-  const auto second = read_scenario(*root, "printed", kRoot, kData, diagnostics);
+  const auto second = read_scenario(*root, "printed", kRoot / "scenarios", kData, diagnostics);
   ASSERT_TRUE(second) << messages(diagnostics) << text;
   EXPECT_EQ(first->name, second->name);
   EXPECT_EQ(first->model, second->model);
@@ -98,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"llama3-8b-fsdp-64xH100", 64, 2}, Shipped{"mixtral-8x7b-64xH100", 64, 32},
                     Shipped{"deepseek-v3-2048xH100", 2048, 120},
                     Shipped{"llama3-70b-128xH100-shared-links", 128, 32},
+                    Shipped{"llama3-70b-three-jobs-320xH100", 128, 32},
                     Shipped{"llama3.1-405b-128k-16384xH100", 16384, 16}),
     [](const testing::TestParamInfo<Shipped>& tested) {
       std::string name = tested.param.name;

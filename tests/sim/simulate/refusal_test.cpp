@@ -65,6 +65,13 @@ TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
   EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("schedule"));
 }
 
+// The loader takes it: `topology check` answers what is cut off.
+TEST(Infeasible, IsAClusterThatMissingLinksCutInTwo) {
+  const Scenario scenario = shipped(
+      "sc21-7.5b-128xA100", {"cluster.links=[{name: \"node 1 nic * -> *\", missing: true}]"});
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("cluster.links.0.missing"));
+}
+
 TEST(Feasible, IsPreparedWithoutAWord) {
   Diagnostics diagnostics;
   const auto prepared = prepare(shipped("gpt3-175b-1024xA100"), diagnostics);

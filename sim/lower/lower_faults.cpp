@@ -1,0 +1,19 @@
+#include "base/check.hpp"
+#include "sim/lower/lowering.hpp"
+
+namespace stagecraft {
+
+// A rank that is dead stops all that it does, and the collectives of its copies, which have lost a member.
+void Lowering::add_speeds() {
+  for (const RankSpeed& change : options_.speeds) {
+    const RankTasks& tasks = tasks_of(change.copy, change.rank);
+    builder_.add_speed_change({.time = change.time, .resource = tasks.compute, .speed = change.speed});
+    if (change.speed > 0) continue;
+    builder_.add_speed_change({.time = change.time, .resource = tasks.send, .speed = 0});
+    for (int copy = 0; copy < options_.replicas; ++copy)
+      builder_.add_speed_change(
+          {.time = change.time, .resource = tasks_of(copy, change.rank).data, .speed = 0});
+  }
+}
+
+}  // namespace stagecraft

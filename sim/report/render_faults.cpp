@@ -1,0 +1,67 @@
+#include "sim/report/render_faults.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kShort = 8;  // of ranks
+
+std::string line(std::string_view head, const std::string& text) {
+  return fmt::format("{:<16} {}\n", head, text);
+}
+
+std::string rank_line(const StalledRank& rank) {
+  if (rank.stuck)
+    return line("",
+                fmt::format("{}: {} began at {} and never ends", rank.rank, rank.task, human(rank.since)));
+  return line("", fmt::format("{}: idle from {} on: {} waits for {} of {}", rank.rank, human(rank.since),
+                              rank.task, rank.waits_for, rank.waits_for_rank));
+}
+
+}  // namespace
+
+void write_faults(JsonWriter& json, const Report& report) {
+  const FaultReport& faults = *report.faults;
+  json.begin_object().key("given").begin_array();
+  for (const std::string& fault : faults.faults) json.value(std::string_view(fault));
+  json.end_array().field("iteration_time_without_s", faults.without).field("finishes", !faults.stall);
+  if (faults.stall) {
+    json.key("stall").begin_object().field("time_s", *faults.stall).key("ranks").begin_array();
+    for (const StalledRank& rank : faults.ranks) {
+      json.begin_object().field("rank", std::string_view(rank.rank)).field("since_s", rank.since);
+      json.field("task", std::string_view(rank.task)).field("stuck", rank.stuck);
+      if (!rank.stuck)
+        json.field("waits_for", std::string_view(rank.waits_for))
+            .field("waits_for_rank", std::string_view(rank.waits_for_rank));
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_object();
+}
+
+std::string fault_lines(const Report& report, bool verbose) {
+  if (!report.faults) return "";
+  const FaultReport& faults = *report.faults;
+  std::string out;
+  for (const std::string& fault : faults.faults) out += line(out.empty() ? "faults" : "", fault);
+  if (!faults.stall) {
+    const Duration cost = report.iteration_time - faults.without;
+    return out + line("", fmt::format("cost {} of the iteration, without them {}", human(cost),
+                                      human(faults.without)));
+  }
+  out += line("", fmt::format("at rest from {} on; without them the iteration takes {}", human(*faults.stall),
+                              human(faults.without)));
+  const std::size_t shown = verbose ? faults.ranks.size() : std::min(kShort, faults.ranks.size());
+  for (std::size_t i = 0; i < shown; ++i) out += rank_line(faults.ranks[i]);
+  if (shown < faults.ranks.size())
+    out += line("", fmt::format("and {} more ranks (--verbose)", faults.ranks.size() - shown));
+  return out;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,28 @@
+// `faults`: what goes wrong inside the iteration that is simulated.
+//
+//   faults:
+//     - {at: 2 s, kind: dead-node, node: 3}
+//     - {at: 1 s, kind: slow-gpu, gpu: 17, factor: 1.5, for: 500 ms}
+//     - {at: 1 s, kind: slow-node, node: 2, factor: 1.2}
+//     - {at: 0 s, kind: degraded-link, link: "node 3 nic 1 -> leaf 0", factor: 0.5}
+//
+// Nodes and GPUs are counted as the cluster counts them, all of its GPUs from 0; where jobs are placed, on
+// the whole fabric. `factor` of what is slow: its time over the usual one; of a link: the share of its
+// capacity that is left. Without `for` it lasts. A dead node stays dead.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/yaml.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// After the cluster, the network and the other jobs are read.
+[[nodiscard]] std::vector<FaultSpec> load_faults(YamlMap& root, Scenario& scenario);
+
+// "2 s: node 3 dies", "1 s to 1.5 s: GPU 17 takes 1.5 times as long"
+[[nodiscard]] std::string to_text(const FaultSpec& fault);
+
+}  // namespace stagecraft
