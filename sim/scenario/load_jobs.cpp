@@ -192,9 +192,12 @@ void JobsReader::check_job(YamlMap& map, const OtherJob& job) {
     const int node = job.nodes[static_cast<std::size_t>(i)];
     const NodeSpec& given = whole_.groups[group_of(whole_, node)].node;
     if (same_kind(wanted, given)) continue;
+    const bool alike = kind_name(given) == kind_name(wanted);
     map.error("nodes", "other-node",
-              fmt::format("node {} is {}, and the job is written for {}", node, kind_name(given),
-                          kind_name(wanted)),
+              alike ? fmt::format("node {} is {} with other parts than the job is written for", node,
+                                  kind_name(given))
+                    : fmt::format("node {} is {}, and the job is written for {}", node, kind_name(given),
+                                  kind_name(wanted)),
               "place it on nodes of the kind that it has, or write its cluster.node as here");
     return;
   }
