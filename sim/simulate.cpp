@@ -265,7 +265,9 @@ struct LoweredJob {
 FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster, bool unfold) {
   if (!scenario.faults.empty()) return plan_faults(scenario.faults, plan, cluster, unfold);
   const int copies = unfold ? plan.data * plan.tensor * plan.context : 1;
-  return {.copies = std::vector<std::vector<int>>(static_cast<std::size_t>(copies), {0})};
+  return {.copies = std::vector<std::vector<int>>(static_cast<std::size_t>(copies), {0}),
+          .speeds = {},
+          .links = {}};
 }
 
 LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::optional<SharedNetwork> network,

@@ -158,7 +158,7 @@ std::string pairs_text(const Cluster& cluster, bool color) {
 }
 
 std::string axes_text(const TopologyView& view, bool color) {
-  const AxisClasses axes = axis_classes(view.job, view.plan);
+  const AxisClasses axes = axis_classes(view.cluster, view.job, view.plan);
   if (axes.classes.empty()) return {};
   std::string out =
       title("neighbours of the plan", color) + (axes.sampled ? "  (evenly spaced ranks)\n" : "\n");
@@ -203,7 +203,7 @@ void write_pairs(JsonWriter& json, const Cluster& cluster) {
 }
 
 void write_axes(JsonWriter& json, const TopologyView& view) {
-  const AxisClasses axes = axis_classes(view.job, view.plan);
+  const AxisClasses axes = axis_classes(view.cluster, view.job, view.plan);
   json.field("axes_sampled", axes.sampled).key("axes").begin_array();
   for (const AxisClass& axis : axes.classes)
     json.begin_object()

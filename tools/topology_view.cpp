@@ -28,7 +28,7 @@ int neighbour(const RankMesh& mesh, int rank, Axis axis) {
 
 class AxisCount {
  public:
-  explicit AxisCount(const Cluster& cluster) : cluster_(cluster), known_(pair_classes(cluster).classes) {}
+  AxisCount(const Cluster& whole, const Cluster& job) : cluster_(job), known_(pair_classes(whole).classes) {}
 
   void add_axis(const RankMesh& mesh, Axis axis, AxisClasses& found) {
     if (mesh.degree(axis) < 2) return;
@@ -76,8 +76,8 @@ class AxisCount {
 
 }  // namespace
 
-AxisClasses axis_classes(const Cluster& cluster, const ParallelPlan& plan) {
-  AxisCount count(cluster);
+AxisClasses axis_classes(const Cluster& whole, const Cluster& job, const ParallelPlan& plan) {
+  AxisCount count(whole, job);
   AxisClasses found;
   for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kData, Axis::kPipeline})
     count.add_axis(plan.mesh, axis, found);

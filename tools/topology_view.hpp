@@ -26,7 +26,8 @@ struct AxisClasses {
   std::vector<AxisClass> classes;  // by axis, nearest first
   bool sampled = false;            // evenly spaced ranks stand for all
 };
-[[nodiscard]] AxisClasses axis_classes(const Cluster& cluster, const ParallelPlan& plan);
+// `job`: what the plan has of `whole`, which is all of it unless it is placed.
+[[nodiscard]] AxisClasses axis_classes(const Cluster& whole, const Cluster& job, const ParallelPlan& plan);
 
 // A link that the cluster says is slower than its rule, or missing.
 struct DegradedLink {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -16,7 +17,7 @@ double share(Duration part, Duration whole) {
 }
 
 std::string row(const std::string& text) {
-  return fmt::format("{:<16} {}\n", "", text);
+  return headed_lines("", text);
 }
 
 // "node 0 nic 1 -> leaf 0 (one of 512)"
@@ -79,6 +80,18 @@ std::string job_lines(const Report& report) {
 }
 
 }  // namespace
+
+std::string headed_lines(std::string_view head, std::string text) {
+  constexpr std::size_t kWidth = 80 - 17;
+  std::string out;
+  while (text.size() > kWidth) {
+    const std::size_t blank = text.rfind(' ', kWidth);
+    if (blank == std::string::npos || text.find_first_not_of(' ') > blank) break;
+    out += fmt::format("{:<16} {}\n", std::exchange(head, ""), text.substr(0, blank));
+    text = "  " + text.substr(blank + 1);
+  }
+  return out + fmt::format("{:<16} {}\n", head, text);
+}
 
 void write_network(JsonWriter& json, const Report& report) {
   const NetworkReport& network = report.network;

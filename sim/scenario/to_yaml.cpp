@@ -182,7 +182,6 @@ void print(Emitter& out, const PipelineOrder& order);
 void print(Emitter& out, const TrainingSpec& spec);
 void print(Emitter& out, const OverlapSpec& spec);
 void print(Emitter& out, const OptionsSpec& spec);
-void print(Emitter& out, const NetworkSpec& spec);
 void print(Emitter& out, const OffloadSpec& spec);
 
 template <class Spec>

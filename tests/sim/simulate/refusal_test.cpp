@@ -67,8 +67,13 @@ TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
 
 // The loader takes it: `topology check` answers what is cut off.
 TEST(Infeasible, IsAClusterThatMissingLinksCutInTwo) {
-  const Scenario scenario = shipped(
-      "sc21-7.5b-128xA100", {"cluster.links=[{name: \"node 1 nic * -> *\", missing: true}]"});
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: gpt-22b\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 2,"
+      " links: [{name: node 1 nic * -> *, missing: true}]}\n"
+      "parallelism: {tensor: 8}\n"
+      "training: {global_batch_size: 8}\n");
   EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("cluster.links.0.missing"));
 }
 
