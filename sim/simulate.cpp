@@ -278,17 +278,16 @@ LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::opti
   if (network) network->changes = faults.links;
   std::vector<int> weights;
   for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
-  Program program =
-      lower(prepared.schedule, prices,
-            {.blocking_messages = !scenario.overlap.pipeline,
-             .overlap_gradients = scenario.overlap.gradients,
-             .overlap_parameters = scenario.overlap.parameters,
-             .reduce_last = scenario.options.memory.whole_gradients,
-             .overlap_slowdown = overlap_slowdown_of(scenario),
-             .replicas = static_cast<int>(faults.copies.size()),
-             .weights = std::move(weights),
-             .speeds = faults.speeds,
-             .network = network ? &*network : nullptr});
+  Program program = lower(prepared.schedule, prices,
+                          {.blocking_messages = !scenario.overlap.pipeline,
+                           .overlap_gradients = scenario.overlap.gradients,
+                           .overlap_parameters = scenario.overlap.parameters,
+                           .reduce_last = scenario.options.memory.whole_gradients,
+                           .overlap_slowdown = overlap_slowdown_of(scenario),
+                           .replicas = static_cast<int>(faults.copies.size()),
+                           .weights = std::move(weights),
+                           .speeds = faults.speeds,
+                           .network = network ? &*network : nullptr});
   return {.prepared = std::move(prepared),
           .prices = std::move(prices),
           .faults = std::move(faults),
