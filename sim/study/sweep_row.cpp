@@ -165,6 +165,13 @@ std::string PointRunner::payload(const Scenario& scenario, const std::string& ha
     JsonWriter json;
     std::vector<Diagnostic> reasons = too_large(report.memory);
     for (Diagnostic& missed : missed_assertions(scenario, report)) reasons.push_back(std::move(missed));
+    if (!report.finishes())
+      reasons.push_back({.code = "never-ends",
+                         .where = {},
+                         .path = "faults",
+                         .message = "the iteration does not finish: a node died in it",
+                         .hint = {},
+                         .notes = {}});
     json.begin_object().field("feasible", reasons.empty());
     write_reasons(json, reasons);
     write_result(json, report, sweep_.options.detail);
