@@ -1,12 +1,11 @@
 // Iteration times of what remains of a job when nodes are gone: simulate(), each shape once.
 //
-//   node       a server of the cluster; without one (abstract stages) each pipeline rank is a node of its own
-//   shape      a pipeline depth, a number of replicas and a micro-batch size on the fewest nodes that hold
-//   them.
-//              A mixed cluster loses the last node of its list first.
-//   batch      kept: replicas do ceil(B / (d b)) micro-batches each, and the step still counts B samples; the
-//              fuller replicas decide how long it takes. Shrunk: each replica keeps its micro-batches, and
-//              the step counts fewer samples.
+//   node    a server of the cluster; without one (abstract stages) each pipeline rank is a node of its own
+//   shape   a pipeline depth, a number of replicas and a micro-batch size, on the first nodes that hold them;
+//           of the last node only a part where they do not fill it
+//   batch   kept: replicas do ceil(B / (d b)) micro-batches each, and the step still counts B samples; the
+//           fuller replicas decide how long it takes. Shrunk: each replica keeps its micro-batches, and the
+//           step counts fewer samples.
 //
 // A shape that the scenario's schedule, degrees or memory do not allow cannot train. Asked from many threads:
 // the answers, not their order, are what counts.

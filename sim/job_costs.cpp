@@ -193,6 +193,7 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
     const ClusterSpec& cluster = *scenario.cluster;
     costs.gpus_per_node = cluster.gpus_used > 0 ? cluster.gpus_used : cluster.groups.front().node.gpus;
     costs.node_network = node_network(cluster);
+    costs.gpu_to_host = cluster.groups.front().node.pcie;
   }
   costs.state_of_gpu = state_of_gpu(simulation, costs.layers);
   costs.state_of_node = costs.state_of_gpu * costs.gpus_per_node;

@@ -1,13 +1,12 @@
 // What a recovery policy has to know of a job besides its iteration times: its layers one by one, its states
 // in bytes, and how fast they move.
 //
-//   layer      a transformer's embedding, each of its layers, its head with the loss (and the layers of
-//   multi-
-//              token prediction); of abstract stages each stage. Times are of one micro-batch on the
-//              scenario's tensor and context ranks, tensor collectives and what is recomputed included.
-//   state      what a checkpoint holds: weights and optimizer states, by the bytes a parameter takes in the
-//              scenario's precision (models/memory.hpp: 2 + 12 for bf16 and Adam). Abstract stages tell their
-//              gradients, from which the parameters follow.
+//   layer   a transformer's embedding, each of its layers, its head with the loss (and the layers of multi-
+//           token prediction); of abstract stages each stage. Times are of one micro-batch on the scenario's
+//           tensor and context ranks, tensor collectives and what is recomputed included.
+//   state   what a checkpoint holds: weights and optimizer states, by the bytes a parameter takes in the
+//           scenario's precision (models/memory.hpp: 2 + 12 for bf16 and Adam). Abstract stages tell their
+//           gradients, from which the parameters follow.
 #pragma once
 
 #include <vector>
@@ -37,6 +36,7 @@ struct JobCosts {
   Bytes state_of_gpu{};      // on the fullest GPU, as ZeRO leaves it
   Bytes state_of_node{};     // on the fullest node
   Bandwidth node_network{};  // in and out of a node, each; 0: not known
+  Bandwidth gpu_to_host{};   // of one GPU; 0: not known
   Duration network_busy{};   // of a node's network, in an iteration: gradients, parameters, messages
   int replica_gpus = 1;      // tensor · context · pipeline
   int stage_gpus = 1;        // tensor · context

@@ -1,17 +1,369 @@
 #include "sim/predict_goodput.hpp"
 
-namespace stagecraft {
+#include <fmt/format.h>
 
-GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& /*options*/) {
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/text.hpp"
+#include "sim/checkpoint_times.hpp"
+#include "sim/degraded_shapes.hpp"
+#include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/history.hpp"
+#include "sim/goodput/run_repeats.hpp"
+#include "sim/goodput_inputs.hpp"
+#include "sim/goodput_setup.hpp"
+#include "sim/job_costs.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Everything that does not depend on what fails and what is done about it.
+struct Job {
+  const Scenario& scenario;
+  Simulation simulation;
+  DegradedShapes shapes;
+  JobCosts costs;
+
+  explicit Job(const Scenario& job)
+      : scenario(job),
+        simulation(simulate_in_full(job)),
+        shapes(job, simulation.prepared.plan),
+        costs(job_costs(job, simulation)) {}
+
+  [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
+  [[nodiscard]] Duration iteration() const { return simulation.timeline.makespan; }
+};
+
+struct Ran {
+  GoodputSetup setup;
+  std::optional<Checkpointing> checkpointing;
+  double failures_per_s = 0;
+  GoodputResult result;
+};
+
+struct RunRequest {
+  std::uint64_t seed = 1;
+  int repeats = 1, threads = 1;
+  bool timeline = false, describe = false;
+};
+
+SourceLocation place_of(const Scenario& scenario, const std::string& path) {
+  const auto known = scenario.origins.find(path);
+  if (known != scenario.origins.end()) return known->second;
+  const auto section = scenario.origins.find("failures");
+  return section != scenario.origins.end() ? section->second : SourceLocation{.file = scenario.source};
+}
+
+// What is found out here has no place yet.
+void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
+  Diagnostics located;
+  for (Diagnostic diagnostic : diagnostics.items()) {
+    if (diagnostic.where.file.empty()) diagnostic.where = place_of(scenario, diagnostic.path);
+    located.add(std::move(diagnostic));
+  }
+  located.throw_if_errors();
+}
+
+// Where the scheduler replaces a lost node at once, the place is never empty, and whoever has it can fail:
+// its node is back with the next nanosecond.
+FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
+  const PolicyKind kind = spec.policy.kind;
+  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
+  FailureSpec seen = spec;
+  if (!restarts || spec.policy.lost != LostNode::kReplaced) return seen;
+  const RepairSpec at_once{.kind = RepairKind::kConstant, .time = Duration(1), .times = {}, .file = {}};
+  seen.repair = at_once;
+  for (FailureProcess& process : seen.processes)
+    for (Cause& cause : process.causes)
+      if (cause.repair) cause.repair = at_once;
+  return seen;
+}
+
+Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   Diagnostics diagnostics;
-  diagnostics.error({.code = "missing-key",
-                     .where = {.file = scenario.source},
-                     .path = "failures",
-                     .message = "the scenario says nothing of failures",
-                     .hint = "failures: {process: {kind: exponential, rate_per_node_day: 0.0038}, policy: "
-                             "checkpoint-restart, horizon: 30 days, repeats: 100}"});
+  std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
+                                              .spec = spec,
+                                              .shapes = job.shapes,
+                                              .costs = job.costs,
+                                              .simulation = job.simulation,
+                                              .describe = request.describe},
+                                             diagnostics);
+  throw_located(job.scenario, diagnostics);
+  SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
+  Ran ran{.setup = *std::move(setup), .checkpointing = {}, .failures_per_s = {}, .result = {}};
+  const int working = ran.setup.nodes - ran.setup.spares;
+  ran.failures_per_s = failures_per_second(spec, working);
+  CheckpointSpec checkpoint = spec.checkpoint;
+  if (ran.setup.checkpoint_every) {
+    checkpoint.rule = IntervalRule::kSteps;
+    checkpoint.every_steps = *ran.setup.checkpoint_every;
+  }
+  if (ran.setup.checkpoints)
+    ran.checkpointing = checkpointing_of(checkpoint,
+                                         {.costs = job.costs,
+                                          .nodes = working,
+                                          .gpus = job.plan().gpus(),
+                                          .iteration = ran.setup.ideal.duration,
+                                          .failures_per_s = ran.failures_per_s},
+                                         diagnostics);
+  throw_located(job.scenario, diagnostics);
+  const FailureSpec seen = as_the_job_sees_it(spec);
+  const HistoryFactory histories = [&seen, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
+    return history_of(seen, nodes, seed, repeat);
+  };
+  const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
+  const JobSpec job_spec{.horizon = spec.horizon,
+                         .ideal = ran.setup.ideal,
+                         .checkpointing = ran.checkpointing,
+                         .timeline = request.timeline};
+  ran.result = ran.setup.replay ? run_repeats(spec.horizon, histories, ran.setup.replay, options)
+                                : run_repeats(job_spec, histories, ran.setup.policy, options);
+  return ran;
+}
+
+MeanInterval interval_of(const Statistic& statistic) {
+  return {.mean = statistic.mean, .ci95 = statistic.ci95};
+}
+
+void fill_result(const Ran& ran, GoodputReport& report) {
+  const GoodputResult& result = ran.result;
+  report.samples_per_s = interval_of(result.samples_per_s);
+  report.fraction_of_ideal = interval_of(result.fraction_of_ideal);
+  report.ettr = interval_of(result.ettr);
+  report.failures = result.failures;
+  report.restarts = result.restarts;
+  report.mean_time_to_recover_s = result.mean_time_to_recover_s;
+  if (result.failures > 0) report.mean_time_between_failures_s = to_seconds(result.horizon) / result.failures;
+  report.buckets_s = result.buckets_s;
+  for (const CauseResult& cause : result.causes)
+    if (cause.failures > 0 || cause.down_s > 0 || cause.lost_work_s > 0)
+      report.causes.push_back({.cause = cause.cause,
+                               .failures = cause.failures,
+                               .stopped_s = cause.down_s,
+                               .undone_s = cause.lost_work_s});
+  std::stable_sort(report.causes.begin(), report.causes.end(),
+                   [](const GoodputCause& a, const GoodputCause& b) {
+                     return a.stopped_s + a.undone_s > b.stopped_s + b.undone_s;
+                   });
+}
+
+void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+  if (!ran.checkpointing) {
+    report.checkpoint.mode = "none";
+    return;
+  }
+  const Checkpointing& times = *ran.checkpointing;
+  const Duration iteration = ran.setup.ideal.duration;
+  const bool whole = times.interval == Duration::zero();
+  std::int64_t steps =
+      whole ? times.every_steps
+            : std::max<std::int64_t>(1, std::llround(to_seconds(times.interval) / to_seconds(iteration)));
+  // A snapshot waits until the one before is written.
+  if (times.mode != CheckpointMode::kSync && iteration > Duration::zero())
+    steps = std::max<std::int64_t>(steps, (times.persist + iteration - Duration(1)) / iteration);
+  report.checkpoint = {.mode = std::string(kCheckpointModeNames[static_cast<std::size_t>(times.mode)]),
+                       .interval = steps * iteration,
+                       .steps = steps,
+                       .block = times.block,
+                       .persist = times.persist,
+                       .load = times.load,
+                       .bytes = spec.checkpoint.bytes.value_or(job.costs.state)};
+  const auto best = best_interval(times, iteration, ran.failures_per_s);
+  if (!best) return;
+  report.advice.interval = best->time;
+  report.advice.interval_steps = best->steps;
+  report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
+}
+
+double mean_seconds(const RepairSpec& repair) {
+  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
+  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
+  double sum = 0;
+  for (const Duration time : repair.times) sum += to_seconds(time);
+  return sum / static_cast<double>(repair.times.size());
+}
+
+// Of the time of a node, the share that it is away for repair.
+double unavailable_share(const FailureSpec& spec, int nodes) {
+  double away = 0;  // seconds of repair for each second of a node
+  for (const FailureProcess& process : spec.processes) {
+    FailureSpec alone = spec;
+    alone.processes = {process};
+    const double rate = failures_per_second(alone, nodes) / nodes;
+    for (const Cause& cause : process.causes) {
+      if (cause.severity != FailureSeverity::kNode) continue;
+      const RepairSpec& repair = cause.repair ? *cause.repair : spec.repair;
+      away += rate * cause.share * mean_seconds(repair);
+    }
+  }
+  return away / (1 + away);
+}
+
+// Nodes that are away at once are as many as there are failures during a repair.
+void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+  const int working = ran.setup.nodes - ran.setup.spares;
+  const double away = unavailable_share(spec, working);
+  if (away <= 0) return;
+  report.advice.spares = standby_pool(working, away);
+  report.advice.spares_why =
+      fmt::format("in 99 % of the time no more of the {} nodes are away", with_thousands(working));
+}
+
+std::string phase_words(Phase phase) {
+  static constexpr std::array<std::string_view, 6> kWords = {"training",    "checkpoint",     "detect",
+                                                             "reconfigure", "state transfer", "idle"};
+  return std::string(kWords[static_cast<std::size_t>(phase)]);
+}
+
+// Stalls row by row; training from stall to stall, checkpoints among it.
+std::vector<GoodputEvent> events_of(const GoodputResult& result) {
+  std::vector<GoodputEvent> events;
+  int trained_on = -1;
+  for (const TimelineRow& row : result.timeline) {
+    if (row.phase == Phase::kCheckpoint) continue;
+    if (row.phase == Phase::kTraining) {
+      if (row.nodes == trained_on) continue;
+      trained_on = row.nodes;
+      events.push_back({.time = row.start, .what = fmt::format("training on {} nodes", row.nodes)});
+      continue;
+    }
+    trained_on = -1;
+    std::string what = phase_words(row.phase) + " for " + human(row.end - row.start);
+    if (row.phase == Phase::kDetect && row.cause >= 0) {
+      const auto cause = static_cast<std::size_t>(row.cause);
+      what = fmt::format("{}{}: {}; {} samples so far", result.cause_names.at(cause),
+                         row.node >= 0 ? fmt::format(" on node {}", row.node) : "", what,
+                         with_thousands(row.samples));
+    }
+    events.push_back({.time = row.start, .what = std::move(what)});
+  }
+  return events;
+}
+
+// "given, job.yaml:9", or what a default stands on.
+std::string source_of(const Scenario& scenario, const std::string& path) {
+  // Where processes are a list, their keys have a number in between.
+  const std::string section = path.substr(0, path.rfind('.'));
+  const std::string key = path.substr(path.rfind('.'));
+  const auto is_meant = [&](const std::string& known) {
+    return known == path || known.starts_with(path + ".") ||
+           (known.starts_with(section + ".") && known.ends_with(key)) ||
+           (key == ".detect" && known.ends_with(".causes"));
+  };
+  for (const auto& [known, where] : scenario.origins)
+    if (is_meant(known)) return fmt::format("given, {}:{}", where.file, where.line);
+  for (const AssumedInput& input : scenario.assumed) {
+    if (!is_meant(input.path)) continue;
+    std::string text = "assumed: " + input.source;
+    if (!input.low.empty() || !input.high.empty())
+      text += fmt::format("; published: {} to {}", input.low, input.high);
+    return text;
+  }
+  return "derived";
+}
+
+void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& options, GoodputReport& report) {
+  constexpr int kFewRepeats = 16;  // a comparison on the same failures needs no more
+  constexpr double kMatters = 2e-4;
+  const RunRequest request{
+      .seed = options.seed, .repeats = std::min(spec.repeats, kFewRepeats), .threads = options.threads};
+  const double as_is = run(job, spec, request).result.samples_per_s.mean;
+  if (as_is <= 0) return;
+  for (const VariedInput& input : varied_inputs()) {
+    const std::string value = input.value(spec);
+    if (value.empty()) continue;
+    const auto changed = [&](double factor) {
+      FailureSpec varied = spec;
+      input.scale(varied, factor);
+      return run(job, varied, request).result.samples_per_s.mean / as_is - 1;
+    };
+    GoodputInput row{.name = std::string(input.path), .value = value, .source = {}};
+    row.half = changed(0.5);
+    row.twice = changed(2);
+    if (std::max(std::abs(row.half), std::abs(row.twice)) < kMatters) continue;
+    row.source = source_of(job.scenario, row.name);
+    report.inputs.push_back(std::move(row));
+  }
+  std::stable_sort(
+      report.inputs.begin(), report.inputs.end(), [](const GoodputInput& a, const GoodputInput& b) {
+        return std::max(std::abs(a.half), std::abs(a.twice)) > std::max(std::abs(b.half), std::abs(b.twice));
+      });
+}
+
+GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
+                        const GoodputOptions& options) {
+  GoodputReport report;
+  report.scenario = job.scenario.source;
+  report.name = job.scenario.name;
+  report.headline = job.simulation.report.headline;
+  report.policy = kPolicyNames[static_cast<std::size_t>(spec.policy.kind)];
+  report.rules = kRulesNames[static_cast<std::size_t>(spec.policy.rules)];
+  report.gpus = job.plan().gpus();
+  report.nodes = ran.setup.nodes;
+  report.spares = ran.setup.spares;
+  report.horizon = spec.horizon;
+  report.repeats = spec.repeats;
+  report.seed = options.seed;
+  report.iteration_time = job.iteration();
+  report.ideal_samples_per_s =
+      static_cast<double>(ran.setup.ideal.samples) / to_seconds(ran.setup.ideal.duration);
+  fill_result(ran, report);
+  fill_checkpoint(job, spec, ran, report);
+  advise_spares(spec, ran, report);
+  report.shapes = job.shapes.asked();
+  report.plan = ran.setup.description;
+  report.notes = ran.setup.notes;
+  if (options.timeline) report.timeline = events_of(ran.result);
+  return report;
+}
+
+// Faults at an instant and other jobs beside it belong to one iteration: weeks of them are not modelled.
+void refuse_what_one_iteration_has(const Scenario& scenario) {
+  Diagnostics diagnostics;
+  const auto refuse = [&](const char* path, const char* hint) {
+    diagnostics.error({.code = "not-supported-yet",
+                       .where = place_of(scenario, path),
+                       .path = path,
+                       .message = "not supported yet by `goodput`, which counts weeks of one job",
+                       .hint = hint});
+  };
+  if (!scenario.faults.empty()) refuse("faults", "leave it out: `run` shows a fault inside an iteration");
+  if (!scenario.network.placement.empty())
+    refuse("network.placement", "leave it out: `run` shows several jobs on one fabric");
   diagnostics.throw_if_errors();
-  return {};
+}
+
+}  // namespace
+
+GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& options) {
+  if (!scenario.failures) {
+    Diagnostics diagnostics;
+    diagnostics.error({.code = "missing-key",
+                       .where = {.file = scenario.source},
+                       .path = "failures",
+                       .message = "the scenario says nothing of failures",
+                       .hint = "failures: {process: {kind: exponential, rate_per_node_day: 0.0038}, policy: "
+                               "checkpoint-restart, horizon: 30 days, repeats: 100}"});
+    diagnostics.throw_if_errors();
+  }
+  refuse_what_one_iteration_has(scenario);
+  const FailureSpec& spec = *scenario.failures;
+  Job job(scenario);
+  const Ran ran = run(job, spec,
+                      {.seed = options.seed,
+                       .repeats = spec.repeats,
+                       .threads = options.threads,
+                       .timeline = options.timeline,
+                       .describe = options.plan});
+  GoodputReport report = report_of(job, spec, ran, options);
+  if (options.inputs) fill_inputs(job, spec, options, report);
+  for (const Diagnostic& warning : scenario.warnings)
+    report.notes.push_back(warning.path + ": " + warning.message);
+  return report;
 }
 
 }  // namespace stagecraft

@@ -125,6 +125,23 @@ constexpr std::string_view kScheduleExamples[] = {
     "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms",
     "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv"};
 
+constexpr OptionSpec kGoodputOptions[] = {
+    kSet,
+    {.name = "vary",
+     .argument = "PATH=V1,V2,…",
+     .help = "a variant for each value: a table, a chart, crossing points",
+     .repeated = true},
+    {.name = "format",
+     .argument = "FORM",
+     .help = "of the chart of --vary (default text)",
+     .values = "text|svg"},
+    {.name = "plan", .help = "Oobleck's templates, and what each failure would do"},
+    {.name = "timeline", .help = "what happened when, in the first repeat"}};
+constexpr std::string_view kGoodputExamples[] = {
+    "stagecraft goodput scenarios/goodput/checkpoint-restart.yaml",
+    "stagecraft goodput scenarios/goodput/oobleck.yaml --plan",
+    "stagecraft goodput scenarios/goodput/bamboo.yaml --vary failures.process.rate_per_node_day=0.1,1"};
+
 constexpr OptionSpec kTopologyOptions[] = {
     kSet,
     {.name = "graphviz", .help = "show: write DOT; nodes that hang on the same switches are one box"},
@@ -173,7 +190,7 @@ constexpr std::string_view kImportExamples[] = {
     "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
     "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
-constexpr std::string_view kPlannedCommands[] = {"search", "goodput", "explain"};
+constexpr std::string_view kPlannedCommands[] = {"search", "explain"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -217,6 +234,13 @@ constexpr CommandSpec kCommands[] = {
      .examples = kMemoryExamples,
      .options = kMemoryOptions,
      .run = memory_command,
+     .completes = "files"},
+    {.name = "goodput",
+     .words = "SCENARIO…",
+     .summary = "what failures leave of the throughput, by recovery policy",
+     .examples = kGoodputExamples,
+     .options = kGoodputOptions,
+     .run = goodput_command,
      .completes = "files"},
     {.name = "schedule",
      .words = "show|check|… [FILE]",

@@ -254,7 +254,7 @@ struct PolicySpec {
   LostNode lost = LostNode::kReplaced;  // checkpoint-restart, none
 
   std::optional<int> spares = {};  // hot-spares; absent: the 99th percentile of resilience.md, section 6
-  Duration swap{};                 // hot-spares: a spare takes the place of a node
+  Duration swap{};  // hot-spares: a spare takes a place; oobleck, recycle: groups anew, without `reconfigure`
   StateSource state = StateSource::kCheckpoint;
 
   int max_failures = 1;         // oobleck: f

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -95,9 +96,10 @@ struct GoodputEvent {
 struct GoodputReport {
   std::string scenario;  // the path as given
   std::string name;
-  std::string headline;  // "tp 8 · pp 8 · dp 16 · 1f1b"
-  std::string policy;    // "checkpoint-restart"
-  std::string rules;     // "corrected", "published"
+  std::string headline;                                     // "tp 8 · pp 8 · dp 16 · 1f1b"
+  std::vector<std::pair<std::string, std::string>> varied;  // paths and values, where variants are compared
+  std::string policy;                                       // "checkpoint-restart"
+  std::string rules;                                        // "corrected", "published"
   int gpus = 0, nodes = 0, spares = 0;
   Duration horizon{};
   int repeats = 0;
@@ -117,7 +119,7 @@ struct GoodputReport {
   GoodputAdvice advice;
   std::vector<GoodputInput> inputs;    // the one that moves the answer most first
   std::vector<GoodputEvent> timeline;  // of the first repeat, when asked for
-  std::vector<std::string> plan;       // lines of text, when asked for
+  std::string plan;                    // in words, when asked for
   std::vector<std::string> notes;      // what was assumed, what had no effect
 
   friend bool operator==(const GoodputReport&, const GoodputReport&) = default;

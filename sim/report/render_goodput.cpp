@@ -20,6 +20,21 @@ std::string line(std::string_view head, std::string_view text) {
   return fmt::format("{:<16} {}\n", head, text);
 }
 
+constexpr std::size_t kWidth = 80 - 17;  // of what follows the head of a line
+constexpr std::size_t kBar = 28;
+
+// A text, broken at blanks where it passes the width.
+std::string wrapped(std::string_view head, std::string_view text) {
+  std::string out;
+  while (utf8_count(text) > kWidth) {
+    const std::size_t end = text.substr(0, kWidth + 1).rfind(' ');
+    if (end == std::string_view::npos || end == 0) break;
+    out += line(out.empty() ? head : "", text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return out + line(out.empty() ? head : "", text);
+}
+
 // Up to weeks: "12.3 min", "1.96 days".
 std::string span_of(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86'400;
@@ -49,7 +64,7 @@ std::string machines_of(const GoodputReport& report) {
 std::string head_of(const GoodputReport& report) {
   const bool published = report.rules == "published";
   std::string out = fmt::format("{}\n", report.name);
-  out += line("layout", machines_of(report) + ": " + report.headline);
+  out += wrapped("layout", machines_of(report) + ": " + report.headline);
   out += line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
   out +=
@@ -72,8 +87,7 @@ std::string failures_of(const GoodputReport& report) {
 
 // Rounded so that what is there shows, and what is not does not.
 std::string bar_of(double share) {
-  constexpr double kWidth = 36;
-  const auto cells = static_cast<int>(std::lround(share * kWidth));
+  const auto cells = static_cast<int>(std::lround(share * static_cast<double>(kBar)));
   std::string bar;
   for (int i = 0; i < cells; ++i) bar += "█";
   return cells == 0 && share > 0 ? "▏" : bar;
@@ -86,12 +100,12 @@ std::string buckets_of(const GoodputReport& report) {
     const double share = horizon > 0 ? report.buckets_s[b] / horizon : 0;
     if (share == 0) continue;
     const std::string bar = bar_of(share);
-    const std::string blanks(36 - std::min<std::size_t>(utf8_count(bar), 36), ' ');
+    const std::string blanks(kBar - std::min<std::size_t>(utf8_count(bar), kBar), ' ');
     out += line(out.empty() ? "where it goes" : "",
                 fmt::format("{:<14} {:>8}  {}{} {:>9}", kBucketWords[b], percent(share, 2), bar, blanks,
                             span_of(report.buckets_s[b])));
   }
-  return out + line("", fmt::format("{:<14} {:>8}  {:<36} {:>9}", "all", percent(1, 2), "",
+  return out + line("", fmt::format("{:<14} {:>8}  {:<{}} {:>9}", "all", percent(1, 2), "", kBar,
                                     span_of(report.horizon)));
 }
 
@@ -118,10 +132,11 @@ std::string advice_of(const GoodputReport& report) {
     if (advice.interval_steps > 0)
       text += fmt::format(" ({} step{})", with_thousands(advice.interval_steps),
                           advice.interval_steps == 1 ? "" : "s");
-    out += line("advice", text + ": " + advice.interval_why);
+    out += wrapped("advice", text + ": " + advice.interval_why);
   }
   if (advice.spares)
-    out += line(out.empty() ? "advice" : "", fmt::format("keep {} spare{}: {}", *advice.spares,
+    out +=
+        wrapped(out.empty() ? "advice" : "", fmt::format("keep {} spare{}: {}", *advice.spares,
                                                          *advice.spares == 1 ? "" : "s", advice.spares_why));
   return out;
 }
@@ -205,12 +220,11 @@ std::string render_text(const GoodputReport& report, const GoodputTextOptions& o
   std::string out = head_of(report) + failures_of(report) + buckets_of(report) + checkpoint_of(report);
   out += advice_of(report);
   out += causes_of(report, options.verbose) + shapes_of(report, options.verbose) + inputs_of(report);
-  if (!report.plan.empty()) out += "\n";
-  for (const std::string& text : report.plan) out += text + "\n";
+  if (!report.plan.empty()) out += "\n" + report.plan;
   out += timeline_of(report);
   if (options.quiet || report.notes.empty()) return out;
   out += "\n";
-  for (const std::string& note : report.notes) out += "  note: " + note + "\n";
+  for (const std::string& note : report.notes) out += wrapped("note", note);
   return out;
 }
 
@@ -316,9 +330,13 @@ std::string render_json(const GoodputReport& report) {
   JsonWriter json;
   json.begin_object();
   write_contract(json, report);
-  json.field("scenario", std::string_view(report.scenario))
-      .field("name", std::string_view(report.name))
-      .field("rules", std::string_view(report.rules))
+  json.field("scenario", std::string_view(report.scenario)).field("name", std::string_view(report.name));
+  if (!report.varied.empty()) {
+    json.key("vary").begin_object();
+    for (const auto& [path, value] : report.varied) json.field(path, std::string_view(value));
+    json.end_object();
+  }
+  json.field("rules", std::string_view(report.rules))
       .field("gpus", report.gpus)
       .field("nodes", report.nodes)
       .field("spares", report.spares)
@@ -335,7 +353,7 @@ std::string render_json(const GoodputReport& report) {
   write_checkpoint(json, report);
   write_shapes(json, report);
   write_inputs(json, report);
-  if (!report.plan.empty()) write_texts(json, "plan", report.plan);
+  if (!report.plan.empty()) json.field("plan", std::string_view(report.plan));
   write_timeline(json, report);
   write_texts(json, "notes", report.notes);
   json.end_object();

@@ -169,6 +169,7 @@ void print_own_keys(Emitter& out, const PolicySpec& policy) {
       out.field("swap", quantity(policy.swap));
       return out.field("state", word(policy.state, kStateSourceNames));
     case PolicyKind::kOobleck:
+      out.field("swap", quantity(policy.swap));
       out.number("max_failures", policy.max_failures);
       out.field("cost", policy.simulated_cost ? "simulated" : "paper");
       return out.flag("recompose_on_join", policy.recompose_on_join);
@@ -183,6 +184,7 @@ void print_own_keys(Emitter& out, const PolicySpec& policy) {
       out.field("rejoin", quantity(policy.rejoin));
       return out.flag("keep_batch", policy.keep_batch);
     case PolicyKind::kRecycle:
+      out.field("swap", quantity(policy.swap));
       return out.flag("fill_bubbles", policy.fill_bubbles);
   }
 }

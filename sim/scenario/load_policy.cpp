@@ -45,7 +45,7 @@ constexpr std::array kPolicyKeys{PolicyKey{"name", kAll},
                                  PolicyKey{"restart", kAll},
                                  PolicyKey{"lost", kRestarts},
                                  PolicyKey{"spares", kSpares},
-                                 PolicyKey{"swap", kSpares},
+                                 PolicyKey{"swap", kSpares | kOobleck | kRecycle},
                                  PolicyKey{"state", kSpares},
                                  PolicyKey{"max_failures", kOobleck},
                                  PolicyKey{"cost", kOobleck},
@@ -169,6 +169,7 @@ void PolicyLoader::load_common() {
   }
   if ((kind & (kOobleck | kRecycle | kVaruna)) != 0 && map_.has("reconfigure"))
     spec_.reconfigure = map_.duration("reconfigure");
+  if ((kind & (kSpares | kOobleck | kRecycle)) != 0) spec_.swap = in_.duration("swap");
 }
 
 void PolicyLoader::load_oobleck() {
@@ -212,7 +213,6 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
       break;
     case PolicyKind::kHotSpares:
       if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
-      spec_.swap = in_.duration("swap");
       spec_.state = static_cast<StateSource>(map_.choice("state", strings(kStateSourceNames), 0));
       break;
     case PolicyKind::kOobleck:

@@ -55,6 +55,22 @@ schedule: 1f1b
 training: {global_batch_size: 8, micro_batch_size: 1}
 """
 
+# 4 samples in (2 + 1) · 3 s on four nodes, each of which fails every tenth day.
+FAILING = """\
+stagecraft: 1
+name: two pipelines
+model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}
+parallelism: {pipeline: 2, data: 2}
+training: {global_batch_size: 4, micro_batch_size: 1}
+failures:
+  process: {kind: exponential, rate_per_node_day: 0.1, cause: gpu, severity: node, detect: 10 s}
+  policy: checkpoint-restart
+  checkpoint: {mode: sync, interval: optimal, block: 10 s, load: 20 s}
+  repair: 6 h
+  horizon: 10 days
+  repeats: 20
+"""
+
 ALIAS_BOMB = "stagecraft: 1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 
@@ -209,6 +225,29 @@ class Goldens(Case):
             "stagecraft import deepspeed README.md",
             "stagecraft import deepspeed",
         ]))
+
+    def test_what_failures_leave(self):
+        self.write("job.yaml", FAILING)
+        goodput = "stagecraft goodput job.yaml"
+        rates = "--vary failures.process.rate_per_node_day=0.1,1,10"
+        self.assert_golden("goodput", transcript([
+            goodput,
+            f"{goodput} --json",
+            f"{goodput} --timeline --quiet --set failures.horizon=2days --seed 3",
+            f"{goodput} --set failures.policy=hot-spares --quiet",
+            f"{goodput} --set failures.policy=oobleck --plan --quiet",
+            f"{goodput} --set failures.policy=elastic --verbose",
+            f"{goodput} --vary failures.policy=checkpoint-restart,hot-spares,oobleck,bamboo,varuna,recycle,elastic {rates}",
+            f"{goodput} --vary failures.policy=bamboo,recycle --json --set failures.repeats=2",
+            f"{goodput} --plan",
+            f"{goodput} --set 'failures.policy={{name: oobleck, max_failures: 4}}'",
+            f"{goodput} --set failures=null",
+            f"{goodput} --set failures.policy=oobelck",
+            f"{goodput} {rates} --timeline",
+            f"{goodput} --format svg",
+            f"{goodput} --vary failures.policy=oobleck,none --format svg",
+            "stagecraft goodput",
+        ], cwd=self.folder))
 
     def test_scenarios_side_by_side(self):
         compare = f"stagecraft compare {PIPELINE}"

@@ -1,4 +1,5 @@
-"""What the README prints is what the program says: the flagship report, the schedule picture and the accuracy table.
+"""What the README prints is what the program says: the flagship report, the schedule picture, the accuracy table, the
+chart of recovery policies.
 
 usage: readme_test.py STAGECRAFT SOURCE_DIR      with STAGECRAFT_BLESS=1 the README is written anew
 """
@@ -19,6 +20,16 @@ SETS = {
     "simumax_b200": "SimuMax, 8 B200",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",
+}
+
+POLICIES = "{name: checkpoint-restart, lost: done-without},hot-spares,oobleck,bamboo,varuna,recycle,elastic,none"
+RATES = "0.001,0.003,0.01,0.03,0.1,0.3,1"
+# A file beside the README -> the words that draw it.
+FIGURES = {
+    "docs/figures/goodput-policies.svg": [
+        "goodput", "scenarios/goodput/checkpoint-restart.yaml", "--set", "failures.repeats=10", "--vary",
+        f"failures.policy={POLICIES}", "--vary", f"failures.process.rate_per_node_day={RATES}", "--format", "svg",
+        "--jobs", "2"],
 }
 
 
@@ -61,15 +72,37 @@ def updated(readme, program, source):
     return readme
 
 
+def figures_are_current(program, source, bless):
+    current = True
+    for name, words in FIGURES.items():
+        path = os.path.join(source, name)
+        now = run(program, source, *words)
+        known = ""
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                known = file.read()
+        if now == known:
+            continue
+        if bless:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(now)
+            continue
+        print(f"{name} is not what the program draws: stagecraft {' '.join(words)}")
+        current = False
+    return current
+
+
 def main():
     program, source = sys.argv[1:3]
+    bless = os.environ.get("STAGECRAFT_BLESS") == "1"
+    current = figures_are_current(program, source, bless)
     path = os.path.join(source, "README.md")
     with open(path, encoding="utf-8") as file:
         readme = file.read()
     now = updated(readme, program, source)
     if now == readme:
-        return 0
-    if os.environ.get("STAGECRAFT_BLESS") == "1":
+        return 0 if current else 1
+    if bless:
         with open(path, "w", encoding="utf-8") as file:
             file.write(now)
         return 0

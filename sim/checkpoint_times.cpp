@@ -1,0 +1,115 @@
+#include "sim/checkpoint_times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "sim/goodput/closed_forms.hpp"
+
+namespace stagecraft {
+namespace {
+
+// No bandwidth given: nothing to wait for.
+Duration over(double bytes, Bandwidth rate) {
+  return rate.count() > 0 ? from_seconds(bytes / rate.count()) : Duration::zero();
+}
+
+// Of bytes spread evenly over the nodes, through their own and the common bandwidth.
+Duration spread(double bytes, int nodes, Bandwidth of_node, Bandwidth of_all) {
+  return std::max(over(bytes / nodes, of_node), over(bytes, of_all));
+}
+
+// Each byte is read once; replicas get it over the network.
+Duration load_time(const CheckpointSpec& spec, const CheckpointedJob& job, double bytes) {
+  if (spec.load) return *spec.load;
+  const auto of_node = static_cast<double>(job.costs.state_of_node.count());
+  return std::max(spread(bytes, job.nodes, spec.node_read, spec.storage_read),
+                  over(of_node, job.costs.node_network));
+}
+
+// Whole iterations in whose idle time a node sends its state to its peers; nullopt: the network never idles.
+std::optional<std::int64_t> copy_every(const CheckpointSpec& spec, const CheckpointedJob& job) {
+  const auto bytes = static_cast<double>(job.costs.state_of_node.count()) * (spec.copies - 1);
+  const Duration copy = over(bytes, job.costs.node_network);
+  if (copy == Duration::zero()) return 1;
+  const Duration idle = job.iteration - job.costs.network_busy;
+  if (idle <= Duration::zero()) return std::nullopt;
+  return (copy + idle - Duration(1)) / idle;
+}
+
+double mean_time_between(const CheckpointedJob& job) {
+  return 1 / job.failures_per_s;
+}
+
+// What the rule asks for, in training time; zero where `every_steps` counts.
+Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, const Checkpointing& times) {
+  if (spec.rule == IntervalRule::kSteps) return Duration::zero();
+  if (spec.rule == IntervalRule::kTime) return spec.interval;
+  const double cost = to_seconds(cost_of(times));
+  // Without failures no checkpoint pays; without a cost each step's does.
+  constexpr double kNever = 100 * 365.25 * 86'400;
+  if (job.failures_per_s <= 0) return from_seconds(kNever);
+  if (cost <= 0) return job.iteration;
+  const double mtbf = mean_time_between(job);
+  if (spec.rule == IntervalRule::kYoung) return from_seconds(std::min(young_interval(cost, mtbf), kNever));
+  if (spec.rule == IntervalRule::kDaly) return from_seconds(std::min(daly_interval(cost, mtbf), kNever));
+  return from_seconds(std::min(optimal_interval(cost, mtbf), kNever));
+}
+
+}  // namespace
+
+Duration cost_of(const Checkpointing& checkpointing) {
+  return checkpointing.block + from_seconds((checkpointing.slowdown - 1) * to_seconds(checkpointing.persist));
+}
+
+std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec, const CheckpointedJob& job,
+                                              Diagnostics& diagnostics) {
+  Checkpointing times{.mode = spec.mode, .slowdown = spec.slowdown, .copies = spec.copies};
+  const Bytes bytes = spec.bytes.value_or(job.costs.state);
+  const auto count = static_cast<double>(bytes.count());
+  const Duration write = spread(count, job.nodes, spec.node_write, spec.storage_write);
+  if (spec.mode == CheckpointMode::kSync) {
+    times.block = spec.block.value_or(write);
+    times.slowdown = 1;
+  } else {
+    const Bandwidth to_host = spec.snapshot.count() > 0 ? spec.snapshot : job.costs.gpu_to_host;
+    times.block = spec.block.value_or(over(count / job.gpus, to_host));
+    times.persist = spec.persist.value_or(write);
+  }
+  times.load = load_time(spec, job, count);
+  if (spec.mode == CheckpointMode::kInMemory) {
+    times.copy_load = over(static_cast<double>(job.costs.state_of_node.count()), job.costs.node_network);
+    const std::optional<std::int64_t> every = copy_every(spec, job);
+    if (!every) {
+      diagnostics.error(
+          {.code = "no-idle-network",
+           .path = "failures.checkpoint.mode",
+           .message = fmt::format("an iteration of {} keeps the network of a node busy for {}: no copies to "
+                                  "other hosts fit in",
+                                  human(job.iteration), human(job.costs.network_busy)),
+           .hint = "use mode: async, or a fabric with more bandwidth"});
+      return std::nullopt;
+    }
+    times.copy_every = *every;
+  }
+  if (spec.rule == IntervalRule::kSteps) times.every_steps = spec.every_steps;
+  times.interval = interval_of(spec, job, times);
+  return times;
+}
+
+std::optional<BestInterval> best_interval(const Checkpointing& checkpointing, Duration iteration,
+                                          double failures_per_s) {
+  const double cost = to_seconds(cost_of(checkpointing));
+  if (failures_per_s <= 0 || iteration <= Duration::zero()) return std::nullopt;
+  double best = cost > 0 ? optimal_interval(cost, 1 / failures_per_s) : 0;
+  // A snapshot waits for the one before to be written.
+  if (checkpointing.mode != CheckpointMode::kSync)
+    best = std::max(best, to_seconds(checkpointing.persist) + 0.5 * to_seconds(iteration));
+  const auto steps = static_cast<std::int64_t>(std::llround(best / to_seconds(iteration)));
+  const std::int64_t whole = std::max<std::int64_t>(steps, 1);
+  return BestInterval{.time = whole * iteration, .steps = whole};
+}
+
+}  // namespace stagecraft

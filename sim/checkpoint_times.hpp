@@ -1,0 +1,50 @@
+// How long a checkpoint takes and how often it pays to write one: bytes over bandwidths.
+//
+//   write     one copy of the state, cut evenly over all nodes, each at node_write, all at storage_write:
+//             the slower of both. Savers without duplicates (PyTorch DCP, ByteCheckpoint).
+//   load      each byte is read once, evenly by all nodes, at node_read and storage_read, and goes on to its
+//             replicas over the network meanwhile (ByteCheckpoint).
+//   sync      blocks for the write. async blocks for the copy of a GPU's part to its host, writes behind.
+//   memory    each node sends its state to m - 1 other hosts while its network is idle: every iteration if
+//             that suffices, else every so many.
+//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist.
+//   source    resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/diagnostic.hpp"
+#include "base/units.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/job.hpp"
+#include "sim/job_costs.hpp"
+
+namespace stagecraft {
+
+struct CheckpointedJob {
+  const JobCosts& costs;
+  int nodes = 1;  // that train
+  int gpus = 1;
+  Duration iteration{};
+  double failures_per_s = 0;
+};
+
+// What the spec gives counts; what it leaves out follows. nullopt with a diagnostic where nothing can be
+// said: in- memory copies without idle time on the network.
+[[nodiscard]] std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec,
+                                                            const CheckpointedJob& job,
+                                                            Diagnostics& diagnostics);
+
+// What a checkpoint of this kind costs training.
+[[nodiscard]] Duration cost_of(const Checkpointing& checkpointing);
+
+// The exact optimum for that cost, in whole steps, at least 1; nothing where nothing fails.
+struct BestInterval {
+  Duration time{};
+  std::int64_t steps = 1;
+};
+[[nodiscard]] std::optional<BestInterval> best_interval(const Checkpointing& checkpointing,
+                                                        Duration iteration, double failures_per_s);
+
+}  // namespace stagecraft

@@ -1,0 +1,172 @@
+#include "sim/goodput_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <variant>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+Duration times(Duration time, double factor) {
+  return from_seconds(to_seconds(time) * factor);
+}
+
+std::string words(Duration time) {
+  return human(time);
+}
+
+// Of the laws that are rates; recorded and hourly ones are as they are.
+std::optional<double> rate_of(const FailureLaw& law) {
+  return std::visit(
+      [](const auto& process) -> std::optional<double> {
+        using Law = std::decay_t<decltype(process)>;
+        if constexpr (std::is_same_v<Law, ComponentFailures>) {
+          double sum = 0;
+          for (const double rate : process.rates_per_node_day) sum += rate;
+          return sum;
+        } else if constexpr (requires { process.rate_per_node_day; }) {
+          return process.rate_per_node_day;
+        } else {
+          return std::nullopt;
+        }
+      },
+      law);
+}
+
+void scale_rate(FailureLaw& law, double factor) {
+  std::visit(
+      [factor](auto& process) {
+        using Law = std::decay_t<decltype(process)>;
+        if constexpr (std::is_same_v<Law, ComponentFailures>) {
+          for (double& rate : process.rates_per_node_day) rate *= factor;
+        } else if constexpr (std::is_same_v<Law, BurstFailures>) {
+          process.rate_per_node_day *= factor;
+          if (process.bursts_per_day) *process.bursts_per_day *= factor;
+        } else if constexpr (std::is_same_v<Law, FailSlow>) {
+          if (process.rate_per_node_day) *process.rate_per_node_day *= factor;
+        } else if constexpr (requires { process.rate_per_node_day; }) {
+          process.rate_per_node_day *= factor;
+        }
+      },
+      law);
+}
+
+std::string rate_words(const FailureSpec& spec) {
+  std::vector<std::string> rates;
+  for (const FailureProcess& process : spec.processes)
+    if (const std::optional<double> rate = rate_of(process.law); rate && *rate > 0)
+      rates.push_back(fmt::format("{:.3g}", *rate));
+  return join(rates, ", ");
+}
+
+std::string detect_words(const FailureSpec& spec) {
+  if (spec.detect) return *spec.detect > Duration::zero() ? words(*spec.detect) : "";
+  Duration least = Duration::max(), most{};
+  for (const FailureProcess& process : spec.processes)
+    for (const Cause& cause : process.causes) {
+      least = std::min(least, cause.detect);
+      most = std::max(most, cause.detect);
+    }
+  if (most == Duration::zero()) return "";
+  return least == most ? words(most) : words(least) + " to " + words(most);
+}
+
+void scale_detect(FailureSpec& spec, double factor) {
+  if (spec.detect) spec.detect = times(*spec.detect, factor);
+  for (FailureProcess& process : spec.processes)
+    for (Cause& cause : process.causes) cause.detect = times(cause.detect, factor);
+}
+
+std::string restart_words(const FailureSpec& spec) {
+  std::vector<std::string> rows;
+  for (const auto& [gpus, time] : spec.policy.restart) rows.push_back(words(time));
+  if (rows.size() > 2) return rows.front() + " to " + rows.back();
+  return join(rows, " to ");
+}
+
+void scale_restart(FailureSpec& spec, double factor) {
+  for (auto& [gpus, time] : spec.policy.restart) time = times(time, factor);
+}
+
+std::string repair_words(const FailureSpec& spec) {
+  const RepairSpec& repair = spec.repair;
+  if (repair.kind == RepairKind::kConstant) return words(repair.time);
+  if (repair.kind == RepairKind::kEmpirical && !repair.times.empty())
+    return "median " + words(repair.times[repair.times.size() / 2]);
+  return "";
+}
+
+void scale_repair(RepairSpec& repair, double factor) {
+  repair.time = times(repair.time, factor);
+  for (Duration& time : repair.times) time = times(time, factor);
+}
+
+void scale_repairs(FailureSpec& spec, double factor) {
+  scale_repair(spec.repair, factor);
+  for (FailureProcess& process : spec.processes)
+    for (Cause& cause : process.causes)
+      if (cause.repair) scale_repair(*cause.repair, factor);
+}
+
+std::string write_words(const FailureSpec& spec) {
+  const CheckpointSpec& checkpoint = spec.checkpoint;
+  if (checkpoint.block || checkpoint.persist) return "";
+  return checkpoint.node_write.count() > 0 ? human(checkpoint.node_write) : "";
+}
+
+void scale_write(FailureSpec& spec, double factor) {
+  Bandwidth& rate = spec.checkpoint.node_write;
+  rate = Bandwidth(rate.count() * factor);
+}
+
+std::string block_words(const FailureSpec& spec) {
+  return spec.checkpoint.block ? words(*spec.checkpoint.block) : "";
+}
+
+void scale_block(FailureSpec& spec, double factor) {
+  if (spec.checkpoint.block) spec.checkpoint.block = times(*spec.checkpoint.block, factor);
+}
+
+std::string interval_words(const FailureSpec& spec) {
+  return spec.checkpoint.rule == IntervalRule::kTime ? words(spec.checkpoint.interval) : "";
+}
+
+void scale_interval(FailureSpec& spec, double factor) {
+  spec.checkpoint.interval = times(spec.checkpoint.interval, factor);
+}
+
+std::string reconfigure_words(const FailureSpec& spec) {
+  return spec.policy.reconfigure ? words(*spec.policy.reconfigure) : "";
+}
+
+void scale_reconfigure(FailureSpec& spec, double factor) {
+  if (spec.policy.reconfigure) spec.policy.reconfigure = times(*spec.policy.reconfigure, factor);
+}
+
+void scale_rates(FailureSpec& spec, double factor) {
+  for (FailureProcess& process : spec.processes) scale_rate(process.law, factor);
+}
+
+constexpr VariedInput kInputs[] = {
+    {"failures.process.rate_per_node_day", rate_words, scale_rates},
+    {"failures.policy.restart", restart_words, scale_restart},
+    {"failures.policy.reconfigure", reconfigure_words, scale_reconfigure},
+    {"failures.detect", detect_words, scale_detect},
+    {"failures.repair", repair_words, scale_repairs},
+    {"failures.checkpoint.interval", interval_words, scale_interval},
+    {"failures.checkpoint.block", block_words, scale_block},
+    {"failures.checkpoint.node_write", write_words, scale_write},
+};
+
+}  // namespace
+
+std::span<const VariedInput> varied_inputs() {
+  return kInputs;
+}
+
+}  // namespace stagecraft

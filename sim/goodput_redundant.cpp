@@ -1,0 +1,130 @@
+// Bamboo and ReCycle: workers of one stage each that do the work of others.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/goodput/policies/bamboo.hpp"
+#include "sim/goodput/policies/degraded_steps.hpp"
+#include "sim/goodput/policies/recycle.hpp"
+#include "sim/goodput/restart_time.hpp"
+#include "sim/goodput_setup.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The job as pipelines of workers.
+struct Workers {
+  int stages = 1, pipelines = 1;
+  int replicas = 1;             // of the job in one such pipeline, side by side
+  std::vector<StageWork> work;  // by stage, of one micro-batch
+  std::int64_t micro_batches = 1;
+};
+
+std::optional<Workers> workers_of(const SetupRequest& request, Diagnostics& diagnostics) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const JobCosts& costs = request.costs;
+  const int per_node = costs.gpus_per_node / std::max(costs.stage_gpus, 1);
+  if (costs.gpus_per_node % costs.stage_gpus != 0 || plan.data % std::max(per_node, 1) != 0) {
+    diagnostics.error(
+        {.code = "policy-constraint",
+         .path = "failures.policy",
+         .message =
+             fmt::format("a worker is a node with one stage, and stages of {} GPUs with {} replicas do "
+                         "not fill nodes of {}",
+                         costs.stage_gpus, plan.data, costs.gpus_per_node),
+         .hint = "use tensor · context = the GPUs of a node, or a part of them that divides data"});
+    return std::nullopt;
+  }
+  Workers workers{.stages = plan.pipeline,
+                  .pipelines = plan.data / per_node,
+                  .replicas = per_node,
+                  .work = std::vector<StageWork>(static_cast<std::size_t>(plan.pipeline)),
+                  .micro_batches = plan.micro_batches};
+  for (std::size_t stage = 0; stage < costs.stage_forward.size(); ++stage) {
+    StageWork& work = workers.work[static_cast<std::size_t>(plan.rank_of_stage(static_cast<int>(stage)))];
+    work.forward += costs.stage_forward[stage];
+    work.backward += costs.stage_backward[stage];
+  }
+  return workers;
+}
+
+// A worker also holds its neighbour's states.
+bool has_room_for_neighbour(const SetupRequest& request, Diagnostics& diagnostics) {
+  const MemoryLedger& memory = request.simulation.report.memory;
+  const Bytes peak = memory.heaviest().peak(), more = request.costs.state_of_gpu;
+  if (memory.capacity == Bytes(0) || peak > memory.capacity || peak + more <= memory.capacity) return true;
+  const auto gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 30); };
+  diagnostics.error(
+      {.code = "out-of-memory",
+       .path = "failures.policy",
+       .message = fmt::format("with its neighbour's states a GPU holds {:.1f} + {:.1f} of {:.1f} GiB",
+                              gib(peak), gib(more), gib(memory.capacity)),
+       .hint = "use more stages, recompute, or a policy without redundant states"});
+  return false;
+}
+
+// What the redundant forwards add to a step.
+Duration redundant_part(const Workers& workers, std::int64_t micro_batches) {
+  std::vector<Duration> plain;
+  for (const StageWork& work : workers.work) plain.push_back(work.whole());
+  return pipeline_time(redundant_stage_times(workers.work), micro_batches) -
+         pipeline_time(plain, micro_batches);
+}
+
+std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& workers,
+                                   Diagnostics& diagnostics) {
+  if (!has_room_for_neighbour(request, diagnostics)) return std::nullopt;
+  const PolicySpec& policy = request.spec.policy;
+  const int all = workers.pipelines, stages = workers.stages;
+  const std::int64_t work = workers.micro_batches * all;
+  BambooSpec job{.stages = stages,
+                 .pipelines = all,
+                 .step = {},
+                 .global_rendezvous = policy.global_rendezvous,
+                 .local_rendezvous = policy.local_rendezvous,
+                 .slowdown = policy.takeover_slowdown,
+                 .rebalance_threshold = policy.rebalance_threshold,
+                 .peer_transfer = peer_transfer(request.costs)};
+  const ShapedStep ideal = full_step(request);
+  job.step = [&shapes = request.shapes, workers, work, stages, ideal](int pipelines) {
+    std::optional<ShapedStep> step = shapes.replicas(pipelines * stages, BatchRule::kKept);
+    if (!step || step->nodes != pipelines * stages) return std::optional<ShapedStep>();
+    step->duration = std::max(step->duration, ideal.duration) +
+                     redundant_part(workers, (work + pipelines - 1) / pipelines);
+    return step;
+  };
+  return GoodputSetup{.policy = [job] { return std::make_unique<Bamboo>(job); },
+                      .ideal = ideal,
+                      .nodes = request.shapes.nodes()};
+}
+
+std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& workers) {
+  const ShapedStep ideal = full_step(request);
+  RecycleSpec job{
+      .shape = {.stage_times = {},
+                .micro_batches = workers.micro_batches,
+                .pipelines = workers.pipelines,
+                .fault_free = ideal.duration},
+      .form = request.spec.policy.fill_bubbles ? RecycleForm::kLowerBound : RecycleForm::kUnoptimised,
+      .samples = ideal.samples,
+      .reconfigure = reconfigure_time(request),
+      .restart = restart_time(request.spec.policy.restart, request.simulation.prepared.plan.gpus()),
+      .peer_transfer = peer_transfer(request.costs)};
+  for (const StageWork& work : workers.work) job.shape.stage_times.push_back(work.whole());
+  return GoodputSetup{.policy = [job] { return std::make_unique<Recycle>(job); },
+                      .ideal = ideal,
+                      .nodes = request.shapes.nodes()};
+}
+
+}  // namespace
+
+std::optional<GoodputSetup> set_up_redundant(const SetupRequest& request, Diagnostics& diagnostics) {
+  const std::optional<Workers> workers = workers_of(request, diagnostics);
+  if (!workers) return std::nullopt;
+  if (request.spec.policy.kind == PolicyKind::kBamboo) return bamboo(request, *workers, diagnostics);
+  return recycle(request, *workers);
+}
+
+}  // namespace stagecraft

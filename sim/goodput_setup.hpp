@@ -1,0 +1,65 @@
+// A policy of a scenario, ready to run: what it is told of the job, and what the job is called ideal by.
+//
+//   ideal   X*, the best throughput of the policy's shapes on up to all nodes, without redundant work. A
+//           shape that would beat it on fewer nodes (its reductions are cheaper) counts as the ideal: all
+//           nodes could leave some idle.
+//   worker  what Bamboo and ReCycle call a node: it holds one stage, of several replicas where a stage is
+//           smaller than a node.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/degraded_shapes.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/job.hpp"
+#include "sim/goodput/policies/oobleck.hpp"
+#include "sim/goodput/policy.hpp"
+#include "sim/goodput/run_repeats.hpp"
+#include "sim/job_costs.hpp"
+
+namespace stagecraft {
+
+struct SetupRequest {
+  const Scenario& scenario;
+  const FailureSpec& spec;
+  DegradedShapes& shapes;
+  const JobCosts& costs;
+  const Simulation& simulation;
+  bool describe = false;  // --plan
+};
+
+struct GoodputSetup {
+  PolicyFactory policy = {};
+  ShapedStep ideal = {};
+  int nodes = 1;   // of the job and its spares
+  int spares = 0;  // among them
+  bool checkpoints = true;
+  std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of the interval that nobody gave
+  std::unique_ptr<SharedPlanner> planner = {};        // Oobleck's; the policies refer to it
+  AccountOf replay = {};  // in place of a policy: a published evaluation, fed with a table of throughputs
+  std::string description = {};  // when asked for
+  std::vector<std::string> notes = {};
+};
+
+// nullopt with diagnostics where the policy cannot do what is asked; they have a path and no place.
+[[nodiscard]] std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics);
+
+// The parts of set_up that are long; defined in files of their own.
+[[nodiscard]] std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request,
+                                                         Diagnostics& diagnostics);
+[[nodiscard]] std::optional<GoodputSetup> set_up_redundant(const SetupRequest& request,
+                                                           Diagnostics& diagnostics);
+
+// The step of the whole job, as simulated.
+[[nodiscard]] ShapedStep full_step(const SetupRequest& request);
+// The time of a node's states over its network; zero where the network is not known.
+[[nodiscard]] Duration peer_transfer(const JobCosts& costs);
+// After a change, of Oobleck and ReCycle: the whole of it as given, else processes and groups without the
+// state.
+[[nodiscard]] Duration reconfigure_time(const SetupRequest& request);
+
+}  // namespace stagecraft

@@ -1,0 +1,232 @@
+// Failures on top of a simulated iteration.
+//
+// System: abstract stages of 1 s each, 2 replicas of 2 stages on 4 nodes; (m + 1) · 3 s an iteration for m
+// micro-
+//         batches each: 4 samples in 9 s. Failures are given by hand.
+#include "sim/predict_goodput.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "sim/goodput/closed_forms.hpp"
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+
+Scenario two_pipelines() {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+      "parallelism: {pipeline: 2, data: 2}\n"
+      "training: {global_batch_size: 4, micro_batch_size: 1}\n");
+}
+
+// Exponential failures of processes, found out at once.
+FailureSpec failing(double rate_per_node_day) {
+  FailureSpec spec;
+  spec.processes = {{.law = ExponentialFailures{.rate_per_node_day = rate_per_node_day},
+                     .causes = {{.name = "process", .severity = FailureSeverity::kProcess}}}};
+  spec.policy = {.kind = PolicyKind::kCheckpointRestart, .restart = {{1, seconds(60)}}};
+  spec.checkpoint = {.block = seconds(10), .load = seconds(30)};
+  spec.horizon = hours(240);
+  spec.repeats = 20;
+  return spec;
+}
+
+Scenario with(FailureSpec spec) {
+  Scenario scenario = two_pipelines();
+  scenario.failures = std::move(spec);
+  return scenario;
+}
+
+double sum_of(const std::array<double, 8>& buckets) {
+  return std::accumulate(buckets.begin(), buckets.end(), 0.0);
+}
+
+TEST(PredictGoodput, RefusesAScenarioThatSaysNothingOfFailures) {
+  try {
+    (void)predict_goodput(two_pipelines());
+    FAIL() << "was not refused";
+  } catch (const ScenarioError& error) {
+    EXPECT_EQ(error.diagnostics().front().path, "failures");
+    EXPECT_FALSE(error.diagnostics().front().hint.empty());
+  }
+}
+
+TEST(PredictGoodput, WithoutFailuresIsTheSimulatedIterationOverAndOver) {
+  FailureSpec spec = failing(0);
+  spec.policy.kind = PolicyKind::kNone;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.iteration_time, seconds(9));
+  // 864,000 s are 96,000 steps of 9 s.
+  EXPECT_DOUBLE_EQ(report.samples_per_s.mean, 4.0 / 9);
+  EXPECT_EQ(report.ideal_samples_per_s, 4.0 / 9);
+  EXPECT_DOUBLE_EQ(report.fraction_of_ideal.mean, 1);
+  EXPECT_DOUBLE_EQ(report.ettr.mean, 1);
+  EXPECT_EQ(report.failures, 0);
+  EXPECT_EQ(report.checkpoint.mode, "none");
+  EXPECT_EQ(report.advice.interval, std::nullopt);
+}
+
+TEST(PredictGoodput, HasBucketsThatAddUpToTheHorizon) {
+  const GoodputReport report = predict_goodput(with(failing(2)));
+  EXPECT_NEAR(sum_of(report.buckets_s), 864'000, 864'000 * 1e-9);
+  EXPECT_GT(report.failures, 0);
+}
+
+TEST(PredictGoodput, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const Scenario scenario = with(failing(2));
+  EXPECT_EQ(predict_goodput(scenario, {.seed = 7, .threads = 1}),
+            predict_goodput(scenario, {.seed = 7, .threads = 8}));
+}
+
+TEST(PredictGoodput, ChangesWithTheSeed) {
+  const Scenario scenario = with(failing(2));
+  EXPECT_NE(predict_goodput(scenario, {.seed = 7}).samples_per_s,
+            predict_goodput(scenario, {.seed = 8}).samples_per_s);
+}
+
+TEST(PredictGoodput, AgreesWithTheClosedFormOfCheckpointRestart) {
+  // 8 failures a day: M = 10,800 s. Work W and a checkpoint of 10 s, 60 s + 30 s until it goes on.
+  FailureSpec spec = failing(2);
+  spec.repeats = 200;
+  const GoodputReport report = predict_goodput(with(spec));
+  const double work = to_seconds(report.checkpoint.interval);
+  const double expected = work / expected_segment_time({.work = work,
+                                                        .checkpoint = 10,
+                                                        .downtime = 0,
+                                                        .restart = 90,
+                                                        .mean_time_between_failures = 10'800});
+  // Of the closed form a failure strikes anywhere; here steps are whole, which 9 s of 460 hardly show.
+  EXPECT_NEAR(report.fraction_of_ideal.mean, expected, 0.005);
+}
+
+TEST(PredictGoodput, AdvisesTheOptimumThatItUsesByDefault) {
+  const GoodputReport report = predict_goodput(with(failing(2)));
+  EXPECT_EQ(report.advice.interval, report.checkpoint.interval);
+  const double exact = optimal_interval(10, 10'800);
+  EXPECT_NEAR(to_seconds(report.checkpoint.interval), exact, 4.5);
+  EXPECT_EQ(report.checkpoint.interval, report.checkpoint.steps * seconds(9));
+}
+
+TEST(PredictGoodput, NamesTheInputsThatDominate) {
+  const GoodputReport report = predict_goodput(with(failing(2)), {.inputs = true});
+  ASSERT_FALSE(report.inputs.empty());
+  EXPECT_EQ(report.inputs[0].name, "failures.process.rate_per_node_day");
+  EXPECT_GT(report.inputs[0].half, 0);
+  EXPECT_LT(report.inputs[0].twice, 0);
+}
+
+TEST(PredictGoodput, TellsTheDiaryOfTheFirstRepeatWhenAsked) {
+  const GoodputReport report = predict_goodput(with(failing(2)), {.timeline = true});
+  ASSERT_FALSE(report.timeline.empty());
+  EXPECT_EQ(report.timeline.front().time, Duration::zero());
+  EXPECT_TRUE(predict_goodput(with(failing(2))).timeline.empty());
+}
+
+TEST(PredictGoodput, FallsWithTheFailureRate) {
+  double before = 1;
+  for (const double rate : {0.1, 1.0, 10.0, 100.0}) {
+    const double now = predict_goodput(with(failing(rate))).fraction_of_ideal.mean;
+    EXPECT_LT(now, before) << rate;
+    before = now;
+  }
+}
+
+TEST(PredictGoodput, OfElasticDataParallelismShrinksTheBatch) {
+  FailureSpec spec = failing(0.5);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(2)};
+  spec.policy.kind = PolicyKind::kElastic;
+  spec.policy.stall = seconds(60);
+  spec.policy.degraded = seconds(420);
+  spec.policy.rejoin = seconds(100);
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_NEAR(sum_of(report.buckets_s), 864'000, 864'000 * 1e-9);
+  EXPECT_GT(report.buckets_s[6], 0) << "degraded";
+  ASSERT_EQ(report.shapes.size(), 2u);
+  EXPECT_EQ(report.shapes[1].samples, 2);
+}
+
+TEST(PredictGoodput, KeepsSparesBesideTheJob) {
+  FailureSpec spec = failing(0.5);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(2)};
+  spec.policy.kind = PolicyKind::kHotSpares;
+  const auto of_spares = [&](int spares) {
+    spec.policy.spares = spares;
+    return predict_goodput(with(spec));
+  };
+  EXPECT_EQ(of_spares(1).nodes, 5);
+  EXPECT_EQ(of_spares(1).spares, 1);
+  EXPECT_GT(of_spares(1).fraction_of_ideal.mean, of_spares(0).fraction_of_ideal.mean);
+}
+
+// Nodes that are lost and come back, under the policy as its loader fills it in.
+FailureSpec losing_nodes(PolicyKind kind) {
+  FailureSpec spec = failing(0.5);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(2)};
+  spec.policy.kind = kind;
+  spec.policy.swap = seconds(7);
+  spec.policy.global_rendezvous = seconds(30);
+  spec.policy.local_rendezvous = seconds(20);
+  spec.policy.takeover_slowdown = 1.5;
+  spec.policy.rebalance_threshold = 0.05;
+  spec.policy.transient_wait = seconds(60);
+  spec.policy.stall = seconds(180);
+  return spec;
+}
+
+class EachPolicy : public testing::TestWithParam<PolicyKind> {};
+
+TEST_P(EachPolicy, AccountsForTheWholeHorizonAndBeatsNoIdeal) {
+  const GoodputReport report = predict_goodput(with(losing_nodes(GetParam())));
+  EXPECT_EQ(report.policy, kPolicyNames[static_cast<std::size_t>(GetParam())]);
+  EXPECT_NEAR(sum_of(report.buckets_s), 864'000, 864'000 * 1e-9);
+  EXPECT_GT(report.fraction_of_ideal.mean, 0);
+  EXPECT_LT(report.fraction_of_ideal.mean, 1);
+  EXPECT_NEAR(report.fraction_of_ideal.mean, report.samples_per_s.mean / report.ideal_samples_per_s, 1e-6);
+}
+
+TEST_P(EachPolicy, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const Scenario scenario = with(losing_nodes(GetParam()));
+  EXPECT_EQ(predict_goodput(scenario, {.threads = 1}), predict_goodput(scenario, {.threads = 8}));
+}
+
+TEST_P(EachPolicy, LosesNothingToFailuresWithoutAny) {
+  FailureSpec spec = losing_nodes(GetParam());
+  spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 0};
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.failures, 0);
+  EXPECT_LT(report.buckets_s[1], 9.0) << "at most the step that the horizon cuts";
+  EXPECT_EQ(report.buckets_s[3] + report.buckets_s[4] + report.buckets_s[5], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Goodput, EachPolicy,
+                         testing::Values(PolicyKind::kCheckpointRestart, PolicyKind::kHotSpares,
+                                         PolicyKind::kOobleck, PolicyKind::kBamboo, PolicyKind::kVaruna,
+                                         PolicyKind::kRecycle, PolicyKind::kElastic, PolicyKind::kNone));
+
+TEST(PredictGoodput, RefusesPeersThatHaveNoState) {
+  FailureSpec spec = failing(0.5);
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.policy.state = StateSource::kPeer;
+  Scenario scenario = with(spec);
+  scenario.parallelism.zero_stage = 1;
+  try {
+    (void)predict_goodput(scenario);
+    FAIL() << "was not refused";
+  } catch (const ScenarioError& error) {
+    EXPECT_EQ(error.diagnostics().front().path, "failures.policy.state");
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sim/predict_goodput.hpp"
+#include "sim/scenario/library.hpp"
+#include "tools/commands.hpp"
+#include "tools/goodput_table.hpp"
+#include "tools/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostVariants = 1'000;
+
+GoodputOptions options_of(const Arguments& arguments) {
+  constexpr int kMostSeeds = 2'000'000'000;
+  return {.seed = static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMostSeeds)),
+          .threads = arguments.integer("jobs", 1, 1, 1'024),
+          .inputs = true,
+          .timeline = arguments.has("timeline"),
+          .plan = arguments.has("plan")};
+}
+
+// Oobleck alone has templates: an option that changes nothing is refused.
+void refuse_plan_of_others(const Scenario& scenario) {
+  if (!scenario.failures || scenario.failures->policy.kind == PolicyKind::kOobleck) return;
+  const auto known = scenario.origins.find("failures.policy");
+  const std::string_view name = kPolicyNames[static_cast<std::size_t>(scenario.failures->policy.kind)];
+  Diagnostics diagnostics;
+  diagnostics.error(
+      {.code = "no-plan",
+       .where = known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source},
+       .path = "failures.policy",
+       .message = fmt::format("--plan prints Oobleck's pipeline templates, and {} has none", name),
+       .hint = "leave --plan out, or --set failures.policy=oobleck"});
+  diagnostics.throw_if_errors();
+}
+
+int print_one(const Scenario& scenario, const Arguments& arguments, Session& session) {
+  if (arguments.has("plan")) refuse_plan_of_others(scenario);
+  const GoodputReport report = predict_goodput(scenario, options_of(arguments));
+  if (arguments.has("json")) {
+    session.out << render_json(report) << '\n';
+  } else {
+    session.out << render_text(report,
+                               {.verbose = arguments.has("verbose"), .quiet = arguments.has("quiet")});
+  }
+  return kDone;
+}
+
+std::vector<Vary> varied_by(const Arguments& arguments) {
+  std::vector<Vary> varied;
+  for (const std::string& text : arguments.all("vary")) {
+    ParsedVary parsed = parse_vary(text);
+    if (!parsed.mistake.empty())
+      throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
+    for (const Vary& earlier : varied)
+      if (earlier.path == parsed.vary.path)
+        throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
+                         "give all its values at once");
+    varied.push_back(std::move(parsed.vary));
+  }
+  return varied;
+}
+
+GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options, Library& library) {
+  GoodputOutcome outcome;
+  Diagnostics diagnostics;
+  const std::optional<Scenario> scenario =
+      load_scenario(variant.file, variant.overrides, library, diagnostics);
+  outcome.diagnostics = diagnostics.sorted();
+  if (!scenario || diagnostics.has_errors()) return outcome;
+  try {
+    outcome.report = predict_goodput(*scenario, options);
+  } catch (const ScenarioError& error) {
+    outcome.diagnostics = error.diagnostics();
+  }
+  return outcome;
+}
+
+GoodputComparison compared(const Arguments& arguments, Session& session) {
+  const std::vector<Vary> varied = varied_by(arguments);
+  const std::vector<std::string>& files = arguments.words();
+  if (std::find(files.begin(), files.end(), "-") != files.end())
+    throw UsageError("standard input can be read only once, and every variant reads its scenario",
+                     "write the path of a file");
+  GoodputComparison comparison{
+      .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
+  for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
+  if (comparison.variants.size() > kMostVariants)
+    throw UsageError(fmt::format("{} variants are more than {}", comparison.variants.size(), kMostVariants),
+                     "vary fewer paths or values, or use a sweep");
+  GoodputOptions options = options_of(arguments);
+  options.inputs = options.timeline = options.plan = false;
+  Library library(session.data);
+  for (const Variant& variant : comparison.variants) {
+    GoodputOutcome& outcome = comparison.outcomes.emplace_back(outcome_of(variant, options, library));
+    if (!outcome.report) continue;
+    for (std::size_t i = 0; i < comparison.paths.size(); ++i)
+      outcome.report->varied.emplace_back(comparison.paths[i], variant.values[i]);
+  }
+  return comparison;
+}
+
+int print_comparison(const Arguments& arguments, Session& session) {
+  if (arguments.words().empty())
+    throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
+  for (const char* const alone : {"plan", "timeline"})
+    if (arguments.has(alone))
+      throw UsageError(fmt::format("--{} is about one scenario, and --vary makes several", alone),
+                       fmt::format("leave --vary or --{} out", alone));
+  const GoodputComparison comparison = compared(arguments, session);
+  if (arguments.text("format") == "svg") {
+    const std::string picture = render_svg(comparison);
+    if (picture.empty())
+      throw UsageError("a chart needs a path with two numbers at least, and a variant that runs",
+                       "--vary failures.process.rate_per_node_day=0.001,0.01,0.1");
+    session.out << picture;
+  } else if (arguments.has("json")) {
+    for (const GoodputOutcome& outcome : comparison.outcomes)
+      session.out << (outcome.report ? render_json(*outcome.report) : render_json(outcome.diagnostics))
+                  << '\n';
+  } else {
+    session.out << render_text(comparison);
+  }
+  const bool all = std::all_of(comparison.outcomes.begin(), comparison.outcomes.end(),
+                               [](const GoodputOutcome& outcome) { return outcome.report.has_value(); });
+  return all ? kDone : kWrongInput;
+}
+
+}  // namespace
+
+int goodput_command(const Arguments& arguments, Session& session) {
+  if (arguments.has("vary")) return print_comparison(arguments, session);
+  if (arguments.has("format"))
+    throw UsageError("--format is about the chart of --vary", "add --vary, or leave --format out");
+  return for_each_scenario(arguments, session,
+                           [&](const Scenario& scenario) { return print_one(scenario, arguments, session); });
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,37 @@
+// Goodput of variants side by side: a table, and where one number varies a chart with the crossing points.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/report/goodput_chart.hpp"
+#include "sim/report/goodput_report.hpp"
+#include "sim/study/compare.hpp"
+
+namespace stagecraft {
+
+struct GoodputOutcome {
+  std::optional<GoodputReport> report = {};  // absent when it cannot run
+  std::vector<Diagnostic> diagnostics = {};
+};
+
+struct GoodputComparison {
+  std::vector<std::string> paths;  // that vary
+  std::vector<Variant> variants;
+  std::vector<GoodputOutcome> outcomes;  // of each variant
+};
+
+// The path whose values are all numbers, two at least; the first of several. What else varies names the
+// lines.
+[[nodiscard]] std::optional<std::size_t> number_axis(const GoodputComparison& comparison);
+
+// A row for each variant that ran, its line named by what varies beside the axis.
+[[nodiscard]] std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t axis);
+
+[[nodiscard]] std::string render_text(const GoodputComparison& comparison);
+// The chart alone, as an SVG document; empty without an axis.
+[[nodiscard]] std::string render_svg(const GoodputComparison& comparison);
+
+}  // namespace stagecraft
