@@ -213,14 +213,15 @@ void check_lengths(YamlMap& map, const StagesSpec& model) {
     std::string_view key;
     std::size_t size;
   };
-  const std::array<Named, 5> lists{{{"forward", model.forward.size()},
+  const std::array<Named, 6> lists{{{"forward", model.forward.size()},
                                     {"input_gradient", model.input_gradient.size()},
                                     {"weight_gradient", model.weight_gradient.size()},
                                     {"activation", model.activation.size()},
-                                    {"gradient", model.gradient.size()}}};
+                                    {"gradient", model.gradient.size()},
+                                    {"recompute", model.recompute.size()}}};
   const Named* first = nullptr;
   for (const Named& list : lists) {
-    if (list.size == 0) {
+    if (list.size == 0 && (list.key != "recompute" || map.has("recompute"))) {
       map.error(list.key, "empty-list", "has no entry", "give one entry per stage, or one for all");
     }
     if (list.size < 2) continue;
@@ -240,6 +241,7 @@ StagesSpec load_stages(YamlMap& map) {
                    .weight_gradient = costs(map, "weight_gradient"),
                    .activation = sizes(map, "activation"),
                    .gradient = sizes(map, "gradient")};
+  if (map.has("recompute")) model.recompute = map.durations("recompute");
   // A refused entry is missing from its list: lengths mean nothing then.
   if (map.diagnostics().error_count() == mistakes) check_lengths(map, model);
   return model;

@@ -40,6 +40,7 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro
         for (const PassPrice& bucket : chunk) take(bucket, 1);
       }
     }
+    for (const PassPrice& copy : rank.copies) take(copy, 1);
     for (const PassPrice* tail : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer}) take(*tail, 1);
   }
   double total = 0;
@@ -152,12 +153,17 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   report.headline = headline(scenario, simulation.prepared.plan);
   report.gpus = simulation.prepared.plan.gpus();
   fill_work(scenario, simulation.prepared.plan, report);
-  report.iteration_time = simulation.timeline.makespan;
-  report.bubble = measure_bubble(simulation.program, simulation.timeline);
-  report.breakdown = measure_breakdown(simulation.program, simulation.timeline);
+  const Window window = iteration_window(simulation.program, simulation.timeline);
+  const bool alone = scenario.schedule.iterations == 1;
+  report.iteration_time = window.length();
+  report.bubble = alone ? measure_bubble(simulation.program, simulation.timeline)
+                        : measure_steady_bubble(simulation.program, simulation.timeline, window);
+  report.breakdown = alone ? measure_breakdown(simulation.program, simulation.timeline)
+                           : measure_steady_breakdown(simulation.program, simulation.timeline, window);
   report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
   report.memory = std::move(memory);
-  time_peaks(report.memory, simulation.program, simulation.timeline);
+  if (alone || !simulation.prepared.schedule.flush)
+    time_peaks(report.memory, simulation.program, simulation.timeline);
   report.network = simulation.network;
   report.offload = simulation.prices.offload;
   report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);

@@ -8,12 +8,14 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/fit_schedule.hpp"
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
 #include "sim/make_report.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
 #include "sim/shared_fabric.hpp"
+#include "sim/report/memory_moment.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -24,14 +26,14 @@ SourceLocation place_of(const Scenario& scenario, const std::string& path) {
   return known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source};
 }
 
-PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan) {
+PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links = true) {
   return {.plan = plan,
           .parallelism = scenario.parallelism,
           .training = scenario.training,
           .overlap = scenario.overlap,
           .options = scenario.options,
           .offload = scenario.offload,
-          .shared_links = scenario.network.shared()};
+          .shared_links = shared_links && scenario.network.shared()};
 }
 
 // What compute loses to the traffic of weights and gradients beside it.
@@ -42,8 +44,7 @@ double overlap_slowdown_of(const Scenario& scenario) {
   return (sharded ? profile.sharded_overlap_slowdown : profile.gradient_overlap_slowdown).value;
 }
 
-IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster) {
-  const PricingRequest request = pricing_request(scenario, plan);
+IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
     return price_stages(*stages, profile, cluster, request);
@@ -52,13 +53,20 @@ IterationPrices price(const Scenario& scenario, const ParallelPlan& plan, const 
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
 }
 
+double fused_share(const Scenario& scenario) {
+  if (scenario.schedule.fused_share) return *scenario.schedule.fused_share;
+  return scenario.profile ? scenario.profile->fused_share.value : 1;
+}
+
 // What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
-// smallest share of its activations that an input gradient frees.
+// smallest share of its activations that an input gradient frees. Nobody reads the links here.
 ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   std::optional<Cluster> cluster;
   if (scenario.cluster) cluster.emplace(*scenario.cluster);
-  const IterationPrices prices = price(scenario, plan, cluster ? &*cluster : nullptr);
+  const IterationPrices prices =
+      price(scenario, cluster ? &*cluster : nullptr, pricing_request(scenario, plan, false));
   ScheduleCosts costs;
+  costs.fused = fused_share(scenario);
   double freed = 1;
   for (const StagePrice& stage : prices.stages) {
     const Duration backward = stage.recompute.total() + stage.input_gradient.total();
@@ -73,7 +81,8 @@ ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   }
   for (const EdgePrice& edge : prices.edges)
     costs.message = std::max({costs.message, edge.forward.total().count(), edge.backward.total().count()});
-  costs.freed_by_input_gradient = std::max(freed, 0.0);
+  if (std::holds_alternative<TransformerSpec>(scenario.model))
+    costs.freed_by_input_gradient = std::max(freed, 0.0);
   return costs;
 }
 
@@ -222,6 +231,52 @@ MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
       {.job = job, .shard = shard, .schedule = prepared.schedule, .profile = *scenario.profile});
 }
 
+Placement placement_of(const Scenario& scenario) {
+  if (scenario.order) return scenario.order->schedule.placement;
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  return kind != nullptr ? kind->placement : Placement::kLoop;
+}
+
+StepRule step_rule(const Scenario& scenario, const Schedule& schedule) {
+  if (schedule.flush) return scenario.schedule.global_step ? StepRule::kBarrier : StepRule::kPostValidated;
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  const bool stashed = kind != nullptr && kind->weight_versions > 1;
+  return stashed && scenario.overlap.gradients ? StepRule::kDelayed : StepRule::kOwn;
+}
+
+// A step that is taken back costs itself and the forwards that ran with its weights: on rank r about the
+// first 2(p-1-r) of the next iteration, until the word of all ranks has come back. The rank that loses most
+// counts.
+//   source  Qi et al., ICLR'24 (arXiv 2401.10241), section 4
+Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,
+                           const IterationPrices& prices) {
+  Duration most{};
+  if (scenario.schedule.rollback == 0) return most;
+  const int p = schedule.shape.ranks;
+  for (int rank = 0; rank < p; ++rank) {
+    Duration lost = prices.ranks[static_cast<std::size_t>(rank)].optimizer.total() + prices.host.total();
+    int left = 2 * (p - 1 - rank);
+    for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) {
+      if (action.pass != Pass::kForward || left-- == 0) break;
+      const int copy = schedule.copy_of(action.micro_batch);
+      lost += prices.stages[schedule.places().index_of(action.stage, copy)].forward.total();
+    }
+    most = std::max(most, lost);
+  }
+  return from_seconds(to_seconds(most) * scenario.schedule.rollback);
+}
+
+// The bubble, and the moments of the memory peaks, of an iteration alone: what its order is known for.
+void add_single(Simulation& simulation, const LowerOptions& several) {
+  LowerOptions how = several;
+  how.iterations = 1;
+  how.network = nullptr;
+  const Program program = lower(simulation.prepared.schedule, simulation.prices, how);
+  const Timeline timeline = run(program);
+  simulation.report.bubble = measure_bubble(program, timeline);
+  time_peaks(simulation.report.memory, program, timeline);
+}
+
 Prepared prepare_or_throw(const Scenario& scenario) {
   Diagnostics diagnostics;
   std::optional<Prepared> prepared = prepare(scenario, diagnostics);
@@ -236,18 +291,19 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
   if (!check_ways(scenario, diagnostics)) return std::nullopt;
   check_precision(scenario, diagnostics);
   check_background(scenario, diagnostics);
-  const std::optional<ParallelPlan> plan =
-      resolve({.model = scenario.model,
-               .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
-               .parallelism = scenario.parallelism,
-               .training = scenario.training,
-               .origins = scenario.origins,
-               .fallback = {.file = scenario.source}},
-              diagnostics);
+  std::optional<ParallelPlan> plan = resolve({.model = scenario.model,
+                                              .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
+                                              .parallelism = scenario.parallelism,
+                                              .training = scenario.training,
+                                              .origins = scenario.origins,
+                                              .fallback = {.file = scenario.source},
+                                              .placement = placement_of(scenario)},
+                                             diagnostics);
   if (!plan) return std::nullopt;
   std::optional<Schedule> schedule = make_schedule(scenario, *plan, diagnostics);
   check_faults(scenario, *plan, diagnostics);
   for (const OtherJob& job : scenario.jobs) (void)prepare(job.scenario, diagnostics);
+  if (schedule) fit_schedule(scenario, *schedule, *plan, diagnostics);
   if (!schedule || diagnostics.has_errors()) return std::nullopt;
   return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
 }
@@ -259,6 +315,7 @@ struct LoweredJob {
   IterationPrices prices;
   FaultPlan faults;
   Program program;
+  LowerOptions how;  // its network is gone
 };
 
 // Which copies of the pipeline are simulated, and what happens to them.
@@ -273,25 +330,30 @@ FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cl
 LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::optional<SharedNetwork> network,
                      const SimulateOptions& options = {}) {
   Prepared prepared = prepare_or_throw(scenario);
-  IterationPrices prices = price(scenario, prepared.plan, cluster);
+  IterationPrices prices = price(scenario, cluster, pricing_request(scenario, prepared.plan));
   FaultPlan faults = copies_of(scenario, prepared.plan, cluster, options.unfold);
   if (network) network->changes = faults.links;
   std::vector<int> weights;
   for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
-  Program program = lower(prepared.schedule, prices,
-                          {.blocking_messages = !scenario.overlap.pipeline,
-                           .overlap_gradients = scenario.overlap.gradients,
-                           .overlap_parameters = scenario.overlap.parameters,
-                           .reduce_last = scenario.options.memory.whole_gradients,
-                           .overlap_slowdown = overlap_slowdown_of(scenario),
-                           .replicas = static_cast<int>(faults.copies.size()),
-                           .weights = std::move(weights),
-                           .speeds = faults.speeds,
-                           .network = network ? &*network : nullptr});
+  const LowerOptions how{.blocking_messages = !scenario.overlap.pipeline,
+                         .overlap_gradients = scenario.overlap.gradients,
+                         .overlap_parameters = scenario.overlap.parameters,
+                         .reduce_last = scenario.options.memory.whole_gradients,
+                         .overlap_slowdown = overlap_slowdown_of(scenario),
+                         .replicas = static_cast<int>(faults.copies.size()),
+                         .weights = std::move(weights),
+                         .speeds = faults.speeds,
+                         .iterations = scenario.schedule.iterations,
+                         .step = step_rule(scenario, prepared.schedule),
+                         .rollback = expected_rollback(scenario, prepared.schedule, prices),
+                         .fused_share = fused_share(scenario),
+                         .network = network ? &*network : nullptr};
+  Program program = lower(prepared.schedule, prices, how);
   return {.prepared = std::move(prepared),
           .prices = std::move(prices),
           .faults = std::move(faults),
-          .program = std::move(program)};
+          .program = std::move(program),
+          .how = how};
 }
 
 // The links of `part`, and what nobody's job leaves of them.
@@ -360,6 +422,7 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
   if (!scenario.faults.empty())
     simulation.report.faults =
         fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
+  if (job.how.iterations > 1 && simulation.prepared.schedule.flush) add_single(simulation, job.how);
   return simulation;
 }
 

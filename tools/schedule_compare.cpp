@@ -46,12 +46,10 @@ Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
   PipelineShape shape = pipeline_shape(arguments, wanted);
   shape.chunks = wanted;
   if (!kind.grouped) shape.group = 0;
-  const bool both_ways =
-      kind.placement == Placement::kBidirectional || kind.placement == Placement::kBidirectionalUnits;
   Row row{.name = std::string(kind.name),
           .chunks = shape.chunks,
           .refused = {},
-          .copies = both_ways ? 2 : kind.weight_versions,
+          .copies = std::max(places_of(kind.placement, shape).copies(), kind.weight_versions),
           .drains = kind.flush};
   if (const auto problem = kind.constraint(shape)) {
     row.refused = problem->message;

@@ -205,6 +205,10 @@ struct HardwareProfile {
   // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
   Sourced<double> sharded_overlap_slowdown;
   DefaultSoftware software;
+  // Of the sum of its passes, what a fused pair (a forward beside a backward) takes. A profile may leave it
+  // out: no measurement is known that tells one device from another, so the passes then take their sum.
+  Sourced<double> fused_share{
+      .value = 1, .provenance = Provenance::kAssumed, .source = "one pass after the other"};
   std::vector<CollectiveFit> collectives;  // inside a node, and over nodes where curves exist
   MemoryOverheads memory;
   std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance

@@ -26,4 +26,8 @@ inline constexpr std::array<std::string_view, 11> kCategoryNames = {
     "pipeline_comm", "data_comm", "optimizer", "bubble",      "other"};
 inline constexpr std::size_t kCategoryCount = kCategoryNames.size();
 
+// The name of the tasks without a length that stand where all ranks have ended an iteration, where several
+// are simulated; their micro-batch is the number of the iteration.
+inline constexpr std::string_view kEndOfIteration = "end of iteration";
+
 }  // namespace stagecraft

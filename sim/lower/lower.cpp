@@ -1,10 +1,12 @@
 #include "sim/lower/lower.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
+#include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,10 +20,12 @@ Duration part_of(Duration whole, std::size_t index, std::size_t count) {
 }  // namespace
 
 Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
-    : schedule_(schedule), prices_(prices), options_(options) {
-  SC_CHECK(prices.stages.size() == static_cast<std::size_t>(schedule.stages()), "one price per stage");
+    : schedule_(schedule), prices_(prices), options_(options), places_(schedule.places()) {
+  SC_CHECK(prices.stages.size() == places_.count(), "one price per stage of each copy");
   SC_CHECK(prices.ranks.size() == schedule.ranks.size(), "one price per rank");
   SC_CHECK(options.replicas >= 1, "at least one copy");
+  SC_CHECK(options.iterations >= (schedule.flush ? 1 : 2),
+           "an order without an end needs several iterations");
   for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
   for (auto& passes : segment_kinds_)
     for (auto& kinds : passes) kinds.resize(prices.stages.size());
@@ -34,35 +38,96 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
+  note_recomputed();
+}
+
+void Lowering::note_recomputed() {
+  recompute_pass_.resize(places_.count());
+  for (const std::vector<Action>& order : schedule_.ranks)
+    for (const Action& action : order)
+      if (action.pass == Pass::kRecompute)
+        recompute_pass_[places_.index_of(action.stage, schedule_.copy_of(action.micro_batch))] = true;
 }
 
 Program Lowering::lower() && {
   add_resources();
-  for (int replica = 0; replica < options_.replicas; ++replica) {
-    Arrivals arrivals = empty_arrivals();
-    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) add_passes(replica, rank, arrivals);
-    connect(arrivals);
+  std::vector<std::vector<Stretch>> ranks;  // [rank][stretch]
+  for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
+    ranks.emplace_back();
+    for (const std::vector<Action>& actions : stretches(schedule_, rank, options_.iterations))
+      ranks.back().push_back(stretch_of(actions));
   }
-  join_collectives();
-  add_reductions();
-  add_tail();
+  const int count = static_cast<int>(ranks.front().size());
+  std::vector<Arrivals> arrivals(static_cast<std::size_t>(options_.replicas), empty_arrivals());
+  for (int i = 0; i < count; ++i) {
+    const int iteration = i + options_.iterations - count;
+    for (int replica = 0; replica < options_.replicas; ++replica) {
+      Arrivals& of_replica = arrivals[static_cast<std::size_t>(replica)];
+      for (int rank = 0; rank < schedule_.shape.ranks; ++rank)
+        add_passes(replica, rank, iteration,
+                   ranks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)], of_replica);
+      if (i + 1 == count) connect(of_replica);
+    }
+    join_collectives();
+    if (iteration >= 0) end_iteration(iteration);  // before the first, an order without an end warms up
+  }
   add_speeds();
   if (flows_) flows_->finish(builder_);
   return std::move(builder_).build();
+}
+
+// Which of the passes begin and end the work of their stages, and what those of fused pairs last.
+Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const {
+  Stretch stretch;
+  stretch.reserve(actions.size());
+  const std::size_t chunks = static_cast<std::size_t>(schedule_.shape.chunks * places_.copies());
+  std::vector<bool> begun(chunks);
+  std::vector<std::optional<std::size_t>> last(chunks);
+  for (const Action& action : actions) {
+    const int copy = places_.copy_of(action.micro_batch, micro_batches());
+    RankPass pass{.action = action,
+                  .place = places_.index_of(action.stage, copy),
+                  .chunk = static_cast<std::size_t>(places_.chunk_of(action.stage, copy))};
+    if (action.pass == Pass::kForward && !begun[pass.chunk]) begun[pass.chunk] = pass.first_forward = true;
+    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient)
+      last[pass.chunk] = stretch.size();
+    stretch.push_back(pass);
+  }
+  for (const auto& at : last)
+    if (at) stretch[*at].last_backward = true;
+  if (options_.fused_share == 1) return stretch;
+  for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
+    if (!stretch[i].action.fused) continue;
+    const Duration first = time_of(stretch[i]), second = time_of(stretch[i + 1]);
+    const auto share = [&](Duration whole) {
+      return Duration(std::llround(options_.fused_share * static_cast<double>(whole.count())));
+    };
+    stretch[i].lasts = std::min(share(first), share(first + second));
+    stretch[i + 1].lasts = share(first + second) - *stretch[i].lasts;
+  }
+  return stretch;
 }
 
 LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts) {
   return builder_.add_label({.name = std::move(name), .stage = stage, .parts = std::move(parts)});
 }
 
-const Lowering::Kind& Lowering::pass_kind(const Action& action) {
-  auto& kind = pass_kinds_[static_cast<std::size_t>(action.pass)][static_cast<std::size_t>(action.stage)];
-  if (!kind) {
-    const PassPrice price = price_of(action);
-    kind = {.label = label(std::string(1, letter(action.pass)), action.stage, price.parts()),
-            .time = price.total(),
-            .flow = pass_flow(action, price.total())};
+Lowering::Kind Lowering::make_pass_kind(const RankPass& pass) {
+  const Duration time = time_of(pass);
+  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, parts_of(pass)),
+          .time = time,
+          .flow = pass_flow(pass, time)};
+}
+
+const Lowering::Kind& Lowering::pass_kind(const RankPass& pass) {
+  if (pass.lasts) {
+    const FusedKey key{false, pass.action.pass, pass.place, *pass.lasts};
+    const auto known = fused_kinds_.find(key);
+    return known != fused_kinds_.end() ? known->second
+                                       : fused_kinds_.emplace(key, make_pass_kind(pass)).first->second;
   }
+  auto& kind = pass_kinds_[static_cast<std::size_t>(pass.action.pass)][pass.place];
+  if (!kind) kind = make_pass_kind(pass);
   return *kind;
 }
 
@@ -75,22 +140,22 @@ const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
   return *steps;
 }
 
-Traffic Lowering::traffic_of(const Action& action) const {
-  const PassTraffic& stage = stage_price(action).traffic;
+Traffic Lowering::traffic_of(const RankPass& pass) const {
+  const PassTraffic& stage = stage_price(pass).traffic;
+  const Pass kind = pass.action.pass;
+  const bool backward = kind == Pass::kInputGradient || kind == Pass::kBackward;
   Traffic traffic;
-  if (action.pass == Pass::kForward) traffic.add(stage.forward);
-  if (action.pass != Pass::kForward && action.pass != Pass::kWeightGradient) traffic.add(stage.recompute);
-  if (action.pass == Pass::kInputGradient || action.pass == Pass::kBackward)
-    traffic.add(stage.input_gradient);
-  if (action.pass == Pass::kWeightGradient || action.pass == Pass::kBackward)
-    traffic.add(stage.weight_gradient);
+  if (kind == Pass::kForward) traffic.add(stage.forward);
+  if (kind == Pass::kRecompute || (backward && !recompute_pass_[pass.place])) traffic.add(stage.recompute);
+  if (backward) traffic.add(stage.input_gradient);
+  if (kind == Pass::kWeightGradient || kind == Pass::kBackward) traffic.add(stage.weight_gradient);
   return traffic;
 }
 
 // What the pass sends is spread evenly over it, so every part of it has the same rate.
-std::optional<FlowKind> Lowering::pass_flow(const Action& action, Duration time) {
+std::optional<FlowKind> Lowering::pass_flow(const RankPass& pass, Duration time) {
   if (!flows_) return std::nullopt;
-  std::optional<FlowKind> flow = flows_->kind(traffic_of(action), price_of(action).total());
+  std::optional<FlowKind> flow = flows_->kind(traffic_of(pass), time_of(pass));
   if (flow) flow->transfer = time;
   return flow;
 }
@@ -107,17 +172,19 @@ void Lowering::add_resources() {
            .last_compute = {},
            .last_data = {}});
       copy_of_.resize(ranks_.back().data.index() + 1, replica);
+      ranks_.back().done.resize(static_cast<std::size_t>(schedule_.shape.chunks * places_.copies()));
     }
   }
   joints_ = builder_.add_resource({ResourceKind::kConcurrent, 0, "joint"});
   joint_label_ = builder_.add_label({.name = "joint", .stage = -1, .parts = {}});
+  if (options_.iterations > 1)
+    iteration_label_ = builder_.add_label({.name = std::string(kEndOfIteration), .stage = -1, .parts = {}});
   pending_reductions_.resize(schedule_.ranks.size());
   collectives_.resize(schedule_.ranks.size());
 }
 
 Lowering::Arrivals Lowering::empty_arrivals() const {
-  const std::size_t slots =
-      static_cast<std::size_t>(schedule_.stages()) * static_cast<std::size_t>(schedule_.shape.micro_batches);
+  const std::size_t slots = slot(schedule_.stages(), 0);
   Arrivals arrivals;
   arrivals.activation.resize(slots);
   arrivals.gradient.resize(slots);
@@ -126,10 +193,10 @@ Lowering::Arrivals Lowering::empty_arrivals() const {
   return arrivals;
 }
 
-PassPrice Lowering::price_of(const Action& action) const {
-  const StagePrice& stage = prices_.stages[static_cast<std::size_t>(action.stage)];
+PassPrice Lowering::price_of(const RankPass& pass) const {
+  const StagePrice& stage = stage_price(pass);
   PassPrice price;
-  switch (action.pass) {
+  switch (pass.action.pass) {
     case Pass::kForward:
       price.add(stage.forward);
       break;
@@ -140,46 +207,36 @@ PassPrice Lowering::price_of(const Action& action) const {
       price.add(stage.weight_gradient);
       break;
     case Pass::kInputGradient:
-      price.add(stage.recompute);
-      price.add(stage.input_gradient);
-      break;
     case Pass::kBackward:
-      price.add(stage.recompute);
+      if (!recompute_pass_[pass.place]) price.add(stage.recompute);
       price.add(stage.input_gradient);
-      price.add(stage.weight_gradient);
+      if (pass.action.pass == Pass::kBackward) price.add(stage.weight_gradient);
       break;
   }
   return price;
 }
 
-bool Lowering::is_first_forward(int rank, const Action& action) const {
-  if (action.pass != Pass::kForward) return false;
-  const auto& order = schedule_.ranks[static_cast<std::size_t>(rank)];
-  const auto first = std::find_if(order.begin(), order.end(), [&](const Action& a) {
-    return a.pass == Pass::kForward && a.stage == action.stage;
-  });
-  return *first == action;
+// In the proportions of its price; they add up to what it lasts.
+std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
+  std::vector<TaskPart> parts = price_of(pass).parts();
+  if (!pass.lasts || parts.empty()) return parts;
+  const Duration whole = price_of(pass).total();
+  Duration rest = *pass.lasts;
+  for (TaskPart& part : parts) {
+    const double share = to_seconds(part.time) / to_seconds(whole);
+    const Duration scaled(static_cast<std::int64_t>(share * static_cast<double>(pass.lasts->count())));
+    part.time = &part == &parts.back() ? rest : std::min(rest, scaled);
+    rest -= part.time;
+  }
+  return parts;
 }
 
-bool Lowering::is_last_backward(int rank, const Action& action) const {
-  if (action.pass != Pass::kBackward && action.pass != Pass::kWeightGradient) return false;
-  const auto& order = schedule_.ranks[static_cast<std::size_t>(rank)];
-  const auto last = std::find_if(order.rbegin(), order.rend(), [&](const Action& a) {
-    return (a.pass == Pass::kBackward || a.pass == Pass::kWeightGradient) && a.stage == action.stage;
-  });
-  return *last == action;
-}
-
-std::span<const PassPrice> Lowering::buckets_beside(int rank, const Action& action) const {
+std::span<const PassPrice> Lowering::buckets_beside(int rank, const RankPass& pass) const {
   const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
-  const auto chunk = static_cast<std::size_t>(chunk_of(action.stage));
-  if (options_.overlap_parameters && chunk < price.parameter_buckets.size() &&
-      is_first_forward(rank, action)) {
-    return price.parameter_buckets[chunk];
-  }
-  if (options_.overlap_gradients && chunk < price.gradient_buckets.size() && is_last_backward(rank, action)) {
-    return price.gradient_buckets[chunk];
-  }
+  if (options_.overlap_parameters && pass.chunk < price.parameter_buckets.size() && pass.first_forward)
+    return price.parameter_buckets[pass.chunk];
+  if (options_.overlap_gradients && pass.chunk < price.gradient_buckets.size() && pass.last_backward)
+    return price.gradient_buckets[pass.chunk];
   return {};
 }
 
@@ -194,7 +251,7 @@ Lowering::Handle Lowering::task(ResourceId resource, const Kind& kind, std::int3
 Lowering::Handle Lowering::compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch) {
   const Handle added = task(tasks.compute, kind, micro_batch);
   tasks.last_compute = added;
-  if (tasks.blocking) builder_.add_dependency(*std::exchange(tasks.blocking, std::nullopt), added);
+  for (const Handle before : std::exchange(tasks.blocking, {})) builder_.add_dependency(before, added);
   return added;
 }
 
@@ -240,43 +297,47 @@ Lowering::Handle Lowering::join(std::span<const Handle> before) {
   return joint;
 }
 
-Lowering::PassTasks Lowering::add_pass(int replica, int rank, const Action& action) {
-  if (gathers_in(action) || reduces_in(action)) return add_cut_pass(replica, rank, action);
-  const std::span<const PassPrice> buckets = buckets_beside(rank, action);
-  if (!buckets.empty()) return add_segments(replica, rank, action, buckets);
-  const Kind& kind = pass_kind(action);
-  const Handle task = compute_task(tasks_of(replica, rank), kind, action.micro_batch);
+Lowering::PassTasks Lowering::add_pass(int replica, int rank, const RankPass& pass) {
+  if (gathers_in(pass) || reduces_in(pass)) return add_cut_pass(replica, rank, pass);
+  const std::span<const PassPrice> buckets = buckets_beside(rank, pass);
+  if (!buckets.empty()) return add_segments(replica, rank, pass, buckets);
+  const Kind& kind = pass_kind(pass);
+  const Handle task = compute_task(tasks_of(replica, rank), kind, pass.action.micro_batch);
   return {task, task};
 }
 
-Lowering::PassTasks Lowering::add_segments(int replica, int rank, const Action& action,
+Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass& pass,
                                            std::span<const PassPrice> buckets) {
-  std::vector<TaskPart> whole = price_of(action).parts();
-  if (action.pass != Pass::kForward && options_.overlap_slowdown != 1 && !flows_) {
+  std::vector<TaskPart> whole = parts_of(pass);
+  const bool backward = pass.action.pass != Pass::kForward;
+  if (backward && options_.overlap_slowdown != 1 && !flows_) {
     for (TaskPart& part : whole) part.time = from_seconds(to_seconds(part.time) * options_.overlap_slowdown);
   }
-  PassTasks pass{};
+  PassTasks added{};
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     std::vector<TaskPart> parts = whole;
     Duration duration{};
     for (TaskPart& part : parts) duration += part.time = part_of(part.time, i, buckets.size());
-    const Kind kind{.label = label(std::string(1, letter(action.pass)), action.stage, std::move(parts)),
-                    .time = duration,
-                    .flow = pass_flow(action, duration)};
-    const Handle segment = compute_task(tasks_of(replica, rank), kind, action.micro_batch);
-    attach_bucket(replica, rank, action, buckets[i], segment);
-    if (i == 0) pass.first = segment;
-    pass.last = segment;
+    const Kind kind{
+        .label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts)),
+        .time = duration,
+        .flow = pass_flow(pass, duration)};
+    const Handle segment = compute_task(tasks_of(replica, rank), kind, pass.action.micro_batch);
+    attach_bucket(replica, rank, pass, buckets[i], segment);
+    if (i == 0) added.first = segment;
+    added.last = segment;
   }
-  return pass;
+  return added;
 }
 
 // A forward segment waits for its parameters; a backward segment makes its gradients ready.
-void Lowering::attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket,
+void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket,
                              Handle segment) {
-  if (action.pass == Pass::kForward) {
-    builder_.add_dependency(data_tasks(tasks_of(replica, rank), steps_of(bucket, "parameter gather")).last,
-                            segment);
+  if (pass.action.pass == Pass::kForward) {
+    RankTasks& tasks = tasks_of(replica, rank);
+    const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
+    if (tasks.step) builder_.add_dependency(*tasks.step, gather.first);
+    builder_.add_dependency(gather.last, segment);
     return;
   }
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
@@ -302,68 +363,97 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, s
   return last;
 }
 
-void Lowering::add_passes(int replica, int rank, Arrivals& arrivals) {
+// Where what the pass makes is needed, and when it is there.
+void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals) {
+  const Action& action = pass.action;
+  const std::size_t here = slot(action.stage, action.micro_batch);
+  switch (action.pass) {
+    case Pass::kForward:
+      arrivals.forward[here] = added;
+      arrivals.activation[here] = action.stage + 1 < schedule_.stages()
+                                      ? add_message(tasks, action, pass.place, added.last)
+                                      : added.last;
+      break;
+    case Pass::kBackward:
+    case Pass::kInputGradient:
+      arrivals.backward[here] = added;
+      arrivals.gradient[here] =
+          action.stage > 0 ? add_message(tasks, action, pass.place - 1, added.last) : added.last;
+      break;
+    case Pass::kWeightGradient:
+    case Pass::kRecompute:
+      break;  // the stream's order is all that they need
+  }
+}
+
+void Lowering::add_rollback(RankTasks& tasks) {
+  PassPrice price;
+  price.add(Category::kOther, options_.rollback, Provenance::kAssumed);
+  (void)compute_task(tasks, kind_of(price, "roll-back"), -1);
+}
+
+void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& stretch, Arrivals& arrivals) {
   RankTasks& tasks = tasks_of(replica, rank);
-  for (const Action& action : schedule_.ranks[static_cast<std::size_t>(rank)]) {
-    const PassTasks pass = add_pass(replica, rank, action);
-    if (has_memory_) attach_memory(action, pass);
-    const std::size_t here = slot(action.stage, action.micro_batch);
-    const auto stage = static_cast<std::size_t>(action.stage);
-    switch (action.pass) {
-      case Pass::kForward:
-        arrivals.forward[here] = pass;
-        arrivals.activation[here] =
-            stage < prices_.edges.size() ? add_message(tasks, action, stage, pass.last) : pass.last;
-        break;
-      case Pass::kBackward:
-      case Pass::kInputGradient:
-        arrivals.backward[here] = pass;
-        arrivals.gradient[here] = stage > 0 ? add_message(tasks, action, stage - 1, pass.last) : pass.last;
-        break;
-      case Pass::kWeightGradient:
-      case Pass::kRecompute:
-        break;  // the stream's order is all that they need
+  const int next = (iteration + 1) * schedule_.shape.micro_batches;  // the first of the next iteration
+  if (iteration > 0 && options_.rollback > Duration::zero()) add_rollback(tasks);
+  for (std::size_t i = 0; i < stretch.size();) {
+    const std::size_t count = stretch[i].action.fused && i + 1 < stretch.size() ? 2 : 1;
+    const std::span<const RankPass> together(&stretch[i], count);
+    const Action& action = stretch[i].action;
+    if (options_.step == StepRule::kDelayed && action.pass == Pass::kForward && action.micro_batch >= next)
+      step_delayed(replica, rank);
+    PassTasks added = add_pass(replica, rank, together.front());
+    if (count == 2) added.last = add_pass(replica, rank, together.back()).last;
+    if (has_memory_) attach_memory(together, added);
+    for (const RankPass& pass : together) {
+      if (pass.last_backward) tasks.done[pass.chunk] = added.last;
+      send(tasks, pass, added, arrivals);
     }
+    i += count;
   }
   flush_reductions(rank, tasks, 0);
 }
 
-// A micro-batch holds its activations from the start of its forward to the end of its backward; where that is
-// split, its input gradient frees a part.
-void Lowering::attach_memory(const Action& action, const PassTasks& pass) {
-  const PassMemory& memory = stage_price(action).memory;
+// A micro-batch holds its activations from the start of its forward, or what is made again from the start of
+// its recompute pass, to the end of its backward; where that is split, its input gradient frees a part.
+// Passes of a fused pair begin and end together.
+void Lowering::attach_memory(std::span<const RankPass> together, const PassTasks& tasks) {
   Bytes taken{}, freed{};
-  switch (action.pass) {
-    case Pass::kForward:
-      taken = memory.kept + memory.forward_transient;
-      freed = memory.forward_transient;
-      break;
-    case Pass::kBackward:
-      taken = memory.backward_transient;
-      freed = memory.backward_transient + memory.kept;
-      break;
-    case Pass::kInputGradient:
-      taken = memory.backward_transient;
-      freed = memory.backward_transient + memory.freed_by_input_gradient;
-      break;
-    case Pass::kWeightGradient:
-      freed = memory.kept - memory.freed_by_input_gradient;
-      break;
-    case Pass::kRecompute:
-      break;  // what it makes is the backward's transient
+  for (const RankPass& pass : together) {
+    const PassMemory& memory = stage_price(pass).memory;
+    switch (pass.action.pass) {
+      case Pass::kForward:
+        taken += memory.kept + memory.forward_transient;
+        freed += memory.forward_transient;
+        break;
+      case Pass::kBackward:
+        taken += memory.backward_transient;
+        freed += memory.backward_transient + memory.kept + memory.made_again;
+        break;
+      case Pass::kInputGradient:
+        taken += memory.backward_transient;
+        freed += memory.backward_transient + memory.freed_by_input_gradient;
+        break;
+      case Pass::kWeightGradient:
+        freed += memory.kept + memory.made_again - memory.freed_by_input_gradient;
+        break;
+      case Pass::kRecompute:
+        taken += memory.made_again;  // otherwise what is made again is the backward's transient
+        break;
+    }
   }
-  if (pass.first == pass.last) {
-    if (taken != Bytes(0) || freed != Bytes(0)) builder_.add_memory(pass.first, taken, -1 * freed);
+  if (tasks.first == tasks.last) {
+    if (taken != Bytes(0) || freed != Bytes(0)) builder_.add_memory(tasks.first, taken, -1 * freed);
     return;
   }
-  if (taken != Bytes(0)) builder_.add_memory(pass.first, taken, Bytes(0));
-  if (freed != Bytes(0)) builder_.add_memory(pass.last, Bytes(0), -1 * freed);
+  if (taken != Bytes(0)) builder_.add_memory(tasks.first, taken, Bytes(0));
+  if (freed != Bytes(0)) builder_.add_memory(tasks.last, Bytes(0), -1 * freed);
 }
 
 void Lowering::connect(const Arrivals& arrivals) {
   const std::int32_t stages = schedule_.stages();
   for (std::int32_t stage = 0; stage < stages; ++stage) {
-    for (std::int32_t mb = 0; mb < schedule_.shape.micro_batches; ++mb) {
+    for (std::int32_t mb = 0; mb < micro_batches(); ++mb) {
       const std::size_t here = slot(stage, mb);
       if (stage > 0)
         builder_.add_dependency(*arrivals.activation[slot(stage - 1, mb)], arrivals.forward[here]->first);

@@ -7,8 +7,12 @@
 //   compute stream of a rank   its passes in schedule order; a blocking send follows its pass
 //   send link of a rank        messages in flight, any number at once
 //   data stream of a rank      gradient reductions, parameter gathers
-//   tail                       reductions -> tied embeddings -> gradient norm (a barrier over all ranks) ->
-//   optimizer
+//   tail                       reductions -> the other copies -> tied embeddings -> step
+//   several iterations         follow each other on every stream; zero-length tasks "end of iteration", whose
+//                              micro-batch is the number of the iteration, stand where all ranks are done
+//
+// A fused pair is two tasks on the compute stream, one behind the other: the first waits for what both need,
+// and what both make leaves at the end of the second.
 //
 // Copies that are unlike, because some of their ranks change their speed (sim/lower/fault_plan.hpp), carry
 // traffic by their weights.
@@ -21,6 +25,9 @@
 // lasts longer as a whole.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "sim/lower/fault_plan.hpp"
 #include "sim/lower/flow_plan.hpp"
 #include "sim/lower/prices.hpp"
@@ -28,6 +35,17 @@
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
+
+// When a rank steps its weights.
+enum class StepRule : std::uint8_t {
+  kBarrier,  // when every rank has its gradients and all have heard the gradient norm
+  // When it has its own gradients and has heard from the ranks before it that all is well so far; what turns
+  // out wrong later is rolled back (Qi et al., ICLR'24, section 4).
+  kPostValidated,
+  kOwn,      // when it has its own gradients
+  kDelayed,  // in the next iteration, before the first forward that uses the new weights; passes go on
+             // (PipeDream-2BW)
+};
 
 struct LowerOptions {
   bool blocking_messages = false;   // the sender's stream waits for its message
@@ -38,12 +56,17 @@ struct LowerOptions {
   int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
   std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
   std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
+  int iterations = 1;                  // in a row
+  StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
+  Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first
+  double fused_share = 1;              // of the sum of its passes that a fused pair takes
   // Links that are shared; nullptr: the network is closed-form. Prices then carry traffic.
   const SharedNetwork* network = nullptr;
 };
 
 // Where links are shared, the program has all links of the cluster, by EdgeId: see fold_links().
-//   requires schedule, prices of equal shape (stages, ranks).
+//   requires schedule, prices of equal shape (stages, ranks), and more than one iteration of an order that
+//            never drains.
 [[nodiscard]] Program lower(const Schedule& schedule, const IterationPrices& prices,
                             const LowerOptions& options);
 

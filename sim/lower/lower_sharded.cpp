@@ -27,30 +27,30 @@ Duration cut(Duration whole, std::span<const Duration> weights, std::size_t inde
 
 }  // namespace
 
-bool Lowering::gathers_in(const Action& action) const {
-  const StagePrice& stage = stage_price(action);
+bool Lowering::gathers_in(const RankPass& pass) const {
+  const StagePrice& stage = stage_price(pass);
+  const Pass kind = pass.action.pass;
   const bool reads_weights =
-      action.pass == Pass::kForward ||
-      (!stage.kept_gathered && (action.pass == Pass::kBackward || action.pass == Pass::kInputGradient));
+      kind == Pass::kForward ||
+      (!stage.kept_gathered && (kind == Pass::kBackward || kind == Pass::kInputGradient));
   return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
            return unit.gather.total() > Duration::zero();
          });
 }
 
-bool Lowering::reduces_in(const Action& action) const {
-  if (action.pass != Pass::kBackward && action.pass != Pass::kWeightGradient) return false;
-  if (options_.reduce_last && !is_last_backward(schedule_.rank_of(action.stage, action.micro_batch), action))
-    return false;
-  const StagePrice& stage = stage_price(action);
+bool Lowering::reduces_in(const RankPass& pass) const {
+  if (pass.action.pass != Pass::kBackward && pass.action.pass != Pass::kWeightGradient) return false;
+  if (options_.reduce_last && !pass.last_backward) return false;
+  const StagePrice& stage = stage_price(pass);
   return std::any_of(stage.units.begin(), stage.units.end(),
                      [](const UnitPrice& unit) { return unit.reduce.total() > Duration::zero(); });
 }
 
 // In steady state as much traffic runs beside a segment as its own unit has: the gather of the next unit and
 // the reduction of the one before. The segment loses to it for as long as both run.
-Lowering::Kind Lowering::segment_of(const Action& action, std::span<const Duration> weights,
+Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Duration> weights,
                                     std::size_t index, Duration beside) {
-  std::vector<TaskPart> parts = price_of(action).parts();
+  std::vector<TaskPart> parts = parts_of(pass);
   Duration duration{};
   for (TaskPart& part : parts) duration += part.time = cut(part.time, weights, index);
   const Duration both = std::min(duration, beside);
@@ -59,9 +59,9 @@ Lowering::Kind Lowering::segment_of(const Action& action, std::span<const Durati
     duration = Duration::zero();
     for (TaskPart& part : parts) duration += part.time = from_seconds(to_seconds(part.time) * factor);
   }
-  return {.label = label(std::string(1, letter(action.pass)), action.stage, std::move(parts)),
+  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts)),
           .time = duration,
-          .flow = pass_flow(action, duration)};
+          .flow = pass_flow(pass, duration)};
 }
 
 // What of the compute device communication takes that runs beside passes: they are slower by
@@ -70,26 +70,26 @@ double Lowering::load_beside() const {
   return flows_ ? 1 - 1 / options_.overlap_slowdown : 0;
 }
 
-const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const Action& action) {
-  const bool gathers = gathers_in(action), reduces = reduces_in(action);
-  auto& kinds = segment_kinds_[reduces ? 1 : 0][static_cast<std::size_t>(action.pass)]
-                              [static_cast<std::size_t>(action.stage)];
+const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
+  const bool gathers = gathers_in(pass), reduces = reduces_in(pass);
+  const Pass of = pass.action.pass;
+  auto& kinds = pass.lasts ? fused_segments_[{reduces, of, pass.place, *pass.lasts}]
+                           : segment_kinds_[reduces ? 1 : 0][static_cast<std::size_t>(of)][pass.place];
   if (!kinds.empty()) return kinds;
-  std::vector<UnitPrice> units = stage_price(action).units;
-  if (action.pass != Pass::kForward) std::reverse(units.begin(), units.end());
+  std::vector<UnitPrice> units = stage_price(pass).units;
+  if (of != Pass::kForward) std::reverse(units.begin(), units.end());
   std::vector<Duration> weights;
   for (const UnitPrice& unit : units) {
-    const Duration backward =
-        (action.pass != Pass::kWeightGradient ? unit.input_gradient : Duration::zero()) +
-        (action.pass != Pass::kInputGradient ? unit.weight_gradient : Duration::zero());
-    weights.push_back(action.pass == Pass::kForward ? unit.forward : backward);
+    const Duration backward = (of != Pass::kWeightGradient ? unit.input_gradient : Duration::zero()) +
+                              (of != Pass::kInputGradient ? unit.weight_gradient : Duration::zero());
+    weights.push_back(of == Pass::kForward ? unit.forward : backward);
   }
   for (std::size_t i = 0; i < units.size(); ++i) {
     const PassPrice &gather = units[i].gather, &reduce = units[i].reduce;
     Duration beside{};
     if (gathers && options_.overlap_parameters) beside += gather.total();
     if (reduces && options_.overlap_gradients) beside += reduce.total();
-    SegmentKind kind{.segment = segment_of(action, weights, i, beside), .gather = {}, .reduce = {}};
+    SegmentKind kind{.segment = segment_of(pass, weights, i, beside), .gather = {}, .reduce = {}};
     const double gather_load = options_.overlap_parameters ? load_beside() : 0;
     const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
     if (gathers && gather.total() > Duration::zero())
@@ -126,6 +126,8 @@ void Lowering::join_collectives() {
       for (const Handle task : one.tasks) builder_.add_dependency(start, task);
     }
   }
+  for (auto& of_rank : collectives_) of_rank.clear();
+  for (RankTasks& tasks : ranks_) tasks.collectives = 0;
 }
 
 // Puts reductions on the data stream, but for the last `keep`.
@@ -154,23 +156,23 @@ void Lowering::add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind
   tasks.reductions.push_back({.steps = kind.reduce, .ready = segment});
   if (options_.overlap_gradients) return;
   flush_reductions(rank, tasks, 0);
-  tasks.blocking = tasks.last_data;
+  tasks.blocking.push_back(*tasks.last_data);
 }
 
-Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const Action& action) {
+Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const RankPass& pass) {
   RankTasks& tasks = tasks_of(replica, rank);
-  PassTasks pass{};
-  const std::vector<SegmentKind>& kinds = segment_kinds(action);
+  PassTasks added{};
+  const std::vector<SegmentKind>& kinds = segment_kinds(pass);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::optional<Handle> gather = add_gather(rank, tasks, kinds[i]);
-    const Handle segment = compute_task(tasks, kinds[i].segment, action.micro_batch);
+    const Handle segment = compute_task(tasks, kinds[i].segment, pass.action.micro_batch);
     if (gather) builder_.add_dependency(*gather, segment);
     tasks.segments = {segment, tasks.segments[0]};
     add_reduction(rank, tasks, kinds[i], segment);
-    if (i == 0) pass.first = segment;
-    pass.last = segment;
+    if (i == 0) added.first = segment;
+    added.last = segment;
   }
-  return pass;
+  return added;
 }
 
 }  // namespace stagecraft

@@ -24,42 +24,75 @@ void Lowering::add_reductions() {
         builder_.add_dependency(start, data_tasks(tasks_of(r, rank), steps).first);
       }
     }
+    pending.clear();
   }
 }
 
-// First and last rank sum the gradients of the word embedding that both hold; `ends` is what each rank last
-// did.
-void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
-  const PassPrice& price = prices_.ranks.front().tied_embedding;
-  if (price.total() == Duration::zero()) return;
-  const int last = schedule_.shape.ranks - 1;
-  std::vector<Handle> both;
+void Lowering::add_pair(std::pair<int, int> ranks, Steps steps, Handle ready, std::vector<Handle>& ends) {
   for (int r = 0; r < options_.replicas; ++r) {
-    for (const int rank : {0, last}) {
-      const RankTasks& tasks = tasks_of(r, rank);
-      both.push_back(*tasks.last_compute);
-      if (tasks.last_data) both.push_back(*tasks.last_data);
-    }
-  }
-  const Handle start = join(both);
-  for (int r = 0; r < options_.replicas; ++r) {
-    Steps sums = steps_of(price, "embedding all-reduce");
-    for (const int rank : {0, last}) {
+    Steps sums = steps;
+    for (const int rank : {ranks.first, ranks.second}) {
       const PassTasks sum = data_tasks(tasks_of(r, rank), sums);
-      builder_.add_dependency(start, sum.first);
+      builder_.add_dependency(ready, sum.first);
       ends.push_back(sum.last);
       for (Kind& step : sums) step.flow.reset();  // one of the two ranks carries what both send
     }
   }
 }
 
-void Lowering::add_tail() {
-  std::vector<Handle> ends;
-  add_tied_embedding(ends);
-  for (const RankTasks& tasks : ranks_) {
-    ends.push_back(*tasks.last_compute);
-    if (tasks.last_data) ends.push_back(*tasks.last_data);
+// The ranks of a stage's two copies sum their gradients, each when its last backward and its own reductions
+// are done. Both ranks take the stages in the same order.
+void Lowering::add_copies(std::vector<Handle>& ends) {
+  if (places_.copies() == 1) return;
+  for (int stage = 0; stage < places_.stages(); ++stage) {
+    const std::pair ranks{places_.rank_of(stage, 0), places_.rank_of(stage, 1)};
+    const auto chunk = static_cast<std::size_t>(places_.chunk_of(stage, 0));
+    const PassPrice& price = prices_.ranks[static_cast<std::size_t>(ranks.first)].copies[chunk];
+    if (price.total() == Duration::zero()) continue;
+    std::vector<Handle> both;
+    for (int r = 0; r < options_.replicas; ++r) {
+      for (int copy = 0; copy < 2; ++copy) {
+        const RankTasks& tasks = tasks_of(r, places_.rank_of(stage, copy));
+        const auto done = tasks.done[static_cast<std::size_t>(places_.chunk_of(stage, copy))];
+        both.push_back(options_.overlap_gradients ? *done : *tasks.last_compute);
+        if (tasks.last_data) both.push_back(*tasks.last_data);
+      }
+    }
+    add_pair(ranks, steps_of(price, "sum of both copies"), join(both), ends);
   }
+}
+
+// The ranks of the first and the last stage sum the gradients of the word embedding that both hold; `ends` is
+// what each rank last did.
+void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
+  const PassPrice& price = prices_.ranks.front().tied_embedding;
+  if (price.total() == Duration::zero()) return;
+  const std::pair ranks{0, places_.rank_of(places_.stages() - 1)};
+  std::vector<Handle> both;
+  for (int r = 0; r < options_.replicas; ++r) {
+    for (const int rank : {ranks.first, ranks.second}) {
+      const RankTasks& tasks = tasks_of(r, rank);
+      both.push_back(*tasks.last_compute);
+      if (tasks.last_data) both.push_back(*tasks.last_data);
+    }
+  }
+  const Handle start = join(both);
+  add_pair(ranks, steps_of(price, "embedding all-reduce"), start, ends);
+}
+
+// What is not gathered beside the next forwards is gathered at once, and they wait.
+void Lowering::add_gathers(int rank, RankTasks& tasks) {
+  if (options_.overlap_parameters) return;
+  for (const auto& chunk : prices_.ranks[static_cast<std::size_t>(rank)].parameter_buckets) {
+    for (const PassPrice& bucket : chunk) {
+      const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
+      builder_.add_dependency(*tasks.last_compute, gather.first);
+      tasks.blocking = {gather.last};
+    }
+  }
+}
+
+void Lowering::step_behind_barrier(std::vector<Handle> ends) {
   std::optional<Handle> barrier;  // the gradient norm needs every rank
   for (int r = 0; r < options_.replicas; ++r) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
@@ -72,15 +105,93 @@ void Lowering::add_tail() {
         if (!barrier) barrier = join(ends);
         builder_.add_dependency(*barrier, compute_task(tasks, kind_of(*step, name), -1));
       }
-      if (options_.overlap_parameters) continue;
-      for (const auto& chunk : price.parameter_buckets) {
-        for (const PassPrice& bucket : chunk) {
-          const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
-          builder_.add_dependency(*tasks.last_compute, gather.first);
-        }
+      if (options_.iterations > 1) {
+        if (!barrier) barrier = join(ends);
+        tasks.blocking = {*barrier};
+        tasks.step = *tasks.last_compute;
       }
+      add_gathers(rank, tasks);
     }
   }
+}
+
+void Lowering::add_step(int replica, int rank, std::optional<Handle> ready) {
+  RankTasks& tasks = tasks_of(replica, rank);
+  const PassPrice& optimizer = prices_.ranks[static_cast<std::size_t>(rank)].optimizer;
+  if (ready) tasks.blocking.push_back(*ready);
+  const std::pair<const char*, const PassPrice*> steps[] = {{"optimizer", &optimizer},
+                                                            {"host", &prices_.host}};
+  for (const auto& [name, step] : steps)
+    if (step->total() > Duration::zero()) (void)compute_task(tasks, kind_of(*step, name), -1);
+  tasks.step = *tasks.last_compute;
+  add_gathers(rank, tasks);
+}
+
+// Each rank hears the partial norm of the ranks before it, adds its own, tells the next and steps.
+void Lowering::step_post_validated() {
+  for (int r = 0; r < options_.replicas; ++r) {
+    std::optional<Handle> heard;
+    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
+      const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
+      RankTasks& tasks = tasks_of(r, rank);
+      std::vector<Handle> known = {*tasks.last_compute};
+      if (tasks.last_data) known.push_back(*tasks.last_data);
+      if (heard) known.push_back(*heard);
+      Handle norm = join(known);
+      if (price.partial_norm.total() > Duration::zero()) {
+        tasks.blocking.push_back(norm);
+        norm = compute_task(tasks, kind_of(price.partial_norm, "gradient norm"), -1);
+      }
+      heard = norm;
+      if (price.norm_message.total() > Duration::zero()) {
+        heard = task(tasks.send, kind_of(price.norm_message, "send norm"));
+        builder_.add_dependency(norm, *heard);
+      }
+      add_step(r, rank, norm);
+    }
+  }
+}
+
+// The step that a rank owes of the iteration before.
+void Lowering::step_delayed(int replica, int rank) {
+  RankTasks& tasks = tasks_of(replica, rank);
+  if (!std::exchange(tasks.owes_step, false)) return;
+  add_step(replica, rank, tasks.reduced);
+}
+
+void Lowering::end_iteration(int iteration) {
+  add_reductions();
+  std::vector<Handle> ends;
+  add_copies(ends);
+  add_tied_embedding(ends);
+  for (const RankTasks& tasks : ranks_) {
+    ends.push_back(*tasks.last_compute);
+    if (tasks.last_data) ends.push_back(*tasks.last_data);
+  }
+  const bool last = iteration + 1 == options_.iterations;
+  if (options_.step == StepRule::kBarrier) step_behind_barrier(ends);
+  if (options_.step == StepRule::kPostValidated) step_post_validated();
+  for (int r = 0; r < options_.replicas; ++r) {
+    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
+      RankTasks& tasks = tasks_of(r, rank);
+      if (options_.step == StepRule::kOwn) add_step(r, rank, tasks.last_data);
+      if (options_.step == StepRule::kDelayed) {
+        step_delayed(r, rank);
+        tasks.owes_step = true;
+        tasks.reduced = tasks.last_data;
+        if (last) step_delayed(r, rank);
+      }
+      if (!last && tasks.step) tasks.segments = {tasks.step, tasks.step};
+    }
+  }
+  if (options_.iterations == 1) return;
+  ends.clear();
+  for (const RankTasks& tasks : ranks_) {
+    ends.push_back(*tasks.last_compute);
+    if (tasks.last_data) ends.push_back(*tasks.last_data);
+  }
+  const Handle end = builder_.add_task(joints_, Duration::zero(), iteration_label_, iteration);
+  for (const Handle handle : ends) builder_.add_dependency(handle, end);
 }
 
 }  // namespace stagecraft

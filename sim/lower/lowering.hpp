@@ -3,13 +3,16 @@
 //   lower.cpp           passes, messages, buckets beside them
 //   lower_sharded.cpp   passes that are cut into units, with the traffic of each (ZeRO 2 and 3)
 //   lower_faults.cpp    ranks that change their speed
-//   lower_tail.cpp      reductions at the end, tied embeddings, norm, optimizer
+//   lower_tail.cpp      reductions at the end, other copies, tied embeddings, norm, optimizer
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/lower/lower.hpp"
@@ -24,6 +27,17 @@ class Lowering {
 
  private:
   using Handle = ProgramBuilder::Handle;
+
+  // A pass in the order of its rank.
+  struct RankPass {
+    Action action;          // micro-batches are counted through all iterations
+    std::size_t place = 0;  // of its stage: StagePlaces::index_of()
+    std::size_t chunk = 0;
+    bool first_forward = false, last_backward = false;  // of its stage, in its iteration
+    std::optional<Duration> lasts = {};  // of a fused pair that takes other than the sum of its passes
+  };
+  // Of a rank, from the end of an iteration to the end of the next.
+  using Stretch = std::vector<RankPass>;
 
   // A pass may be cut into segments, one per bucket or unit.
   struct PassTasks {
@@ -53,8 +67,12 @@ class Lowering {
     // but not yet on the data stream, what the next task of the compute stream waits for, collectives so far.
     std::array<std::optional<Handle>, 2> segments{};
     std::vector<PendingReduction> reductions{};
-    std::optional<Handle> blocking{};
+    std::vector<Handle> blocking{};
     std::size_t collectives = 0;
+    std::vector<std::optional<Handle>> done{};  // [chunk]: the last backward
+    std::optional<Handle> step{};               // of the iteration before
+    bool owes_step = false;                     // of the iteration before, whose gradients are
+    std::optional<Handle> reduced{};            // summed with this
   };
 
   // What other ranks wait for: when the output of a forward and the input gradient of a backward have
@@ -85,26 +103,30 @@ class Lowering {
   // lower.cpp
   void add_resources();
   Arrivals empty_arrivals() const;
-  void add_passes(int replica, int rank, Arrivals& arrivals);
-  PassTasks add_pass(int replica, int rank, const Action& action);
-  PassTasks add_segments(int replica, int rank, const Action& action, std::span<const PassPrice> buckets);
-  void attach_bucket(int replica, int rank, const Action& action, const PassPrice& bucket, Handle segment);
-  void attach_memory(const Action& action, const PassTasks& pass);
+  void note_recomputed();
+  Stretch stretch_of(const std::vector<Action>& actions) const;
+  void add_rollback(RankTasks& tasks);
+  void add_passes(int replica, int rank, int iteration, const Stretch& stretch, Arrivals& arrivals);
+  PassTasks add_pass(int replica, int rank, const RankPass& pass);
+  PassTasks add_segments(int replica, int rank, const RankPass& pass, std::span<const PassPrice> buckets);
+  void attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket, Handle segment);
+  void attach_memory(std::span<const RankPass> together, const PassTasks& tasks);
+  void send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals);
   Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
   void connect(const Arrivals& arrivals);
-  std::span<const PassPrice> buckets_beside(int rank, const Action& action) const;
-  PassPrice price_of(const Action& action) const;
-  std::int32_t chunk_of(std::int32_t stage) const { return stage / schedule_.shape.ranks; }
-  bool is_first_forward(int rank, const Action& action) const;
-  bool is_last_backward(int rank, const Action& action) const;
-  const Kind& pass_kind(const Action& action);
+  std::span<const PassPrice> buckets_beside(int rank, const RankPass& pass) const;
+  PassPrice price_of(const RankPass& pass) const;
+  std::vector<TaskPart> parts_of(const RankPass& pass) const;
+  Duration time_of(const RankPass& pass) const { return pass.lasts.value_or(price_of(pass).total()); }
+  Kind make_pass_kind(const RankPass& pass);
+  const Kind& pass_kind(const RankPass& pass);
   const Steps& message_steps(std::size_t edge, bool forward);
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts);
   Kind kind_of(const PassPrice& price, const char* name);
   Steps steps_of(const PassPrice& price, const char* name, double load = 0);
-  Traffic traffic_of(const Action& action) const;
+  Traffic traffic_of(const RankPass& pass) const;
   // A pass or a part of it that takes `time` of its whole.
-  std::optional<FlowKind> pass_flow(const Action& action, Duration time);
+  std::optional<FlowKind> pass_flow(const RankPass& pass, Duration time);
   Handle task(ResourceId resource, const Kind& kind, std::int32_t micro_batch = -1);
   Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);
   PassTasks data_tasks(RankTasks& tasks, const Steps& steps);
@@ -112,11 +134,11 @@ class Lowering {
   Handle join(std::span<const Handle> before);
 
   // lower_sharded.cpp
-  bool gathers_in(const Action& action) const;
-  bool reduces_in(const Action& action) const;
-  PassTasks add_cut_pass(int replica, int rank, const Action& action);
-  const std::vector<SegmentKind>& segment_kinds(const Action& action);
-  Kind segment_of(const Action& action, std::span<const Duration> weights, std::size_t index,
+  bool gathers_in(const RankPass& pass) const;
+  bool reduces_in(const RankPass& pass) const;
+  PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
+  const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
+  Kind segment_of(const RankPass& pass, std::span<const Duration> weights, std::size_t index,
                   Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double load_beside() const;
@@ -130,37 +152,52 @@ class Lowering {
 
   // lower_tail.cpp
   void add_reductions();
-  void add_tail();
+  void end_iteration(int iteration);
+  // What two pipeline ranks do together when `ready` is there; what they last did goes to `ends`.
+  void add_pair(std::pair<int, int> ranks, Steps steps, Handle ready, std::vector<Handle>& ends);
+  void add_copies(std::vector<Handle>& ends);
   void add_tied_embedding(std::vector<Handle>& ends);
+  void step_behind_barrier(std::vector<Handle> ends);
+  void step_post_validated();
+  // The optimizer of one rank and what the host does.
+  void add_step(int replica, int rank, std::optional<Handle> ready);
+  void add_gathers(int rank, RankTasks& tasks);
+  void step_delayed(int replica, int rank);
 
   RankTasks& tasks_of(int replica, int rank) {
     return ranks_[static_cast<std::size_t>(replica * schedule_.shape.ranks + rank)];
   }
-  const StagePrice& stage_price(const Action& action) const {
-    return prices_.stages[static_cast<std::size_t>(action.stage)];
-  }
+  const StagePrice& stage_price(const RankPass& pass) const { return prices_.stages[pass.place]; }
+  // Of all iterations.
+  std::int32_t micro_batches() const { return schedule_.shape.micro_batches * options_.iterations; }
   std::size_t slot(std::int32_t stage, std::int32_t micro_batch) const {
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(schedule_.shape.micro_batches) +
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(micro_batches()) +
            static_cast<std::size_t>(micro_batch);
   }
 
   const Schedule& schedule_;
   const IterationPrices& prices_;
   const LowerOptions& options_;
+  const StagePlaces places_;
   ProgramBuilder builder_;
   std::optional<FlowPlan> flows_;  // on shared links
   std::vector<RankTasks> ranks_;   // [replica * p + rank]
   std::vector<int> copy_of_;       // by resource
   ResourceId joints_;
-  LabelId joint_label_;
-  bool has_memory_ = false;  // of any stage
+  LabelId joint_label_, iteration_label_;
+  bool has_memory_ = false;           // of any stage
+  std::vector<bool> recompute_pass_;  // [place]: its order has recompute passes
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;      // [pass][stage]
+  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;      // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;  // [forward][edge]
-  // [with reductions][pass][stage][in the order of the pass]
+  // [with reductions][pass][place][in the order of the pass]
   std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
+  // The same of passes that last otherwise in a fused pair.
+  using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
+  std::map<FusedKey, Kind> fused_kinds_;
+  std::map<FusedKey, std::vector<SegmentKind>> fused_segments_;
 };
 
 }  // namespace stagecraft

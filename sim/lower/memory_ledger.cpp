@@ -12,7 +12,9 @@
 #include "models/operators.hpp"
 #include "sim/lower/memory_replay.hpp"
 #include "sim/lower/pass_memory.hpp"
+#include "sim/lower/price_gradients.hpp"
 #include "sim/lower/stage_parameters.hpp"
+#include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
 namespace {
@@ -63,34 +65,7 @@ class Items {
   std::vector<MemoryItem> items_;
 };
 
-Bytes share_of(Bytes size, double share) {
-  return to_bytes(static_cast<double>(size.count()) * share);
-}
-
-WeightSplit split_of(const ParallelPlan& plan) {
-  return {.tensor = plan.tensor, .expert = plan.expert, .expert_tensor = plan.expert_tensor};
-}
-
-// A piece of a stage that sharded weights are gathered in: FSDP's unit.
-struct Unit {
-  ParameterShare parameters;
-};
-
-std::vector<Unit> units_of(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
-  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
-  const WeightSplit split = split_of(plan);
-  std::vector<Unit> units;
-  const auto layers = [&](LayerKind kind, std::int64_t count) {
-    if (count > 0)
-      units.insert(units.end(), static_cast<std::size_t>(count), {layer_parameters(model, kind, split)});
-  };
-  if (content.embedding) units.push_back({{.dense = embedding_parameters(model, plan.tensor)}});
-  layers(LayerKind::kDense, content.layers - content.expert_layers);
-  layers(LayerKind::kExperts, content.expert_layers);
-  for (std::int64_t i = 0; i < content.mtp_layers; ++i) units.push_back({mtp_parameters(model, split)});
-  if (content.head) units.push_back({{.dense = head_parameters(model, plan.tensor)}});
-  return units;
-}
+constexpr std::int64_t kFp32Bytes = 4;
 
 // What the passes of every stage hold: alike for all ranks, so it is asked once.
 struct PipelineTensors {
@@ -108,6 +83,23 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
   return tensors;
 }
 
+// A stage that is recomputed by a pass of its own holds activations from that pass on, as peak_in_flight()
+// counts.
+PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
+                     const std::vector<PassMemory>& passes) {
+  PeakMoment moment{.action = order[peak.action], .in_flight = 0, .time = {}};
+  for (std::size_t stage = 0; stage < passes.size(); ++stage) {
+    const StageInFlight& count = peak.in_flight[stage];
+    moment.in_flight += count.held + (passes[stage].made_again > Bytes(0) ? count.again : count.whole);
+  }
+  return moment;
+}
+
+// An order that never drains is at its fullest when one iteration runs into the next.
+Schedule replayed(const Schedule& schedule) {
+  return schedule.flush ? schedule : unrolled(schedule, 2);
+}
+
 // One rank of the pipeline: what it holds whatever runs, and what its passes hold.
 class RankLedger {
  public:
@@ -118,8 +110,9 @@ class RankLedger {
         shard_(request.shard),
         rank_(rank),
         parameters_(rank_share(model, request.job.plan, rank)) {
-    for (int stage = rank; stage < plan_.stage_count(); stage += plan_.pipeline) {
-      const std::vector<Unit> units = units_of(model, plan_, stage);
+    for (const HeldStage& held : plan_.places().held_by(rank)) {
+      held_.push_back(held.stage);
+      const std::vector<StageUnit> units = stage_units(model, plan_, held.stage);
       units_.insert(units_.end(), units.begin(), units.end());
     }
   }
@@ -130,9 +123,7 @@ class RankLedger {
   int zero() const { return request_.job.parallelism.zero_stage; }
   const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
   bool holds(bool StageContent::*end) const {
-    for (int stage = rank_; stage < plan_.stage_count(); stage += plan_.pipeline)
-      if (content(stage).*end) return true;
-    return false;
+    return std::ranges::any_of(held_, [&](int stage) { return content(stage).*end; });
   }
 
   // One micro-batch has nothing to add to.
@@ -154,12 +145,13 @@ class RankLedger {
   const Shard& shard_;
   const int rank_;
   const ParameterShare parameters_;  // held
-  std::vector<Unit> units_;
+  std::vector<int> held_;            // stages, by chunk
+  std::vector<StageUnit> units_;
 };
 
 Bytes RankLedger::largest_unit(std::int64_t bytes) const {
   std::int64_t most = 0;
-  for (const Unit& unit : units_) most = std::max(most, unit.parameters.all());
+  for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
   return Bytes(most * bytes);
 }
 
@@ -170,8 +162,8 @@ Bytes RankLedger::gathered_units(std::int64_t bytes) const {
   if (!request_.job.overlap.parameters) return largest_unit(bytes);
   std::int64_t most = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    const std::int64_t next = i + 1 < units_.size() ? units_[i + 1].parameters.all() : 0;
-    most = std::max(most, units_[i].parameters.all() + next);
+    const std::int64_t next = i + 1 < units_.size() ? units_[i + 1].gathered.all() : 0;
+    most = std::max(most, units_[i].gathered.all() + next);
   }
   return Bytes(most * bytes);
 }
@@ -191,6 +183,9 @@ void RankLedger::add_weights(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   const double offloaded = request_.job.offload.weights;
   add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
+  const ScheduleKind* kind = find_schedule(request_.schedule.name);
+  if (kind != nullptr && !kind->kept_beside.empty())
+    items.add(kWeights, std::string(kind->kept_beside), Bytes(parameters_.all() * kFp32Bytes));
   if (zero() >= 3 && plan_.shard_group > 1)
     items.add(kWeights, "gathered units", gathered_units(state.weight));
   // The unit that computes and the one that is on its way from the host.
@@ -198,17 +193,11 @@ void RankLedger::add_weights(Items& items) const {
     items.add(kWeights, "units from the host", share_of(largest_unit(state.weight) * 2, offloaded));
 }
 
-// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters (DistributedDataParallelConfig).
-std::int64_t bucket_parameters(const LedgerRequest& request, std::int64_t all) {
-  const std::int64_t usual = std::max<std::int64_t>(40'000'000, 1'000'000LL * request.job.plan.data);
-  return std::min(all, request.job.options.bucket_parameters.value_or(usual));
-}
-
 void RankLedger::add_gradients(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(items, kGradients, state.gradient, zero() >= 2 && !accumulates_whole(), 1);
   if (plan_.replicas() == 1) return;
-  const Bytes bucket(bucket_parameters(request_, parameters_.all()) * state.gradient);
+  const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
   if (zero() == 2) items.add(kGradients, "bucket", bucket);
   if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
@@ -223,7 +212,7 @@ void RankLedger::add_buffers(Items& items) const {
   const Bytes message = boundary_activation(model_, shard_);
   if (plan_.pipeline > 1) items.add(kBuffers, "messages between stages", message * 4);  // two each way
   bool dense = false, experts = false;
-  for (int stage = rank_; stage < plan_.stage_count(); stage += plan_.pipeline) {
+  for (const int stage : held_) {
     dense = dense || content(stage).layers > content(stage).expert_layers;
     experts = experts || content(stage).expert_layers > 0;
   }
@@ -247,21 +236,27 @@ void RankLedger::add_activations(Items& items, const ReplayPeak& peak,
     const StageInFlight& count = peak.in_flight[stage];
     for (const SavedTensor& tensor : tensors[stage].kept)
       items.add(kActivations, std::string(tensor.name), tensor.size * count.whole);
+    for (const SavedTensor& tensor : tensors[stage].made_again)
+      items.add(kActivations, std::string(tensor.name), tensor.size * count.again);
     items.add(kActivations, "held for weight gradients",
               tensors[stage].held_for_weight_gradients * count.held);
   }
-  const Action& action = request_.schedule.ranks[static_cast<std::size_t>(rank_)][peak.action];
-  const StageTensors& running = tensors[static_cast<std::size_t>(action.stage)];
-  const SavedTensors& working =
-      action.pass == Pass::kForward ? running.forward_transient : running.backward_transient;
   if (peak.transient == Bytes(0)) return;
-  for (const SavedTensor& tensor : working)
-    items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, std::string(tensor.name),
-              tensor.size);
+  const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
+  for (std::size_t i = peak.action; i < peak.action + peak.actions; ++i) {
+    const Action& action = order[i];
+    if (action.pass == Pass::kWeightGradient || action.pass == Pass::kRecompute) continue;
+    const StageTensors& running = tensors[static_cast<std::size_t>(action.stage)];
+    const SavedTensors& working =
+        action.pass == Pass::kForward ? running.forward_transient : running.backward_transient;
+    for (const SavedTensor& tensor : working)
+      items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, std::string(tensor.name),
+                tensor.size);
+  }
 }
 
 // Groups that send at all, one communicator each. A pipeline rank has one for its neighbours; the ends of a
-// pipeline with tied words have one more.
+// pipeline with tied words have one more, and so has every rank of one that runs both ways.
 int RankLedger::communicators() const {
   int count = 0;
   for (const int ranks : {plan_.tensor, plan_.context, plan_.data, plan_.pipeline}) count += ranks > 1;
@@ -271,7 +266,8 @@ int RankLedger::communicators() const {
     count += plan_.expert > 1 && plan_.expert_data() > 1;  // else they are the data group
   }
   const bool end = holds(&StageContent::embedding) || holds(&StageContent::head);
-  return count + (model_.tied_embeddings && plan_.pipeline > 1 && end ? 1 : 0);
+  if (plan_.places().copies() > 1) ++count;  // with the rank that has the other copies
+  return count + (model_.tied_embeddings && !ends_meet(plan_) && end ? 1 : 0);
 }
 
 void RankLedger::add_overhead(Items& items, StageMemory& memory) const {
@@ -303,8 +299,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   if (step.allocated() > items.allocated()) {
     items = std::move(step);
   } else {
-    moment.action = order[peak.action];
-    for (const StageInFlight& count : peak.in_flight) moment.in_flight += count.whole + count.held;
+    moment = moment_of(order, peak, tensors.passes);
   }
   add_overhead(items, memory);
   const Bytes fragmentation = memory.fragmentation;
@@ -339,7 +334,10 @@ std::string MemoryLedger::rule() const {
                      kRules[static_cast<std::size_t>(verdict())], human(capacity));
 }
 
-MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request) {
+MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& job) {
+  const Schedule schedule = replayed(job.schedule);
+  const LedgerRequest request{
+      .job = job.job, .shard = job.shard, .schedule = schedule, .profile = job.profile};
   MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
   const PipelineTensors tensors = pipeline_tensors(model, request);
   for (int rank = 0; rank < request.job.plan.pipeline; ++rank)
@@ -353,23 +351,22 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     return list.empty() ? Bytes(0) : list.size() == 1 ? list.front() : list.at(stage);
   };
   std::vector<PassMemory> passes;
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    passes.push_back({.kept = entry(model.activation, stage),
-                      .freed_by_input_gradient = {},
-                      .forward_transient = {},
-                      .backward_transient = {}});
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    PassMemory& pass = passes.emplace_back();
+    // How large the inputs are that recomputed stages keep is not given.
+    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = entry(model.activation, stage);
+  }
+  const Schedule drained = replayed(schedule);
   MemoryLedger ledger{.capacity = capacity, .stages = {}};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    const std::vector<Action>& order = schedule.ranks[static_cast<std::size_t>(rank)];
+    const std::vector<Action>& order = drained.ranks[static_cast<std::size_t>(rank)];
     const ReplayPeak peak = replay_memory(order, passes);
     Items items;
-    for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline)
-      items.add(kGradients, "gradients", entry(model.gradient, static_cast<std::size_t>(stage)));
+    for (const HeldStage& held : plan.places().held_by(rank))
+      items.add(kGradients, "gradients", entry(model.gradient, static_cast<std::size_t>(held.stage)));
     items.add(kActivations, "activations", peak.live);
     ledger.stages.push_back(std::move(items).stage(rank));
-    PeakMoment& moment = ledger.stages.back().moment;
-    moment.action = order[peak.action];
-    for (const StageInFlight& count : peak.in_flight) moment.in_flight += count.whole + count.held;
+    ledger.stages.back().moment = moment_of(order, peak, passes);
   }
   return ledger;
 }

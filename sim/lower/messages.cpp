@@ -158,11 +158,15 @@ PassPrice message_price(const Network& network, int from, int to, const Collecti
 
 }  // namespace
 
-EdgePrice edge_price(const Network& network, int stage, Bytes size) {
+EdgePrice edge_price(const Network& network, HeldStage held, Bytes size) {
+  const StagePlaces places = network.plan.places();
+  return rank_message(network, places.rank_of(held.stage, held.copy),
+                      places.rank_of(held.stage + 1, held.copy), size);
+}
+
+EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   const Cluster& cluster = network.cluster;
   const ParallelPlan& plan = network.plan;
-  const int from = plan.rank_of_stage(stage);
-  const int to = plan.rank_of_stage(stage + 1);
   EdgePrice price;
   if (from == to || size == Bytes(0)) return price;
   const std::vector<int> senders = pipeline_members(plan, from);
@@ -183,6 +187,37 @@ EdgePrice edge_price(const Network& network, int stage, Bytes size) {
   }
   price.forward = message_price(network, from, to, there, size);
   price.backward = message_price(network, to, from, back, size);
+  return price;
+}
+
+PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
+  SC_CHECK(rank != other, "a rank has nothing to tell itself");
+  const Cluster& cluster = network.cluster;
+  const std::vector<int> ours = pipeline_members(network.plan, rank);
+  const std::vector<int> theirs = pipeline_members(network.plan, other);
+  CollectiveCost slowest;
+  std::pair before{-1, -1};
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const std::pair nodes{cluster.node_of(device(ours[i])), cluster.node_of(device(theirs[i]))};
+    if (nodes == before) continue;  // as the GPU before it
+    before = nodes;
+    const bool one_node = nodes.first == nodes.second;
+    const GroupPlacement pair{.ranks = 2,
+                              .nodes = one_node ? 1 : 2,
+                              .ranks_per_node = one_node ? 2 : 1,
+                              .groups_per_node = same_stage_on_node(cluster, network.plan, ours[i])};
+    const CollectiveCost cost =
+        collective_cost(cluster, network.profile, device(ours[i]), pair, CollectiveKind::kAllReduce, size);
+    if (cost.time > slowest.time) slowest = cost;
+  }
+  PassPrice price;
+  if (network.patterns == nullptr) {
+    price.add(Category::kDataComm, slowest.time, slowest.provenance);
+    return price;
+  }
+  price.add(network_use(Category::kDataComm, slowest, pair_pattern(network, rank, other, slowest),
+                        static_cast<double>(size.count())),
+            slowest.provenance);
   return price;
 }
 

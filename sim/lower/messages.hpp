@@ -74,8 +74,15 @@ struct PlacedGroup {
 [[nodiscard]] PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,
                                     const CollectiveJob& job);
 
-// Message of `size` bytes per GPU over the boundary from global stage `stage` to the next, both ways; of the
+// Message of `size` bytes per GPU over the boundary from a stage to the next of its copy, both ways; of the
 // slowest pair of GPUs.
-[[nodiscard]] EdgePrice edge_price(const Network& network, int stage, Bytes size);
+[[nodiscard]] EdgePrice edge_price(const Network& network, HeldStage from, Bytes size);
+
+// The same from one pipeline rank to another.
+[[nodiscard]] EdgePrice rank_message(const Network& network, int from, int to, Bytes size);
+
+// An all-reduce of every GPU of a pipeline rank with its counterpart on another; the slowest pair counts.
+// requires two different ranks.
+[[nodiscard]] PassPrice pair_price(const Network& network, int rank, int other, Bytes size);
 
 }  // namespace stagecraft

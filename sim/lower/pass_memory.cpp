@@ -38,15 +38,17 @@ class StageSum {
            const PassHabits& habits)
       : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
     if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
+    // What a pass of its own makes again is there as a whole, as if nothing was recomputed.
+    const std::int64_t recomputed = content.recompute_pass ? 0 : content.recomputed;
+    const std::int64_t recomputed_experts = content.recompute_pass ? 0 : content.recomputed_experts;
     const std::int64_t dense = content.layers - content.expert_layers;
-    const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
+    const std::int64_t dense_again = recomputed - recomputed_experts;
     if (dense > 0) counts_.push_back({LayerKind::kDense, dense - dense_again, dense_again});
     if (content.expert_layers > 0)
-      counts_.push_back({LayerKind::kExperts, content.expert_layers - content.recomputed_experts,
-                         content.recomputed_experts});
-    // Layers of multi-token prediction are recomputed with the others.
+      counts_.push_back(
+          {LayerKind::kExperts, content.expert_layers - recomputed_experts, recomputed_experts});
     if (content.mtp_layers > 0) {
-      const bool again = shard.recompute == Recompute::kFull && content.recomputed > 0;
+      const bool again = habits.recomputed_mtp;
       counts_.push_back({model.mtp_kind(), again ? 0 : content.mtp_layers, again ? content.mtp_layers : 0});
     }
   }
@@ -56,6 +58,7 @@ class StageSum {
                        .forward_transient = {},
                        .backward_transient = {},
                        .held_for_weight_gradients = held()};
+    if (content_.recompute_pass) stage.made_again = std::exchange(stage.kept, input());
     const auto larger = [](SavedTensors& most, SavedTensors other) {
       if (total(other) > total(most)) most = std::move(other);
     };
@@ -67,7 +70,8 @@ class StageSum {
       larger(stage.forward_transient, head_forward());
       larger(stage.backward_transient, head_backward());
     }
-    if (content_.embedding) larger(stage.backward_transient, embedding_backward(total(stage.kept)));
+    if (content_.embedding)
+      larger(stage.backward_transient, embedding_backward(total(stage.kept) + total(stage.made_again)));
     return stage;
   }
 
@@ -93,9 +97,15 @@ class StageSum {
     return kept;
   }
 
-  Bytes on_gpu(Bytes size) const {
-    return to_bytes(static_cast<double>(size.count()) * (1 - habits_.offloaded));
+  // What is kept of a stage that a pass of its own makes again.
+  SavedTensors input() const {
+    if (content_.embedding) return {};
+    return nonzero({{.name = "checkpoints",
+                     .size = on_gpu(boundary_activation(model_, shard_)),
+                     .freed_by = FreedBy::kInputGradient}});
   }
+
+  Bytes on_gpu(Bytes size) const { return share_of(size, 1 - habits_.offloaded); }
 
   Bytes held() const {
     Bytes held{};
@@ -176,11 +186,16 @@ class StageSum {
 
 }  // namespace
 
+Bytes share_of(Bytes size, double share) {
+  return to_bytes(static_cast<double>(size.count()) * share);
+}
+
 PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload) {
   const bool uniform =
       recompute.granularity == Recompute::kFull && recompute.method == RecomputeMethod::kUniform;
   return {.checkpoint_group = uniform ? std::max<std::int64_t>(recompute.layers, 1) : 1,
-          .offloaded = offload.activations};
+          .offloaded = offload.activations,
+          .recomputed_mtp = recompute.repeats_mtp()};
 }
 
 StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, const StageContent& content,
@@ -194,11 +209,12 @@ PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const S
 }
 
 PassMemory pass_memory(const StageTensors& stage) {
-  const Bytes kept = total(stage.kept);
+  const Bytes kept = total(stage.kept), again = total(stage.made_again);
   return {.kept = kept,
-          .freed_by_input_gradient = kept - stage.held_for_weight_gradients,
+          .freed_by_input_gradient = kept + again - stage.held_for_weight_gradients,
           .forward_transient = total(stage.forward_transient),
-          .backward_transient = total(stage.backward_transient)};
+          .backward_transient = total(stage.backward_transient),
+          .made_again = again};
 }
 
 }  // namespace stagecraft

@@ -4,6 +4,8 @@
 //   none, selective   every layer's saved tensors
 //   full              the input of each checkpointed group of layers; one group's tensors while it is made
 //                     again; layers beyond the recomputed ones keep all of theirs
+//   full, by a pass   the input of the stage (the first stage's, token ids, is not counted); all of the
+//   of its own        layers' tensors from that pass (R) on
 //
 // The forward adds `kept` at its start. A whole backward frees it at its end. Of a split backward, the end of
 // I frees `kept` less what the weight gradients wait for: products' inputs and the gradients of their
@@ -23,7 +25,10 @@ namespace stagecraft {
 struct PassHabits {
   std::int64_t checkpoint_group = 1;  // layers that full recompute expands at once
   double offloaded = 0;               // share of the kept tensors that lives in host memory
+  bool recomputed_mtp = false;        // layers of multi-token prediction are repeated too
 };
+// A share of a size, to the nearest byte.
+[[nodiscard]] Bytes share_of(Bytes size, double share);
 // A group of `uniform` recompute has `layers` layers, one of `block` a single one.
 [[nodiscard]] PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload);
 
@@ -33,6 +38,7 @@ struct StageTensors {
   SavedTensors forward_transient;   // what is live beside it at the worst moment of the forward
   SavedTensors backward_transient;  // and of the backward
   Bytes held_for_weight_gradients;  // of a split backward, between I and W
+  SavedTensors made_again{};        // by a recompute pass
 };
 [[nodiscard]] StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard,
                                          const StageContent& content, const PassHabits& habits = {});

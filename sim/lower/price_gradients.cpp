@@ -11,13 +11,6 @@
 namespace stagecraft {
 namespace {
 
-// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters, d with the context ranks
-// (DistributedDataParallelConfig).
-std::int64_t bucket_parameters(const PricingRequest& request) {
-  if (request.options.bucket_parameters) return *request.options.bucket_parameters;
-  return std::max<std::int64_t>(40'000'000, 1'000'000LL * request.plan.replicas());
-}
-
 std::int64_t rounded_up(std::int64_t amount, std::int64_t parts) {
   return (amount + parts - 1) / parts;
 }
@@ -36,6 +29,13 @@ std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::ve
 }
 
 }  // namespace
+
+// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters, d with the context ranks
+// (DistributedDataParallelConfig).
+std::int64_t bucket_parameters(const PricingRequest& request) {
+  if (request.options.bucket_parameters) return *request.options.bucket_parameters;
+  return std::max<std::int64_t>(40'000'000, 1'000'000LL * request.plan.replicas());
+}
 
 std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
   const bool sharded = request.parallelism.zero_stage >= 1;
@@ -109,9 +109,9 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, const ParameterS
   return merged(of_kind(dense_, share.dense), of_kind(experts_, share.experts));
 }
 
-void GradientPricing::price_units(int stage, StagePrice& price) {
-  const int rank = network_.plan.rank_of_stage(stage);
-  const std::vector<StageUnit> units = stage_units(model_, network_.plan, stage);
+void GradientPricing::price_units(HeldStage held, StagePrice& price) {
+  const int rank = network_.plan.places().rank_of(held.stage, held.copy);
+  const std::vector<StageUnit> units = stage_units(model_, network_.plan, held.stage);
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
@@ -130,43 +130,26 @@ void GradientPricing::price_units(int stage, StagePrice& price) {
 }
 
 // First and last rank each have a copy of the word embedding and sum its gradients two by two, of ZeRO >= 2
-// the shard of each; the slowest pair counts.
+// the shard of each. Nobody does where one rank has both ends.
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
-  PassPrice price;
-  if (!model_.tied_embeddings || plan.pipeline == 1) return price;
+  if (!model_.tied_embeddings || ends_meet(plan)) return {};
   const std::int64_t words = vocabulary_share(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
   const Bytes size(
       rounded_up(words * model_.hidden * state_bytes(shard_.precision, shard_.gradient).gradient, shards));
-  const std::vector<int> firsts = pipeline_members(plan, 0);
-  const std::vector<int> lasts = pipeline_members(plan, plan.rank_of_stage(plan.stage_count() - 1));
-  const auto device = [](int rank) { return DeviceId(static_cast<std::uint32_t>(rank)); };
-  CollectiveCost slowest;
-  std::pair before{-1, -1};
-  for (std::size_t i = 0; i < firsts.size(); ++i) {
-    const std::pair nodes{network_.cluster.node_of(device(firsts[i])),
-                          network_.cluster.node_of(device(lasts[i]))};
-    if (nodes == before) continue;  // as the GPU before it
-    before = nodes;
-    const bool one_node = nodes.first == nodes.second;
-    const GroupPlacement pair{.ranks = 2,
-                              .nodes = one_node ? 1 : 2,
-                              .ranks_per_node = one_node ? 2 : 1,
-                              .groups_per_node = same_stage_on_node(network_.cluster, plan, firsts[i])};
-    const CollectiveCost cost = collective_cost(network_.cluster, network_.profile, device(firsts[i]), pair,
-                                                CollectiveKind::kAllReduce, size);
-    if (cost.time > slowest.time) slowest = cost;
-  }
-  if (network_.patterns == nullptr) {
-    price.add(Category::kDataComm, slowest.time, slowest.provenance);
-    return price;
-  }
-  const int last = plan.rank_of_stage(plan.stage_count() - 1);
-  price.add(network_use(Category::kDataComm, slowest, pair_pattern(network_, 0, last, slowest),
-                        static_cast<double>(size.count())),
-            slowest.provenance);
-  return price;
+  return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
+}
+
+// The two copies of a stage live on different ranks, and have the same gradients in the end.
+PassPrice GradientPricing::price_copies(int stage) const {
+  const ParallelPlan& plan = network_.plan;
+  const StagePlaces places = plan.places();
+  if (places.copies() == 1) return {};
+  const ParameterShare share = stage_share(model_, plan, stage);
+  const Bytes size(stepped_parameters(share, request_) *
+                   state_bytes(shard_.precision, shard_.gradient).gradient);
+  return pair_price(network_, places.rank_of(stage, 0), places.rank_of(stage, 1), size);
 }
 
 PassPrice GradientPricing::price_optimizer(const ParameterShare& share) const {
@@ -191,16 +174,30 @@ PassPrice GradientPricing::price_norm(int rank) {
   return price;
 }
 
+// These numbers take no links, nor does the whole norm.
+void GradientPricing::price_partial_norm(int rank, RankPrice& price) {
+  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
+  Network quiet = network_;
+  quiet.patterns = nullptr;
+  price.partial_norm = group_price(quiet, groups(rank, RankGroup::kTensor), job);
+  if (network_.plan.expert > 1)
+    price.partial_norm.add(group_price(quiet, groups(rank, RankGroup::kExpert), job));
+  if (rank + 1 < network_.plan.pipeline)
+    price.norm_message = rank_message(quiet, rank, rank + 1, Bytes(4)).forward;
+}
+
 RankPrice GradientPricing::price_rank(int rank) {
   const int zero = request_.parallelism.zero_stage;
   RankPrice price;
-  for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline) {
-    const ParameterShare here = stage_share(model_, network_.plan, stage);
+  for (const HeldStage& held : network_.plan.places().held_by(rank)) {
+    const ParameterShare here = stage_share(model_, network_.plan, held.stage);
     if (zero <= 1) price.gradient_buckets.push_back(price_buckets(rank, here, false));
     if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, here, true));
+    price.copies.push_back(price_copies(held.stage));
   }
   price.tied_embedding = price_tied_embedding();
   price.gradient_norm = price_norm(rank);
+  price_partial_norm(rank, price);
   price.optimizer = price_optimizer(rank_share(model_, network_.plan, rank));
   return price;
 }

@@ -13,6 +13,8 @@
 //   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
 //   one bucket where nothing overlaps; dense and expert buckets of a chunk are merged in the order in which a
 //   backward pass completes them.
+//   Where the pipeline runs both ways, the two ranks of each stage then sum what they have of its gradients,
+//   two by two: all of them under ZeRO 0, a shard otherwise. Each copy is stepped where it lives.
 //   source  Megatron-LM's DistributedDataParallelConfig and distributed optimizer; Rajbhandari et al.
 //           (arXiv 1910.02054) for the ZeRO stages; Zhao et al. (arXiv 2304.11277) for FSDP and hybrid
 //           sharding.
@@ -35,7 +37,7 @@ class GradientPricing {
   // The end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
   [[nodiscard]] RankPrice price_rank(int rank);
   // Fills in the traffic of the units of a stage. None remain where no rank shares anything.
-  void price_units(int stage, StagePrice& price);
+  void price_units(HeldStage held, StagePrice& price);
 
  private:
   // Groups of dense weights, or of routed experts.
@@ -50,8 +52,10 @@ class GradientPricing {
   [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, std::int64_t parameters);
   [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, const ParameterShare& share, bool gathers);
   [[nodiscard]] PassPrice price_tied_embedding() const;
+  [[nodiscard]] PassPrice price_copies(int stage) const;
   [[nodiscard]] PassPrice price_optimizer(const ParameterShare& share) const;
   [[nodiscard]] PassPrice price_norm(int rank);
+  void price_partial_norm(int rank, RankPrice& price);
 
   const TransformerSpec& model_;
   const Network& network_;
@@ -60,6 +64,9 @@ class GradientPricing {
   const Sharing dense_, experts_;
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
 };
+
+// Of one gradient bucket: what the user says, else as Megatron-LM fills them.
+[[nodiscard]] std::int64_t bucket_parameters(const PricingRequest& request);
 
 // Optimizer parameters that one rank steps: the shares of both kinds, rounded up.
 [[nodiscard]] std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request);

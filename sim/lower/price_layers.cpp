@@ -277,9 +277,7 @@ StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
 // Full recompute repeats the inner layer as it does any other, block recompute only counts layers of the
 // decoder.
 StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const {
-  const RecomputeSpec& recompute = request_.training.recompute;
-  const bool repeated =
-      recompute.granularity == Recompute::kFull && recompute.method == RecomputeMethod::kUniform;
+  const bool repeated = request_.training.recompute.repeats_mtp();
   StagePrice price = price_operators(mtp_operators(model_, shard_), network_, shard_, groups);
   add(price, pieces.of({.layer = model_.mtp_kind(), .recomputed = repeated}), 1);
   add(price, pieces.head, 1);
@@ -343,11 +341,11 @@ StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& c
   return price;
 }
 
-StagePrice StagePricing::price(int stage) {
-  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+StagePrice StagePricing::price(HeldStage held) {
+  const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
   const PiecePrices* slowest = nullptr;
   StagePrice price;
-  for (const std::size_t i : placements_of(network_.plan.rank_of_stage(stage))) {
+  for (const std::size_t i : placements_of(network_.plan.places().rank_of(held.stage, held.copy))) {
     const StagePrice here = sum_of(pieces_[i], content);
     if (slowest != nullptr && total(here) <= total(price)) continue;
     slowest = &pieces_[i];
@@ -355,7 +353,7 @@ StagePrice StagePricing::price(int stage) {
   }
   SC_CHECK(slowest != nullptr, "a pipeline rank has a GPU");
   if (request_.parallelism.zero_stage < 2) return price;
-  for (const StageUnit& unit : stage_units(model_, network_.plan, stage)) {
+  for (const StageUnit& unit : stage_units(model_, network_.plan, held.stage)) {
     const StagePrice& piece = slowest->of(unit);
     price.units.push_back({.gather = {},
                            .reduce = {},

@@ -64,7 +64,7 @@ class StagePricing {
 
   // The passes of a stage, and under ZeRO >= 2 its units with their shares of the passes, still without
   // traffic. Asks the collective's placement once per pipeline rank.
-  [[nodiscard]] StagePrice price(int stage);
+  [[nodiscard]] StagePrice price(HeldStage held);
 
  private:
   [[nodiscard]] PiecePrices price_pieces(const LayerGroups& groups) const;

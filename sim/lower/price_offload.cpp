@@ -1,7 +1,6 @@
 #include "sim/lower/price_offload.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/memory.hpp"
 #include "sim/lower/pass_memory.hpp"
@@ -13,10 +12,6 @@ namespace {
 
 constexpr double kCopyShare = 0.87;        // of PCIe; see the header
 constexpr std::int64_t kStepTraffic = 28;  // bytes of host memory per parameter
-
-Bytes share_of(Bytes whole, double share) {
-  return Bytes(static_cast<std::int64_t>(std::llround(static_cast<double>(whole.count()) * share)));
-}
 
 // What one GPU of a pipeline rank gets: the worst of its GPUs where nodes differ.
 struct HostLink {
@@ -62,8 +57,10 @@ class OffloadPricing {
     prices_.offload.available = link_.copy;
     for (int rank = 0; rank < network_.plan.pipeline; ++rank) {
       Duration stall{};
-      for (int stage = rank; stage < network_.plan.stage_count(); stage += network_.plan.pipeline)
-        stall += add_stalls(stage) * network_.plan.micro_batches;
+      // Of two copies each has half of the micro-batches.
+      const StagePlaces places = network_.plan.places();
+      for (const HeldStage& held : places.held_by(rank))
+        stall += add_stalls(held) * (network_.plan.micro_batches / places.copies());
       prices_.offload.stall = std::max(prices_.offload.stall, stall);
       add_host_step(rank);
     }
@@ -71,14 +68,14 @@ class OffloadPricing {
 
  private:
   // Of one micro-batch; both passes.
-  Duration add_stalls(int stage) {
-    StagePrice& price = prices_.stages[static_cast<std::size_t>(stage)];
-    const StageContent& content = network_.plan.stages[static_cast<std::size_t>(stage)];
+  Duration add_stalls(HeldStage held) {
+    StagePrice& price = prices_.stages[network_.plan.places().index_of(held.stage, held.copy)];
+    const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
     // All that a micro-batch keeps, wherever it lives.
     const PassMemory whole = pass_memory(model_, shard_of(request_), content,
                                          pass_habits(request_.training.recompute, OffloadSpec{}));
     const Bytes activations = share_of(whole.kept, request_.offload.activations);
-    const Bytes weights = share_of(weights_of(stage), request_.offload.weights);
+    const Bytes weights = share_of(weights_of(held.stage), request_.offload.weights);
     const Duration forward = price.forward.total();
     const Duration backward =
         price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total();

@@ -11,11 +11,13 @@ T entry(const std::vector<T>& list, std::size_t stage) {
   return list.size() == 1 ? list.front() : list.at(stage);
 }
 
-StagePrice price_stage(const StagesSpec& model, std::size_t stage) {
+StagePrice price_stage(const StagesSpec& model, const StageContent& content, std::size_t stage) {
   StagePrice price;
   price.forward.add(Category::kForward, entry(model.forward, stage), Provenance::kAssumed);
   price.input_gradient.add(Category::kBackward, entry(model.input_gradient, stage), Provenance::kAssumed);
   price.weight_gradient.add(Category::kBackward, entry(model.weight_gradient, stage), Provenance::kAssumed);
+  if (content.recompute_pass)
+    price.recompute.add(Category::kRecompute, entry(model.recompute, stage), Provenance::kAssumed);
   return price;
 }
 
@@ -29,26 +31,35 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
   const HardwareProfile& known = profile != nullptr ? *profile : unmeasured;
   IterationPrices prices;
   prices.ranks.resize(static_cast<std::size_t>(plan.pipeline));
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    prices.stages.push_back(price_stage(model, stage));
-    prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)].gradient_buckets.emplace_back();
-    if (stage + 1 < plan.stages.size()) prices.edges.emplace_back();
+  const StagePlaces places = plan.places();
+  for (const HeldStage& held : places.all())
+    prices.stages.push_back(price_stage(model, plan.stages[static_cast<std::size_t>(held.stage)],
+                                        static_cast<std::size_t>(held.stage)));
+  prices.edges.resize(prices.stages.size());
+  for (RankPrice& rank : prices.ranks) {
+    rank.gradient_buckets.resize(static_cast<std::size_t>(plan.virtual_stages * places.copies()));
+    rank.copies.resize(rank.gradient_buckets.size());
   }
   if (cluster == nullptr) return prices;
   const Network network{.cluster = *cluster,
                         .profile = known,
                         .plan = plan,
                         .patterns = request.shared_links ? &prices.patterns : nullptr};
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    if (plan.data > 1) {
-      const auto groups =
-          groups_of(network, plan.rank_of_stage(static_cast<int>(stage)), RankGroup::kReplicas);
-      auto& chunks = prices.ranks[stage % static_cast<std::size_t>(plan.pipeline)].gradient_buckets;
-      chunks[stage / static_cast<std::size_t>(plan.pipeline)].push_back(group_price(
-          network, groups, {CollectiveKind::kAllReduce, entry(model.gradient, stage), Category::kDataComm}));
-    }
-    if (stage + 1 < plan.stages.size())
-      prices.edges[stage] = edge_price(network, static_cast<int>(stage), entry(model.activation, stage));
+  for (const HeldStage& held : places.all()) {
+    const auto stage = static_cast<std::size_t>(held.stage);
+    const auto chunk = static_cast<std::size_t>(places.chunk_of(held.stage, held.copy));
+    const int rank = places.rank_of(held.stage, held.copy);
+    RankPrice& end = prices.ranks[static_cast<std::size_t>(rank)];
+    if (plan.data > 1)
+      end.gradient_buckets[chunk].push_back(
+          group_price(network, groups_of(network, rank, RankGroup::kReplicas),
+                      {CollectiveKind::kAllReduce, entry(model.gradient, stage), Category::kDataComm}));
+    if (places.copies() > 1 && entry(model.gradient, stage) > Bytes(0))
+      end.copies[chunk] = pair_price(network, places.rank_of(held.stage, 0), places.rank_of(held.stage, 1),
+                                     entry(model.gradient, stage));
+    if (held.stage + 1 < places.stages())
+      prices.edges[places.index_of(held.stage, held.copy)] =
+          edge_price(network, held, entry(model.activation, stage));
   }
   return prices;
 }

@@ -14,20 +14,20 @@ namespace stagecraft {
 namespace {
 
 EdgePrice price_edge(const TransformerSpec& model, const Network& network, const PricingRequest& request,
-                     int stage) {
+                     HeldStage held) {
   const Shard shard = shard_of(request);
   const Bytes whole = boundary_activation(model, shard);
   // Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
   // share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
   const bool scatter = request.options.scatter_gather && !shard.sequence_parallel && shard.tensor > 1;
-  EdgePrice price = edge_price(network, stage, scatter ? whole / shard.tensor : whole);
+  EdgePrice price = edge_price(network, held, scatter ? whole / shard.tensor : whole);
   if (scatter && price.forward.total() > Duration::zero()) {
     const CollectiveJob gather{CollectiveKind::kAllGather, whole, Category::kPipelineComm};
     const auto groups = [&](int s) {
-      return groups_of(network, network.plan.rank_of_stage(s), RankGroup::kTensor);
+      return groups_of(network, network.plan.places().rank_of(s, held.copy), RankGroup::kTensor);
     };
-    price.forward.add(group_price(network, groups(stage + 1), gather));
-    price.backward.add(group_price(network, groups(stage), gather));
+    price.forward.add(group_price(network, groups(held.stage + 1), gather));
+    price.backward.add(group_price(network, groups(held.stage), gather));
   }
   return price;
 }
@@ -88,15 +88,16 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);
   const double jitter = jitter_of(request);
-  for (int stage = 0; stage < request.plan.stage_count(); ++stage) {
-    prices.stages.push_back(stages.price(stage));
+  for (const HeldStage& held : request.plan.places().all()) {
+    prices.stages.push_back(stages.price(held));
     stretch_compute(prices.stages.back(), jitter);
     prices.stages.back().memory =
-        pass_memory(model, shard, request.plan.stages[static_cast<std::size_t>(stage)],
+        pass_memory(model, shard, request.plan.stages[static_cast<std::size_t>(held.stage)],
                     pass_habits(request.training.recompute, request.offload));
-    if (!prices.stages.back().units.empty()) gradients.price_units(stage, prices.stages.back());
-    if (stage + 1 < request.plan.stage_count())
-      prices.edges.push_back(price_edge(model, network, request, stage));
+    if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
+    prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
+                               ? price_edge(model, network, request, held)
+                               : EdgePrice{});
   }
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;

@@ -63,11 +63,12 @@ struct UnitPrice {
 // What the passes of a stage hold on the GPU, per micro-batch.
 struct PassMemory {
   Bytes kept;                     // from the start of the forward to the end of the backward
-  Bytes freed_by_input_gradient;  // of it, what the end of I frees where the backward is split; W frees the
-                                  // rest
+  Bytes freed_by_input_gradient;  // of it and of what is made again, what the end of I frees where the
+                                  // backward is split; W frees the rest
   Bytes forward_transient;        // while the forward runs
   Bytes backward_transient;  // while the (input-gradient) backward runs: what is recomputed, gradients under
                              // way
+  Bytes made_again{};        // by a recompute pass, from its start to the end of the backward
 
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
 };
@@ -82,7 +83,7 @@ struct StagePrice {
   PassTraffic traffic{};  // empty where the network is closed-form
 };
 
-// Messages over the boundary from global stage s to s+1; zero when both live on one rank.
+// Messages over the boundary from a stage to the next; zero when both live on one rank.
 struct EdgePrice {
   PassPrice forward, backward;
 };
@@ -91,19 +92,23 @@ struct EdgePrice {
 struct RankPrice {
   std::vector<std::vector<PassPrice>> gradient_buckets;  // [chunk][bucket], in the order of the backward pass
   std::vector<std::vector<PassPrice>>
-      parameter_buckets;     // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
-  PassPrice tied_embedding;  // all-reduce between first and last rank; zero elsewhere
-  PassPrice gradient_norm;
+      parameter_buckets;  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
+  // [chunk]: the all-reduce with the rank that has the other copy of the stage, where there are two copies.
+  std::vector<PassPrice> copies;
+  PassPrice tied_embedding;  // all-reduce between the ranks of the first and the last stage; of rank 0
+  PassPrice gradient_norm;   // over all that hold parts of the model
+  PassPrice partial_norm, norm_message;  // over those of this pipeline rank; one number to the next rank
   PassPrice optimizer;
 };
 
 struct IterationPrices {
-  std::vector<StagePrice> stages;  // global stages
-  std::vector<EdgePrice> edges;    // stages - 1
-  std::vector<RankPrice> ranks;    // pipeline ranks
-  PassPrice host;                  // once an iteration
-  OffloadPrice offload{};          // its stalls and steps are in the passes and the optimizer already
-  PatternTable patterns{};         // of all traffic above; empty where the network is closed-form
+  std::vector<StagePrice> stages;  // of each copy: StagePlaces::index_of()
+  std::vector<EdgePrice>
+      edges;  // behind each stage; behind the last of a copy there is none, and it is empty
+  std::vector<RankPrice> ranks;  // pipeline ranks
+  PassPrice host;                // once an iteration
+  OffloadPrice offload{};        // its stalls and steps are in the passes and the optimizer already
+  PatternTable patterns{};       // of all traffic above; empty where the network is closed-form
 };
 
 struct PricingRequest {

@@ -16,11 +16,18 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
 
 // Of the head's matrix, what the rank holds already as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
-  const bool shared = model.tied_embeddings && plan.pipeline == 1;
-  return shared ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
+  return model.tied_embeddings && ends_meet(plan) ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
 }
 
 }  // namespace
+
+bool ends_meet(const ParallelPlan& plan) {
+  const StagePlaces places = plan.places();
+  const int head = places.rank_of(places.stages() - 1);
+  for (int copy = 0; copy < places.copies(); ++copy)
+    if (places.rank_of(0, copy) == head) return true;
+  return false;
+}
 
 ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
@@ -38,8 +45,7 @@ ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& pla
 
 ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank) {
   ParameterShare share;
-  for (int stage = rank; stage < plan.stage_count(); stage += plan.pipeline)
-    add(share, stage_share(model, plan, stage));
+  for (const HeldStage& held : plan.places().held_by(rank)) add(share, stage_share(model, plan, held.stage));
   return share;
 }
 

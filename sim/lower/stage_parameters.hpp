@@ -1,8 +1,8 @@
 // Parameters that one GPU of a pipeline rank holds: what memory, gradient traffic and optimizer steps are
 // counted from.
 //
-//   A tied word embedding is held once where first and last stage are one rank (p = 1); with p > 1 each end
-//   has its own copy.
+//   A tied word embedding is held once by a rank that has both ends of the model: always with p = 1, on a V
+//   or a wave, and where the pipeline runs both ways. Elsewhere each end has its own.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,11 @@ namespace stagecraft {
 
 // Dense ones, and those of routed experts.
 [[nodiscard]] ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage);
-// Of all stages of the rank.
+// Of all stages of the rank, of both copies where there are two.
 [[nodiscard]] ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank);
+
+// Does whoever has the head have the word embedding as well?
+[[nodiscard]] bool ends_meet(const ParallelPlan& plan);
 
 [[nodiscard]] std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                             int stage);

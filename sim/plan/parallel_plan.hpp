@@ -2,8 +2,9 @@
 //
 //   GPUs = tensor * context * data * pipeline; micro-batches m = global batch / (data * micro-batch). The
 //   ranks of a pipeline stage are also expert_tensor * expert * expert_data: experts live on a mesh of their
-//   own over the same GPUs, pipeline rank by pipeline rank. Global stage s holds its layers in model order
-//   and lives on pipeline rank s mod p (loop placement).
+//   own over the same GPUs, pipeline rank by pipeline rank. Global stage s holds its layers in model order;
+//   the schedule says on which pipeline rank it lives (sim/schedule/placement.hpp). A pipeline that runs both
+//   ways has two copies of every stage, on the same GPUs.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/yaml.hpp"
 #include "models/model_spec.hpp"
 #include "sim/plan/specs.hpp"
+#include "sim/schedule/placement.hpp"
 #include "topology/cluster_spec.hpp"
 #include "topology/rank_mesh.hpp"
 
@@ -28,7 +30,10 @@ struct StageContent {
   // `uniform`.
   std::int64_t recomputed = 0;
   std::int64_t recomputed_experts = 0;  // of the recomputed, the ones with experts
-  std::int64_t mtp_layers = 0;          // multi-token prediction, on the last stage
+  // The order has a pass of its own (R) that makes all of the stage's activations again; else the backward
+  // does, layer by layer.
+  bool recompute_pass = false;
+  std::int64_t mtp_layers = 0;  // multi-token prediction, on the last stage
   bool embedding = false;
   bool head = false;
 
@@ -41,7 +46,8 @@ struct ParallelPlan {
   int shard_group =
       1;  // data x context ranks that share one copy of what ZeRO shards; all of them unless limited
   int micro_batches = 1;
-  std::vector<StageContent> stages;  // pipeline * virtual_stages, in model order
+  Placement placement = Placement::kLoop;
+  std::vector<StageContent> stages;  // pipeline * virtual_stages, in model order; copies are alike
   RankMesh mesh;                     // tensor, context, data, pipeline; expert degree 1
   // expert_tensor on the tensor axis, expert, expert_data on the data axis, pipeline: the same ranks in each
   // stage as in `mesh`. Of a model without experts it means nothing.
@@ -57,7 +63,9 @@ struct ParallelPlan {
     return shard_group == replicas() ? expert_data() : std::min(shard_group, expert_data());
   }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
-  [[nodiscard]] int rank_of_stage(int stage) const { return stage % pipeline; }
+  [[nodiscard]] StagePlaces places() const {
+    return {.placement = placement, .ranks = pipeline, .chunks = virtual_stages};
+  }
 };
 
 struct PlanRequest {
@@ -65,8 +73,9 @@ struct PlanRequest {
   const ClusterSpec* cluster;  // nullptr: abstract stages on GPUs of their own
   const ParallelSpec& parallelism;
   const TrainingSpec& training;
-  const Origins& origins;   // where the user wrote each value
-  SourceLocation fallback;  // the scenario file, for values that were not written
+  const Origins& origins;                  // where the user wrote each value
+  SourceLocation fallback;                 // the scenario file, for values that were not written
+  Placement placement = Placement::kLoop;  // the schedule's
 };
 
 // nullopt with diagnostics when tensor does not divide heads, stages do not divide layers, GPUs do not add

@@ -97,6 +97,7 @@ void Resolver::check_stage_lists(const StagesSpec& model) const {
   check("model.weight_gradient", model.weight_gradient.size());
   check("model.activation", model.activation.size());
   check("model.gradient", model.gradient.size());
+  check("model.recompute", model.recompute.size());
   if (!spec_.stage_layers.empty())
     report_.error("parallelism.stage_layers", "contradiction", "abstract stages have no layers to split",
                   "give model.forward and the others one entry per stage");
@@ -251,6 +252,7 @@ ParallelPlan Resolver::plan(int data) const {
       .expert_tensor = spec_.expert_tensor,
       .shard_group = spec_.zero_group.value_or(data * spec_.context),
       .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
+      .placement = request_.placement,
       .stages = transformer_ != nullptr ? stage_contents(*transformer_, spec_, request_.training.recompute)
                                         : std::vector<StageContent>(static_cast<std::size_t>(stages_)),
       .mesh = RankMesh({spec_.tensor, spec_.context, 1, data, spec_.pipeline}, spec_.order),

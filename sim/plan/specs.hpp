@@ -48,6 +48,11 @@ struct RecomputeSpec {
   RecomputeMethod method = RecomputeMethod::kUniform;  // of full
   std::int64_t layers = 1;                             // of full
 
+  // Layers of multi-token prediction are repeated as any other; block counts layers of the decoder only.
+  [[nodiscard]] bool repeats_mtp() const {
+    return granularity == Recompute::kFull && method == RecomputeMethod::kUniform;
+  }
+
   friend bool operator==(const RecomputeSpec&, const RecomputeSpec&) = default;
 };
 
@@ -107,6 +112,10 @@ struct OffloadSpec {
 struct ScheduleSpec {
   std::string name = "1f1b";
   int micro_batch_group = 0;  // of interleaving; 0 = the schedule's default
+  bool global_step = true;    // false: a rank steps without waiting for all, as far as the schedule allows
+  double rollback = 0;        // probability that a step which did not wait is taken back
+  int iterations = 1;         // simulated in a row
+  std::optional<double> fused_share = {};  // of the sum of its passes that a fused pair takes; the profile's
 
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };

@@ -220,6 +220,92 @@ Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
   return breakdown;
 }
 
+Window iteration_window(const Program& program, const Timeline& timeline) {
+  std::vector<Duration> ends;  // of the iterations
+  for (std::uint32_t t = 0; t < program.task_count(); ++t) {
+    if (program.labels[program.label[TaskId(t)]].name == kEndOfIteration)
+      ends.push_back(timeline.end[TaskId(t)]);
+  }
+  if (ends.empty()) return {.begin = {}, .end = timeline.makespan};
+  std::sort(ends.begin(), ends.end());
+  if (ends.size() < 3) return {.begin = ends.front(), .end = ends.back()};
+  return {.begin = ends[ends.size() - 3], .end = ends[ends.size() - 2]};
+}
+
+namespace {
+
+// What of a task lies in the window.
+Duration within(const Timeline& timeline, TaskId task, Window window) {
+  const Duration from = std::max(timeline.start[task], window.begin);
+  const Duration to = std::min(timeline.end[task], window.end);
+  return std::max(Duration::zero(), to - from);
+}
+
+// The same by category: the parts of a task follow each other.
+void add_within(const Program& program, const Timeline& timeline, TaskId task, Window window,
+                Breakdown& sum) {
+  Duration at = timeline.start[task];
+  for (const TaskPart& part : parts_of(program, timeline, task)) {
+    const Duration from = std::max(at, window.begin);
+    const Duration to = std::min(at + part.time, window.end);
+    if (to > from) sum[static_cast<std::size_t>(part.category)] += to - from;
+    at += part.time;
+  }
+}
+
+// [rank]: the passes of each simulated rank in the window.
+std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
+  std::vector<RankPasses> ranks;
+  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    const Resource& resource = program.resources[ResourceId(r)];
+    if (resource.kind != ResourceKind::kStream) continue;
+    const auto rank = static_cast<std::size_t>(resource.rank);
+    if (ranks.size() <= rank) ranks.resize(rank + 1);
+    for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
+      if (!is_pass(program, TaskId(t))) continue;
+      ranks[rank].work += within(timeline, TaskId(t), window);
+      add_within(program, timeline, TaskId(t), window, ranks[rank].by_category);
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window) {
+  const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
+  Bubble bubble{.makespan = window.length(), .span = window.length()};
+  if (ranks.empty()) return bubble;
+  Duration work{};
+  for (const RankPasses& rank : ranks) work += rank.work;
+  bubble.ideal = busiest(ranks).work;
+  if (bubble.ideal == Duration::zero()) return bubble;
+  bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
+  bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
+  return bubble;
+}
+
+Breakdown measure_steady_breakdown(const Program& program, const Timeline& timeline, Window window) {
+  const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
+  if (ranks.empty()) return {};
+  const RankPasses& passes = busiest(ranks);
+  Breakdown breakdown = passes.by_category;
+  Duration idle = window.length() - passes.work;
+  const TaskId last = last_to_end(program, timeline, [&](TaskId task) {
+    return program.labels[program.label[task]].name == kEndOfIteration && timeline.end[task] <= window.end;
+  });
+  Breakdown waited{};
+  for (const TaskId task : chain_to(last, timeline, tight_predecessors(program, timeline)))
+    if (!is_pass(program, task)) add_within(program, timeline, task, window, waited);
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const Duration time = std::min(waited[c], idle);
+    breakdown[c] += time;
+    idle -= time;
+  }
+  breakdown[static_cast<std::size_t>(Category::kBubble)] += idle;
+  return breakdown;
+}
+
 namespace {
 
 // An abstract pipeline may cost nothing; then nothing is done in no time, and JSON knows no infinity.

@@ -151,6 +151,24 @@ struct Report {
   [[nodiscard]] double hfu() const;
 };
 
+// Of several iterations in a row, the one that is reported: it lies between the ends of two iterations, the
+// last but one and the one before, because after the last nothing follows. Of a single iteration, all of it.
+struct Window {
+  Duration begin{}, end{};
+  [[nodiscard]] Duration length() const { return end - begin; }
+  friend bool operator==(const Window&, const Window&) = default;
+};
+[[nodiscard]] Window iteration_window(const Program& program, const Timeline& timeline);
+
+// The bubble of an iteration that runs into others: what the busiest rank does not work. Its makespan and
+// span are its length.
+[[nodiscard]] Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window);
+// Passes as the busiest rank spends them in the window; what the critical path does beside passes is exposed
+// as far as that rank idles.
+[[nodiscard]] std::array<Duration, kCategoryCount> measure_steady_breakdown(const Program& program,
+                                                                            const Timeline& timeline,
+                                                                            Window window);
+
 // Tasks on the compute streams with a stage are passes; everything else is not.
 [[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline);
 

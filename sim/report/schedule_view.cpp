@@ -38,19 +38,13 @@ const Mark& mark_of(const Action& action) {
   return *std::ranges::find(kMarks, letter(action.pass), &Mark::letter);
 }
 
-bool both_ways(const Schedule& schedule) {
-  return schedule.placement == Placement::kBidirectional ||
-         schedule.placement == Placement::kBidirectionalUnits;
-}
-
 // How many stages of a rank can be told apart, and which of them an action runs.
 int chunks_of(const Schedule& schedule) {
-  return both_ways(schedule) ? 2 : schedule.shape.chunks;
+  return schedule.shape.chunks * schedule.places().copies();
 }
 
 int chunk_of(const Schedule& schedule, const Action& action) {
-  if (!both_ways(schedule)) return action.stage / schedule.shape.ranks;
-  return schedule.rank_of(0, action.micro_batch) == 0 ? 0 : 1;
+  return schedule.places().chunk_of(action.stage, schedule.copy_of(action.micro_batch));
 }
 
 const char* fill_of(const Schedule& schedule, const Action& action) {
@@ -225,7 +219,8 @@ std::string cost_line(const ScheduleView& view) {
 std::string forward_legend(const Schedule& schedule) {
   const int chunks = chunks_of(schedule);
   if (chunks == 1) return fmt::format("{} forward", kHeights[0]);
-  if (both_ways(schedule)) return fmt::format("{}{} forward going down, up", kHeights[0], kHeights[1]);
+  if (schedule.places().copies() > 1)
+    return fmt::format("{}{} forward going down, up", kHeights[0], kHeights[1]);
   std::string fills, numbers;
   const std::size_t shown = std::min(static_cast<std::size_t>(chunks), kHeights.size());
   for (std::size_t chunk = 0; chunk < shown; ++chunk) {

@@ -17,19 +17,6 @@
 namespace stagecraft {
 namespace {
 
-// Why an order that is valid cannot be simulated; empty when it can.
-std::string why_only_drawn(const Schedule& schedule) {
-  if (schedule.placement != Placement::kLoop)
-    return "stages that are not on a loop (stage s on rank s mod p)";
-  const auto any = [&](auto is_so) {
-    return std::ranges::any_of(schedule.ranks,
-                               [&](const auto& rank) { return std::ranges::any_of(rank, is_so); });
-  };
-  if (any([](const Action& action) { return action.fused; })) return "fused pairs";
-  if (any([](const Action& action) { return action.pass == Pass::kRecompute; })) return "recompute passes";
-  return {};
-}
-
 // The words of a cell say where it stands, so no column is given: it would count cells, not characters.
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems)
@@ -66,12 +53,6 @@ std::optional<PipelineOrder> load_order(YamlMap& root, const PresetPlaces& place
     return std::nullopt;
   }
   Schedule schedule = std::move(std::get<OrderFile>(order).schedule);
-  if (const std::string why = why_only_drawn(schedule); !why.empty()) {
-    map.error("file", "not-supported",
-              fmt::format("the order has {}, which are drawn but not simulated", why),
-              "`stagecraft schedule import` draws it");
-    return std::nullopt;
-  }
   return PipelineOrder{.file = name, .schedule = std::move(schedule)};
 }
 

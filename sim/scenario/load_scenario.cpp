@@ -98,6 +98,8 @@ void Reader::read_jobs() {
   jobs_ok_ = watch.clean();
   scenario_.schedule = load_schedule(*root_);
   scenario_.order = load_order(*root_, places_);
+  scenario_.parallelism.virtual_stages =
+      default_chunks(*root_, scenario_.schedule, scenario_.parallelism.virtual_stages);
   check_schedule(*root_, scenario_.schedule, scenario_.parallelism);
   scenario_.overlap = load_overlap(*root_);
   scenario_.options = load_options(*root_);

@@ -19,6 +19,12 @@ constexpr std::int64_t kMaxDegree = 1'000'000;
 constexpr std::int64_t kMaxSamples = 1'000'000'000;
 constexpr std::int64_t kMaxBucketParameters = 1'000'000'000'000;
 
+// Iterations in a row where one runs into the next. The last drains and the first fills: what lies between
+// their ends is an iteration of the steady state.
+constexpr int kLeastSteadyIterations = 3;
+constexpr int kSteadyIterations = 4;
+constexpr int kMostIterations = 1000;
+
 constexpr std::string_view kOptimizerNames[] = {"adam"};
 
 std::vector<std::string> strings(std::span<const std::string_view> names) {
@@ -32,10 +38,6 @@ Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view
 
 int degree(YamlMap& map, std::string_view key) {
   return static_cast<int>(map.integer(key, {.min = 1, .max = kMaxDegree, .fallback = 1}));
-}
-
-void refuse(YamlMap& map, std::string_view key, const std::string& what, std::string hint) {
-  map.error(key, "not-supported-yet", what + " is not supported yet", std::move(hint));
 }
 
 void load_order(YamlMap& map, ParallelSpec& spec) {
@@ -56,38 +58,50 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
             fmt::format("name each of {} once, innermost first", join(names, ", ")));
 }
 
-std::vector<std::string> runnable_schedules() {
-  std::vector<std::string> names;
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.simulated()) names.emplace_back(kind.name);
-  }
-  return names;
-}
-
 // `map` and `key` are where the name stands.
 std::string read_schedule_name(YamlMap& map, std::string_view key) {
   const std::size_t before = map.diagnostics().error_count();
   std::string name = map.text(key);
   if (map.diagnostics().error_count() != before) return name;
-  std::vector<std::string> known = runnable_schedules();
-  if (const ScheduleKind* kind = find_schedule(name)) {
-    if (kind->simulated()) return name;
-    refuse(map, key, in_quotes(name),
-           fmt::format("`schedule show` can draw it; here, use one of {}", join(known, ", ")));
-    return ScheduleSpec{}.name;
-  }
-  const auto planned = planned_schedules();
-  if (std::find(planned.begin(), planned.end(), name) != planned.end()) {
-    refuse(map, key, in_quotes(name), "use one of " + join(known, ", "));
-  } else {
-    std::string hint = suggest(name, known);
-    for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
-    known.insert(known.end(), planned.begin(), planned.end());
-    if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
-    map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
-              std::move(hint));
-  }
+  if (find_schedule(name) != nullptr) return name;
+  std::vector<std::string> known;
+  for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
+  std::string hint = suggest(name, known);
+  if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
+  map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)), std::move(hint));
   return ScheduleSpec{}.name;
+}
+
+bool drains(const ScheduleSpec& spec) {
+  const ScheduleKind* kind = find_schedule(spec.name);
+  return kind == nullptr || kind->flush;
+}
+
+// How iterations end and how many are simulated.
+void load_steps(YamlMap& map, ScheduleSpec& spec) {
+  spec.global_step = map.boolean("global_step", spec.global_step);
+  if (spec.global_step && !drains(spec))
+    map.error("global_step", "contradiction",
+              fmt::format("{} never drains, so no step waits for all ranks", spec.name),
+              "use false, or leave it out");
+  if (map.has("rollback")) {
+    spec.rollback = map.number("rollback", {.min = 0, .max = 1, .fallback = 0.0});
+    if (spec.global_step || !drains(spec))
+      map.error("rollback", "contradiction",
+                spec.global_step ? "a step that waits for all ranks is never taken back"
+                                 : fmt::format("{} looks at no norm over all ranks", spec.name),
+                "leave it out, or use global_step: false with a schedule that drains");
+  }
+  const int least = spec.global_step ? 1 : kLeastSteadyIterations;
+  spec.iterations = static_cast<int>(
+      map.integer("iterations",
+                  {.min = 1, .max = kMostIterations, .fallback = spec.global_step ? 1 : kSteadyIterations}));
+  if (spec.iterations < least)
+    map.error("iterations", "out-of-range",
+              fmt::format("{} in a row do not show how one follows another", spec.iterations),
+              fmt::format("{} or more do; left out it is {}", least, kSteadyIterations));
+  if (map.has("fused_share"))
+    spec.fused_share = map.number("fused_share", {.min = 0.5, .max = 1, .fallback = 1.0});
 }
 
 // Accumulating in a type that the weights do not have is no recipe of any framework we know.
@@ -193,6 +207,8 @@ ScheduleSpec load_schedule(YamlMap& root) {
   if (node == nullptr) return spec;
   if (node->kind == YamlNode::Kind::kScalar) {
     spec.name = read_schedule_name(root, "schedule");
+    spec.global_step = drains(spec);
+    spec.iterations = spec.global_step ? 1 : kSteadyIterations;
     return spec;
   }
   YamlMap map = root.map("schedule");
@@ -208,8 +224,8 @@ ScheduleSpec load_schedule(YamlMap& root) {
   }
   spec.micro_batch_group =
       static_cast<int>(map.integer("micro_batch_group", {.min = 0, .max = kMaxDegree, .fallback = 0}));
-  if (!map.boolean("global_step", true))
-    refuse(map, "global_step", "an optimizer step without a global barrier", "use true, or leave it out");
+  spec.global_step = drains(spec);
+  load_steps(map, spec);
   map.finish();
   return spec;
 }
@@ -291,12 +307,21 @@ OffloadSpec load_offload(YamlMap& root) {
   return spec;
 }
 
+int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given) {
+  const ScheduleKind* kind = find_schedule(schedule.name);
+  const YamlNode* section = root.get("parallelism");
+  const bool mapping = section != nullptr && section->kind == YamlNode::Kind::kMap;
+  if (kind == nullptr || (section != nullptr && (!mapping || section->find("virtual_stages") != nullptr)))
+    return given;
+  return kind->default_chunks;
+}
+
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism) {
   const ScheduleKind* kind = find_schedule(schedule.name);
   if (kind == nullptr || kind->chunked || parallelism.virtual_stages == 1) return;
   std::vector<std::string> chunked;
   for (const ScheduleKind& candidate : schedule_kinds())
-    if (candidate.chunked && candidate.simulated()) chunked.emplace_back(candidate.name);
+    if (candidate.chunked) chunked.emplace_back(candidate.name);
   root.map("parallelism")
       .error(
           "virtual_stages", "contradiction",

@@ -16,6 +16,9 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
+// Chunks a rank: as given, or the schedule's own where nobody says.
+[[nodiscard]] int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given);
+
 // What holds between the schedule and the degrees.
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism);
 

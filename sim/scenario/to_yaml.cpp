@@ -88,6 +88,7 @@ void print(Emitter& out, const StagesSpec& model) {
   out.field("weight_gradient", quantities(model.weight_gradient));
   out.field("activation", quantities(model.activation));
   out.field("gradient", quantities(model.gradient));
+  if (!model.recompute.empty()) out.field("recompute", quantities(model.recompute));
 }
 
 void print_rate(Emitter& out, std::string_view key, Bandwidth rate) {
@@ -242,15 +243,24 @@ void print(Emitter& out, const ParallelSpec& spec) {
   out.field("order", list_of(spec.order, [](Axis axis) { return std::string(word(axis, kAxisNames)); }));
 }
 
-void print(Emitter& out, const ScheduleSpec& spec) {
-  out.field("name", spec.name);
-  out.number("micro_batch_group", spec.micro_batch_group);
-  out.flag("global_step", true);
-}
+// A named schedule, or an order from a file.
+struct PrintedSchedule {
+  const ScheduleSpec& spec;
+  const PipelineOrder* order;
+};
 
-void print(Emitter& out, const PipelineOrder& order) {
-  out.text("file", order.file);
-  out.flag("global_step", true);
+void print(Emitter& out, const PrintedSchedule& schedule) {
+  const ScheduleSpec& spec = schedule.spec;
+  if (schedule.order != nullptr) {
+    out.text("file", schedule.order->file);
+  } else {
+    out.field("name", spec.name);
+    out.number("micro_batch_group", spec.micro_batch_group);
+  }
+  out.flag("global_step", spec.global_step);
+  if (spec.rollback > 0) out.real("rollback", spec.rollback);
+  out.number("iterations", spec.iterations);
+  if (spec.fused_share) out.real("fused_share", *spec.fused_share);
 }
 
 void print_recompute(Emitter& out, const RecomputeSpec& spec) {
@@ -392,10 +402,8 @@ std::string to_yaml(const Scenario& scenario) {
   if (scenario.cluster) print_section(out, "cluster", scenario.fabric ? *scenario.fabric : *scenario.cluster);
   if (scenario.profile) out.text("profile", scenario.profile->name);
   print_section(out, "parallelism", scenario.parallelism);
-  if (scenario.order)
-    print_section(out, "schedule", *scenario.order);
-  else
-    print_section(out, "schedule", scenario.schedule);
+  print_section(out, "schedule",
+                PrintedSchedule{scenario.schedule, scenario.order ? &*scenario.order : nullptr});
   print_section(out, "training", scenario.training);
   print_section(out, "overlap", scenario.overlap);
   print_section(out, "options", scenario.options);

@@ -246,6 +246,7 @@ constexpr std::array kKinds{
         .chunked = true,
         .placement = Placement::kWave,
         .default_chunks = 2,
+        .to_measure = true,
         .constraint = hanayo_constraint,
         .bubble_form = "none known",
         .peak_form = "none known",
@@ -264,6 +265,7 @@ constexpr std::array kKinds{
         .summary = "1f1b that never drains: no bubble, two versions of the weights, gradients one step late",
         .citation = "Narayanan et al., ICML'21 (arXiv 2006.09503)",
         .weight_versions = 2,
+        .kept_beside = "second version of the weights",
         .flush = false,
         .constraint = pipedream_2bw_constraint,
         .bubble_form = "0 in the steady state",
@@ -276,6 +278,7 @@ constexpr std::array kKinds{
                      "1f1b that never drains, one version of the weights: a backward's are up to p-1-r "
                      "micro-batches newer than its forward's",
                  .citation = "Yang et al., MLSys'21 (arXiv 1910.05124)",
+                 .kept_beside = "running average of the weights",
                  .flush = false,
                  .constraint = pipemare_constraint,
                  .bubble_form = "0 in the steady state",

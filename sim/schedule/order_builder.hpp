@@ -37,10 +37,7 @@ struct SplitPipeline {
     if (placement == Placement::kV && chunk == 1) return 2 * shape.ranks - 1 - rank;
     return chunk * shape.ranks + rank;
   }
-  [[nodiscard]] int rank_of(int stage) const {
-    if (placement == Placement::kV && stage >= shape.ranks) return 2 * shape.ranks - 1 - stage;
-    return stage % shape.ranks;
-  }
+  [[nodiscard]] int rank_of(int stage) const { return places_of(placement, shape).rank_of(stage); }
   [[nodiscard]] int stage_count() const { return shape.ranks * shape.chunks; }
   [[nodiscard]] const StageCosts& costs_of(int rank, int chunk) const {
     return stages[static_cast<std::size_t>(stage_of(rank, chunk))];

@@ -30,23 +30,6 @@ std::string to_string(const Action& action) {
   return std::to_string(action.stage) + letter(action.pass) + std::to_string(action.micro_batch);
 }
 
-int rank_of(Placement placement, const PipelineShape& shape, int stage, int micro_batch) {
-  const int p = shape.ranks;
-  switch (placement) {
-    case Placement::kLoop:
-      return stage % p;
-    case Placement::kV:
-    case Placement::kWave:
-      return stage / p % 2 == 0 ? stage % p : p - 1 - stage % p;
-    case Placement::kBidirectional:
-      return micro_batch < shape.micro_batches / 2 ? stage : p - 1 - stage;
-    case Placement::kBidirectionalUnits:
-      return micro_batch % p < p / 2 ? stage : p - 1 - stage;
-  }
-  SC_CHECK(false, "a placement outside the enumeration");
-  return 0;
-}
-
 Schedule generate(const ScheduleKind& kind, const PipelineShape& shape, const ScheduleCosts& costs) {
   SC_CHECK(kind.constraint != nullptr && kind.generate != nullptr, "a row of schedule_kinds() is incomplete");
   if (const auto problem = kind.constraint(shape)) SC_CHECK(false, problem->message);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "sim/schedule/costs.hpp"
+#include "sim/schedule/placement.hpp"
 
 namespace stagecraft {
 
@@ -54,18 +55,15 @@ struct PipelineShape {
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
-// Where the stages of a pipeline live. The backward of a stage runs where its forward did.
-enum class Placement : std::uint8_t {
-  kLoop,           // stage s on rank s mod p
-  kV,              // two chunks: stage s on rank s going down, on rank 2p-1-s coming back
-  kWave,           // the V repeated; an even number of chunks
-  kBidirectional,  // two copies of p stages, one chunk: micro-batches below m/2 go down (stage s on rank s),
-                   // the others up (stage s on rank p-1-s)
-  kBidirectionalUnits,  // the same by units of p micro-batches: the first half of each unit goes down
-};
-
+[[nodiscard]] constexpr StagePlaces places_of(Placement placement, const PipelineShape& shape) {
+  return {.placement = placement, .ranks = shape.ranks, .chunks = shape.chunks};
+}
 // The rank of a stage, for one micro-batch. requires both inside the shape.
-[[nodiscard]] int rank_of(Placement placement, const PipelineShape& shape, int stage, int micro_batch);
+[[nodiscard]] constexpr int rank_of(Placement placement, const PipelineShape& shape, int stage,
+                                    int micro_batch) {
+  const StagePlaces places = places_of(placement, shape);
+  return places.rank_of(stage, places.copy_of(micro_batch, shape.micro_batches));
+}
 
 struct Schedule {
   std::string name;
@@ -76,6 +74,10 @@ struct Schedule {
   std::vector<std::vector<Action>> ranks;  // [rank] -> its actions in order
 
   [[nodiscard]] int stages() const { return shape.ranks * shape.chunks; }
+  [[nodiscard]] StagePlaces places() const { return places_of(placement, shape); }
+  [[nodiscard]] int copy_of(int micro_batch) const {
+    return places().copy_of(micro_batch, shape.micro_batches);
+  }
   [[nodiscard]] int rank_of(int stage, int micro_batch) const {
     return stagecraft::rank_of(placement, shape, stage, micro_batch);
   }
@@ -102,13 +104,10 @@ struct ScheduleKind {
   Placement placement = Placement::kLoop;
   int default_chunks = 1;   // a rank, when nobody says
   int weight_versions = 1;  // that a rank keeps of its weights
+  // An fp32 copy of its weights that a rank keeps beside them and the optimizer's; empty: none.
+  std::string_view kept_beside = {};
   bool flush = true;        // false: an iteration runs into the next one
   bool to_measure = false;  // looks at the costs; the others have a fixed order
-  // Whether a whole training iteration can be simulated in this order, and not only its passes drawn: the
-  // task graph of a model knows stages on a loop, passes one by one, and iterations that end.
-  [[nodiscard]] constexpr bool simulated() const {
-    return placement == Placement::kLoop && !fused_pairs && !recomputes && flush;
-  }
   std::optional<ScheduleProblem> (*constraint)(const PipelineShape&) = nullptr;  // nullopt = legal
   // In words, and as functions that say nothing outside the range in which they hold: closed_forms.hpp.
   std::string_view bubble_form = {};  // makespan - ideal, "(p-1)(F+B)"

@@ -32,31 +32,37 @@ int renumbered(const Schedule& schedule, int iterations, int iteration, int j) {
   return j < half ? iteration * half + j : (iterations + iteration) * half + j - half;
 }
 
-std::vector<Action> unroll(const Schedule& schedule, const std::vector<Action>& order, int iterations) {
+}  // namespace
+
+std::vector<std::vector<Action>> stretches(const Schedule& schedule, int rank, int iterations) {
+  SC_CHECK(iterations >= 1, "at least one iteration");
+  const std::vector<Action>& order = schedule.ranks[static_cast<std::size_t>(rank)];
   const std::vector<bool> ahead =
       schedule.flush ? std::vector<bool>(order.size(), false) : forwards_ahead(schedule, order);
-  std::vector<Action> all;
-  all.reserve(order.size() * static_cast<std::size_t>(iterations));
-  for (int iteration = -1; iteration < iterations; ++iteration) {
+  std::vector<std::vector<Action>> all;
+  for (int iteration = schedule.flush ? 0 : -1; iteration < iterations; ++iteration) {
+    std::vector<Action>& stretch = all.emplace_back();
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int belongs_to = iteration + (ahead[i] ? 1 : 0);
       if (belongs_to < 0 || belongs_to >= iterations) continue;
-      all.push_back(order[i]);
-      all.back().micro_batch = renumbered(schedule, iterations, belongs_to, order[i].micro_batch);
+      stretch.push_back(order[i]);
+      stretch.back().micro_batch = renumbered(schedule, iterations, belongs_to, order[i].micro_batch);
     }
   }
   return all;
 }
 
-}  // namespace
-
 Schedule unrolled(const Schedule& schedule, int iterations) {
-  SC_CHECK(iterations >= 1, "at least one iteration");
   Schedule all = schedule;
   all.flush = true;
   all.shape.micro_batches *= iterations;
   SC_CHECK(!refuse_shape(all.shape), "the iterations are too many to hold");
-  for (std::vector<Action>& order : all.ranks) order = unroll(schedule, order, iterations);
+  for (int rank = 0; rank < schedule.shape.ranks; ++rank) {
+    std::vector<Action>& order = all.ranks[static_cast<std::size_t>(rank)];
+    order.clear();
+    for (const std::vector<Action>& stretch : stretches(schedule, rank, iterations))
+      order.insert(order.end(), stretch.begin(), stretch.end());
+  }
   return all;
 }
 

@@ -25,7 +25,7 @@ inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformC
   const auto stages = static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(shape.chunks);
   IterationPrices prices;
   prices.stages.assign(stages, stage);
-  prices.edges.assign(stages - 1, edge);
+  prices.edges.assign(stages, edge);
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
   return prices;
 }
