@@ -103,7 +103,8 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
                                       const Simulation& simulation) {
   const StateBytes bytes = bytes_of(scenario);
   std::vector<LayerJob> layers;
-  for (std::size_t stage = 0; stage < simulation.prices.stages.size(); ++stage) {
+  // Where the pipeline runs both ways there are two copies of each, alike.
+  for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
     const Bytes gradient = entry(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
@@ -129,8 +130,10 @@ Bytes state_of_gpu(const Simulation& simulation, const std::vector<LayerJob>& la
   if (most > Bytes(0)) return most;
   // The ledger of abstract stages does not know of states: a rank holds its stages'.
   std::vector<Bytes> ranks(static_cast<std::size_t>(simulation.prepared.plan.pipeline));
-  for (std::size_t stage = 0; stage < layers.size(); ++stage)
-    ranks[stage % ranks.size()] += layers[stage].state;
+  for (const HeldStage& held : simulation.prepared.plan.places().all()) {
+    const int rank = simulation.prepared.plan.places().rank_of(held.stage, held.copy);
+    ranks[static_cast<std::size_t>(rank)] += layers[static_cast<std::size_t>(held.stage)].state;
+  }
   return *std::max_element(ranks.begin(), ranks.end());
 }
 
@@ -167,7 +170,8 @@ Bandwidth node_network(const ClusterSpec& cluster) {
 }
 
 void fill_stages(const Simulation& simulation, JobCosts& costs) {
-  for (const StagePrice& stage : simulation.prices.stages) {
+  for (std::size_t i = 0; i < simulation.prepared.plan.stages.size(); ++i) {
+    const StagePrice& stage = simulation.prices.stages[i];
     costs.stage_forward.push_back(stage.forward.total());
     costs.stage_backward.push_back(backward_of(stage));
   }

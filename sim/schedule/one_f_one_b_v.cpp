@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "sim/schedule/shape.hpp"
+#include "sim/schedule/v_needs.hpp"
 #include "sim/schedule/v_schedules.hpp"
 
 namespace stagecraft {
@@ -120,23 +121,17 @@ class Table {
       earliest = std::max(earliest, 1 + slots_[static_cast<std::size_t>(type)][index(at_rank, micro_batch)]);
     };
     if (j > 0) after(cell.type, rank, j - 1);
-    switch (cell.type) {
-      case kF0:
-        if (rank > 0) after(kF0, rank - 1, j);
-        break;
-      case kF1:
-        rank + 1 < p_ ? after(kF1, rank + 1, j) : after(kF0, rank, j);
-        break;
-      case kB1First:
-        if (rank > 0) after(kB1Second, rank - 1, j);
-        after(kF1, rank, j);
-        break;
-      case kB0First:
-        rank + 1 < p_ ? after(kB0Second, rank + 1, j) : after(kB1Second, rank, j);
-        break;
-      default:
-        after(cell.type - 1, rank, j);  // the first half
+    if (is_second(cell)) {
+      after(cell.type - 1, rank, j);  // the first half
+      return earliest;
     }
+    // Indexed by VPass: which pass starts with the cell, and when a backward is done.
+    static constexpr std::array<int, 4> kStarts = {kF0, kF1, kB1First, kB0First};
+    static constexpr std::array<int, 4> kEnds = {kF0, kF1, kB1Second, kB0Second};
+    const auto pass = static_cast<VPass>(std::ranges::find(kStarts, cell.type) - kStarts.begin());
+    for_each_v_need(pass, rank, p_, [&](VPass need, int at_rank) {
+      after(kEnds[static_cast<std::size_t>(need)], at_rank, j);
+    });
     return earliest;
   }
 

@@ -13,12 +13,13 @@
 
 #include "base/check.hpp"
 #include "sim/schedule/shape.hpp"
+#include "sim/schedule/v_needs.hpp"
 #include "sim/schedule/v_schedules.hpp"
 
 namespace stagecraft {
 namespace {
 
-enum Type : int { kF0, kF1, kI1, kI0, kW1, kW0, kEmpty };
+enum Type : int { kF0, kF1, kI1, kI0, kW1, kW0, kEmpty };  // the first four as VPass
 constexpr int kTypes = 6;
 constexpr int kPeriod = 6;  // slots a micro-batch takes of a rank: two chunks of three passes
 
@@ -210,27 +211,11 @@ class SlotTable {
       earliest = std::max(earliest, slot + 1);
     };
     if (j > 0) after(cell.type, rank, j - 1);
-    switch (cell.type) {
-      case kF0:
-        if (rank > 0) after(kF0, rank - 1, j);
-        break;
-      case kF1:
-        rank + 1 < p_ ? after(kF1, rank + 1, j) : after(kF0, rank, j);
-        break;
-      case kI1:
-        if (rank > 0) after(kI1, rank - 1, j);
-        after(kF1, rank, j);
-        break;
-      case kI0:
-        rank + 1 < p_ ? after(kI0, rank + 1, j) : after(kI1, rank, j);
-        after(kF0, rank, j);
-        break;
-      case kW1:
-        after(kI1, rank, j);
-        break;
-      default:
-        after(kI0, rank, j);
-    }
+    if (is_weight_gradient(cell.type))
+      after(cell.type == kW1 ? kI1 : kI0, rank, j);
+    else
+      for_each_v_need(static_cast<VPass>(cell.type), rank, p_,
+                      [&](VPass need, int at_rank) { after(static_cast<int>(need), at_rank, j); });
     return known ? std::optional(earliest) : std::nullopt;
   }
 

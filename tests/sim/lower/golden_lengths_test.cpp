@@ -79,7 +79,6 @@ TEST(GoldenLengths, MakespanSpanAndBubbleOfEveryPublishedOrderThatIsLoweredAreEx
     const ScheduleKind* kind = kind_of(file.kind);
     if (kind == nullptr) continue;
     ++files;
-    ASSERT_TRUE(kind->simulated());
     // B = 2 = I + W: a whole backward costs its two halves.
     const Program program = lower(generate(*kind, file.shape), uniform_prices(file.shape, {}), {});
     const Bubble bubble = measure_bubble(program, run(program));

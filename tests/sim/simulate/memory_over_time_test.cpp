@@ -3,6 +3,7 @@
 
 #include "sim/engine/memory_high_water.hpp"
 #include "sim/lower/memory_replay.hpp"
+#include "sim/schedule/unrolled.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -35,7 +36,8 @@ TEST_P(MemoryOverTime, OfTheEngineIsThatOfTheReplay) {
   const Simulation simulation = simulate_in_full(scenario_of(kModel + GetParam()));
   const std::vector<PassMemory> memory = memory_of_stages(simulation);
   const std::vector<Bytes> peaks = high_water(simulation);
-  const Schedule& schedule = simulation.prepared.schedule;
+  const Schedule& given = simulation.prepared.schedule;
+  const Schedule schedule = given.flush ? given : unrolled(given, 2);
   ASSERT_EQ(peaks.size(), schedule.ranks.size());
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const ReplayPeak replay = replay_memory(schedule.ranks[rank], memory);
@@ -56,7 +58,17 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism: {pipeline: 2, zero_stage: 3}\ntraining: {global_batch_size: 32, recompute: "
         "{granularity: full, method: block, layers: 2}}\n",
         "parallelism: {zero_stage: 2, context: 2}\ntraining: {global_batch_size: 32}\n"
-        "offload: {activations: 0.5}\n"));
+        "offload: {activations: 0.5}\n",
+        "parallelism: {pipeline: 4}\nschedule: zb-v\ntraining: {global_batch_size: 32}\n",
+        "parallelism: {pipeline: 4}\nschedule: {name: zb-h2, global_step: false}\n"
+        "training: {global_batch_size: 32}\n",
+        "parallelism: {pipeline: 4, zero_stage: 3}\nschedule: dualpipe\ntraining: {global_batch_size: 32}\n",
+        "parallelism: {pipeline: 4}\nschedule: {name: dualpipe-v, fused_share: 0.8}\n"
+        "training: {global_batch_size: 32}\n",
+        "parallelism: {pipeline: 4}\nschedule: chimera\ntraining: {global_batch_size: 32, recompute: full}\n",
+        "parallelism: {pipeline: 4}\nschedule: hanayo\ntraining: {global_batch_size: 32}\n",
+        "parallelism: {pipeline: 4}\nschedule: varuna\ntraining: {global_batch_size: 32, recompute: full}\n",
+        "parallelism: {pipeline: 4}\nschedule: pipedream-2bw\ntraining: {global_batch_size: 32}\n"));
 
 // A model of two trillion parameters on 100,000 GPUs, and one of ten million on one.
 TEST(Sizes, OfBothEndsRun) {
