@@ -14,7 +14,8 @@
 namespace stagecraft {
 namespace {
 
-// Shares of all priced time of an iteration, over all ranks.
+// Shares of all priced time of an iteration, over all ranks. `micro_batches`: that run through each stage of
+// each copy.
 std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro_batches) {
   std::array<double, 5> seconds{};
   const auto take = [&](const PassPrice& price, double times) {
@@ -160,13 +161,15 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
                         : measure_steady_bubble(simulation.program, simulation.timeline, window);
   report.breakdown = alone ? measure_breakdown(simulation.program, simulation.timeline)
                            : measure_steady_breakdown(simulation.program, simulation.timeline, window);
-  report.critical_path = measure_critical_path(simulation.program, simulation.timeline);
+  report.critical_path = alone ? measure_critical_path(simulation.program, simulation.timeline)
+                               : measure_steady_path(simulation.program, simulation.timeline, window);
   report.memory = std::move(memory);
   if (alone || !simulation.prepared.schedule.flush)
     time_peaks(report.memory, simulation.program, simulation.timeline);
   report.network = simulation.network;
   report.offload = simulation.prices.offload;
-  report.provenance = provenance_shares(simulation.prices, simulation.prepared.plan.micro_batches);
+  report.provenance = provenance_shares(
+      simulation.prices, simulation.prepared.plan.micro_batches / simulation.prepared.plan.places().copies());
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
   for (const Resource& resource : simulation.program.resources) {

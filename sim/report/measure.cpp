@@ -187,20 +187,33 @@ std::vector<TaskId> critical_path(const Program& program, const Timeline& timeli
   return chain_to(last, timeline, tight_predecessors(program, timeline));
 }
 
-std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline) {
+namespace {
+
+// Shares by name, longest first. `time_in(task)`: what of the task counts; joints take no time.
+template <class TimeIn>
+std::vector<PathShare> shares_of(const Program& program, const std::vector<TaskId>& path,
+                                 const TimeIn& time_in) {
   std::vector<PathShare> shares;
-  for (const TaskId task : critical_path(program, timeline)) {
-    if (time_of(timeline, task) == Duration::zero()) continue;  // joints take no time
+  for (const TaskId task : path) {
+    const Duration time = time_in(task);
+    if (time == Duration::zero()) continue;
     const std::string& name = program.labels[program.label[task]].name;
     auto share =
         std::find_if(shares.begin(), shares.end(), [&](const PathShare& s) { return s.name == name; });
     if (share == shares.end()) share = shares.insert(shares.end(), {.name = name});
     ++share->tasks;
-    share->time += time_of(timeline, task);
+    share->time += time;
   }
   std::stable_sort(shares.begin(), shares.end(),
                    [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
   return shares;
+}
+
+}  // namespace
+
+std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline) {
+  return shares_of(program, critical_path(program, timeline),
+                   [&](TaskId task) { return time_of(timeline, task); });
 }
 
 Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
@@ -285,17 +298,31 @@ Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, W
   return bubble;
 }
 
+namespace {
+
+// The chain to the end of the window's iteration.
+std::vector<TaskId> chain_of(const Program& program, const Timeline& timeline, Window window) {
+  const TaskId last = last_to_end(program, timeline, [&](TaskId task) {
+    return program.labels[program.label[task]].name == kEndOfIteration && timeline.end[task] <= window.end;
+  });
+  return chain_to(last, timeline, tight_predecessors(program, timeline));
+}
+
+}  // namespace
+
+std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline, Window window) {
+  return shares_of(program, chain_of(program, timeline, window),
+                   [&](TaskId task) { return within(timeline, task, window); });
+}
+
 Breakdown measure_steady_breakdown(const Program& program, const Timeline& timeline, Window window) {
   const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
   if (ranks.empty()) return {};
   const RankPasses& passes = busiest(ranks);
   Breakdown breakdown = passes.by_category;
   Duration idle = window.length() - passes.work;
-  const TaskId last = last_to_end(program, timeline, [&](TaskId task) {
-    return program.labels[program.label[task]].name == kEndOfIteration && timeline.end[task] <= window.end;
-  });
   Breakdown waited{};
-  for (const TaskId task : chain_to(last, timeline, tight_predecessors(program, timeline)))
+  for (const TaskId task : chain_of(program, timeline, window))
     if (!is_pass(program, task)) add_within(program, timeline, task, window, waited);
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     const Duration time = std::min(waited[c], idle);

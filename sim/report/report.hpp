@@ -169,6 +169,10 @@ struct Window {
                                                                             const Timeline& timeline,
                                                                             Window window);
 
+// What the critical path does in the window; the times add up to its length.
+[[nodiscard]] std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline,
+                                                         Window window);
+
 // Tasks on the compute streams with a stage are passes; everything else is not.
 [[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline);
 
