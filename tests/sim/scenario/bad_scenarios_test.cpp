@@ -66,10 +66,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "fabric-does-not-fit", "faults", "faults-links", "hugging-face", "jobs",
                     "jobs-closed-form", "misspelt-names", "links", "missing-keys", "more-gpus-than-a-node",
                     "more-gpus-than-the-cluster", "network", "no-cluster", "no-model", "no-unit",
-                    "not-a-scenario", "not-supported-yet", "out-of-range", "pipeline-does-not-divide",
-                    "recompute", "recompute-without-granularity", "sequence-too-long", "several",
-                    "stage-layers", "stages-lists", "tensor-does-not-divide", "unknown-keys",
-                    "unknown-schema", "wrong-kinds"),
+                    "not-a-scenario", "out-of-range", "pipeline-does-not-divide", "recompute",
+                    "recompute-without-granularity", "sequence-too-long", "several", "stage-layers",
+                    "stages-lists", "steps", "tensor-does-not-divide", "unknown-keys", "unknown-schema",
+                    "wrong-kinds"),
     [](const testing::TestParamInfo<const char*>& tested) {
       std::string name = tested.param;
       for (char& c : name)

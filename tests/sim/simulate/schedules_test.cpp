@@ -94,6 +94,30 @@ TEST_P(EverySchedule, HoldsInAScenarioWhatTheLaboratorySays) {
   }
 }
 
+// On the GPUs of one node every message between ranks takes the same; what stays on a rank takes none.
+TEST_P(EverySchedule, WaitsForItsMessagesAsInTheLaboratory) {
+  const ScheduleKind& kind = GetParam();
+  for (const PipelineShape& shape : shapes_of(kind)) {
+    if (shape.micro_batches > 12) continue;
+    SCOPED_TRACE(testing::Message() << "p=" << shape.ranks << " m=" << shape.micro_batches
+                                    << " v=" << shape.chunks);
+    const Simulation simulation = simulate_in_full(scenario_of(
+        yaml_of(kind, shape) + fmt::format("cluster: {{node: dgx-a100-80gb, gpus: {}}}\n", shape.ranks)));
+    ScheduleCosts costs = lab_costs(kind);
+    costs.message = simulation.prices.edges.front().forward.total().count();
+    ASSERT_GT(costs.message, 0);
+    const Schedule schedule = generate(kind, shape, costs);
+    const Bubble& bubble = simulation.report.bubble;
+    if (kind.flush) {
+      EXPECT_EQ(bubble.makespan, Duration(play(schedule, costs).makespan));
+      EXPECT_EQ(bubble.span, Duration(play(schedule, costs).span));
+    } else {
+      EXPECT_EQ(simulation.report.iteration_time, Duration(period(schedule, costs)));
+    }
+    EXPECT_EQ(sum_of(simulation.report.breakdown), simulation.report.iteration_time);
+  }
+}
+
 // A pair takes what its share says, in the laboratory and in the scenario.
 TEST_P(EverySchedule, FusesPairsAlike) {
   const ScheduleKind& kind = GetParam();
