@@ -30,8 +30,8 @@ TEST(Resolve, SplitsLayersEvenlyAndPutsTheEndsAtTheEnds) {
       plan->stages,
       (std::vector<StageContent>{
           {.layers = 3, .embedding = true}, {.layers = 3}, {.layers = 3}, {.layers = 3, .head = true}}));
-  EXPECT_EQ(plan->rank_of_stage(2), 0);
-  EXPECT_EQ(plan->rank_of_stage(3), 1);
+  EXPECT_EQ(plan->places().rank_of(2), 0);
+  EXPECT_EQ(plan->places().rank_of(3), 1);
 }
 
 TEST(Resolve, TakesUnevenSplitsWithEmptyEnds) {
