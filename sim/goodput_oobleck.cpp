@@ -94,12 +94,12 @@ Duration tail_of(const SetupRequest& request, const OobleckSpec& spec) {
   const ParallelPlan& plan = request.simulation.prepared.plan;
   std::vector<Duration> work(static_cast<std::size_t>(plan.pipeline));
   for (std::size_t stage = 0; stage < request.costs.stage_forward.size(); ++stage)
-    work[static_cast<std::size_t>(plan.rank_of_stage(static_cast<int>(stage)))] +=
+    work[static_cast<std::size_t>(plan.places().rank_of(static_cast<int>(stage)))] +=
         request.costs.stage_forward[stage] + request.costs.stage_backward[stage];
   Duration pipelines = pipeline_line(work, spec.rule).time(plan.micro_batches);
   if (request.spec.policy.simulated_cost && plan.virtual_stages == 1)
     pipelines = PipelineTimes(request.scenario).time(own_layers(plan), plan.micro_batches);
-  return std::max(Duration::zero(), request.simulation.timeline.makespan - pipelines);
+  return std::max(Duration::zero(), request.simulation.report.iteration_time - pipelines);
 }
 
 // Templates priced by the simulator in place of the equations.

@@ -43,7 +43,7 @@ std::optional<Workers> workers_of(const SetupRequest& request, Diagnostics& diag
                   .work = std::vector<StageWork>(static_cast<std::size_t>(plan.pipeline)),
                   .micro_batches = plan.micro_batches};
   for (std::size_t stage = 0; stage < costs.stage_forward.size(); ++stage) {
-    StageWork& work = workers.work[static_cast<std::size_t>(plan.rank_of_stage(static_cast<int>(stage)))];
+    StageWork& work = workers.work[static_cast<std::size_t>(plan.places().rank_of(static_cast<int>(stage)))];
     work.forward += costs.stage_forward[stage];
     work.backward += costs.stage_backward[stage];
   }
