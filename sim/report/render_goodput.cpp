@@ -75,7 +75,8 @@ std::string head_of(const GoodputReport& report) {
 }
 
 std::string failures_of(const GoodputReport& report) {
-  if (report.failures == 0) return line("failures", "none in " + span_of(report.horizon));
+  if (report.failures == 0)
+    return line("failures", "none that stopped the job in " + span_of(report.horizon));
   std::string text = fmt::format("{:.3g} in {}, one every {}", report.failures, span_of(report.horizon),
                                  span_of(report.mean_time_between_failures_s));
   std::string out = line("failures", text);

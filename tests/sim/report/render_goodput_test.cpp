@@ -131,7 +131,7 @@ TEST(GoodputText, IsSilentAboutWhatIsNotThere) {
   report.checkpoint = {.mode = "none"};
   report.advice = {};
   const std::string text = render_text(report);
-  EXPECT_THAT(text, HasSubstr("none in 10 days"));
+  EXPECT_THAT(text, HasSubstr("none that stopped the job in 10 days"));
   EXPECT_THAT(text, HasSubstr("checkpoint       none"));
   for (const char* const absent : {"lost work", "advice", "cause", "restarts"})
     EXPECT_THAT(text, Not(HasSubstr(absent)));
