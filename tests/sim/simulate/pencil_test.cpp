@@ -190,7 +190,7 @@ TEST(MadeToMeasure, IsForTheCostsOfTheScenario) {
   const ScheduleKind& kind = *find_schedule("zb-2p");
   const PipelineShape shape{.ranks = 4, .micro_batches = 12};
   const StageCosts stage{.forward = 10'000'000, .input_gradient = 10'000'000, .weight_gradient = 4'000'000};
-  const ScheduleCosts costs{.stages = {stage}, .freed_by_input_gradient = 0.0};
+  const ScheduleCosts costs{.stages = {stage}};  // what an input gradient frees is the schedule's own measure
   EXPECT_EQ(simulation.prepared.schedule, generate(kind, shape, costs));
   EXPECT_NE(simulation.prepared.schedule, generate(kind, shape));
   const Timeline for_equal_passes = run(lower(generate(kind, shape), simulation.prices, {}));
