@@ -210,7 +210,7 @@ std::optional<GoodputSetup> Setup::run() {
 }  // namespace
 
 ShapedStep full_step(const SetupRequest& request) {
-  return {.duration = request.simulation.timeline.makespan,
+  return {.duration = request.simulation.report.iteration_time,
           .samples = request.scenario.training.global_batch_size,
           .nodes = request.shapes.nodes()};
 }

@@ -35,7 +35,7 @@ struct Job {
         costs(job_costs(job, simulation)) {}
 
   [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
-  [[nodiscard]] Duration iteration() const { return simulation.timeline.makespan; }
+  [[nodiscard]] Duration iteration() const { return simulation.report.iteration_time; }
 };
 
 struct Ran {
