@@ -12,10 +12,10 @@
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
 #include "sim/make_report.hpp"
+#include "sim/report/memory_moment.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
 #include "sim/shared_fabric.hpp"
-#include "sim/report/memory_moment.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {

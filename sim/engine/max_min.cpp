@@ -158,7 +158,8 @@ void MaxMin::make_room(LinkState& link, LinkId id) {
 // As if all that cross it left, and came back to the link as it is now.
 void MaxMin::set_capacity(LinkId id, Bandwidth capacity) {
   LinkState& changed = links_[id];
-  changed.capacity = std::min<std::int64_t>(changed.most, std::llround(capacity.count() * changed.units_per_byte));
+  changed.capacity =
+      std::min<std::int64_t>(changed.most, std::llround(capacity.count() * changed.units_per_byte));
   make_room(changed, id);
   for (std::size_t i = 0; i < changed.members.size(); ++i) {
     const TransferId crossing = changed.members[i].transfer;

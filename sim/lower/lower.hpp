@@ -48,14 +48,14 @@ enum class StepRule : std::uint8_t {
 };
 
 struct LowerOptions {
-  bool blocking_messages = false;   // the sender's stream waits for its message
-  bool overlap_gradients = true;    // reduce buckets beside the last backward of each chunk
-  bool overlap_parameters = true;   // gather buckets beside the first forward of each chunk
-  bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
-  double overlap_slowdown = 1;      // a backward that gradients are reduced beside lasts so much longer
-  int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
-  std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
-  std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
+  bool blocking_messages = false;      // the sender's stream waits for its message
+  bool overlap_gradients = true;       // reduce buckets beside the last backward of each chunk
+  bool overlap_parameters = true;      // gather buckets beside the first forward of each chunk
+  bool reduce_last = false;            // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
+  double overlap_slowdown = 1;         // a backward that gradients are reduced beside lasts so much longer
+  int replicas = 1;                    // simulated copies of the pipeline; 1 = folded
+  std::vector<int> weights{};          // by copy: how many replicas it stands for; empty: all the same
+  std::vector<RankSpeed> speeds{};     // of the copies, ascending by time
   int iterations = 1;                  // in a row
   StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
   Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first

@@ -16,8 +16,11 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array kScenarios = {"gpt3-175b-1024xA100", "llama3-70b-256xA100", "llama3-8b-64xA100",
-                                   "sc21-39.1b-512xA100", "llama3-70b-128xH100-shared-links",
+constexpr std::array kScenarios = {"gpt3-175b-1024xA100",
+                                   "llama3-70b-256xA100",
+                                   "llama3-8b-64xA100",
+                                   "sc21-39.1b-512xA100",
+                                   "llama3-70b-128xH100-shared-links",
                                    "llama3-70b-three-jobs-320xH100"};
 
 // One line a scenario: name, nanoseconds, hash of the timeline.
