@@ -178,8 +178,6 @@ void print(Emitter& out, const FabricSpec& fabric) {
 // Declared before the template that calls them.
 void print(Emitter& out, const ClusterSpec& cluster);
 void print(Emitter& out, const ParallelSpec& spec);
-void print(Emitter& out, const ScheduleSpec& spec);
-void print(Emitter& out, const PipelineOrder& order);
 void print(Emitter& out, const TrainingSpec& spec);
 void print(Emitter& out, const OverlapSpec& spec);
 void print(Emitter& out, const OptionsSpec& spec);
