@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/predict_goodput.hpp"
+#include "sim/resilience/predict_goodput.hpp"
 #include "sim/scenario/library.hpp"
 #include "tools/commands.hpp"
 #include "tools/goodput_table.hpp"

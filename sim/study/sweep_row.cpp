@@ -9,7 +9,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "sim/predict_goodput.hpp"
+#include "sim/resilience/predict_goodput.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/missed_assertions.hpp"
 

@@ -1,4 +1,4 @@
-#include "sim/job_costs.hpp"
+#include "sim/resilience/job_costs.hpp"
 
 #include <algorithm>
 #include <numeric>

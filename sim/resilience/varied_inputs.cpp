@@ -1,4 +1,4 @@
-#include "sim/goodput_inputs.hpp"
+#include "sim/resilience/varied_inputs.hpp"
 
 #include <fmt/format.h>
 

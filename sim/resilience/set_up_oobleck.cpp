@@ -8,8 +8,8 @@
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
-#include "sim/goodput_setup.hpp"
-#include "sim/pipeline_times.hpp"
+#include "sim/resilience/pipeline_times.hpp"
+#include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/checkpoint_times.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/pipeline_times.hpp"
+#include "sim/resilience/pipeline_times.hpp"
 
 #include <algorithm>
 #include <numeric>

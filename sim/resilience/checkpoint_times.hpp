@@ -18,7 +18,7 @@
 #include "base/units.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/job.hpp"
-#include "sim/job_costs.hpp"
+#include "sim/resilience/job_costs.hpp"
 
 namespace stagecraft {
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
-#include "sim/degraded_shapes.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/job.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/goodput/policy.hpp"
 #include "sim/goodput/run_repeats.hpp"
-#include "sim/job_costs.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
+#include "sim/resilience/job_costs.hpp"
 
 namespace stagecraft {
 

@@ -1,10 +1,10 @@
 // One pipeline of any stages, simulated.
-#include "sim/pipeline_times.hpp"
+#include "sim/resilience/pipeline_times.hpp"
 
 #include <gtest/gtest.h>
 
 #include "sim/goodput/oobleck/partition.hpp"
-#include "sim/job_costs.hpp"
+#include "sim/resilience/job_costs.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {

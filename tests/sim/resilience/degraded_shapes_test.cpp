@@ -2,7 +2,7 @@
 //
 // System: abstract stages of F = I = W = 1 ms under 1F1B, each rank a node. d replicas of p stages take
 //         (m + p - 1) · 3 ms for m micro-batches each.
-#include "sim/degraded_shapes.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/degraded_shapes.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
 
 #include <fmt/format.h>
 

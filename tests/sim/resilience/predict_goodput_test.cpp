@@ -3,7 +3,7 @@
 // System: abstract stages of 1 s each, 2 replicas of 2 stages on 4 nodes; (m + 1) · 3 s an iteration for m
 // micro-
 //         batches each: 4 samples in 9 s. Failures are given by hand.
-#include "sim/predict_goodput.hpp"
+#include "sim/resilience/predict_goodput.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

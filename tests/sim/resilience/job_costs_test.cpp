@@ -1,5 +1,5 @@
 // What policies have to know of a job: its layers, its states.
-#include "sim/job_costs.hpp"
+#include "sim/resilience/job_costs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/predict_goodput.hpp"
+#include "sim/resilience/predict_goodput.hpp"
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
-#include "sim/checkpoint_times.hpp"
-#include "sim/degraded_shapes.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/run_repeats.hpp"
-#include "sim/goodput_inputs.hpp"
-#include "sim/goodput_setup.hpp"
-#include "sim/job_costs.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
+#include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/policy_setup.hpp"
+#include "sim/resilience/varied_inputs.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,7 +9,7 @@
 #include "sim/goodput/policies/degraded_steps.hpp"
 #include "sim/goodput/policies/recycle.hpp"
 #include "sim/goodput/restart_time.hpp"
-#include "sim/goodput_setup.hpp"
+#include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
 namespace {

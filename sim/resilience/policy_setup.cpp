@@ -1,4 +1,4 @@
-#include "sim/goodput_setup.hpp"
+#include "sim/resilience/policy_setup.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "sim/checkpoint_times.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
@@ -15,6 +14,7 @@
 #include "sim/goodput/policies/hot_spares.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/replay/scenario_replay.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
 
 namespace stagecraft {
 namespace {
