@@ -73,6 +73,21 @@ void print_warnings(const Comparison& comparison, const Arguments& arguments, Se
   print_diagnostics(warnings, arguments, session);
 }
 
+// `--json` is the same as `--format json`, as everywhere.
+void print(const Comparison& comparison, const Arguments& arguments, Session& session) {
+  const std::string format = arguments.has("json") ? "json" : arguments.text("format").value_or("text");
+  if (format == "json") {
+    for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
+      session.out << render_json(comparison, i) << '\n';
+    return;
+  }
+  if (!arguments.has("quiet")) print_warnings(comparison, arguments, session);
+  if (format == "csv")
+    session.out << render_csv(comparison);
+  else
+    session.out << (format == "markdown" ? render_markdown(comparison) : render_text(comparison));
+}
+
 int code_of(const Outcome& outcome, Session& session) {
   if (!outcome.report) return kWrongInput;
   return assertions_hold(*outcome.scenario, *outcome.report, session.err) ? kDone : kAnswerIsNo;
@@ -87,13 +102,7 @@ int compare_command(const Arguments& arguments, Session& session) {
   comparison.outcomes =
       simulate_variants(comparison.variants, session.data, arguments.integer("jobs", 1, 1, 1'024));
   for (Outcome& outcome : comparison.outcomes) say_vary(outcome.diagnostics, comparison.paths);
-  if (arguments.has("json")) {
-    for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
-      session.out << render_json(comparison, i) << '\n';
-  } else {
-    if (!arguments.has("quiet")) print_warnings(comparison, arguments, session);
-    session.out << render_text(comparison);
-  }
+  print(comparison, arguments, session);
   int worst = kDone;
   for (const Outcome& outcome : comparison.outcomes) worst = std::max(worst, code_of(outcome, session));
   return worst;

@@ -29,7 +29,11 @@ constexpr OptionSpec kCompareOptions[] = {kSet,
                                           {.name = "vary",
                                            .argument = "PATH=V1,V2,…",
                                            .help = "a variant for each value; several make a grid",
-                                           .repeated = true}};
+                                           .repeated = true},
+                                          {.name = "format",
+                                           .argument = "FORM",
+                                           .help = "of the answer (default text)",
+                                           .values = "text|markdown|csv|json"}};
 constexpr std::string_view kCompareExamples[] = {
     "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b",
     "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary training.recompute=none,full --jobs 2"};

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/json.hpp"
 #include "base/text.hpp"
 
 namespace stagecraft {
@@ -55,8 +54,7 @@ struct Column {
 
 class Table {
  public:
-  explicit Table(const Comparison& comparison)
-      : comparison_(comparison), files_(file_names(comparison.variants)) {
+  explicit Table(const Comparison& comparison) : comparison_(comparison), names_(comparison) {
     for (const Outcome& outcome : comparison.outcomes) {
       if (!outcome.report) continue;
       abstract_ = abstract_ && outcome.report->peak <= FlopRate(0);
@@ -64,27 +62,41 @@ class Table {
     }
   }
 
-  [[nodiscard]] std::string render() const { return rows() + reasons() + best(); }
+  [[nodiscard]] VariantCells cells() const {
+    const std::vector<Column> more = columns();
+    std::vector<std::string> titles = names_.titles;
+    std::vector<Align> aligns(titles.size(), Align::kLeft);
+    titles.insert(titles.end(), {"iteration", "relative"});
+    aligns.insert(aligns.end(), {Align::kRight, Align::kRight});
+    for (const Column& column : more) {
+      titles.push_back(column.title);
+      aligns.push_back(column.align);
+    }
+    VariantCells cells{.aligns = std::move(aligns), .rows = {std::move(titles)}};
+    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
+      const Outcome& outcome = comparison_.outcomes[i];
+      std::vector<std::string> row = names_.columns[i];
+      row.push_back(outcome.report ? human(outcome.report->iteration_time) : "cannot run");
+      const std::optional<double> relative = comparison_.relative_time(i);
+      row.push_back(relative ? fmt::format("{:.2f}", *relative) : kNone);
+      for (const Column& column : more) row.push_back(outcome.report ? column.cell(outcome) : kNone);
+      cells.rows.push_back(std::move(row));
+    }
+    return cells;
+  }
+
+  [[nodiscard]] std::vector<std::string> best() const {
+    std::vector<std::size_t> ran, fit;
+    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
+      if (!comparison_.outcomes[i].report) continue;
+      ran.push_back(i);
+      if (fits(i)) fit.push_back(i);
+    }
+    if (ran.size() < 2) return {};
+    return {fastest(ran, fit), least_memory(ran)};
+  }
 
  private:
-  // What the user calls a variant: its file where there are several, and its values.
-  [[nodiscard]] std::vector<std::string> label(std::size_t variant) const {
-    std::vector<std::string> label;
-    if (!files_.empty()) label.push_back(files_[variant]);
-    for (const std::string& value : comparison_.variants[variant].values) label.push_back(value);
-    if (label.empty()) label.push_back(comparison_.variants[variant].file);
-    return label;
-  }
-
-  // The same in a sentence: "zb-h1", "2 1".
-  [[nodiscard]] std::string spoken(std::size_t variant) const { return join(label(variant), " "); }
-
-  [[nodiscard]] std::vector<std::string> label_titles() const {
-    std::vector<std::string> titles = short_names(comparison_.paths);
-    if (!files_.empty() || titles.empty()) titles.insert(titles.begin(), "scenario");
-    return titles;
-  }
-
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
     const MemoryLedger& memory = outcome.report->memory;
     if (memory.capacity <= Bytes(0)) return human(memory.heaviest().peak());
@@ -115,41 +127,6 @@ class Table {
     return columns;
   }
 
-  [[nodiscard]] std::string rows() const {
-    const std::vector<Column> more = columns();
-    std::vector<std::string> titles = label_titles();
-    std::vector<Align> aligns(titles.size(), Align::kLeft);
-    titles.insert(titles.end(), {"iteration", "relative"});
-    aligns.insert(aligns.end(), {Align::kRight, Align::kRight});
-    for (const Column& column : more) {
-      titles.push_back(column.title);
-      aligns.push_back(column.align);
-    }
-    TextTable table(aligns);
-    table.row(std::move(titles));
-    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
-      const Outcome& outcome = comparison_.outcomes[i];
-      std::vector<std::string> row = label(i);
-      row.push_back(outcome.report ? human(outcome.report->iteration_time) : "cannot run");
-      const std::optional<double> relative = comparison_.relative_time(i);
-      row.push_back(relative ? fmt::format("{:.2f}", *relative) : kNone);
-      for (const Column& column : more) row.push_back(outcome.report ? column.cell(outcome) : kNone);
-      table.row(std::move(row));
-    }
-    return table.str();
-  }
-
-  [[nodiscard]] std::string reasons() const {
-    std::string out;
-    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
-      if (comparison_.outcomes[i].report) continue;
-      const Diagnostic& error = first_error(comparison_.outcomes[i]);
-      out += fmt::format("{} cannot run: {}{}{}\n", spoken(i), error.path, error.path.empty() ? "" : ": ",
-                         error.message);
-    }
-    return out;
-  }
-
   // What is compared as memory: bytes of the heaviest rank, or chunks where no stage says what it holds.
   [[nodiscard]] std::int64_t held(const Outcome& outcome) const {
     return bytes_ ? outcome.report->memory.heaviest().peak().count() : outcome.live_chunks;
@@ -159,28 +136,19 @@ class Table {
     return comparison_.outcomes[variant].report->memory.verdict() != Verdict::kOutOfMemory;
   }
 
-  [[nodiscard]] std::string best() const {
-    std::vector<std::size_t> ran, fit;
-    for (std::size_t i = 0; i < comparison_.outcomes.size(); ++i) {
-      if (!comparison_.outcomes[i].report) continue;
-      ran.push_back(i);
-      if (fits(i)) fit.push_back(i);
-    }
-    return ran.size() < 2 ? std::string() : fastest(ran, fit) + least_memory(ran);
-  }
-
   // Of those that fit: what runs out of memory is fast on paper only.
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
-    if (fit.empty()) return "none fits into memory\n";
+    if (fit.empty()) return "none fits into memory";
     const auto time = [&](std::size_t i) { return comparison_.outcomes[i].report->iteration_time; };
     const std::size_t best = *std::min_element(
         fit.begin(), fit.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
-    std::string out = fmt::format("fastest{}: {}", fit.size() < ran.size() ? " that fits" : "", spoken(best));
+    std::string out =
+        fmt::format("fastest{}: {}", fit.size() < ran.size() ? " that fits" : "", names_.spoken(best));
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
-      out += fmt::format(", {:.2f}x over {}", 1 / *relative, spoken(0));
-    return out + "\n";
+      out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));
+    return out;
   }
 
   [[nodiscard]] std::string least_memory(const std::vector<std::size_t>& ran) const {
@@ -188,18 +156,18 @@ class Table {
     for (const std::size_t i : ran) least = std::min(least, held(comparison_.outcomes[i]));
     std::vector<std::string> equals;
     for (const std::size_t i : ran)
-      if (held(comparison_.outcomes[i]) == least) equals.push_back(spoken(i));
+      if (held(comparison_.outcomes[i]) == least) equals.push_back(names_.spoken(i));
     constexpr std::size_t kNamed = 3;
-    if (equals.size() == ran.size()) return "least memory: all hold the same\n";
+    if (equals.size() == ran.size()) return "least memory: all hold the same";
     if (equals.size() > kNamed) {
       equals[kNamed] = fmt::format("{} more", equals.size() - kNamed);
       equals.resize(kNamed + 1);
     }
-    return "least memory: " + join(equals, ", ") + "\n";
+    return "least memory: " + join(equals, ", ");
   }
 
   const Comparison& comparison_;
-  std::vector<std::string> files_;
+  VariantNames names_;
   bool abstract_ = true;  // no variant has hardware
   bool bytes_ = false;    // some variant says what it holds
 };
@@ -214,29 +182,40 @@ std::optional<double> Comparison::relative_time(std::size_t variant) const {
          static_cast<double>(first->iteration_time.count());
 }
 
-std::string render_text(const Comparison& comparison) {
-  return Table(comparison).render();
+VariantNames::VariantNames(const Comparison& comparison) : titles(short_names(comparison.paths)) {
+  const std::vector<std::string> files = file_names(comparison.variants);
+  if (!files.empty() || titles.empty()) titles.insert(titles.begin(), "scenario");
+  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
+    std::vector<std::string>& names = columns.emplace_back();
+    if (!files.empty()) names.push_back(files[i]);
+    const std::vector<std::string>& values = comparison.variants[i].values;
+    names.insert(names.end(), values.begin(), values.end());
+    if (names.empty()) names.push_back(comparison.variants[i].file);
+  }
 }
 
-std::string render_json(const Comparison& comparison, std::size_t variant) {
-  const Outcome& outcome = comparison.outcomes.at(variant);
-  JsonWriter json;
-  json.begin_object();
-  if (!outcome.report) json.field("scenario", std::string_view(comparison.variants.at(variant).file));
-  json.key("vary").begin_object();
-  for (std::size_t i = 0; i < comparison.paths.size(); ++i)
-    json.field(comparison.paths[i], std::string_view(comparison.variants.at(variant).values.at(i)));
-  json.end_object().key("relative_time");
-  if (const std::optional<double> relative = comparison.relative_time(variant))
-    json.value(*relative);
-  else
-    json.null();
-  json.end_object();
-  // The document of `run`, or of its errors, with these keys behind its own.
-  std::string document = outcome.report ? render_json(*outcome.report) : render_json(outcome.diagnostics);
-  SC_CHECK(document.ends_with('}'), "a result is an object");
-  document.back() = ',';
-  return document + json.str().substr(1);
+std::string VariantNames::spoken(std::size_t variant) const {
+  return join(columns.at(variant), " ");
+}
+
+VariantCells cells_of(const Comparison& comparison) {
+  return Table(comparison).cells();
+}
+
+std::vector<std::string> best_of(const Comparison& comparison) {
+  return Table(comparison).best();
+}
+
+std::vector<std::string> reasons_of(const Comparison& comparison) {
+  const VariantNames names(comparison);
+  std::vector<std::string> reasons;
+  for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
+    if (comparison.outcomes[i].report) continue;
+    const Diagnostic& error = first_error(comparison.outcomes[i]);
+    reasons.push_back(fmt::format("{} cannot run: {}{}{}", names.spoken(i), error.path,
+                                  error.path.empty() ? "" : ": ", error.message));
+  }
+  return reasons;
 }
 
 }  // namespace stagecraft

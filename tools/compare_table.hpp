@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -19,11 +20,43 @@ struct Comparison {
   [[nodiscard]] std::optional<double> relative_time(std::size_t variant) const;
 };
 
-// A row for each variant and what is best; those that cannot run are rows, with the reason below.
+// What the user calls the variants: the file where there are several, and the varied values.
+struct VariantNames {
+  explicit VariantNames(const Comparison& comparison);
+  std::vector<std::string> titles;                // "scenario", "schedule"
+  std::vector<std::vector<std::string>> columns;  // of each variant, one for each title
+
+  [[nodiscard]] std::string spoken(std::size_t variant) const;  // "zb-h1", "2 1"
+};
+
+// The figures of the variants as cells, the header first; of each column where it stands.
+struct VariantCells {
+  std::vector<Align> aligns;
+  std::vector<std::vector<std::string>> rows;
+};
+[[nodiscard]] VariantCells cells_of(const Comparison& comparison);
+
+// One sentence for each variant behind the first: how much longer its iteration is, and which parts of the
+// breakdown that comes from, largest first, with their shares of the difference. A dozen at most, and a
+// sentence about the rest.
+[[nodiscard]] std::vector<std::string> explanations(const Comparison& comparison);
+
+// What is fastest of those that fit, and what holds least; why some cannot run.
+[[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
+[[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
+
+// A row for each variant, what is best, and what explains how the others differ from the first; those that
+// cannot run are rows, with the reason below.
 [[nodiscard]] std::string render_text(const Comparison& comparison);
+// The same for a page: a GitHub table, and lists in place of the lines below it.
+[[nodiscard]] std::string render_markdown(const Comparison& comparison);
+// RFC 4180: a header, and a line for each variant with numbers in full; `part_moved_s` behind each part of
+// the breakdown is what it has more than the first variant's. Empty where a variant cannot run.
+[[nodiscard]] std::string render_csv(const Comparison& comparison);
 
 // One document, without its line end: that of `run --json`, or of its errors, with the scenario, the varied
-// values and the time relative to the first variant (null where there is none).
+// values, the time relative to the first variant and the parts that moved, largest first (null where there is
+// none).
 [[nodiscard]] std::string render_json(const Comparison& comparison, std::size_t variant);
 
 }  // namespace stagecraft

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -127,6 +128,17 @@ std::vector<Outcome> simulate_variants(const std::vector<Variant>& variants, con
   for (const std::exception_ptr& bug : bugs)
     if (bug) std::rethrow_exception(bug);
   return outcomes;
+}
+
+std::vector<MovedPart> moved_parts(const Report& first, const Report& here) {
+  std::vector<MovedPart> parts;
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    if (first.breakdown[c] != here.breakdown[c])
+      parts.push_back({.part = Category(c), .first = first.breakdown[c], .here = here.breakdown[c]});
+  std::stable_sort(parts.begin(), parts.end(), [](const MovedPart& a, const MovedPart& b) {
+    return std::chrono::abs(a.difference()) > std::chrono::abs(b.difference());
+  });
+  return parts;
 }
 
 }  // namespace stagecraft

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "sim/lower/category.hpp"
 #include "sim/report/report.hpp"
 #include "sim/scenario/scenario.hpp"
 
@@ -57,5 +58,18 @@ struct Outcome {
 // throws what simulating throws for a bug of ours; of several the first variant's.
 [[nodiscard]] std::vector<Outcome> simulate_variants(const std::vector<Variant>& variants,
                                                      const DataDirectory& data, int threads);
+
+// A part of the breakdown in two results.
+struct MovedPart {
+  Category part = Category::kForward;
+  Duration first{}, here{};
+
+  [[nodiscard]] Duration difference() const { return here - first; }
+  friend bool operator==(const MovedPart&, const MovedPart&) = default;
+};
+
+// The parts that differ, largest difference first (of equals in the order of the breakdown). Their
+// differences add up to that of the iteration times, to the nanosecond, because the parts do.
+[[nodiscard]] std::vector<MovedPart> moved_parts(const Report& first, const Report& here);
 
 }  // namespace stagecraft

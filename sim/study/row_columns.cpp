@@ -94,7 +94,9 @@ Cell cell_of(const YamlNode* node) {
   return {.kind = Cell::Kind::kText, .text = json.str()};
 }
 
-std::string quoted(const std::string& text) {
+}  // namespace
+
+std::string csv_quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) {
@@ -103,8 +105,6 @@ std::string quoted(const std::string& text) {
   }
   return out + "\"";
 }
-
-}  // namespace
 
 const YamlNode* RowDocument::at(std::string_view path) const {
   const YamlNode* node = &root;
@@ -183,13 +183,13 @@ Cell cell_of(const RowDocument& row, const RowColumn& column) {
 
 std::string csv_header(const std::vector<RowColumn>& columns) {
   std::vector<std::string> names;
-  for (const RowColumn& column : columns) names.push_back(quoted(column.name));
+  for (const RowColumn& column : columns) names.push_back(csv_quoted(column.name));
   return join(names, ",");
 }
 
 std::string csv_line(const RowDocument& row, const std::vector<RowColumn>& columns) {
   std::vector<std::string> cells;
-  for (const RowColumn& column : columns) cells.push_back(quoted(cell_of(row, column).text));
+  for (const RowColumn& column : columns) cells.push_back(csv_quoted(cell_of(row, column).text));
   return join(cells, ",");
 }
 

@@ -52,6 +52,8 @@ struct Cell {
 };
 [[nodiscard]] Cell cell_of(const RowDocument& row, const RowColumn& column);
 
+// A cell of CSV (RFC 4180): in quotes where it has a comma, a quote or a line end.
+[[nodiscard]] std::string csv_quoted(const std::string& text);
 // RFC 4180, without line end.
 [[nodiscard]] std::string csv_header(const std::vector<RowColumn>& columns);
 [[nodiscard]] std::string csv_line(const RowDocument& row, const std::vector<RowColumn>& columns);

@@ -256,6 +256,9 @@ class Goldens(Case):
             f"{compare} --vary schedule=gpipe,1f1b --vary training.global_batch_size=4,8,16 --jobs 3",
             f"{compare} --vary parallelism.virtual_stages=1,2,4 --set schedule=interleaved-group",
             f"{compare} --vary schedule=1f1b,2f2b,interleaved-1f1b",
+            f"{compare} --vary schedule=1f1b,2f2b,interleaved-1f1b --format markdown",
+            f"{compare} --vary schedule=1f1b,2f2b --format csv",
+            f"{compare} --vary schedule=1f1b,zb-h1 --format html",
             f"{compare} --vary schedule=2f2b,1f1b",
             f"{compare} {PIPELINE} --set 'assert={{iteration_time: \"<= 30 ms\"}}'",
             f"{compare} no-such-file.yaml",
@@ -452,7 +455,16 @@ class Answers(Case):
         self.assertEqual((PIPELINE, "stagecraft.error/1"), (unknown["scenario"], unknown["schema"]))
         self.assertEqual("--vary schedule=2f2b", unknown["errors"][0]["file"])
         self.assertEqual((0.033, 0.033), (gpipe["iteration_time_s"], one_f["iteration_time_s"]))
+        self.assertEqual([(0.0, []), (None, None), (0.0, [])],
+                         [(result["difference_s"], result["moved"]) for result in (gpipe, unknown, one_f)])
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
+
+    def test_what_moved_between_variants_explains_the_difference(self):
+        ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,zb-h1", "--format", "json")
+        gpipe, zb_h1 = self.results(ran)
+        self.assertEqual(-0.006, zb_h1["difference_s"])
+        self.assertEqual([{"part": "bubble", "first_s": 0.009, "here_s": 0.003, "difference_s": -0.006, "share": 1.0}],
+                         zb_h1["moved"])
 
     def test_an_imported_model_is_a_scenario_once_the_rest_is_added(self):
         sample = (SOURCE / "tests/data/hf_config/llama-3-8b.config.json").read_text(encoding="utf-8")

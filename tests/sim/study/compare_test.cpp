@@ -81,5 +81,36 @@ TEST(Outcomes, AreTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+// System: bubble 5 -> 2, optimizer 1 -> 2, data communication 1 -> 2, the rest alike.
+TEST(MovedParts, ComeLargestFirstAndInTheOrderOfTheBreakdown) {
+  Report first, here;
+  const auto part = [](Report& report, Category category) -> Duration& {
+    return report.breakdown[static_cast<std::size_t>(category)];
+  };
+  part(first, Category::kForward) = part(here, Category::kForward) = 7ms;
+  part(first, Category::kBubble) = 5ms;
+  part(here, Category::kBubble) = 2ms;
+  part(first, Category::kOptimizer) = part(first, Category::kDataComm) = 1ms;
+  part(here, Category::kOptimizer) = part(here, Category::kDataComm) = 2ms;
+  EXPECT_THAT(moved_parts(first, here),
+              ElementsAre(MovedPart{.part = Category::kBubble, .first = 5ms, .here = 2ms},
+                          MovedPart{.part = Category::kDataComm, .first = 1ms, .here = 2ms},
+                          MovedPart{.part = Category::kOptimizer, .first = 1ms, .here = 2ms}));
+}
+
+// Property: what moved is what explains the difference, to the nanosecond.
+TEST(MovedParts, AddUpToTheDifference) {
+  const auto outcomes = simulate_variants(
+      variants_of({kPipeline}, {},
+                  {{.path = "schedule", .values = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}}}),
+      kData, 1);
+  for (const Outcome& outcome : outcomes) {
+    Duration moved{};
+    for (const MovedPart& part : moved_parts(*outcomes.front().report, *outcome.report))
+      moved += part.difference();
+    EXPECT_EQ(moved, outcome.report->iteration_time - outcomes.front().report->iteration_time);
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft
