@@ -9,12 +9,16 @@
 #include "tools/commands.hpp"
 #include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/view_files.hpp"
 
 namespace stagecraft {
 
 int run_command(const Arguments& arguments, Session& session) {
+  const bool views = wants_views(arguments);
   return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
-    Report report = simulate(scenario, {.unfold = arguments.has("unfold")});
+    Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
+    if (views) write_views(arguments, scenario, simulation);
+    Report& report = simulation.report;
     if (arguments.has("json")) {
       session.out << render_json(report) << '\n';
     } else {

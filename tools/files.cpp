@@ -38,14 +38,18 @@ std::optional<std::string> read_text_file(const std::string& file, Diagnostics& 
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-void write_text_file(const std::string& file, const std::string& text, bool replace,
-                     Diagnostics& diagnostics) {
+void write_file_in_pieces(const std::string& file, bool replace,
+                          const std::function<void(const TakePiece&)>& make, Diagnostics& diagnostics) {
   if (!replace && std::filesystem::exists(file)) {
     return refuse(file, "exists", "exists and is left as it is", "--force replaces it", diagnostics);
   }
   const std::string beside = file + ".part";
   std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-  out << text;
+  if (out) {
+    make([&out](std::string_view piece) {
+      out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    });
+  }
   out.close();
   std::error_code error;
   if (out) std::filesystem::rename(beside, file, error);
@@ -54,6 +58,12 @@ void write_text_file(const std::string& file, const std::string& text, bool repl
     refuse(file, "cannot-write", "cannot be written", "is there such a folder, and room on the disk?",
            diagnostics);
   }
+}
+
+void write_text_file(const std::string& file, const std::string& text, bool replace,
+                     Diagnostics& diagnostics) {
+  write_file_in_pieces(
+      file, replace, [&text](const TakePiece& take) { take(text); }, diagnostics);
 }
 
 }  // namespace stagecraft

@@ -1,8 +1,10 @@
 // Text files as commands read and write them: a mistake is a diagnostic with the file's name.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/diagnostic.hpp"
 
@@ -14,5 +16,11 @@ namespace stagecraft {
 // Whole or not at all: written beside and renamed. An existing file is only replaced with `replace`. Reports.
 void write_text_file(const std::string& file, const std::string& text, bool replace,
                      Diagnostics& diagnostics);
+
+// The same of a file that is made piece by piece, and is never in memory as a whole: `make` gives every piece
+// to the function that it gets.
+using TakePiece = std::function<void(std::string_view)>;
+void write_file_in_pieces(const std::string& file, bool replace,
+                          const std::function<void(const TakePiece&)>& make, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

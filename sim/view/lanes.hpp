@@ -1,0 +1,32 @@
+// Rows of a timeline: tasks of one resource that do not overlap.
+//
+// A stream is one row. A concurrent resource (messages in flight) takes as many as it has tasks at once: each
+// task, by start, goes to the lowest row that is free. Tasks that never began are on none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+struct Lane {
+  ResourceId resource;
+  int index = 0;              // of the resource's rows
+  std::int32_t rank = 0;      // simulated
+  std::string name;           // "compute", "send", "send 2"
+  std::vector<TaskId> tasks;  // by time; none starts before the one before it has ended
+};
+
+// By rank, then by resource, then by index; lanes without tasks are left out. requires `timeline` of
+// `program`.
+[[nodiscard]] std::vector<Lane> lanes_of(const Program& program, const Timeline& timeline);
+
+// Of each simulated rank, in their order: "rank 3", and of a pipeline of `pipeline` ranks that is simulated
+// several times "replica 1 · rank 3".
+[[nodiscard]] std::vector<std::string> rank_names(const Program& program, int pipeline);
+
+}  // namespace stagecraft

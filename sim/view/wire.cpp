@@ -1,0 +1,46 @@
+#include "sim/view/wire.hpp"
+
+#include <bit>
+
+namespace stagecraft {
+namespace {
+
+enum Kind : std::uint32_t { kVarint = 0, kEightBytes = 1, kLength = 2 };
+
+}  // namespace
+
+void WireMessage::varint(std::uint64_t value) {
+  char digits[10];
+  std::size_t count = 0;
+  for (; value >= 0x80; value >>= 7) digits[count++] = static_cast<char>((value & 0x7f) | 0x80);
+  digits[count++] = static_cast<char>(value);
+  bytes_.append(digits, count);
+}
+
+WireMessage& WireMessage::number(std::uint32_t field, std::uint64_t value) {
+  varint(field << 3 | kVarint);
+  varint(value);
+  return *this;
+}
+
+WireMessage& WireMessage::real(std::uint32_t field, double value) {
+  varint(field << 3 | kEightBytes);
+  auto bits = std::bit_cast<std::uint64_t>(value);
+  for (int i = 0; i < 8; ++i, bits >>= 8) bytes_.push_back(static_cast<char>(bits & 0xff));
+  return *this;
+}
+
+WireMessage& WireMessage::text(std::uint32_t field, std::string_view value) {
+  varint(field << 3 | kLength);
+  varint(value.size());
+  bytes_.append(value);
+  return *this;
+}
+
+WireMessage& WireMessage::delimited(const WireMessage& value) {
+  varint(value.bytes().size());
+  bytes_.append(value.bytes());
+  return *this;
+}
+
+}  // namespace stagecraft
