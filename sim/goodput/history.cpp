@@ -14,8 +14,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr double kSecondsPerDay = 86'400;
-
 // Failures a day of `nodes` that are all up.
 class RatePerDay {
  public:

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "sim/report/render_network.hpp"
+#include "sim/report/text_lines.hpp"
 
 namespace stagecraft {
 namespace {
@@ -14,10 +14,10 @@ constexpr std::size_t kShort = 8;  // of ranks
 
 std::string rank_line(const StalledRank& rank) {
   if (rank.stuck)
-    return headed_lines(
+    return hanging_lines(
         "", fmt::format("{}: {} began at {} and never ends", rank.rank, rank.task, human(rank.since)));
-  return headed_lines("", fmt::format("{}: idle from {} on: {} waits for {} of {}", rank.rank,
-                                      human(rank.since), rank.task, rank.waits_for, rank.waits_for_rank));
+  return hanging_lines("", fmt::format("{}: idle from {} on: {} waits for {} of {}", rank.rank,
+                                       human(rank.since), rank.task, rank.waits_for, rank.waits_for_rank));
 }
 
 }  // namespace
@@ -46,18 +46,18 @@ std::string fault_lines(const Report& report, bool verbose) {
   if (!report.faults) return "";
   const FaultReport& faults = *report.faults;
   std::string out;
-  for (const std::string& fault : faults.faults) out += headed_lines(out.empty() ? "faults" : "", fault);
+  for (const std::string& fault : faults.faults) out += hanging_lines(out.empty() ? "faults" : "", fault);
   if (!faults.stall) {
     const Duration cost = report.iteration_time - faults.without;
-    return out + headed_lines("", fmt::format("cost {} of the iteration, without them {}", human(cost),
-                                              human(faults.without)));
+    return out + hanging_lines("", fmt::format("cost {} of the iteration, without them {}", human(cost),
+                                               human(faults.without)));
   }
-  out += headed_lines("", fmt::format("at rest from {} on; without them the iteration takes {}",
-                                      human(*faults.stall), human(faults.without)));
+  out += hanging_lines("", fmt::format("at rest from {} on; without them the iteration takes {}",
+                                       human(*faults.stall), human(faults.without)));
   const std::size_t shown = verbose ? faults.ranks.size() : std::min(kShort, faults.ranks.size());
   for (std::size_t i = 0; i < shown; ++i) out += rank_line(faults.ranks[i]);
   if (shown < faults.ranks.size())
-    out += headed_lines("", fmt::format("and {} more ranks (--verbose)", faults.ranks.size() - shown));
+    out += hanging_lines("", fmt::format("and {} more ranks (--verbose)", faults.ranks.size() - shown));
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "sim/report/goodput_report.hpp"
+#include "sim/report/text_lines.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,24 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kBucketWords = {
     "productive", "lost work", "checkpoint", "detect", "reconfigure", "state transfer", "degraded", "idle"};
 
-std::string line(std::string_view head, std::string_view text) {
-  return fmt::format("{:<16} {}\n", head, text);
-}
-
-constexpr std::size_t kWidth = 80 - 17;  // of what follows the head of a line
 constexpr std::size_t kBar = 28;
-
-// A text, broken at blanks where it passes the width.
-std::string wrapped(std::string_view head, std::string_view text) {
-  std::string out;
-  while (utf8_count(text) > kWidth) {
-    const std::size_t end = text.substr(0, kWidth + 1).rfind(' ');
-    if (end == std::string_view::npos || end == 0) break;
-    out += line(out.empty() ? head : "", text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return out + line(out.empty() ? head : "", text);
-}
 
 // Up to weeks: "12.3 min", "1.96 days".
 std::string span_of(double seconds) {
@@ -64,25 +48,25 @@ std::string machines_of(const GoodputReport& report) {
 std::string head_of(const GoodputReport& report) {
   const bool published = report.rules == "published";
   std::string out = fmt::format("{}\n", report.name);
-  out += wrapped("layout", machines_of(report) + ": " + report.headline);
-  out += line("policy", report.policy + (published ? ", published rules" : ""));
+  out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
+  out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
-  out +=
-      line("throughput", fmt::format("{:.4g} samples/s   (95 %: {:.4g} – {:.4g})   {:.4g} without failures",
-                                     rate.mean, rate.ci95[0], rate.ci95[1], report.ideal_samples_per_s));
-  out += line("of ideal", of_percent(report.fraction_of_ideal));
-  return out + line("ETTR", of_percent(report.ettr));
+  out += headed_line("throughput",
+                     fmt::format("{:.4g} samples/s   (95 %: {:.4g} – {:.4g})   {:.4g} without failures",
+                                 rate.mean, rate.ci95[0], rate.ci95[1], report.ideal_samples_per_s));
+  out += headed_line("of ideal", of_percent(report.fraction_of_ideal));
+  return out + headed_line("ETTR", of_percent(report.ettr));
 }
 
 std::string failures_of(const GoodputReport& report) {
   if (report.failures == 0)
-    return line("failures", "none that stopped the job in " + span_of(report.horizon));
+    return headed_line("failures", "none that stopped the job in " + span_of(report.horizon));
   std::string text = fmt::format("{:.3g} in {}, one every {}", report.failures, span_of(report.horizon),
                                  span_of(report.mean_time_between_failures_s));
-  std::string out = line("failures", text);
+  std::string out = headed_line("failures", text);
   if (report.restarts > 0)
-    out += line("restarts", fmt::format("{:.3g}, {} to recover in the mean", report.restarts,
-                                        span_of(report.mean_time_to_recover_s)));
+    out += headed_line("restarts", fmt::format("{:.3g}, {} to recover in the mean", report.restarts,
+                                               span_of(report.mean_time_to_recover_s)));
   return out;
 }
 
@@ -102,27 +86,27 @@ std::string buckets_of(const GoodputReport& report) {
     if (share == 0) continue;
     const std::string bar = bar_of(share);
     const std::string blanks(kBar - std::min<std::size_t>(utf8_count(bar), kBar), ' ');
-    out += line(out.empty() ? "where it goes" : "",
-                fmt::format("{:<14} {:>8}  {}{} {:>9}", kBucketWords[b], percent(share, 2), bar, blanks,
-                            span_of(report.buckets_s[b])));
+    out += headed_line(out.empty() ? "where it goes" : "",
+                       fmt::format("{:<14} {:>8}  {}{} {:>9}", kBucketWords[b], percent(share, 2), bar,
+                                   blanks, span_of(report.buckets_s[b])));
   }
-  return out + line("", fmt::format("{:<14} {:>8}  {:<{}} {:>9}", "all", percent(1, 2), "", kBar,
-                                    span_of(report.horizon)));
+  return out + headed_line("", fmt::format("{:<14} {:>8}  {:<{}} {:>9}", "all", percent(1, 2), "", kBar,
+                                           span_of(report.horizon)));
 }
 
 std::string checkpoint_of(const GoodputReport& report) {
   const GoodputCheckpoint& checkpoint = report.checkpoint;
-  if (checkpoint.mode == "none" || checkpoint.mode.empty()) return line("checkpoint", "none");
+  if (checkpoint.mode == "none" || checkpoint.mode.empty()) return headed_line("checkpoint", "none");
   std::string text = checkpoint.mode;
   if (checkpoint.bytes > Bytes(0)) text += " of " + human(checkpoint.bytes);
   text += fmt::format(", every {}", span_of(checkpoint.interval));
   if (checkpoint.steps > 0)
     text += fmt::format(" ({} step{})", with_thousands(checkpoint.steps), checkpoint.steps == 1 ? "" : "s");
-  std::string out = line("checkpoint", text);
+  std::string out = headed_line("checkpoint", text);
   text = fmt::format("blocks {}", span_of(checkpoint.block));
   if (checkpoint.persist > Duration::zero())
     text += fmt::format(", in the background {}", span_of(checkpoint.persist));
-  return out + line("", text + fmt::format(", loads in {}", span_of(checkpoint.load)));
+  return out + headed_line("", text + fmt::format(", loads in {}", span_of(checkpoint.load)));
 }
 
 std::string advice_of(const GoodputReport& report) {
@@ -133,12 +117,12 @@ std::string advice_of(const GoodputReport& report) {
     if (advice.interval_steps > 0)
       text += fmt::format(" ({} step{})", with_thousands(advice.interval_steps),
                           advice.interval_steps == 1 ? "" : "s");
-    out += wrapped("advice", text + ": " + advice.interval_why);
+    out += wrapped_lines("advice", text + ": " + advice.interval_why);
   }
   if (advice.spares)
-    out +=
-        wrapped(out.empty() ? "advice" : "", fmt::format("keep {} spare{}: {}", *advice.spares,
-                                                         *advice.spares == 1 ? "" : "s", advice.spares_why));
+    out += wrapped_lines(out.empty() ? "advice" : "",
+                         fmt::format("keep {} spare{}: {}", *advice.spares, *advice.spares == 1 ? "" : "s",
+                                     advice.spares_why));
   return out;
 }
 
@@ -225,7 +209,7 @@ std::string render_text(const GoodputReport& report, const GoodputTextOptions& o
   out += timeline_of(report);
   if (options.quiet || report.notes.empty()) return out;
   out += "\n";
-  for (const std::string& note : report.notes) out += wrapped("note", note);
+  for (const std::string& note : report.notes) out += wrapped_lines("note", note);
   return out;
 }
 

@@ -6,18 +6,15 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/report/text_lines.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr std::size_t kShort = 5;  // of links, and of meetings
 
-double share(Duration part, Duration whole) {
-  return whole > Duration::zero() ? to_seconds(part) / to_seconds(whole) : 0;
-}
-
 std::string row(const std::string& text) {
-  return headed_lines("", text);
+  return hanging_lines("", text);
 }
 
 // "node 0 nic 1 -> leaf 0 (one of 512)"
@@ -27,7 +24,7 @@ std::string name_of(const LinkReport& link) {
 
 std::string link_row(const LinkReport& link, Duration iteration) {
   return row(fmt::format("{:<38} {:>6} {:>7} {:>9}", name_of(link), percent(link.utilisation),
-                         percent(share(link.saturated, iteration)),
+                         percent(share_of(link.saturated, iteration)),
                          link.delay > Duration::zero() ? human(link.delay) : "-"));
 }
 
@@ -74,24 +71,12 @@ std::string job_lines(const Report& report) {
   if (!network.alone_time) return "";
   const Duration cost = report.iteration_time - *network.alone_time;
   std::string out = fmt::format("{:<16} cost {} of the iteration ({}), alone {}\n", "other jobs", human(cost),
-                                percent(share(cost, report.iteration_time)), human(*network.alone_time));
+                                percent(share_of(cost, report.iteration_time)), human(*network.alone_time));
   for (const OtherJobReport& job : network.jobs) out += job_row(job);
   return out;
 }
 
 }  // namespace
-
-std::string headed_lines(std::string_view head, std::string text) {
-  constexpr std::size_t kWidth = 80 - 17;
-  std::string out;
-  while (text.size() > kWidth) {
-    const std::size_t blank = text.rfind(' ', kWidth);
-    if (blank == std::string::npos || text.find_first_not_of(' ') > blank) break;
-    out += fmt::format("{:<16} {}\n", std::exchange(head, ""), text.substr(0, blank));
-    text = "  " + text.substr(blank + 1);
-  }
-  return out + fmt::format("{:<16} {}\n", head, text);
-}
 
 void write_network(JsonWriter& json, const Report& report) {
   const NetworkReport& network = report.network;
@@ -119,7 +104,7 @@ std::string network_lines(const Report& report, bool verbose) {
   if (!network.shared) return "";
   const Duration cost = report.iteration_time - network.idle_time;
   std::string out = fmt::format("{:<16} shared links cost {} of the iteration ({})\n", "network", human(cost),
-                                percent(share(cost, report.iteration_time)));
+                                percent(share_of(cost, report.iteration_time)));
   const auto most = [&](std::size_t count) { return verbose ? count : std::min(count, kShort); };
   if (!network.links.empty())
     out += row(fmt::format("{:<38} {:>6} {:>7} {:>9}", "link", "used", "full", "delay"));

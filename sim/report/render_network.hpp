@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/json.hpp"
 #include "sim/report/report.hpp"
@@ -11,9 +10,6 @@ namespace stagecraft {
 
 // The `network` object, as one value.
 void write_network(JsonWriter& json, const Report& report);
-
-// A head of at most 16 columns and a text, broken at blanks where a line would pass 80 columns.
-[[nodiscard]] std::string headed_lines(std::string_view head, std::string text);
 
 // Lines of at most 80 columns: what sharing costs, the five links that hold up most and who met there;
 // `verbose`: all of them. Empty where the network is closed-form.

@@ -10,31 +10,10 @@
 #include "sim/report/render_faults.hpp"
 #include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
+#include "sim/report/text_lines.hpp"
 
 namespace stagecraft {
 namespace {
-
-double share(Duration part, Duration whole) {
-  return whole > Duration::zero() ? to_seconds(part) / to_seconds(whole) : 0;
-}
-
-std::string line(std::string_view head, std::string_view text) {
-  return fmt::format("{:<16} {}\n", head, text);
-}
-
-constexpr std::size_t kWidth = 80 - 17;  // of what follows the head of a line
-
-// A text, broken behind `between` where it passes the width: between words, or between the items of a list.
-std::string wrapped_lines(std::string_view head, std::string_view text, std::string_view between = " ") {
-  std::string out;
-  while (utf8_count(text) > kWidth) {
-    const std::size_t end = text.substr(0, kWidth + 1).rfind(between);
-    if (end == std::string_view::npos || end == 0) break;
-    out += line(out.empty() ? head : "", text.substr(0, end + between.size() - 1));
-    text.remove_prefix(end + between.size());
-  }
-  return out + line(out.empty() ? head : "", text);
-}
 
 // "forward 31.0 %   backward 52.1 %  ...": what is nonzero, largest first, wrapped to the width of a
 // terminal.
@@ -49,50 +28,51 @@ std::string shares_line(std::string_view head,
   std::string out, row;
   for (const auto& [name, value] : sorted) {
     const std::string item = fmt::format("{} {}", name, percent(value));
-    if (!row.empty() && row.size() + 3 + item.size() > kWidth) {
-      out += line(out.empty() ? head : "", row);
+    if (!row.empty() && row.size() + 3 + item.size() > kTextWidth) {
+      out += headed_line(out.empty() ? head : "", row);
       row.clear();
     }
     row += (row.empty() ? "" : "   ") + item;
   }
-  return row.empty() ? out : out + line(out.empty() ? head : "", row);
+  return row.empty() ? out : out + headed_line(out.empty() ? head : "", row);
 }
 
 std::string memory_line(const MemoryLedger& memory) {
   const StageMemory& heaviest = memory.heaviest();
   const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
   if (memory.capacity == Bytes(0)) {
-    return line("memory",
-                fmt::format("{} on stage {} (capacity not given)", human(heaviest.peak()), heaviest.stage));
+    return headed_line(
+        "memory", fmt::format("{} on stage {} (capacity not given)", human(heaviest.peak()), heaviest.stage));
   }
   const Bytes free = memory.capacity - heaviest.peak();
   const std::string room =
       free >= Bytes(0) ? ", " + human(free) + " free" : " by " + human(Bytes(-free.count()));
-  return line("memory", fmt::format("{} of {} on stage {}     {}{}", human(heaviest.peak()),
-                                    human(memory.capacity), heaviest.stage, verdict, room));
+  return headed_line("memory", fmt::format("{} of {} on stage {}     {}{}", human(heaviest.peak()),
+                                           human(memory.capacity), heaviest.stage, verdict, room));
 }
 
 std::string throughput_lines(const Report& report) {
   if (!report.finishes())
-    return line("iteration",
-                fmt::format("does not finish: at rest from {} on", human(report.iteration_time)));
+    return headed_line("iteration",
+                       fmt::format("does not finish: at rest from {} on", human(report.iteration_time)));
   std::string out =
-      line("iteration", fmt::format("{}   (90 %: {} – {})", human(report.iteration_time),
-                                    human(report.interval_90[0]), human(report.interval_90[1])));
+      headed_line("iteration", fmt::format("{}   (90 %: {} – {})", human(report.iteration_time),
+                                           human(report.interval_90[0]), human(report.interval_90[1])));
   if (report.tokens > 0) {
-    out +=
-        line("throughput", fmt::format("{} tokens/s   {:.4g} tokens/s/GPU   {:.4g} samples/s",
-                                       with_thousands(static_cast<std::int64_t>(report.tokens_per_s() + 0.5)),
-                                       report.tokens_per_s() / report.gpus, report.samples_per_s()));
+    out += headed_line("throughput",
+                       fmt::format("{} tokens/s   {:.4g} tokens/s/GPU   {:.4g} samples/s",
+                                   with_thousands(static_cast<std::int64_t>(report.tokens_per_s() + 0.5)),
+                                   report.tokens_per_s() / report.gpus, report.samples_per_s()));
   } else {
-    out += line("throughput", fmt::format("{:.4g} samples/s", report.samples_per_s()));
+    out += headed_line("throughput", fmt::format("{:.4g} samples/s", report.samples_per_s()));
   }
   if (report.peak.count() > 0) {
-    out += line("model FLOP/s", fmt::format("{:.4g} TFLOP/s per GPU   MFU {}",
-                                            report.model_flops_per_gpu_s() * 1e-12, percent(report.mfu())));
-    out += line("hardware FLOP/s",
-                fmt::format("{:.4g} TFLOP/s per GPU   HFU {}", report.hardware_flops_per_gpu_s() * 1e-12,
-                            percent(report.hfu())));
+    out += headed_line("model FLOP/s",
+                       fmt::format("{:.4g} TFLOP/s per GPU   MFU {}", report.model_flops_per_gpu_s() * 1e-12,
+                                   percent(report.mfu())));
+    out += headed_line("hardware FLOP/s",
+                       fmt::format("{:.4g} TFLOP/s per GPU   HFU {}",
+                                   report.hardware_flops_per_gpu_s() * 1e-12, percent(report.hfu())));
   }
   return out;
 }
@@ -103,7 +83,7 @@ std::string breakdown_line(const Report& report) {
       "forward",  "backward", "recompute", "tensor", "context", "expert",
       "pipeline", "data",     "optimizer", "bubble", "other"};
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    shares.emplace_back(kWords[c], share(report.breakdown[c], report.iteration_time));
+    shares.emplace_back(kWords[c], share_of(report.breakdown[c], report.iteration_time));
   }
   return shares_line("where it goes", shares);
 }
@@ -118,7 +98,7 @@ std::string provenance_line(const Report& report) {
 std::string critical_path_line(const Report& report) {
   std::vector<std::pair<std::string_view, double>> shares;
   for (const PathShare& step : report.critical_path) {
-    shares.emplace_back(step.name, share(step.time, report.iteration_time));
+    shares.emplace_back(step.name, share_of(step.time, report.iteration_time));
   }
   return shares_line("critical path", shares);
 }
@@ -140,8 +120,9 @@ std::string verbose_lines(const Report& report) {
                        "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x "
                        "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "
                        "of the passes");
-  out += line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
-                                       report.simulated_ranks, report.timeline_hash));
+  out +=
+      headed_line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
+                                           report.simulated_ranks, report.timeline_hash));
   for (const std::string& assumption : report.assumptions) out += wrapped_lines("assumed", assumption);
   return out;
 }
@@ -157,15 +138,16 @@ std::string render_text(const Report& report, bool verbose) {
   out += throughput_lines(report);
   out += memory_line(report.memory);
   out += breakdown_line(report);
-  out += line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),
-                                    percent(report.bubble.fraction)));
   out +=
-      line("", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
+      headed_line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),
+                                        percent(report.bubble.fraction)));
+  out += headed_line(
+      "", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
   out += network_lines(report, verbose);
   out += fault_lines(report, verbose);
   out += provenance_line(report);
-  if (!report.profile.empty()) out += line("profile", report.profile);
-  if (!report.software.empty()) out += line("software", report.software);
+  if (!report.profile.empty()) out += headed_line("profile", report.profile);
+  if (!report.software.empty()) out += headed_line("software", report.software);
   for (const std::string& warning : report.warnings)
     out += wrapped_lines(&warning == &report.warnings.front() ? "notes" : "", warning);
   if (verbose) out += verbose_lines(report);

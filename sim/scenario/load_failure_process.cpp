@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "sim/goodput/trace_file.hpp"
+#include "sim/scenario/choices.hpp"
 #include "sim/scenario/trace_source.hpp"
 
 namespace stagecraft {
@@ -24,10 +25,6 @@ constexpr std::size_t kMaxCauses = 255;  // the number of a cause has eight bits
 // Of the kinds, those that break something.
 constexpr std::size_t kLastThatBreaks = 4;
 static_assert(kFailureLawNames[kLastThatBreaks] == "bursts");
-
-std::vector<std::string> strings(std::span<const std::string_view> names) {
-  return {names.begin(), names.end()};
-}
 
 bool clean_since(const YamlMap& map, std::size_t before) {
   return map.diagnostics().error_count() == before;
@@ -96,7 +93,7 @@ class ProcessLoader {
 };
 
 FailureProcess ProcessLoader::load() {
-  const std::size_t kind = map_.choice("kind", strings(kFailureLawNames), 0);
+  const std::size_t kind = map_.choice("kind", choices(kFailureLawNames), 0);
   FailureProcess process;
   process.law = load_law(kind);
   process.causes = load_causes();
@@ -355,7 +352,7 @@ Cause ProcessLoader::one_cause(std::string name) {
   cause.detect = in_.duration("detect");
   if (!breaks_) return cause;
   cause.severity = static_cast<FailureSeverity>(
-      map_.choice("severity", strings(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+      map_.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
   if (map_.has("repair")) cause.repair = load_repair(map_, "repair", context_);
   return cause;
 }
@@ -371,7 +368,7 @@ Cause ProcessLoader::load_cause(YamlMap& item, bool with_share) {
   cause.detect = DefaultedMap(item, context_.defaults).duration("detect");
   if (breaks_) {
     cause.severity = static_cast<FailureSeverity>(
-        item.choice("severity", strings(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+        item.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
     if (item.has("repair")) cause.repair = load_repair(item, "repair", context_);
   }
   item.finish();
@@ -465,7 +462,7 @@ RepairSpec load_repair(YamlMap& map, const char* key, const ProcessContext& cont
   }
   YamlMap inner = scalar ? YamlMap(nullptr, map.path_of(key), node->where, map.diagnostics()) : map.map(key);
   const std::size_t kind =
-      scalar ? map.choice(key, strings(kRepairNames)) : inner.choice("kind", strings(kRepairNames), 0);
+      scalar ? map.choice(key, choices(kRepairNames)) : inner.choice("kind", choices(kRepairNames), 0);
   spec.kind = static_cast<RepairKind>(kind);
   if (spec.kind == RepairKind::kConstant) spec.time = inner.duration("time");
   if (spec.kind == RepairKind::kEmpirical) {

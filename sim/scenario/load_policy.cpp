@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/scenario/choices.hpp"
 
 namespace stagecraft {
 
@@ -19,10 +20,6 @@ constexpr std::int64_t kMaxNodes = 1'000'000;
 constexpr std::int64_t kMaxGpus = 100'000'000;
 constexpr std::int64_t kMaxSteps = 1'000'000'000;
 constexpr double kMaxFactor = 1e6;
-
-std::vector<std::string> strings(std::span<const std::string_view> names) {
-  return {names.begin(), names.end()};
-}
 
 constexpr unsigned bit(PolicyKind kind) {
   return 1u << static_cast<unsigned>(kind);
@@ -209,11 +206,11 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
   switch (kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
-      spec_.lost = static_cast<LostNode>(map_.choice("lost", strings(kLostNodeNames), 0));
+      spec_.lost = static_cast<LostNode>(map_.choice("lost", choices(kLostNodeNames), 0));
       break;
     case PolicyKind::kHotSpares:
       if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
-      spec_.state = static_cast<StateSource>(map_.choice("state", strings(kStateSourceNames), 0));
+      spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
       break;
     case PolicyKind::kOobleck:
       load_oobleck();
@@ -273,13 +270,13 @@ std::optional<Duration> optional_time(YamlMap& map, const char* key) {
 PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults) {
   const YamlNode* node = failures.get("policy");
   if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
-    const std::size_t kind = failures.choice("policy", strings(kPolicyNames), 0);
+    const std::size_t kind = failures.choice("policy", choices(kPolicyNames), 0);
     YamlMap map(nullptr, failures.path_of("policy"), failures.where_of("policy"), failures.diagnostics());
     return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
   }
   YamlMap map = failures.map("policy");
   const std::size_t before = map.diagnostics().error_count();
-  const std::size_t kind = map.choice("name", strings(kPolicyNames));
+  const std::size_t kind = map.choice("name", choices(kPolicyNames));
   if (map.diagnostics().error_count() != before) return {};  // whose keys these are is not known
   return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
 }
@@ -288,7 +285,7 @@ CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults) {
   YamlMap map = failures.map("checkpoint");
   DefaultedMap in(map, defaults);
   CheckpointSpec spec;
-  spec.mode = static_cast<CheckpointMode>(map.choice("mode", strings(kCheckpointModeNames), 0));
+  spec.mode = static_cast<CheckpointMode>(map.choice("mode", choices(kCheckpointModeNames), 0));
   load_interval(map, spec);
   const bool sync = spec.mode == CheckpointMode::kSync;
   const auto not_for_sync = [&](const char* key) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/scenario/choices.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -27,13 +28,9 @@ constexpr int kMostIterations = 1000;
 
 constexpr std::string_view kOptimizerNames[] = {"adam"};
 
-std::vector<std::string> strings(std::span<const std::string_view> names) {
-  return {names.begin(), names.end()};
-}
-
 template <class Enum>
 Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
-  return static_cast<Enum>(map.choice(key, strings(names), static_cast<std::size_t>(fallback)));
+  return static_cast<Enum>(map.choice(key, choices(names), static_cast<std::size_t>(fallback)));
 }
 
 int degree(YamlMap& map, std::string_view key) {
@@ -45,7 +42,7 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
   const std::size_t before = map.diagnostics().error_count();
   const std::vector<std::string> words = map.texts("order");
   if (map.diagnostics().error_count() != before) return;
-  const std::vector<std::string> names = strings(kAxisNames);
+  const std::vector<std::string> names = choices(kAxisNames);
   bool valid = words.size() == kAxisCount;
   for (std::size_t i = 0; valid && i < words.size(); ++i) {
     const auto axis = std::find(names.begin(), names.end(), words[i]);
@@ -121,7 +118,7 @@ RecomputeModules load_recompute_modules(YamlMap& map) {
   const std::size_t before = map.diagnostics().error_count();
   const std::vector<std::string> words = map.texts("modules");
   if (map.diagnostics().error_count() != before) return kCoreAttentionOnly;
-  const std::vector<std::string> names = strings(kRecomputeModuleNames);
+  const std::vector<std::string> names = choices(kRecomputeModuleNames);
   RecomputeModules modules;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto module = std::find(names.begin(), names.end(), words[i]);
@@ -154,7 +151,7 @@ RecomputeSpec load_recompute(YamlMap& training) {
   const std::size_t before = map.diagnostics().error_count();
   if (!map.has("granularity"))
     map.error("granularity", "missing-key", "is required, but not given",
-              "one of " + join(strings(kRecomputeNames), ", "));
+              "one of " + join(choices(kRecomputeNames), ", "));
   else
     spec.granularity = choose(map, "granularity", kRecomputeNames, Recompute::kNone);
   const bool known = map.diagnostics().error_count() == before;
@@ -241,7 +238,7 @@ TrainingSpec load_training(YamlMap& root) {
   spec.precision = choose(map, "precision", kPrecisionNames, Precision::kBf16);
   spec.recompute = load_recompute(map);
   spec.attention = choose(map, "attention", kAttentionNames, Attention::kFlash);
-  (void)map.choice("optimizer", strings(kOptimizerNames), 0);
+  (void)map.choice("optimizer", choices(kOptimizerNames), 0);
   const bool fp16 = spec.precision == Precision::kFp16;
   spec.gradient = choose(map, "gradient_dtype", std::span(kPrecisionNames).first(3),
                          fp16 ? Precision::kFp16 : Precision::kFp32);

@@ -10,23 +10,19 @@
 namespace stagecraft {
 namespace {
 
-bool is_gradient(Pass pass) {
-  return pass == Pass::kBackward || pass == Pass::kInputGradient;
-}
-
 // What a pass must receive, or hands on; nullopt where its neighbour is on the same rank or not there.
-std::optional<Transfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
-  const bool gradient = is_gradient(action.pass);
+std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
+  const bool gradient = gives_gradient(action.pass);
   if (!gradient && action.pass != Pass::kForward) return std::nullopt;
   const int neighbour = action.stage + (gradient == send ? -1 : 1);
   if (neighbour < 0 || neighbour >= schedule.stages()) return std::nullopt;
   if (schedule.rank_of(neighbour, action.micro_batch) == schedule.rank_of(action.stage, action.micro_batch))
     return std::nullopt;
-  return Transfer{
+  return PeerTransfer{
       .send = send, .gradient = gradient, .stage = action.stage, .micro_batch = action.micro_batch};
 }
 
-void append(Call& call, const std::optional<Transfer>& transfer) {
+void append(Call& call, const std::optional<PeerTransfer>& transfer) {
   if (transfer) call.push_back(*transfer);
 }
 
@@ -60,7 +56,7 @@ RankCalls one_f_one_b_calls(const Schedule& schedule, int rank, CallStyle style)
 void append_all(Call& call, const Schedule& schedule, std::span<const Action> passes, bool send) {
   for (const bool gradient : {false, true}) {
     for (const Action& action : passes) {
-      if (is_gradient(action.pass) == gradient) append(call, transfer_of(schedule, action, send));
+      if (gives_gradient(action.pass) == gradient) append(call, transfer_of(schedule, action, send));
     }
   }
 }
@@ -99,7 +95,7 @@ RankCalls interleaved_calls(const Schedule& schedule, int rank) {
 // A message by what it carries and who made it.
 using Key = std::tuple<bool, int, int>;
 
-Key key_of(const Transfer& transfer) {
+Key key_of(const PeerTransfer& transfer) {
   const int sender = transfer.send ? transfer.stage : transfer.stage + (transfer.gradient ? 1 : -1);
   return {transfer.gradient, sender, transfer.micro_batch};
 }
@@ -160,11 +156,11 @@ class Rendezvous {
     Position& at = at_[rank];
     const bool news = !at.posted;
     if (news) {
-      for (const Transfer& transfer : call) posts_[{key_of(transfer), transfer.send}] = clock_[rank];
+      for (const PeerTransfer& transfer : call) posts_[{key_of(transfer), transfer.send}] = clock_[rank];
       at.posted = true;
     }
     std::int64_t all = clock_[rank];
-    for (const Transfer& transfer : call) {
+    for (const PeerTransfer& transfer : call) {
       const auto partner = posts_.find({key_of(transfer), !transfer.send});
       if (partner == posts_.end()) return news;
       all = std::max(all, partner->second);
@@ -219,7 +215,7 @@ std::string print_calls(const std::vector<Action>& order, const RankCalls& calls
   for (std::size_t i = 0; i < calls.size(); ++i) {
     for (const Call& call : calls[i]) {
       std::string words;
-      for (const Transfer& transfer : call) {
+      for (const PeerTransfer& transfer : call) {
         words += words.empty() ? "" : "+";
         words +=
             std::string(transfer.send ? "send_" : "recv_") + (transfer.gradient ? "backward" : "forward");

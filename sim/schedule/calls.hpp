@@ -24,14 +24,14 @@ namespace stagecraft {
 
 enum class CallStyle { kBatched, kOneByOne };
 
-struct Transfer {
+struct PeerTransfer {
   bool send = false;
   bool gradient = false;
   std::int32_t stage = 0;  // whose pass sends, or needs what comes
   std::int32_t micro_batch = 0;
-  friend bool operator==(const Transfer&, const Transfer&) = default;
+  friend bool operator==(const PeerTransfer&, const PeerTransfer&) = default;
 };
-using Call = std::vector<Transfer>;  // of one rank; sends before receives, forward before gradient
+using Call = std::vector<PeerTransfer>;  // of one rank; sends before receives, forward before gradient
 
 // The calls between the passes of one rank: calls[i] run before pass i, the last of all after the last pass.
 using RankCalls = std::vector<std::vector<Call>>;

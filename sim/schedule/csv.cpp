@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostProblems = 20;
+constexpr std::size_t kMostCsvProblems = 20;
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 constexpr std::string_view kBlanks = " \t\r";
 
@@ -129,7 +129,7 @@ std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& prob
       Cell cell{
           .number = static_cast<int>(row.size()) + 1, .text = trimmed(part), .actions = {}, .message = {}};
       auto problem = read_cell(cell);
-      if (problem && problems.size() < kMostProblems) {
+      if (problem && problems.size() < kMostCsvProblems) {
         const std::string where =
             "rank " + std::to_string(rows.size()) + ", cell " + std::to_string(cell.number) + ": ";
         problems.push_back({.line = static_cast<int>(rows.size()) + 1,
@@ -268,7 +268,7 @@ std::vector<CellProblem> check_messages(const std::vector<Row>& rows) {
                                   .hint = "a SEND and a RECV make a message"}));
     }
   }
-  if (problems.size() > kMostProblems) problems.resize(kMostProblems);
+  if (problems.size() > kMostCsvProblems) problems.resize(kMostCsvProblems);
   return problems;
 }
 

@@ -1,12 +1,9 @@
 // Writing orders as PyTorch's comma-separated values.
 #include "sim/schedule/csv.hpp"
+#include "sim/schedule/play.hpp"
 
 namespace stagecraft {
 namespace {
-
-bool is_gradient(Pass pass) {
-  return pass == Pass::kBackward || pass == Pass::kInputGradient;
-}
 
 std::string cell_of(int stage, const char* word, int micro_batch) {
   return std::to_string(stage) + word + std::to_string(micro_batch);
@@ -44,7 +41,7 @@ class CsvRow {
   void receive(const Action& action) {
     if (form_ == CsvForm::kComputeOnly) return;
     const bool forward = action.pass == Pass::kForward;
-    if (!forward && !is_gradient(action.pass)) return;
+    if (!forward && !gives_gradient(action.pass)) return;
     if (crosses(schedule_, action, action.stage + (forward ? -1 : 1)))
       cell(cell_of(action.stage, forward ? "RECV_F" : "RECV_B", action.micro_batch));
   }
@@ -52,7 +49,7 @@ class CsvRow {
   void send(const Action& action) {
     if (form_ == CsvForm::kComputeOnly) return;
     const bool forward = action.pass == Pass::kForward;
-    if (!forward && !is_gradient(action.pass)) return;
+    if (!forward && !gives_gradient(action.pass)) return;
     if (crosses(schedule_, action, action.stage + (forward ? 1 : -1)))
       cell(cell_of(action.stage, forward ? "SEND_F" : "SEND_B", action.micro_batch));
   }

@@ -14,10 +14,6 @@ namespace {
 constexpr std::int64_t kNotYet = -1;
 constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
 
-bool is_gradient(Pass pass) {
-  return pass == Pass::kBackward || pass == Pass::kInputGradient;
-}
-
 class Clockwork {
  public:
   Clockwork(const Schedule& schedule, const ScheduleCosts& costs, bool senders_wait)
@@ -67,7 +63,7 @@ class Clockwork {
   [[nodiscard]] std::size_t input_of(const Action& action) const {
     if (action.pass == Pass::kForward)
       return action.stage == 0 ? kNothing : slot(false, action.stage - 1, action.micro_batch);
-    if (is_gradient(action.pass) && action.stage + 1 < schedule_.stages())
+    if (gives_gradient(action.pass) && action.stage + 1 < schedule_.stages())
       return slot(true, action.stage + 1, action.micro_batch);
     return kNothing;
   }
@@ -101,7 +97,7 @@ class Clockwork {
   }
 
   void send(std::size_t rank, const Action& action) {
-    const bool gradient = is_gradient(action.pass);
+    const bool gradient = gives_gradient(action.pass);
     if (!gradient && action.pass != Pass::kForward) return;
     const int to = action.stage + (gradient ? -1 : 1);
     if (to < 0 || to == schedule_.stages()) return;

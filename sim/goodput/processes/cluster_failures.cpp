@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/goodput/processes/laws.hpp"
 
 namespace stagecraft {
 
-namespace {
-
-constexpr double kSecondsPerDay = 86'400;
-
-}  // namespace
+namespace {}  // namespace
 
 void ClusterFailures::next(std::uint32_t number, Duration now) {
   Stream stream = fleet_.stream(process_, 0, Purpose::kClusterGap, number);

@@ -16,8 +16,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr double kSecondsPerDay = 86'400;
-
 class Maker {
  public:
   Maker(const FailureSpec& spec, int number, Fleet& fleet) : spec_(spec), number_(number), fleet_(fleet) {}

@@ -3,14 +3,11 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "sim/goodput/processes/laws.hpp"
 
 namespace stagecraft {
 
-namespace {
-
-constexpr double kSecondsPerDay = 86'400;
-
-}  // namespace
+namespace {}  // namespace
 
 double slow_onsets_per_second(const FailSlow& law) {
   if (law.rate_per_node_day) return *law.rate_per_node_day / kSecondsPerDay;
