@@ -1,0 +1,45 @@
+# STAGECRAFT_FAST_BUILD: less to compile, in builds that only run tests (tools/test's sanitizers).
+#
+#   - one precompiled header of other people's headers: two thirds of a compilation are the parsing of GoogleTest, fmt and
+#     the standard library;
+#   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there;
+#   - tests, which are run once, without optimisation.
+#
+# Release builds go without, so that every source file still names what it uses; who includes too little fails there.
+option(STAGECRAFT_FAST_BUILD "Compile faster, for builds that only run tests" OFF)
+
+# stagecraft_precompiled(NAME OPTION…) : what targets with these options reuse.
+function(stagecraft_precompiled name)
+  add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+  target_link_libraries(${name} PRIVATE stagecraft_options)
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} PRIVATE
+    <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <set>
+    <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
+endfunction()
+
+if(STAGECRAFT_FAST_BUILD)
+  # The compiler takes a precompiled header only where the same macros are set, so all targets get what some of these want.
+  target_compile_definitions(stagecraft_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:FMT_SHARED;BOOST_ALL_NO_LIB;GTEST_HAS_PTHREAD=1>)
+  stagecraft_precompiled(stagecraft_precompiled_library)
+  if(STAGECRAFT_TESTS)
+    stagecraft_precompiled(stagecraft_precompiled_test -O0)
+    target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+endif()
+
+function(stagecraft_fast_library target)
+  if(STAGECRAFT_FAST_BUILD)
+    target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_library)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a batch is no main file to the compiler
+  endif()
+endfunction()
+
+function(stagecraft_fast_test target)
+  if(STAGECRAFT_FAST_BUILD)
+    target_compile_options(${target} PRIVATE -O0)
+    target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_test)
+  endif()
+endfunction()
