@@ -12,12 +12,15 @@ constexpr OptionSpec kSet = {.name = "set",
                              .help = "override a key of the scenario; may be repeated",
                              .repeated = true};
 
+constexpr OptionSpec kHtml = {
+    .name = "html", .argument = "FILE", .help = "a page to look at: one file, no network"};
 constexpr OptionSpec kForceView = {.name = "force", .help = "replace a file that is there"};
 
 constexpr OptionSpec kRunOptions[] = {
     kSet,
     {.name = "require-fit", .help = "exit 1 when the job does not fit into memory"},
     {.name = "trace", .argument = "FILE", .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)"},
+    kHtml,
     kForceView,
     {.name = "unfold", .help = "simulate every replica, not one of each kind"}};
 constexpr std::string_view kRunExamples[] = {

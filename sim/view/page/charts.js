@@ -1,0 +1,47 @@
+// Bars and small charts.
+
+// Parts of a whole as one bar; `parts`: [{name, value, paint}], `whole` what the full width stands for.
+function stackedBar(parts, whole) {
+  const bar = element('div', {class: 'bar'});
+  const fill = () => bar.replaceChildren(...parts.filter(part => part.value > 0).map(part => {
+    const share = part.value / whole;
+    return element('i', {title: `${part.name} ${percent(share)}`, style: {
+      width: 100 * share + '%', background: fillOf(part.paint), color: textOn(part.paint)}}, share > 0.05 ? percent(share, 0) : '');
+  }));
+  fill();
+  redrawn.push(fill);
+  return bar;
+}
+
+// Step-like areas over time on a base of flat bands, with the capacity as a line.
+function memoryChart(stage, held, capacity, most, end) {
+  const width = 300, height = 120, left = 2, bottom = height - 16;
+  const peak = Math.max(0, ...held);
+  const classes = [['weights', stage.weights_bytes, 0], ['gradients', stage.gradients_bytes, 5], ['optimizer', stage.optimizer_bytes, 7]];
+  const flat = classes.reduce((sum, entry) => sum + entry[1], 0);
+  classes.push(['other', Math.max(0, stage.peak_bytes - flat - peak), 8]);
+  const y = bytes => bottom - bytes / most * (bottom - 6);
+  const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img',
+    'aria-label': `rank ${stage.stage}: ${humanBytes(stage.peak_bytes)} at the peak`});
+  const fill = () => {
+    picture.replaceChildren();
+    let base = 0;
+    for (const [name, bytes, paint] of classes) {
+      const band = svg('rect', {x: left, width: width - left, y: y(base + bytes), height: Math.max(0, y(base) - y(base + bytes)),
+        fill: colourOf(paint), opacity: '0.75'}, svg('title', {}, `${name} ${humanBytes(bytes)}`));
+      picture.append(band);
+      base += bytes;
+    }
+    const step = (width - left) / held.length;
+    let path = `M${left} ${y(base)}`;
+    held.forEach((bytes, i) => { path += `L${(left + i * step).toFixed(1)} ${y(base + bytes).toFixed(1)}L${(left + (i + 1) * step).toFixed(1)} ${y(base + bytes).toFixed(1)}`; });
+    picture.append(svg('path', {d: path + `L${width} ${y(base)}Z`, fill: colourOf(0)}, svg('title', {}, `activations, at most ${humanBytes(peak)}`)));
+    if (capacity > 0) picture.append(svg('line', {x1: left, x2: width, y1: y(capacity), y2: y(capacity), stroke: variable('--bad'),
+      'stroke-width': '1.5', 'stroke-dasharray': '5 3'}, svg('title', {}, `capacity ${humanBytes(capacity)}`)));
+    picture.append(svg('line', {class: 'axis', x1: left, x2: width, y1: bottom, y2: bottom}),
+      svg('text', {x: left, y: height - 3}, '0'), svg('text', {x: width, y: height - 3, 'text-anchor': 'end'}, humanTime(end)));
+  };
+  fill();
+  redrawn.push(fill);
+  return element('div', {class: 'chart'}, element('b', {}, `rank ${stage.stage}`), ` ${humanBytes(stage.peak_bytes)}`, picture);
+}

@@ -1,0 +1,7 @@
+// Reads the data and draws the page that they are for.
+const PAGES = {run: runPage};
+{
+  const data = JSON.parse(document.getElementById('data').textContent);
+  PAGES[data.kind](data);
+  performance.mark('stagecraft-drawn');
+}

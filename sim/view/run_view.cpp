@@ -1,0 +1,172 @@
+#include "sim/view/run_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/view/base64.hpp"
+#include "sim/view/label_view.hpp"
+#include "sim/view/lanes.hpp"
+#include "sim/view/memory_steps.hpp"
+#include "sim/view/pack.hpp"
+#include "sim/view/page.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Viewed {
+  const Scenario& scenario;
+  const Simulation& simulation;
+  const ParallelPlan& plan() const { return simulation.prepared.plan; }
+};
+
+std::string label_name(const PackedLabel& label, const Program& program) {
+  if (label.kind == SliceKind::kBubble) return "bubble";
+  const std::string& name = program.labels[label.label].name;
+  return label.kind == SliceKind::kExposed ? "waits for " + name : name;
+}
+
+void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& viewed) {
+  const Program& program = viewed.simulation.program;
+  json.begin_object().field("name", std::string_view(label_name(packed, program)));
+  json.field("paint", static_cast<int>(paint_of(packed, program)));
+  json.field("time_ns", packed.time.count()).field("micro_batches", packed.micro_batches);
+  if (packed.kind == SliceKind::kTask) {
+    const Label& label = program.labels[packed.label];
+    if (label.stage >= 0) json.field("stage", label.stage);
+    json.key("parts").begin_array();
+    for (const TaskPart& part : label.parts)
+      json.begin_array()
+          .value(kCategoryNames[static_cast<std::size_t>(part.category)])
+          .value(part.time.count())
+          .end_array();
+    json.end_array();
+    const std::string holds = stage_text(label, viewed.scenario, viewed.plan());
+    const std::string shape = shape_text(label, viewed.scenario, viewed.plan());
+    if (!holds.empty()) json.field("holds", std::string_view(holds));
+    if (!shape.empty()) json.field("shape", std::string_view(shape));
+    const std::array<double, 5> known = provenance_of(label, viewed.simulation.prices);
+    json.key("provenance").begin_array();
+    for (std::size_t i = 0; i < known.size(); ++i)
+      if (known[i] > 0) json.begin_array().value(kProvenanceNames[i]).value(known[i]).end_array();
+    json.end_array();
+  }
+  json.end_object();
+}
+
+void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
+  const PackedTimeline packed = pack_timeline(viewed.simulation.program, viewed.simulation.timeline, room);
+  const Duration end =
+      *std::max_element(viewed.simulation.timeline.end.begin(), viewed.simulation.timeline.end.end());
+  json.key("timeline")
+      .begin_object()
+      .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
+  json.field("ranks", packed.ranks).field("shown_ranks", packed.shown_ranks).key("names").begin_array();
+  for (const std::string& name : rank_names(viewed.simulation.program, viewed.plan().pipeline))
+    json.value(name);
+  json.end_array().key("labels").begin_array();
+  for (const PackedLabel& label : packed.labels) write_label(json, label, viewed);
+  json.end_array().key("lanes").begin_array();
+  for (const PackedLane& lane : packed.lanes)
+    json.begin_object()
+        .field("rank", lane.rank)
+        .field("name", std::string_view(lane.name))
+        .field("compute", lane.compute)
+        .field("slices", lane.slices)
+        .field("offset", lane.offset)
+        .end_object();
+  json.end_array().field("slices", std::string_view(base64(packed.slices)));
+  json.field("path", std::string_view(base64(packed.path)))
+      .field("path_tasks", packed.path_tasks)
+      .end_object();
+}
+
+constexpr std::size_t kBins = 240;       // of memory over time: pixels of a chart
+constexpr std::size_t kMostCharts = 64;  // ranks
+
+// The most that is held in each of equal parts of the time.
+std::vector<std::int64_t> highest(const std::vector<MemoryStep>& steps, Duration end) {
+  std::vector<std::int64_t> bins(kBins);
+  if (end == Duration::zero()) return bins;
+  const auto bin_of = [&](Duration time) {
+    const auto bin =
+        static_cast<std::size_t>(to_seconds(time) / to_seconds(end) * static_cast<double>(kBins));
+    return std::min(bin, kBins - 1);
+  };
+  std::size_t at = 0;
+  std::int64_t held = 0;
+  for (const MemoryStep& step : steps) {
+    for (const std::size_t bin = bin_of(step.time); at < bin;) {
+      bins[at] = std::max(bins[at], held);
+      bins[++at] = held;
+    }
+    held = step.held.count();
+    bins[at] = std::max(bins[at], held);
+  }
+  while (at + 1 < kBins) bins[++at] = held;
+  return bins;
+}
+
+void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
+  const Timeline& timeline = viewed.simulation.timeline;
+  const auto steps = memory_steps(viewed.simulation.program, timeline);
+  const std::size_t ranks =
+      std::min({steps.size(), viewed.simulation.report.memory.stages.size(), kMostCharts});
+  json.key("held_bytes").begin_array();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    json.begin_array();
+    for (const std::int64_t bytes : highest(steps[rank], timeline.makespan)) json.value(bytes);
+    json.end_array();
+  }
+  json.end_array();
+}
+
+// Of one document the members, without their braces.
+std::string_view members(const JsonWriter& json) {
+  const std::string_view text = json.str();
+  return text.substr(1, text.size() - 2);
+}
+
+void write_summary(JsonWriter& json, const Viewed& viewed) {
+  const Report& report = viewed.simulation.report;
+  json.field("name", std::string_view(report.name)).field("headline", std::string_view(report.headline));
+  json.field("profile", std::string_view(report.profile))
+      .field("software", std::string_view(report.software));
+  json.field("timeline_hash", std::string_view(report.timeline_hash)).field("finishes", report.finishes());
+  const std::string yaml = to_yaml(viewed.scenario);
+  json.field("scenario_hash", std::string_view(StableHash().add(std::string_view(yaml)).hex()));
+  json.field("yaml", std::string_view(yaml)).key("assumed").begin_array();
+  for (const std::string& assumption : report.assumptions) json.value(assumption);
+  json.end_array().key("critical_path").begin_array();
+  for (const PathShare& share : report.critical_path)
+    json.begin_array().value(share.name).value(share.time.count()).value(share.tasks).end_array();
+  json.end_array().field("memory_rule", std::string_view(report.memory.rule()));
+}
+
+}  // namespace
+
+std::string run_view(const Scenario& scenario, const Simulation& simulation, const RunViewOptions& options) {
+  const Viewed viewed{scenario, simulation};
+  JsonWriter json;
+  json.begin_object().field("title", std::string_view(options.title));
+  write_summary(json, viewed);
+  write_memory_over_time(json, viewed);
+  write_timeline(json, viewed, options.room);
+  json.end_object();
+  return fmt::format("{{{},\"result\":{}}}", members(json), render_json(simulation.report));
+}
+
+std::string html_page(const RunPage& page) {
+  JsonWriter json;
+  json.begin_object().field("kind", "run").field("title", std::string_view(page.title));
+  json.field("command", std::string_view(page.command))
+      .field("version", std::string_view(page.version))
+      .end_object();
+  return html_page(PageContent{
+      .title = page.title, .json = fmt::format("{{{},\"runs\":[{}]}}", members(json), join(page.runs, ","))});
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+// A simulated iteration as the data of a page: what `run --json` says, the timeline, who costs what and how
+// well that is known, memory over time.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+struct RunViewOptions {
+  std::string title;  // "1f1b", "schedule = zb-h1": empty where it is the only one
+  std::size_t room = std::size_t{3} * 1024 * 1024;  // bytes of slices; see sim/view/pack.hpp
+};
+
+// A JSON object: see docs/reports.md.
+[[nodiscard]] std::string run_view(const Scenario& scenario, const Simulation& simulation,
+                                   const RunViewOptions& options = {});
+
+struct RunPage {
+  std::string title;              // of the page
+  std::string command, version;   // to reproduce it
+  std::vector<std::string> runs;  // run_view()
+};
+// The whole page: one iteration, or several under each other on one axis.
+[[nodiscard]] std::string html_page(const RunPage& page);
+
+}  // namespace stagecraft
