@@ -168,19 +168,6 @@ std::string in_our_words(const po::error& error) {
   return error.what();
 }
 
-// Lines of a shell `case` over "COMMAND OPTION": what may follow an option that takes a value.
-std::string completed_values(const std::string& command, std::span<const OptionSpec> options) {
-  std::string out;
-  for (const OptionSpec& option : options) {
-    if (option.argument.empty()) continue;
-    std::string values(option.values);
-    std::replace(values.begin(), values.end(), '|', ' ');
-    if (option.suggestions != nullptr) values = join(option.suggestions(), " ");
-    out += fmt::format("      {}\\ --{}) words=\"{}\" files=;;\n", command, option.name, values);
-  }
-  return out;
-}
-
 }  // namespace
 
 class CommandLineParser {
@@ -288,7 +275,8 @@ std::string overview_help() {
   }
   out += table.str(2);
   out += "\n  stagecraft COMMAND --help          the options of one command\n";
-  out += "  stagecraft --print-completion bash shell completion\n";
+  out += "  stagecraft --print-completion bash completion; zsh and fish as well\n";
+  out += "  stagecraft --print-manual man      the manual; markdown as well\n";
   return out + "  stagecraft --version\n";
 }
 
@@ -298,29 +286,6 @@ std::string command_help(const CommandSpec& command) {
   out += fmt::format("\nusage: stagecraft {} {}\n{}\n", command.name, command.words, command.summary);
   if (!command.options.empty()) out += "\noptions\n" + options_help(command.options);
   return out + "\nevery command\n" + options_help(common_options());
-}
-
-std::string bash_completion() {
-  std::string out =
-      "# bash completion for stagecraft; made by: stagecraft --print-completion bash\n_stagecraft() {\n";
-  out += "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n";
-  out += "  local words= files=\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"";
-  for (const CommandSpec& command : commands()) out += fmt::format("{} ", command.name);
-  out += "--help --version --print-completion\"\n  else\n    case \"$command\" in\n";
-  for (const CommandSpec& command : commands()) {
-    const bool files = command.completes == "files";
-    out += fmt::format("      {}) words=\"--{}{}{}\"{};;\n", command.name, join(option_names(command), " --"),
-                       files || command.completes.empty() ? "" : " ", files ? "" : command.completes,
-                       files ? " files=yes" : "");
-  }
-  out += "    esac\n    case \"$command $prev\" in\n";
-  for (const CommandSpec& command : commands()) {
-    out += completed_values(std::string(command.name), command.options);
-  }
-  out += completed_values("*", common_options());
-  out += "    esac\n  fi\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; ";
-  return out +
-         "[ -z \"$files\" ] || compgen -f -- \"$cur\")\n}\ncomplete -o filenames -F _stagecraft stagecraft\n";
 }
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-// The command line as one table: it feeds the parser, --help and the shell completion.
+// The command line as one table: it feeds the parser, --help, the manual and the
+// completions of shells.
 //
 //   throws UsageError when the words on the command line are wrong: exit code 2.
 #pragma once
@@ -89,6 +90,5 @@ struct CommandSpec {
 
 [[nodiscard]] std::string overview_help();
 [[nodiscard]] std::string command_help(const CommandSpec& command);
-[[nodiscard]] std::string bash_completion();
 
 }  // namespace stagecraft

@@ -13,6 +13,8 @@
 #include "base/check.hpp"
 #include "base/diagnostic.hpp"
 #include "base/text.hpp"
+#include "tools/completions.hpp"
+#include "tools/manual.hpp"
 
 namespace stagecraft {
 namespace {
@@ -27,8 +29,9 @@ UsageError unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const CommandSpec& command : commands()) names.emplace_back(command.name);
   if (word.starts_with('-')) {
-    return UsageError(fmt::format("{} is not an option of `stagecraft`", word),
-                      "--help, --version and --print-completion are; others follow the command");
+    return UsageError(
+        fmt::format("{} is not an option of `stagecraft`", word),
+        "--help, --version, --print-completion and --print-manual are; others follow the command");
   }
   const auto planned = planned_commands();
   if (std::find(planned.begin(), planned.end(), word) != planned.end())
@@ -44,11 +47,17 @@ int print_help(const std::vector<std::string>& words) {
 }
 
 int print_completion(const std::vector<std::string>& words) {
-  if (words.size() != 2 || words[1] != "bash") {
-    throw UsageError("--print-completion takes the name of a shell", "bash");
+  for (const Completion& completion : completions()) {
+    if (words.size() == 2 && words[1] == completion.shell) return std::cout << completion.script(), kDone;
   }
-  std::cout << bash_completion();
-  return kDone;
+  throw UsageError("--print-completion takes the name of a shell", "bash, zsh or fish");
+}
+
+int print_manual(const std::vector<std::string>& words) {
+  for (const Manual& manual : manuals()) {
+    if (words.size() == 2 && words[1] == manual.form) return std::cout << manual.text(), kDone;
+  }
+  throw UsageError("--print-manual takes a form", "man or markdown");
 }
 
 int dispatch(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
@@ -56,6 +65,7 @@ int dispatch(const std::vector<std::string>& words, const char* invoked, const R
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(words);
   if (words[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
   if (words[0] == "--print-completion") return print_completion(words);
+  if (words[0] == "--print-manual") return print_manual(words);
   const CommandSpec* command = find_command(words[0]);
   if (command == nullptr) throw unknown_command(words[0]);
   const Arguments arguments = parse_arguments(*command, {words.begin() + 1, words.end()});

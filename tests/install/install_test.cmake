@@ -1,16 +1,6 @@
 # Installs BUILD_DIR into WORK_DIR/prefix, builds the consumer against it, runs both the consumer and the installed program.
 # Any step that fails ends the script with its output.
-function(step)
-  cmake_parse_arguments(ARG "" "TITLE;OUTPUT" "COMMAND" ${ARGN})
-  execute_process(COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${WORK_DIR}
-    RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARG_TITLE}: exit ${code}\n${out}\n${err}")
-  endif()
-  if(ARG_OUTPUT)
-    set(${ARG_OUTPUT} "${out}" PARENT_SCOPE)
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
 
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})

@@ -1,0 +1,183 @@
+#include "tools/completions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.hpp"
+#include "tools/command_line.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What follows an option that takes a value.
+struct Values {
+  std::vector<std::string> words;
+  bool files = false;
+};
+
+Values values_of(const OptionSpec& option) {
+  Values values{.words = {}, .files = option.argument == "FILE"};
+  if (option.suggestions != nullptr) values.words = option.suggestions();
+  for (std::size_t begin = 0; begin < option.values.size();) {
+    const std::size_t end = std::min(option.values.find('|', begin), option.values.size());
+    values.words.emplace_back(option.values.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return values;
+}
+
+bool takes_files(const CommandSpec& command) {
+  return command.completes == "files";
+}
+
+// Options of one command, its own first.
+template <class Visit>
+void each_option(const CommandSpec& command, const Visit& visit) {
+  for (const auto& list : {command.options, common_options()}) {
+    for (const OptionSpec& option : list) visit(option);
+  }
+}
+
+constexpr std::string_view kOwnOptions[] = {"help", "version", "print-completion", "print-manual"};
+
+// ------------------------------------------------------------------ bash
+
+// Lines of a `case` over "COMMAND OPTION".
+std::string bash_values(std::string_view command, std::span<const OptionSpec> options) {
+  std::string out;
+  for (const OptionSpec& option : options) {
+    if (option.argument.empty()) continue;
+    const Values values = values_of(option);
+    out += fmt::format("      {}\\ --{}) words=\"{}\" files={};;\n", command, option.name,
+                       join(values.words, " "), values.files ? "yes" : "");
+  }
+  return out;
+}
+
+std::string bash_script() {
+  std::string out =
+      "# bash completion for stagecraft; made by: stagecraft --print-completion bash\n_stagecraft() {\n";
+  out += "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n";
+  out += "  local words= files=\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"";
+  for (const CommandSpec& command : commands()) out += fmt::format("{} ", command.name);
+  for (const std::string_view option : kOwnOptions) out += fmt::format("--{} ", option);
+  out.back() = '"';
+  out += "\n  else\n    case \"$command\" in\n";
+  for (const CommandSpec& command : commands()) {
+    out += fmt::format("      {}) words=\"", command.name);
+    each_option(command, [&](const OptionSpec& option) { out += fmt::format("--{} ", option.name); });
+    if (!takes_files(command)) out += command.completes;
+    out += takes_files(command) ? "\" files=yes;;\n" : "\";;\n";
+  }
+  out += "    esac\n    case \"$command $prev\" in\n";
+  for (const CommandSpec& command : commands()) out += bash_values(command.name, command.options);
+  out += bash_values("*", common_options());
+  out += "    esac\n  fi\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; ";
+  return out +
+         "[ -z \"$files\" ] || compgen -f -- \"$cur\")\n}\ncomplete -o filenames -F _stagecraft stagecraft\n";
+}
+
+// ------------------------------------------------------------------- zsh
+
+// Inside single quotes, and inside the brackets of _arguments.
+std::string for_zsh(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string zsh_option(const OptionSpec& option) {
+  std::string out = fmt::format("'{}--{}[{}]", option.repeated ? "*" : "", option.name, for_zsh(option.help));
+  if (!option.argument.empty()) {
+    const Values values = values_of(option);
+    out += fmt::format(":{}:", for_zsh(option.argument));
+    if (values.files) out += "_files";
+    if (!values.words.empty()) out += fmt::format("({})", join(values.words, " "));
+  }
+  return out + "'";
+}
+
+std::string zsh_script() {
+  std::string out = "#compdef stagecraft\n# made by: stagecraft --print-completion zsh\n_stagecraft() {\n";
+  out += "  local -a commands\n  commands=(\n";
+  for (const CommandSpec& command : commands())
+    out += fmt::format("    '{}:{}'\n", command.name, for_zsh(command.summary));
+  out += "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    compadd --";
+  for (const std::string_view option : kOwnOptions) out += fmt::format(" --{}", option);
+  out +=
+      "\n    return\n  fi\n  local command=${words[2]}\n  shift words\n  (( CURRENT-- ))\n  case $command "
+      "in\n";
+  for (const CommandSpec& command : commands()) {
+    out += fmt::format("    {})\n      _arguments", command.name);
+    each_option(command, [&](const OptionSpec& option) { out += " \\\n        " + zsh_option(option); });
+    if (takes_files(command))
+      out += " \\\n        '*:file:_files'";
+    else if (!command.completes.empty())
+      out += fmt::format(" \\\n        '1:word:({})' '*:file:_files'", command.completes);
+    out += " ;;\n";
+  }
+  return out +
+         "  esac\n}\nif [ \"$funcstack[1]\" = _stagecraft ]; then _stagecraft \"$@\"; else compdef "
+         "_stagecraft stagecraft; fi\n";
+}
+
+// ------------------------------------------------------------------ fish
+
+std::string for_fish(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string fish_option(const std::string& when, const OptionSpec& option) {
+  std::string out = fmt::format("complete -c stagecraft -n {} -l {} -d {}", for_fish(when), option.name,
+                                for_fish(option.help));
+  if (option.argument.empty()) return out + "\n";
+  const Values values = values_of(option);
+  out += values.files ? " -r -F" : " -x";
+  if (!values.words.empty()) out += " -a " + for_fish(join(values.words, " "));
+  return out + "\n";
+}
+
+std::string fish_script() {
+  std::string out = "# fish completion for stagecraft; made by: stagecraft --print-completion fish\n";
+  out += "complete -c stagecraft -f\n";
+  for (const CommandSpec& command : commands()) {
+    out += fmt::format("complete -c stagecraft -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                       for_fish(command.summary));
+  }
+  for (const std::string_view option : kOwnOptions)
+    out += fmt::format("complete -c stagecraft -n __fish_use_subcommand -l {}\n", option);
+  for (const CommandSpec& command : commands()) {
+    const std::string when = fmt::format("__fish_seen_subcommand_from {}", command.name);
+    if (takes_files(command))
+      out += fmt::format("complete -c stagecraft -n {} -F\n", for_fish(when));
+    else if (!command.completes.empty())
+      out += fmt::format("complete -c stagecraft -n {} -a {}\n", for_fish(when), for_fish(command.completes));
+    each_option(command, [&](const OptionSpec& option) { out += fish_option(when, option); });
+  }
+  return out;
+}
+
+constexpr Completion kCompletions[] = {{.shell = "bash", .script = bash_script},
+                                       {.shell = "zsh", .script = zsh_script},
+                                       {.shell = "fish", .script = fish_script}};
+
+}  // namespace
+
+std::span<const Completion> completions() {
+  return kCompletions;
+}
+
+}  // namespace stagecraft
