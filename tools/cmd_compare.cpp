@@ -11,6 +11,7 @@
 #include "tools/assertions.hpp"
 #include "tools/commands.hpp"
 #include "tools/compare_table.hpp"
+#include "tools/page_files.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
@@ -103,6 +104,7 @@ int compare_command(const Arguments& arguments, Session& session) {
       simulate_variants(comparison.variants, session.data, arguments.integer("jobs", 1, 1, 1'024));
   for (Outcome& outcome : comparison.outcomes) say_vary(outcome.diagnostics, comparison.paths);
   print(comparison, arguments, session);
+  if (arguments.has("html")) write_page(arguments, comparison);
   int worst = kDone;
   for (const Outcome& outcome : comparison.outcomes) worst = std::max(worst, code_of(outcome, session));
   return worst;

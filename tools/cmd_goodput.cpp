@@ -9,6 +9,7 @@
 #include "sim/scenario/library.hpp"
 #include "tools/commands.hpp"
 #include "tools/goodput_table.hpp"
+#include "tools/page_files.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,7 @@ GoodputOptions options_of(const Arguments& arguments) {
   return {.seed = static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMostSeeds)),
           .threads = arguments.integer("jobs", 1, 1, 1'024),
           .inputs = true,
-          .timeline = arguments.has("timeline"),
+          .timeline = arguments.has("timeline") || arguments.has("html"),
           .plan = arguments.has("plan")};
 }
 
@@ -42,7 +43,9 @@ void refuse_plan_of_others(const Scenario& scenario) {
 
 int print_one(const Scenario& scenario, const Arguments& arguments, Session& session) {
   if (arguments.has("plan")) refuse_plan_of_others(scenario);
-  const GoodputReport report = predict_goodput(scenario, options_of(arguments));
+  GoodputReport report = predict_goodput(scenario, options_of(arguments));
+  if (arguments.has("html")) write_page(arguments, report);
+  if (!arguments.has("timeline")) report.timeline.clear();  // the page alone has asked for it
   if (arguments.has("json")) {
     session.out << render_json(report) << '\n';
   } else {
@@ -114,6 +117,7 @@ int print_comparison(const Arguments& arguments, Session& session) {
       throw UsageError(fmt::format("--{} is about one scenario, and --vary makes several", alone),
                        fmt::format("leave --vary or --{} out", alone));
   const GoodputComparison comparison = compared(arguments, session);
+  if (arguments.has("html")) write_page(arguments, comparison);
   if (arguments.text("format") == "svg") {
     const std::string picture = render_svg(comparison);
     if (picture.empty())
@@ -138,6 +142,10 @@ int goodput_command(const Arguments& arguments, Session& session) {
   if (arguments.has("vary")) return print_comparison(arguments, session);
   if (arguments.has("format"))
     throw UsageError("--format is about the chart of --vary", "add --vary, or leave --format out");
+  if (arguments.has("html") && arguments.words().size() > 1)
+    throw UsageError(
+        fmt::format("--html writes one file, and there are {} scenarios", arguments.words().size()),
+        "run them one by one, or give --vary");
   return for_each_scenario(arguments, session,
                            [&](const Scenario& scenario) { return print_one(scenario, arguments, session); });
 }

@@ -40,7 +40,9 @@ constexpr OptionSpec kCompareOptions[] = {kSet,
                                           {.name = "format",
                                            .argument = "FORM",
                                            .help = "of the answer (default text)",
-                                           .values = "text|markdown|csv|json"}};
+                                           .values = "text|markdown|csv|json"},
+                                          kHtml,
+                                          kForceView};
 constexpr std::string_view kCompareExamples[] = {
     "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b",
     "stagecraft compare scenarios/llama3-8b-64xA100.yaml --vary training.recompute=none,full --jobs 2"};
@@ -63,13 +65,14 @@ constexpr OptionSpec kSweepOptions[] = {
     kRowCsv,
     kRowSqlite,
     kRowTable,
+    kHtml,
     {.name = "full", .help = "whole results: ledgers of all stages, critical path, links"},
     kRowForce};
 constexpr std::string_view kSweepExamples[] = {
     "stagecraft sweep scenarios/sweeps/schedules.yaml --table",
     "stagecraft sweep scenarios/sweeps/gpt3-175b-plans.yaml --shard 0/2000 --csv"};
 
-constexpr OptionSpec kMergeOptions[] = {kRowOutput, kRowCsv, kRowSqlite, kRowTable, kRowForce};
+constexpr OptionSpec kMergeOptions[] = {kRowOutput, kRowCsv, kRowSqlite, kRowTable, kHtml, kRowForce};
 constexpr std::string_view kMergeExamples[] = {
     "stagecraft merge tests/data/sweeps/schedules-0.jsonl tests/data/sweeps/schedules-1.jsonl --table",
     "stagecraft merge tests/data/sweeps/schedules-1.jsonl tests/data/sweeps/schedules-0.jsonl --csv"};
@@ -147,7 +150,9 @@ constexpr OptionSpec kGoodputOptions[] = {
      .help = "of the chart of --vary (default text)",
      .values = "text|svg"},
     {.name = "plan", .help = "Oobleck's templates, and what each failure would do"},
-    {.name = "timeline", .help = "what happened when, in the first repeat"}};
+    {.name = "timeline", .help = "what happened when, in the first repeat"},
+    kHtml,
+    kForceView};
 constexpr std::string_view kGoodputExamples[] = {
     "stagecraft goodput scenarios/goodput/checkpoint-restart.yaml",
     "stagecraft goodput scenarios/goodput/oobleck.yaml --plan",

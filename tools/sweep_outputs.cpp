@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "tools/page_files.hpp"
 #include "tools/sweep_sqlite.hpp"
 
 namespace stagecraft {
@@ -24,6 +25,7 @@ RowOutputs::RowOutputs(const Request& request, const Arguments& arguments, Sessi
   } else if (json || !request.to_file) {
     lines_ = to_stream(session.out);
   }
+  if (arguments.has("html")) documents_.push_back(page_sink(arguments, request.columns, diagnostics));
   if (const auto file = arguments.text("sqlite")) {
     const bool replace = request.replace || arguments.has("force");
     auto database =

@@ -22,10 +22,17 @@ Waits::Waits(const Program& program, const Timeline& timeline)
       timeline_(timeline),
       cause_(program.task_count(), kNone),
       compute_resource_(compute_resources(program)) {
+  const auto offer = [&](std::uint32_t before, TaskId after) {
+    if (timeline.end[TaskId(before)] == timeline.start[after])
+      cause_[after.index()] = std::min(cause_[after.index()], before);
+  };
   for (std::uint32_t t = 0; t < program.task_count(); ++t)
-    for (const TaskId next : program.successors_of(TaskId(t)))
-      if (timeline.end[TaskId(t)] == timeline.start[next])
-        cause_[next.index()] = std::min(cause_[next.index()], t);
+    for (const TaskId next : program.successors_of(TaskId(t))) offer(t, next);
+  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    if (program.resources[ResourceId(r)].kind != ResourceKind::kStream) continue;
+    for (std::uint32_t t = program.resource_begin[r] + 1; t < program.resource_begin[r + 1]; ++t)
+      offer(t - 1, TaskId(t));
+  }
 }
 
 std::optional<TaskId> Waits::cause_of(TaskId task) const {

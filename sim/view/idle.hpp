@@ -1,7 +1,8 @@
 // Where a compute stream stands still, and for whom.
 //
 // The end of a gap is when what it waited for came to an end. As far back as that was communication, one
-// transfer after another without a break, the wait is exposed communication; what is before it is bubble.
+// transfer after another without a break (by an edge, or on one stream), the wait is exposed communication;
+// what is before it is bubble.
 #pragma once
 
 #include <optional>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
@@ -162,9 +163,13 @@ std::string run_view(const Scenario& scenario, const Simulation& simulation, con
 std::string html_page(const RunPage& page) {
   JsonWriter json;
   json.begin_object().field("kind", "run").field("title", std::string_view(page.title));
-  json.field("command", std::string_view(page.command))
-      .field("version", std::string_view(page.version))
-      .end_object();
+  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
+  for (const auto& [name, lines] : {std::pair("words", &page.words), std::pair("refused", &page.refused)}) {
+    json.key(name).begin_array();
+    for (const std::string& line : *lines) json.value(line);
+    json.end_array();
+  }
+  json.end_object();
   return html_page(PageContent{
       .title = page.title, .json = fmt::format("{{{},\"runs\":[{}]}}", members(json), join(page.runs, ","))});
 }

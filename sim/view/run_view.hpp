@@ -20,9 +20,11 @@ struct RunViewOptions {
                                    const RunViewOptions& options = {});
 
 struct RunPage {
-  std::string title;              // of the page
-  std::string command, version;   // to reproduce it
-  std::vector<std::string> runs;  // run_view()
+  std::string title;                   // of the page
+  std::string command, version;        // to reproduce it
+  std::vector<std::string> runs;       // run_view()
+  std::vector<std::string> words{};    // sentences about several: what is fastest, what differs
+  std::vector<std::string> refused{};  // of those that cannot run: which, and why
 };
 // The whole page: one iteration, or several under each other on one axis.
 [[nodiscard]] std::string html_page(const RunPage& page);

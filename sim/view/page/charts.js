@@ -1,12 +1,15 @@
 // Bars and small charts.
 
-// Parts of a whole as one bar; `parts`: [{name, value, paint}], `whole` what the full width stands for.
+// Parts of a whole as one bar; `parts`: [{name, value, paint}], `whole` what the full width stands for. Shares in words are
+// of their own sum.
 function stackedBar(parts, whole) {
+  const sum = parts.reduce((all, part) => all + part.value, 0);
   const bar = element('div', {class: 'bar'});
   const fill = () => bar.replaceChildren(...parts.filter(part => part.value > 0).map(part => {
     const share = part.value / whole;
-    return element('i', {title: `${part.name} ${percent(share)}`, style: {
-      width: 100 * share + '%', background: fillOf(part.paint), color: textOn(part.paint)}}, share > 0.05 ? percent(share, 0) : '');
+    const spoken = percent(part.value / sum, 0);
+    return element('i', {title: `${part.name} ${percent(part.value / sum)}`, style: {
+      width: 100 * share + '%', background: fillOf(part.paint), color: textOn(part.paint)}}, share > 0.05 ? spoken : '');
   }));
   fill();
   redrawn.push(fill);

@@ -2,6 +2,7 @@
 
 // Four significant digits with a unit that fits.
 function humanTime(ns) {
+  if (ns === 0) return '0 s';
   const size = Math.abs(ns);
   const [scale, unit] = size >= 3.6e12 * 48 ? [8.64e13, 'd'] : size >= 3.6e12 * 2 ? [3.6e12, 'h'] : size >= 1e9 ? [1e9, 's'] :
     size >= 1e6 ? [1e6, 'ms'] : size >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
@@ -14,7 +15,7 @@ function digits(value, significant = 4) {
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e9) return value.toLocaleString('en-US');
   if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
-  if (size >= 10 ** (significant - 1)) return Math.round(value).toLocaleString('en-US');
+  if (size >= Math.min(1e4, 10 ** (significant - 1))) return Math.round(value).toLocaleString('en-US');
   return String(Number(value.toPrecision(significant)));
 }
 

@@ -132,6 +132,8 @@ function runPage(data) {
   } else {
     page.append(comparedRuns(runs));
   }
+  for (const line of data.words) page.append(element('p', {}, line));
+  for (const line of data.refused) page.append(element('p', {class: 'bad'}, line));
   page.append(timelineSection(runs), breakdownSection(runs));
   for (const run of runs) page.append(...[memorySection(run), networkSection(run)].filter(part => part !== null));
   page.append(provenanceSection(runs), reproduceSection(data, runs));

@@ -320,7 +320,7 @@ class TimelineView {
     context.textBaseline = 'middle';
     const left = Math.max(x, GUTTER);
     const right = Math.min(x + width, this.width);
-    for (const text of [`${short} ${number}${stage}`.trim(), `${short} ${number}`.trim(), short + number, number, short]) {
+    for (const text of [`${short} ${number}${stage}`.trim(), `${short} ${number}`.trim(), short + number, short, number]) {
       const wide = context.measureText(text).width;
       if (text === '' || wide > right - left - 5) continue;
       if (label.paint >= BUBBLE) {

@@ -195,5 +195,28 @@ TEST(Gaps, AreExposedAsFarBackAsCommunicationGoes) {
   EXPECT_EQ(tail[0], (Gap{.begin = 10ns, .end = 15ns, .exposed_from = 15ns, .waits_for = {}}));
 }
 
+// System: a pass of 2 ns, then two reductions of 5 ns behind each other on a stream of their own, then the
+// step. Expectations: both reductions are exposed.
+TEST(Gaps, AreExposedThroughAStreamOfTraffic) {
+  ProgramBuilder builder;
+  const ResourceId compute = builder.add_resource({ResourceKind::kStream, 0, "compute"});
+  const ResourceId data = builder.add_resource({ResourceKind::kStream, 0, "data"});
+  const LabelId label = builder.add_label({.name = "any", .stage = -1, .parts = {}});
+  const auto pass = builder.add_task(compute, 2ns, label);
+  const auto step = builder.add_task(compute, 1ns, label);
+  for (int i = 0; i < 2; ++i) {
+    const auto reduction = builder.add_task(data, 5ns, label);
+    builder.add_dependency(pass, reduction);
+    builder.add_dependency(reduction, step);
+  }
+  const Ran ran = stagecraft::ran(std::move(builder).build());
+  const std::vector<Lane> lanes = lanes_of(ran.program, ran.timeline);
+  const std::vector<Gap> gaps = Waits(ran.program, ran.timeline).gaps_of(lanes.front());
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_EQ(gaps[0].begin, 2ns);
+  EXPECT_EQ(gaps[0].exposed_from, 2ns);
+  EXPECT_EQ(gaps[0].end, 12ns);
+}
+
 }  // namespace
 }  // namespace stagecraft

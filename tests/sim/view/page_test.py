@@ -22,6 +22,7 @@ EVIDENCE = Path(sys.argv[3]).resolve()
 FLAGSHIP = SOURCE / "scenarios/gpt3-175b-1024xA100.yaml"
 SMALL = SOURCE / "scenarios/pipeline-4x8.yaml"
 SHARED = SOURCE / "scenarios/llama3-70b-128xH100-shared-links.yaml"
+SWEEP = SOURCE / "scenarios/sweeps/schedules.yaml"
 EVIL = "<script>alert(1)</script>"
 CTRL = 2
 
@@ -34,6 +35,8 @@ parallelism: {{pipeline: 64}}
 schedule: 1f1b
 training: {{global_batch_size: 8000, micro_batch_size: 1}}
 """
+
+FRAMES = 90
 
 # Pans in steps of a 250th of the screen for as many frames; frames per second, and milliseconds of the longest.
 PAN = """(async frames => {
@@ -49,7 +52,7 @@ PAN = """(async frames => {
     last = performance.now();
   }
   return [1000 * frames / (last - begun), longest];
-})(90)"""
+})(%d)""" % FRAMES
 
 # Slices of the page's lanes that are tasks, by "rank, stream": [start, end, name, micro-batch, stage].
 SLICES = """stagecraft.timeline.sections[0].data.lanes.map(lane => {
@@ -81,7 +84,7 @@ class Case(unittest.TestCase):
     def page(self, *words, name="page.html"):
         file = self.folder / name
         ran = run(*words, "--html", file, "--force", "--quiet")
-        self.assertEqual("", ran.stderr)
+        self.assertEqual((0, ""), (ran.returncode, ran.stderr))
         self.assertTrue(file.exists())
         return file
 
@@ -198,25 +201,109 @@ class Pages(Case):
         (EVIDENCE / "paper.pdf").write_bytes(paper)
 
 
+class Studies(Case):
+    """Pages of compare, sweep and goodput."""
+
+    def test_schedules_stand_under_each_other_on_one_axis(self):
+        file = self.page("compare", SMALL, "--vary", "schedule=gpipe,1f1b,zb-h1")
+        browser = self.opened(file)
+        ends = browser.evaluate("stagecraft.timeline.sections.map(section => [section.run.title, section.data.end])")
+        self.assertEqual([["gpipe", 33e6], ["1f1b", 33e6], ["zb-h1", 27e6]], ends)
+        self.assertEqual(33e6, browser.evaluate("stagecraft.timeline.to"))
+        words = browser.evaluate("document.querySelector('main').innerText")
+        self.assertIn("fastest: zb-h1", words)
+        # The bars share a scale: forward is 8 of 33 ms in each, and the bubble 3 of 33 in the last.
+        widths = browser.evaluate("[...document.querySelectorAll('#breakdown .bar')].map(bar => [...bar.children].map(part => parseFloat(part.style.width)))")
+        for bar, bubble in zip(widths, (9, 9, 3), strict=True):
+            for width, time in zip(bar, (8, 16, bubble), strict=True):
+                self.assertAlmostEqual(100 * time / 33, width, places=3)
+        browser.screenshot(EVIDENCE / "compare.png")
+
+    def test_variants_that_cannot_run_are_named_with_their_reason(self):
+        file = self.folder / "page.html"
+        ran = run("compare", SMALL, "--vary", "schedule=1f1b,interleaved-1f1b", "--html", file)
+        self.assertEqual(2, ran.returncode)
+        self.assertIn("interleaved-1f1b: schedule: 1 chunk a rank", self.opened(file).evaluate("document.querySelector('.bad').textContent"))
+
+    def test_a_sweep_has_lines_a_heat_map_and_a_front(self):
+        rows = [json.loads(line) for line in run("sweep", SWEEP, "--json").stdout.splitlines()]
+        browser = self.opened(self.page("sweep", SWEEP))
+        cells = browser.evaluate("[...document.querySelectorAll('#heat tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+        batches = sorted({row["vary"]["training.global_batch_size"] for row in rows})
+        self.assertEqual({row["vary"]["schedule"] for row in rows}, {cell[0] for cell in cells})
+        for name, *values in cells:
+            for batch, value in zip(batches, values, strict=True):
+                row, = (row for row in rows if row["vary"] == {"training.global_batch_size": batch, "schedule": name})
+                if row["feasible"]:
+                    self.assertAlmostEqual(row["samples_per_s"], float(value.split()[0]), delta=0.06)
+                else:
+                    self.assertEqual("–", value)
+        good = [(row["memory"]["peak_bytes"], -row["samples_per_s"]) for row in rows if row["feasible"]]
+        front = {point for point in good if not any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in good)}
+        self.assertEqual(len(front), browser.evaluate("document.querySelectorAll('#pareto svg rect').length"))
+        lines = "document.querySelectorAll('#lines svg polyline').length"
+        self.assertEqual(len({row["vary"]["schedule"] for row in rows if row["feasible"]}), browser.evaluate(lines))
+        browser.screenshot(EVIDENCE / "sweep.png")
+        browser.evaluate("(select => { select.value = ''; select.dispatchEvent(new Event('change')); })(document.querySelectorAll('#lines select')[2])")
+        self.assertEqual(1, browser.evaluate(lines), "the best of all schedules")
+
+    def test_failures_are_on_the_axis_of_weeks(self):
+        scenario = SOURCE / "scenarios/goodput/oobleck.yaml"
+        result = json.loads(run("goodput", scenario, "--timeline", "--json").stdout)
+        browser = self.opened(self.page("goodput", scenario))
+        failures = sum("detect for" in event["what"] for event in result["timeline"])
+        self.assertGreater(failures, 0)
+        self.assertEqual(failures, browser.evaluate("document.querySelectorAll('#diary path').length"))
+        widths = browser.evaluate("[...document.querySelector('#buckets .bar').children].map(part => parseFloat(part.style.width))")
+        self.assertAlmostEqual(100, sum(widths), delta=0.01)
+        browser.screenshot(EVIDENCE / "goodput.png")
+
+    def test_policies_stand_side_by_side(self):
+        file = self.page("goodput", SOURCE / "scenarios/goodput/oobleck.yaml", "--vary", "failures.policy=checkpoint-restart,oobleck")
+        browser = self.opened(file, dark=True)
+        self.assertEqual(4, browser.evaluate("document.querySelectorAll('#buckets .bar').length"))
+        browser.screenshot(EVIDENCE / "goodput-policies-dark.png")
+
+    def test_values_that_vary_are_text(self):
+        names = f"{EVIL}</script>,<img src=x onerror=alert(2)>"
+        browser = self.opened(self.page("compare", SMALL, "--vary", f"name={names}"))
+        self.assertEqual([2, 0], browser.evaluate("[document.scripts.length, document.images.length]"))
+        self.assertIn(EVIL, browser.evaluate("document.querySelector('main').innerText"))
+        sweep = self.folder / "evil.yaml"
+        sweep.write_text(f"stagecraft: 1\nbase: {SMALL}\nvary:\n  name: ['{EVIL}', '<img src=x onerror=alert(2)>']\n  training.global_batch_size: [4, 8]\n")
+        browser = self.opened(self.page("sweep", sweep))
+        self.assertEqual([2, 0], browser.evaluate("[document.scripts.length, document.images.length]"))
+        self.assertIn(EVIL, browser.evaluate("document.querySelector('main').innerText"))
+
+
 class Million(Case):
-    """Targets: the first paint within 1 s, 30 frames a second while panning, with 1 M slices. Both are printed. A machine
-    that does other things as well is slower than what it measures: what is asserted is four times the first paint, and a
-    third of the frames."""
+    """Targets: the first paint within 1 s, 30 frames a second while panning, with 1 M slices. What a reader waits is printed;
+    it counts what else the machine does. What is asserted is what the page itself does: processor time of its main thread,
+    1 s until it is drawn and a thirtieth of a second for a frame."""
+
+    def work(self):
+        """Seconds of processor time of the page's main thread so far."""
+        metrics = self.browser.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def test_slices_appear_within_a_second_and_move_smoothly(self):
         scenario = self.folder / "million.yaml"
         scenario.write_text(MILLION)
         file = self.page("run", scenario)
+        self.browser.call("Performance.enable", {"timeDomain": "threadTicks"})
+        begun = self.work()
         browser = self.opened(file)
+        loading = self.work() - begun
         slices = sum(browser.evaluate("stagecraft.timeline.sections[0].data.lanes.map(lane => lane.start.length)"))
         self.assertGreater(slices, 1_000_000)
-        paint = browser.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        drawn = browser.evaluate("performance.getEntriesByName('stagecraft-drawn')[0].startTime")
+        begun = self.work()
         rate, longest = browser.evaluate(PAN)
-        print(f"{slices:,} slices, {file.stat().st_size / 1e6:.2f} MB: first paint {paint:.0f} ms, drawn {drawn:.0f} ms, "
-              f"pan {rate:.0f} frames/s, longest frame {longest:.0f} ms")
-        self.assertLess(paint, 4 * 1000)
-        self.assertGreater(rate, 30 / 3)
+        frame = (self.work() - begun) / FRAMES
+        paint = browser.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        print(f"{slices:,} slices, {file.stat().st_size / 1e6:.2f} MB: first paint {paint:.0f} ms, of work {loading * 1e3:.0f} ms; "
+              f"pan {rate:.0f} frames/s, longest {longest:.0f} ms, of work {frame * 1e3:.1f} ms each")
+        self.assertLess(loading, 1)
+        self.assertLess(frame, 1 / 30)
         browser.screenshot(EVIDENCE / "million.png")
 
 

@@ -1,0 +1,37 @@
+#include "sim/view/goodput_page.hpp"
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/view/page.hpp"
+
+namespace stagecraft {
+namespace {
+
+void write_list(JsonWriter& json, const char* name, const std::vector<std::string>& lines) {
+  json.key(name).begin_array();
+  for (const std::string& line : lines) json.value(line);
+  json.end_array();
+}
+
+}  // namespace
+
+std::string html_page(const GoodputPage& page) {
+  JsonWriter json;
+  json.begin_object().field("kind", "goodput").field("title", std::string_view(page.title));
+  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
+  write_list(json, "names", page.names);
+  write_list(json, "refused", page.refused);
+  json.key("headlines").begin_array();
+  for (const GoodputReport& report : page.reports) json.value(report.headline);
+  json.end_array().end_object();
+  std::string head = json.str();
+  head.pop_back();
+  std::vector<std::string> results;
+  for (const GoodputReport& report : page.reports) results.push_back(render_json(report));
+  return html_page(PageContent{.title = page.title,
+                               .json = fmt::format("{},\"results\":[{}]}}", head, join(results, ","))});
+}
+
+}  // namespace stagecraft

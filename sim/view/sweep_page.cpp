@@ -1,0 +1,51 @@
+#include "sim/view/sweep_page.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/view/page.hpp"
+
+namespace stagecraft {
+
+SweepPage::SweepPage(std::vector<RowColumn> columns) : columns_(std::move(columns)) {}
+
+void SweepPage::add(const RowDocument& row) {
+  ++points_;
+  if (rows_.size() == kMostPoints) return;
+  std::string values;
+  for (const RowColumn& column : columns_) {
+    const Cell cell = cell_of(row, column);
+    std::string value = "null";
+    if (cell.kind == Cell::Kind::kNumber) value = cell.text;
+    if (cell.kind == Cell::Kind::kText) {
+      JsonWriter json;
+      json.value(cell.text);
+      value = json.str();
+    }
+    values += (values.empty() ? "" : ",") + value;
+  }
+  rows_.push_back("[" + values + "]");
+}
+
+std::string SweepPage::html(const std::string& title, const std::string& command,
+                            const std::string& version) const {
+  JsonWriter json;
+  json.begin_object().field("kind", "sweep").field("title", std::string_view(title));
+  json.field("command", std::string_view(command)).field("version", std::string_view(version));
+  json.field("points", points_).key("columns").begin_array();
+  for (const RowColumn& column : columns_)
+    json.begin_object()
+        .field("name", std::string_view(column.name))
+        .field("varied", column.kind == RowColumn::Kind::kVaried)
+        .end_object();
+  json.end_array().end_object();
+  std::string head = json.str();
+  head.pop_back();
+  return html_page(
+      PageContent{.title = title, .json = fmt::format("{},\"rows\":[{}]}}", head, join(rows_, ",\n"))});
+}
+
+}  // namespace stagecraft

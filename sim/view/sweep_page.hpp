@@ -1,0 +1,29 @@
+// The rows of a sweep as a page: lines, heat map, Pareto front, the best points, why others cannot run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/study/row_columns.hpp"
+
+namespace stagecraft {
+
+// Keeps of each row what the page draws. A page has so many points at most; it says how many there were.
+class SweepPage {
+ public:
+  static constexpr std::size_t kMostPoints = 50'000;
+
+  // `columns`: row_columns() of the sweep.
+  explicit SweepPage(std::vector<RowColumn> columns);
+
+  void add(const RowDocument& row);
+  [[nodiscard]] std::string html(const std::string& title, const std::string& command,
+                                 const std::string& version) const;
+
+ private:
+  std::vector<RowColumn> columns_;
+  std::vector<std::string> rows_;  // JSON arrays, one value for each column
+  std::size_t points_ = 0;
+};
+
+}  // namespace stagecraft
