@@ -16,17 +16,12 @@
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
 #include "sim/shared_fabric.hpp"
+#include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
-namespace {
 
-SourceLocation place_of(const Scenario& scenario, const std::string& path) {
-  const auto known = scenario.origins.find(path);
-  return known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source};
-}
-
-PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links = true) {
+PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links) {
   return {.plan = plan,
           .parallelism = scenario.parallelism,
           .training = scenario.training,
@@ -36,14 +31,6 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .shared_links = shared_links && scenario.network.shared()};
 }
 
-// What compute loses to the traffic of weights and gradients beside it.
-double overlap_slowdown_of(const Scenario& scenario) {
-  if (!scenario.profile) return 1;
-  const HardwareProfile& profile = *scenario.profile;
-  const bool sharded = scenario.parallelism.zero_stage >= 2;
-  return (sharded ? profile.sharded_overlap_slowdown : profile.gradient_overlap_slowdown).value;
-}
-
 IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
@@ -51,6 +38,21 @@ IterationPrices price(const Scenario& scenario, const Cluster* cluster, const Pr
   }
   SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
+}
+
+namespace {
+
+SourceLocation place_of(const Scenario& scenario, const std::string& path) {
+  const auto known = scenario.origins.find(path);
+  return known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source};
+}
+
+// What compute loses to the traffic of weights and gradients beside it.
+double overlap_slowdown_of(const Scenario& scenario) {
+  if (!scenario.profile) return 1;
+  const HardwareProfile& profile = *scenario.profile;
+  const bool sharded = scenario.parallelism.zero_stage >= 2;
+  return (sharded ? profile.sharded_overlap_slowdown : profile.gradient_overlap_slowdown).value;
 }
 
 double fused_share(const Scenario& scenario) {
@@ -109,6 +111,8 @@ std::optional<Schedule> given_schedule(const Scenario& scenario, const ParallelP
   return scenario.order->schedule;
 }
 
+}  // namespace
+
 std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
                                       Diagnostics& diagnostics) {
   if (scenario.order) return given_schedule(scenario, plan, diagnostics);
@@ -129,6 +133,8 @@ std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPl
   if (!kind->to_measure || diagnostics.has_errors()) return generate(*kind, shape);
   return generate(*kind, shape, measures(scenario, plan));
 }
+
+namespace {
 
 void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
   if (!scenario.profile || scenario.profile->supports(scenario.training.precision)) return;
@@ -219,18 +225,6 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
-MemoryLedger ledger_of(const Scenario& scenario, const Prepared& prepared) {
-  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
-    return stages_ledger(*stages, prepared.plan, prepared.schedule,
-                         scenario.profile ? scenario.profile->device.memory : Bytes(0));
-  }
-  const PricingRequest job = pricing_request(scenario, prepared.plan);
-  const Shard shard = shard_of(job);
-  return transformer_ledger(
-      std::get<TransformerSpec>(scenario.model),
-      {.job = job, .shard = shard, .schedule = prepared.schedule, .profile = *scenario.profile});
-}
-
 Placement placement_of(const Scenario& scenario) {
   if (scenario.order) return scenario.order->schedule.placement;
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
@@ -287,18 +281,33 @@ Prepared prepare_or_throw(const Scenario& scenario) {
 
 }  // namespace
 
-std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const Schedule& schedule) {
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    return stages_ledger(*stages, plan, schedule,
+                         scenario.profile ? scenario.profile->device.memory : Bytes(0));
+  }
+  const PricingRequest job = pricing_request(scenario, plan);
+  const Shard shard = shard_of(job);
+  return transformer_ledger(std::get<TransformerSpec>(scenario.model),
+                            {.job = job, .shard = shard, .schedule = schedule, .profile = *scenario.profile});
+}
+
+std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {
   if (!check_ways(scenario, diagnostics)) return std::nullopt;
   check_precision(scenario, diagnostics);
   check_background(scenario, diagnostics);
-  std::optional<ParallelPlan> plan = resolve({.model = scenario.model,
-                                              .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
-                                              .parallelism = scenario.parallelism,
-                                              .training = scenario.training,
-                                              .origins = scenario.origins,
-                                              .fallback = {.file = scenario.source},
-                                              .placement = placement_of(scenario)},
-                                             diagnostics);
+  return resolve({.model = scenario.model,
+                  .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
+                  .parallelism = scenario.parallelism,
+                  .training = scenario.training,
+                  .origins = scenario.origins,
+                  .fallback = {.file = scenario.source},
+                  .placement = placement_of(scenario)},
+                 diagnostics);
+}
+
+std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {
+  std::optional<ParallelPlan> plan = place(scenario, diagnostics);
   if (!plan) return std::nullopt;
   std::optional<Schedule> schedule = make_schedule(scenario, *plan, diagnostics);
   check_faults(scenario, *plan, diagnostics);
@@ -306,6 +315,19 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
   if (schedule) fit_schedule(scenario, *schedule, *plan, diagnostics);
   if (!schedule || diagnostics.has_errors()) return std::nullopt;
   return Prepared{.plan = *plan, .schedule = *std::move(schedule)};
+}
+
+LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
+                           const IterationPrices& prices) {
+  return {.blocking_messages = !scenario.overlap.pipeline,
+          .overlap_gradients = scenario.overlap.gradients,
+          .overlap_parameters = scenario.overlap.parameters,
+          .reduce_last = scenario.options.memory.whole_gradients,
+          .overlap_slowdown = overlap_slowdown_of(scenario),
+          .iterations = scenario.schedule.iterations,
+          .step = step_rule(scenario, schedule),
+          .rollback = expected_rollback(scenario, schedule, prices),
+          .fused_share = fused_share(scenario)};
 }
 
 namespace {
@@ -335,19 +357,11 @@ LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::opti
   if (network) network->changes = faults.links;
   std::vector<int> weights;
   for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
-  const LowerOptions how{.blocking_messages = !scenario.overlap.pipeline,
-                         .overlap_gradients = scenario.overlap.gradients,
-                         .overlap_parameters = scenario.overlap.parameters,
-                         .reduce_last = scenario.options.memory.whole_gradients,
-                         .overlap_slowdown = overlap_slowdown_of(scenario),
-                         .replicas = static_cast<int>(faults.copies.size()),
-                         .weights = std::move(weights),
-                         .speeds = faults.speeds,
-                         .iterations = scenario.schedule.iterations,
-                         .step = step_rule(scenario, prepared.schedule),
-                         .rollback = expected_rollback(scenario, prepared.schedule, prices),
-                         .fused_share = fused_share(scenario),
-                         .network = network ? &*network : nullptr};
+  LowerOptions how = lower_options(scenario, prepared.schedule, prices);
+  how.replicas = static_cast<int>(faults.copies.size());
+  how.weights = std::move(weights);
+  how.speeds = faults.speeds;
+  how.network = network ? &*network : nullptr;
   Program program = lower(prepared.schedule, prices, how);
   return {.prepared = std::move(prepared),
           .prices = std::move(prices),
@@ -418,7 +432,8 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
                         .timeline = std::move(result.timeline),
                         .network = std::move(result.network),
                         .report = {}};
-  simulation.report = make_report(scenario, simulation, ledger_of(scenario, simulation.prepared));
+  simulation.report = make_report(
+      scenario, simulation, ledger_of(scenario, simulation.prepared.plan, simulation.prepared.schedule));
   if (!scenario.faults.empty())
     simulation.report.faults =
         fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
@@ -431,7 +446,8 @@ Report simulate(const Scenario& scenario, const SimulateOptions& options) {
 }
 
 MemoryLedger memory_of(const Scenario& scenario) {
-  return ledger_of(scenario, prepare_or_throw(scenario));
+  const Prepared prepared = prepare_or_throw(scenario);
+  return ledger_of(scenario, prepared.plan, prepared.schedule);
 }
 
 }  // namespace stagecraft

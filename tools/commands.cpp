@@ -72,6 +72,24 @@ constexpr std::string_view kSweepExamples[] = {
     "stagecraft sweep scenarios/sweeps/schedules.yaml --table",
     "stagecraft sweep scenarios/sweeps/gpt3-175b-plans.yaml --shard 0/2000 --csv"};
 
+constexpr OptionSpec kSearchOptions[] = {
+    kSet,
+    {.name = "vary",
+     .argument = "PATH=V1,V2,…",
+     .help = "try these values; `all`: every number that divides",
+     .repeated = true},
+    {.name = "fix", .argument = "PATH", .help = "keep what the scenario says", .repeated = true},
+    {.name = "gpus", .argument = "COUNTS", .help = "256..4096 (doubling), or 8,16,40"},
+    {.name = "top", .argument = "N", .help = "plans to list (default 10)"},
+    {.name = "exhaustive", .help = "simulate all that fit, also what cannot win"},
+    {.name = "price", .argument = "PRICE", .help = "of a GPU, for the cost of tokens: '2 USD/h'"},
+    {.name = "write-best", .argument = "FILE", .help = "the winner as a scenario"},
+    {.name = "force", .help = "replace the file if there is one"}};
+constexpr std::string_view kSearchExamples[] = {
+    "stagecraft search scenarios/llama3-8b-64xA100.yaml --fix parallelism.zero_stage",
+    "stagecraft search scenarios/llama3-8b-64xA100.yaml --gpus 16..64 --fix schedule "
+    "--price 2USD/h"};
+
 constexpr OptionSpec kMergeOptions[] = {kRowOutput, kRowCsv, kRowSqlite, kRowTable, kHtml, kRowForce};
 constexpr std::string_view kMergeExamples[] = {
     "stagecraft merge tests/data/sweeps/schedules-0.jsonl tests/data/sweeps/schedules-1.jsonl --table",
@@ -206,7 +224,7 @@ constexpr std::string_view kImportExamples[] = {
     "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
     "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
-constexpr std::string_view kPlannedCommands[] = {"search", "explain"};
+constexpr std::string_view kPlannedCommands[] = {"explain"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -236,6 +254,13 @@ constexpr CommandSpec kCommands[] = {
      .examples = kSweepExamples,
      .options = kSweepOptions,
      .run = sweep_command,
+     .completes = "files"},
+    {.name = "search",
+     .words = "SCENARIO…",
+     .summary = "the best parallelism for the hardware, and why not another",
+     .examples = kSearchExamples,
+     .options = kSearchOptions,
+     .run = search_command,
      .completes = "files"},
     {.name = "merge",
      .words = "FILE…",

@@ -10,6 +10,7 @@ int check_command(const Arguments& arguments, Session& session);
 int compare_command(const Arguments& arguments, Session& session);
 int goodput_command(const Arguments& arguments, Session& session);
 int merge_command(const Arguments& arguments, Session& session);
+int search_command(const Arguments& arguments, Session& session);
 int sweep_command(const Arguments& arguments, Session& session);
 int memory_command(const Arguments& arguments, Session& session);
 int schedule_command(const Arguments& arguments, Session& session);

@@ -76,6 +76,7 @@ void Reader::read_head() {
     root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                  "this program reads schema 1");
   scenario_.name = root_->text("name", fs::path(scenario_.source).stem().string());
+  (void)root_->get("search");  // what a search looks through, which nobody else reads: sim/search/
 }
 
 void Reader::read_machine() {

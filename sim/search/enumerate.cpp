@@ -1,0 +1,326 @@
+#include "sim/search/enumerate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <variant>
+
+#include "base/text.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/search/frames.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+constexpr std::int64_t kMostDegree = 1'000'000;
+
+// Values of the axes that are set in place, read once; nullopt: every number that divides, or the frame's.
+struct AxisValues {
+  const SearchAxis* axis = nullptr;  // nullptr: fixed
+  Numbers values = {};               // of an axis that lists them
+
+  [[nodiscard]] bool all() const { return axis != nullptr && axis->all(); }
+};
+
+class AxisReader {
+ public:
+  AxisReader(const SearchSpace& space, Diagnostics& diagnostics) : space_(space), diagnostics_(diagnostics) {}
+
+  AxisValues whole_numbers(const char* path, std::int64_t min, std::int64_t max) {
+    return read(path, [&](const YamlNode& node) -> std::optional<std::int64_t> {
+      const auto number = parse_integer(node.text);
+      if (number && *number >= min && *number <= max) return number;
+      refuse(path, node, fmt::format("is no whole number from {} to {}", min, max), "");
+      return std::nullopt;
+    });
+  }
+
+  AxisValues flags(const char* path) {
+    return read(path, [&](const YamlNode& node) -> std::optional<std::int64_t> {
+      if (node.text == "true" || node.text == "false") return node.text == "true" ? 1 : 0;
+      refuse(path, node, "is neither true nor false", "");
+      return std::nullopt;
+    });
+  }
+
+  AxisValues words(const char* path, std::span<const std::string_view> names) {
+    return read(path, [&](const YamlNode& node) -> std::optional<std::int64_t> {
+      const auto found = std::ranges::find(names, std::string_view(node.text));
+      if (node.kind == YamlNode::Kind::kScalar && found != names.end()) return found - names.begin();
+      const std::vector<std::string> known(names.begin(), names.end());
+      refuse(path, node, "is not one of them", suggest(node.text, known));
+      return std::nullopt;
+    });
+  }
+
+  std::vector<double> of_switch(const PointSwitch& one) {
+    std::vector<double> values;
+    const SearchAxis* axis = space_.find(one.path);
+    if (axis == nullptr) return values;
+    for (const YamlNode& node : axis->values) {
+      const auto number = parse_number(node.text);
+      if (one.share && number && *number >= 0 && *number <= 1)
+        values.push_back(*number);
+      else if (!one.share && (node.text == "true" || node.text == "false"))
+        values.push_back(node.text == "true" ? 1 : 0);
+      else
+        refuse(std::string(one.path), node, one.share ? "is no share of 0 to 1" : "is neither true nor false",
+               "");
+    }
+    return values;
+  }
+
+ private:
+  template <class Read>
+  AxisValues read(const char* path, Read value_of) {
+    AxisValues values{.axis = space_.find(path)};
+    if (values.axis == nullptr) return values;
+    for (const YamlNode& node : values.axis->values)
+      if (const auto value = value_of(node)) values.values.push_back(*value);
+    return values;
+  }
+
+  void refuse(const std::string& path, const YamlNode& node, const std::string& why, std::string hint) {
+    diagnostics_.error({.code = "bad-value",
+                        .where = node.where,
+                        .path = path,
+                        .message = in_quotes(node.text) + " " + why,
+                        .hint = std::move(hint)});
+  }
+
+  const SearchSpace& space_;
+  Diagnostics& diagnostics_;
+};
+
+// Layers that an even split counts: check_even_split() of sim/plan.
+std::int64_t counted_layers(const Scenario& scenario) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr) return kMostDegree;
+  const ParallelSpec& parallel = scenario.parallelism;
+  return model->layers + (parallel.embedding_as_layer ? 1 : 0) + (parallel.loss_as_layer ? 1 : 0);
+}
+
+class Enumerator {
+ public:
+  Enumerator(const SearchSpace& space, SearchPlans& plans, Diagnostics& diagnostics)
+      : space_(space), plans_(plans), diagnostics_(diagnostics) {
+    AxisReader reader(space, diagnostics);
+    tensor_ = reader.whole_numbers("parallelism.tensor", 1, kMostDegree);
+    pipeline_ = reader.whole_numbers("parallelism.pipeline", 1, kMostDegree);
+    context_ = reader.whole_numbers("parallelism.context", 1, kMostDegree);
+    data_ = reader.whole_numbers("parallelism.data", 1, kMostDegree);
+    expert_ = reader.whole_numbers("parallelism.expert", 1, kMostDegree);
+    chunks_ = reader.whole_numbers("parallelism.virtual_stages", 1, kMostDegree);
+    micro_batch_ = reader.whole_numbers("training.micro_batch_size", 1, kMostDegree);
+    zero_ = reader.whole_numbers("parallelism.zero_stage", 0, 3);
+    sequence_ = reader.flags("parallelism.sequence_parallel");
+    recompute_ = reader.words("training.recompute", kRecomputeNames);
+    for (std::size_t i = 0; i < kPointSwitches; ++i) switches_[i] = reader.of_switch(point_switches()[i]);
+  }
+
+  // Points of a frame whose weights are not sharded; `sharded` is the frame of those whose are.
+  void add(std::uint32_t frame, std::uint32_t sharded) {
+    const SearchFrame& here = plans_.frames[frame];
+    scenario_ = &here.scenario;
+    gpus_ = here.gpus;
+    chunked_ = here.chunked;
+    sharded_ = sharded;
+    SearchPoint point{.frame = frame};
+    point.own_recompute = recompute_.axis == nullptr;
+    const ParallelSpec& own = scenario_->parallelism;
+    const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
+    const std::int64_t heads = model != nullptr ? model->heads : 1;
+    for (const std::int64_t t : choices(tensor_, own.tensor, gpus_)) {
+      if (gpus_ % t != 0 || (tensor_.all() && heads % t != 0)) continue;
+      point.tensor = static_cast<int>(t);
+      for (const std::int64_t p : choices(pipeline_, own.pipeline, gpus_ / t)) {
+        if (gpus_ % (t * p) != 0 || (pipeline_.all() && p > counted_layers(*scenario_))) continue;
+        point.pipeline = static_cast<int>(p);
+        add_contexts(point);
+      }
+    }
+  }
+
+  [[nodiscard]] bool too_many() const { return plans_.points.size() > kMostCandidates; }
+
+ private:
+  [[nodiscard]] Numbers choices(const AxisValues& axis, std::int64_t own, std::int64_t divided) const {
+    if (axis.axis == nullptr) return {own};
+    if (!axis.all()) return axis.values;
+    Numbers numbers = divisors_of(divided);
+    if (axis.axis->at_most > 0)
+      std::erase_if(numbers, [&](std::int64_t n) { return n > axis.axis->at_most; });
+    return numbers;
+  }
+
+  void add_contexts(SearchPoint point) {
+    const std::int64_t rest = gpus_ / (point.tensor * point.pipeline);
+    for (const std::int64_t c : choices(context_, scenario_->parallelism.context, rest)) {
+      if (rest % c != 0) continue;
+      const std::int64_t tokens = context_.all() ? context_.axis->tokens_each : 0;
+      if (c > 1 && tokens > 0 && scenario_->training.sequence_length / c < tokens) continue;
+      point.context = static_cast<int>(c);
+      point.data = static_cast<int>(rest / c);
+      if (!data_.values.empty() && std::ranges::find(data_.values, rest / c) == data_.values.end()) continue;
+      add_experts(point);
+    }
+  }
+
+  void add_experts(SearchPoint point) {
+    const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
+    const ParallelSpec& own = scenario_->parallelism;
+    const bool experts = model != nullptr && model->experts.has_value();
+    const std::int64_t ranks = std::int64_t{point.tensor} * point.context * point.data;
+    const Numbers degrees = !experts && expert_.all()
+                                ? Numbers{1}
+                                : choices(expert_, own.expert, experts ? model->experts->count : 1);
+    for (const std::int64_t e : degrees) {
+      if (expert_.all() && ranks % (e * own.expert_tensor) != 0) continue;
+      point.expert = static_cast<int>(e);
+      for (const std::int64_t v : chunk_counts(point.pipeline)) {
+        point.virtual_stages = static_cast<int>(v);
+        add_micro_batches(point);
+      }
+    }
+  }
+
+  [[nodiscard]] Numbers chunk_counts(std::int64_t pipeline) const {
+    if (!chunked_) return {1};
+    if (pipeline == 1 && chunks_.axis != nullptr) return some_unchunked_ ? Numbers{} : Numbers{1};
+    Numbers counts;
+    if (chunks_.all()) {
+      const std::int64_t layers = counted_layers(*scenario_) / pipeline;
+      const bool even = !space_.uneven_stages && counted_layers(*scenario_) % pipeline == 0;
+      const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
+      for (std::int64_t v = 2; v <= most; ++v)
+        if (!even || layers % v == 0) counts.push_back(v);
+      return counts;
+    }
+    counts = choices(chunks_, scenario_->parallelism.virtual_stages, 1);
+    if (counts.size() > 1) std::erase(counts, 1);
+    return counts;
+  }
+
+  void add_micro_batches(SearchPoint point) {
+    const std::int64_t batch = scenario_->training.global_batch_size;
+    point.global_batch = batch;
+    if (space_.batch_at_most && batch >= point.data) point.global_batch = batch / point.data * point.data;
+    const std::int64_t share = std::max<std::int64_t>(point.global_batch / point.data, 1);
+    for (const std::int64_t b : choices(micro_batch_, scenario_->training.micro_batch_size, share)) {
+      point.micro_batch = b;
+      add_training(point);
+    }
+  }
+
+  void add_training(SearchPoint point) {
+    const ParallelSpec& own = scenario_->parallelism;
+    Numbers flags = sequence_.axis == nullptr ? Numbers{own.sequence_parallel ? 1 : 0} : sequence_.values;
+    if (point.tensor == 1) flags = {std::ranges::min(flags)};
+    Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
+    if (point.replicas() == 1) stages = {std::ranges::min(stages)};
+    const Numbers again = recompute_kinds();
+    const std::uint32_t replicated = point.frame;
+    for (const std::int64_t flag : flags) {
+      point.sequence_parallel = flag != 0;
+      for (const std::int64_t kind : again) {
+        point.recompute = static_cast<Recompute>(kind);
+        for (const std::int64_t zero : stages) {
+          point.zero_stage = static_cast<int>(zero);
+          point.frame = zero >= 2 && point.replicas() > 1 ? sharded_ : replicated;
+          add_switches(point, 0);
+        }
+      }
+    }
+  }
+
+  // A flash kernel makes the core of attention again by itself: selective recompute adds nothing to none.
+  [[nodiscard]] Numbers recompute_kinds() const {
+    if (recompute_.axis == nullptr) return {0};
+    Numbers kinds = recompute_.values;
+    const bool none = std::ranges::count(kinds, static_cast<std::int64_t>(Recompute::kNone)) > 0;
+    if (none && scenario_->training.attention == Attention::kFlash)
+      std::erase(kinds, static_cast<std::int64_t>(Recompute::kSelective));
+    return kinds;
+  }
+
+  void add_switches(SearchPoint point, std::size_t next) {
+    if (too_many()) return;
+    if (next == kPointSwitches) return plans_.points.push_back(point);
+    const PointSwitch& one = point_switches()[next];
+    std::span<const double> values = switches_[next];
+    const std::array<double, 1> own = {one.get(*scenario_)};
+    if (values.empty()) values = own;
+    if (!one.matters(point)) values = values.first(1);
+    for (const double value : values) {
+      point.switches[next] = value;
+      add_switches(point, next + 1);
+    }
+  }
+
+ public:
+  void note_schedules() {
+    some_unchunked_ = std::ranges::any_of(plans_.frames, [](const SearchFrame& f) { return !f.chunked; });
+  }
+
+ private:
+  const SearchSpace& space_;
+  SearchPlans& plans_;
+  Diagnostics& diagnostics_;
+  AxisValues tensor_, pipeline_, context_, data_, expert_, chunks_, micro_batch_, zero_, sequence_,
+      recompute_;
+  std::array<std::vector<double>, kPointSwitches> switches_;
+  bool some_unchunked_ = false;
+  // Of the frame at hand.
+  const Scenario* scenario_ = nullptr;
+  int gpus_ = 0;
+  bool chunked_ = false;
+  std::uint32_t sharded_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  Numbers low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d * d != n) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
+                                           Library& library, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  auto frames = load_frames(base, space, library, diagnostics);
+  if (!frames) return std::nullopt;
+  SearchPlans plans{.frames = *std::move(frames), .points = {}};
+  Enumerator enumerator(space, plans, diagnostics);
+  if (diagnostics.error_count() != before) return std::nullopt;
+  enumerator.note_schedules();
+  for (std::uint32_t i = 0; i + 1 < plans.frames.size() && !enumerator.too_many(); i += 2)
+    enumerator.add(i, i + 1);
+  const auto refuse = [&](const char* code, std::string message, std::string hint) {
+    diagnostics.error({.code = code,
+                       .where = {.file = base.source},
+                       .path = "search",
+                       .message = std::move(message),
+                       .hint = std::move(hint)});
+    return std::nullopt;
+  };
+  if (enumerator.too_many())
+    return refuse("too-many",
+                  fmt::format("the space has more than {} plans",
+                              with_thousands(static_cast<std::int64_t>(kMostCandidates))),
+                  "list fewer values with --vary, or --fix paths");
+  if (plans.points.empty())
+    return refuse("no-points", "the space has no plan", "let the degrees divide the GPUs, or vary them");
+  return plans;
+}
+
+}  // namespace stagecraft

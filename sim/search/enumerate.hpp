@@ -1,0 +1,47 @@
+// All plans of a space, in a fixed order.
+//
+//   A plan takes all GPUs of its count: tensor x pipeline x context x data, `data` being what the others
+//   leave; degrees that do not divide the GPUs make no plan. Every other rule (heads, layers, samples,
+//   experts, what a schedule takes) is for the placement to judge, so that each refusal has its reason.
+//   What changes nothing is listed once: sequence parallelism of a single tensor rank, ZeRO of a single
+//   replica, selective recompute beside none where attention is flash, chunks of a schedule that runs one,
+//   and switches that do not matter to a plan.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/search_point.hpp"
+#include "sim/search/search_space.hpp"
+
+namespace stagecraft {
+
+// Above it a space is refused: whoever asks for more has forgotten to fix something.
+inline constexpr std::size_t kMostCandidates = 1'000'000;
+
+// What the loader makes of one schedule, number of GPUs and value of every other key.
+struct SearchFrame {
+  Scenario scenario;
+  int gpus = 0;
+  bool chunked = false;  // its schedule takes chunks
+  int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
+};
+
+struct SearchPlans {
+  std::vector<SearchFrame> frames;
+  std::vector<SearchPoint> points;
+};
+
+// nullopt after reporting: values that are none, a cluster without such GPU counts, a space without a plan or
+// with too many.
+[[nodiscard]] std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
+                                                         Library& library, Diagnostics& diagnostics);
+
+// Ascending; of n >= 1.
+[[nodiscard]] std::vector<std::int64_t> divisors_of(std::int64_t n);
+
+}  // namespace stagecraft

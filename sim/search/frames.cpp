@@ -1,0 +1,150 @@
+#include "sim/search/frames.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, 10> kInPlace = {
+    "parallelism.tensor",        "parallelism.pipeline",
+    "parallelism.context",       "parallelism.data",
+    "parallelism.expert",        "parallelism.virtual_stages",
+    "training.micro_batch_size", "parallelism.zero_stage",
+    "training.recompute",        "parallelism.sequence_parallel"};
+
+bool set_in_place(std::string_view path) {
+  return std::ranges::find(kInPlace, path) != kInPlace.end() ||
+         std::ranges::find(point_switches(), path, &PointSwitch::path) != point_switches().end();
+}
+
+YamlNode scalar(const std::string& text, const std::string& file) {
+  YamlNode node;
+  node.kind = text == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
+  node.text = text == "null" ? "" : text;
+  node.where.file = file;
+  return node;
+}
+
+using Assignments = std::vector<Assignment>;
+
+class FrameLoader {
+ public:
+  FrameLoader(const ScenarioTree& base, const SearchSpace& space, Library& library, Diagnostics& diagnostics)
+      : base_(base), space_(space), library_(library), diagnostics_(diagnostics) {}
+
+  std::optional<std::vector<SearchFrame>> load() {
+    const std::size_t before = diagnostics_.error_count();
+    std::vector<Assignments> choices = {taken_away()};
+    for (const SearchAxis& axis : space_.axes)
+      if (!set_in_place(axis.path)) multiply(choices, axis);
+    for (const Assignments& gpus : gpu_counts())
+      for (const Assignments& choice : choices) {
+        Assignments all = gpus;
+        all.insert(all.end(), choice.begin(), choice.end());
+        if (!add(all, false) || !add(all, true)) return std::nullopt;
+      }
+    if (diagnostics_.error_count() != before) return std::nullopt;
+    return std::move(frames_);
+  }
+
+ private:
+  // Of the plan that the scenario has, what another plan does not keep.
+  [[nodiscard]] Assignments taken_away() const {
+    Assignments null;
+    const auto take = [&](const char* path) { null.push_back({path, scalar("null", "search")}); };
+    take("parallelism.data");
+    for (const char* degree : {"parallelism.tensor", "parallelism.pipeline", "parallelism.context"})
+      if (space_.find(degree) != nullptr)
+        take(degree);  // so that a frame has all replicas that a point may have
+    if (space_.find("parallelism.virtual_stages") != nullptr) take("parallelism.virtual_stages");
+    if (space_.find("parallelism.virtual_stages") != nullptr ||
+        space_.find("parallelism.pipeline") != nullptr)
+      take("parallelism.stage_layers");
+    return null;
+  }
+
+  static void multiply(std::vector<Assignments>& choices, const SearchAxis& axis) {
+    std::vector<Assignments> finer;
+    for (const Assignments& choice : choices)
+      for (const YamlNode& value : axis.values) finer.emplace_back(choice).push_back({axis.path, value});
+    choices = std::move(finer);
+  }
+
+  [[nodiscard]] std::vector<Assignments> gpu_counts() {
+    if (space_.gpus.empty()) return {{}};
+    Diagnostics ignored;
+    const auto own = load_scenario(base_, Assignments{}, library_, ignored);
+    const bool one_kind = own && own->cluster && own->cluster->groups.size() == 1;
+    std::vector<Assignments> all;
+    if (own && !one_kind) {
+      error("cluster", "not-supported", "GPU counts need a cluster of one kind of node",
+            "leave --gpus out, or name one node");
+      return all;
+    }
+    if (!own) return {{}};  // its mistakes are reported when it is loaded
+    const int per_node = own->cluster->groups.front().node.gpus;
+    for (const int gpus : space_.gpus) {
+      if (gpus > per_node && gpus % per_node != 0) {
+        error("search.gpus", "not-divisible", fmt::format("{} GPUs are no whole nodes of {}", gpus, per_node),
+              fmt::format("{} or {} would", gpus / per_node * per_node, (gpus / per_node + 1) * per_node));
+        continue;
+      }
+      const std::string nodes = gpus < per_node ? "null" : std::to_string(gpus / per_node);
+      const std::string part = gpus < per_node ? std::to_string(gpus) : "null";
+      all.push_back({{"cluster.nodes", scalar(nodes, "--gpus")}, {"cluster.gpus", scalar(part, "--gpus")}});
+    }
+    return all;
+  }
+
+  // False after reporting.
+  bool add(Assignments assignments, bool sharded) {
+    const auto own = load_scenario(base_, assignments, library_, diagnostics_);
+    if (!own) return false;
+    assignments.push_back({"parallelism.zero_stage", scalar(sharded ? "2" : "0", "search")});
+    auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
+    if (!scenario) return false;
+    if (!scenario->cluster) {
+      error("cluster", "missing-key", "a search needs GPUs, and the scenario has no cluster",
+            "`schedule search` finds orders without any");
+      return false;
+    }
+    const int gpus = scenario->cluster->gpu_count();
+    SearchFrame frame{.scenario = *std::move(scenario),
+                      .gpus = gpus,
+                      .chunked = false,
+                      .own_zero = own->parallelism.zero_stage};
+    if (const ScheduleKind* kind = find_schedule(frame.scenario.schedule.name)) frame.chunked = kind->chunked;
+    frames_.push_back(std::move(frame));
+    return true;
+  }
+
+  void error(const char* path, const char* code, std::string message, std::string hint) {
+    diagnostics_.error({.code = code,
+                        .where = {.file = base_.source},
+                        .path = path,
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
+  }
+
+  const ScenarioTree& base_;
+  const SearchSpace& space_;
+  Library& library_;
+  Diagnostics& diagnostics_;
+  std::vector<SearchFrame> frames_;
+};
+
+}  // namespace
+
+std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base, const SearchSpace& space,
+                                                    Library& library, Diagnostics& diagnostics) {
+  return FrameLoader(base, space, library, diagnostics).load();
+}
+
+}  // namespace stagecraft

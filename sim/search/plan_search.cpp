@@ -1,0 +1,297 @@
+#include "sim/search/plan_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kPlansAtOnce = 256;  // a thread judges
+// A round of simulations: small enough that later rounds know what earlier ones found.
+constexpr std::size_t kRound = 64;
+
+// What one thread needs: a predictor for each cluster, and scenarios to fill plans into.
+class Worker {
+ public:
+  Worker(const SearchPlans& plans, bool uneven) : plans_(plans), uneven_(uneven) {}
+
+  struct Bench {
+    Scenario scenario;
+    IterationPredictor* predictor;
+  };
+
+  Bench& at(const SearchPoint& point) {
+    auto known = benches_.find(point.frame);
+    if (known == benches_.end()) {
+      const SearchFrame& frame = plans_.frames[point.frame];
+      auto predictor = predictors_.find(frame.gpus);
+      if (predictor == predictors_.end())
+        predictor =
+            predictors_.try_emplace(frame.gpus, frame.scenario.cluster ? &*frame.scenario.cluster : nullptr)
+                .first;
+      known = benches_.emplace(point.frame, Bench{frame.scenario, &predictor->second}).first;
+    }
+    fill_in(point, uneven_, known->second.scenario);
+    return known->second;
+  }
+
+ private:
+  const SearchPlans& plans_;
+  bool uneven_;
+  std::map<int, IterationPredictor> predictors_;  // by GPUs
+  std::map<std::uint32_t, Bench> benches_;        // by frame
+};
+
+// Threads that live as long as a search, each with a worker of its own.
+class Crew {
+ public:
+  Crew(const SearchPlans& plans, bool uneven, int threads) {
+    for (int i = 0; i < std::max(threads, 1); ++i) workers_.emplace_back(plans, uneven);
+  }
+
+  // `work(worker, i)` for every i below `count`, `step` at a time. `tick` is called between, on this thread.
+  // throws what work throws; of several the first.
+  void run(std::size_t count, std::size_t step, const std::function<void(Worker&, std::size_t)>& work,
+           const std::function<bool(std::size_t)>& tick) {
+    std::atomic<std::size_t> next = 0;
+    std::atomic<bool> stop = false;
+    std::map<std::size_t, std::exception_ptr> bugs;
+    std::mutex mutex;
+    const auto labour = [&](Worker& worker, bool ticks) {
+      for (std::size_t begin = next.fetch_add(step); begin < count && !stop; begin = next.fetch_add(step)) {
+        try {
+          for (std::size_t i = begin; i < std::min(begin + step, count); ++i) work(worker, i);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          bugs.emplace(begin, std::current_exception());
+          stop = true;
+        }
+        if (ticks && !tick(std::min(next.load(), count))) stop = true;
+      }
+    };
+    std::vector<std::jthread> threads;
+    const std::size_t useful = std::min(workers_.size(), (count + step - 1) / step);
+    for (std::size_t i = 1; i < useful; ++i) threads.emplace_back([&, i] { labour(workers_[i], false); });
+    labour(workers_.front(), true);
+    threads.clear();  // joins
+    if (!bugs.empty()) std::rethrow_exception(bugs.begin()->second);
+  }
+
+ private:
+  std::vector<Worker> workers_;
+};
+
+struct Judged {
+  bool placed = false;
+  HeldMemory memory;
+  Duration bound{};
+  std::string code, path, message, hint;  // where it is not placed
+
+  [[nodiscard]] bool fits() const { return placed && memory.verdict() != Verdict::kOutOfMemory; }
+};
+
+class Search {
+ public:
+  Search(const SearchPlans& plans, bool uneven, const SearchOptions& options)
+      : plans_(plans),
+        options_(options),
+        crew_(plans, uneven, options.threads),
+        judged_(plans.points.size()) {}
+
+  SearchResult run() {
+    judge();
+    if (!result_.stopped) simulate();
+    rank();
+    return std::move(result_);
+  }
+
+ private:
+  void judge() {
+    crew_.run(
+        plans_.points.size(), kPlansAtOnce,
+        [this](Worker& worker, std::size_t i) { judge(worker, plans_.points[i], judged_[i]); },
+        [this](std::size_t done) { return tick(done / 2); });
+    for (std::size_t i = 0; i < judged_.size(); ++i) {
+      Judged& plan = judged_[i];
+      result_.placed += plan.placed ? 1 : 0;
+      if (plan.fits())
+        fitting_.push_back(i);
+      else
+        refuse(i, plan);
+    }
+    result_.fitting = fitting_.size();
+    for (auto& [key, refusal] : refusals_) result_.refusals.push_back(std::move(refusal));
+    std::ranges::stable_sort(result_.refusals, std::ranges::greater(), &SearchRefusal::count);
+  }
+
+  void judge(Worker& worker, const SearchPoint& point, Judged& plan) const {
+    Worker::Bench& bench = worker.at(point);
+    Diagnostics diagnostics;
+    const auto placed = bench.predictor->place(bench.scenario, diagnostics);
+    if (!placed) {
+      for (Diagnostic& diagnostic : diagnostics.sorted()) {
+        if (diagnostic.severity != Severity::kError) continue;
+        plan.code = std::move(diagnostic.code);
+        plan.path = std::move(diagnostic.path);
+        plan.message = std::move(diagnostic.message);
+        plan.hint = std::move(diagnostic.hint);
+        return;
+      }
+      SC_CHECK(false, "a refusal gives its reason");
+    }
+    plan.placed = true;
+    plan.memory = bench.predictor->memory(bench.scenario, *placed);
+    if (!plan.fits() || options_.exhaustive) return;
+    plan.bound =
+        bench.predictor->at_least(bench.scenario, *placed, bench.predictor->prices(bench.scenario, *placed));
+  }
+
+  void refuse(std::size_t point, Judged& plan) {
+    const std::string code = plan.placed ? "out-of-memory" : plan.code;
+    SearchRefusal& refusal = refusals_[{code, plan.path}];
+    if (refusal.count++ > 0) return;
+    refusal = {.code = code,
+               .path = plan.path,
+               .count = 1,
+               .point = point,
+               .message = std::move(plan.message),
+               .hint = std::move(plan.hint)};
+  }
+
+  void simulate() {
+    std::ranges::stable_sort(fitting_, std::ranges::less(),
+                             [this](std::size_t i) { return judged_[i].bound; });
+    std::size_t next = 0;
+    std::vector<std::size_t> round;
+    while (next < fitting_.size() && !result_.stopped) {
+      round.clear();
+      const std::size_t size = options_.exhaustive ? fitting_.size() : kRound;
+      for (; next < fitting_.size() && round.size() < size; ++next) {
+        if (could_win(fitting_[next]))
+          round.push_back(fitting_[next]);
+        else
+          ++result_.bounded;
+      }
+      const std::size_t first = result_.ranked.size();
+      result_.ranked.resize(first + round.size());
+      crew_.run(
+          round.size(), 1,
+          [&](Worker& worker, std::size_t i) { result_.ranked[first + i] = simulate(worker, round[i]); },
+          [&](std::size_t done) {
+            return tick((plans_.points.size() +
+                         plans_.points.size() * (next - round.size() + done) / fitting_.size()) /
+                        2);
+          });
+      if (result_.stopped) result_.ranked.resize(first);
+      for (std::size_t i = first; i < result_.ranked.size(); ++i) remember(result_.ranked[i]);
+    }
+  }
+
+  RankedPlan simulate(Worker& worker, std::size_t point) const {
+    Worker::Bench& bench = worker.at(plans_.points[point]);
+    Diagnostics diagnostics;
+    const auto placed = bench.predictor->place(bench.scenario, diagnostics);
+    SC_CHECK(placed.has_value(), "it was placed before");
+    const IterationPrices prices = bench.predictor->prices(bench.scenario, *placed);
+    const Duration time = bench.predictor->time(bench.scenario, *placed, prices);
+    SC_CHECK(judged_[point].bound <= time, "the bound is one");
+    return {.point = point, .time = time, .memory = judged_[point].memory};
+  }
+
+  // Batches may differ where they follow the data degree, so bounds are compared as times of a sample.
+  [[nodiscard]] double per_sample(std::size_t point, Duration time) const {
+    return to_seconds(time) / static_cast<double>(plans_.points[point].global_batch);
+  }
+
+  [[nodiscard]] bool could_win(std::size_t point) const {
+    const double bound = per_sample(point, judged_[point].bound);
+    const int gpus = plans_.points[point].gpus();
+    const auto best = best_.find(gpus);
+    if (best == best_.end() || best->second.size() < options_.top || best->second.back() >= bound)
+      return true;
+    return std::ranges::none_of(front_, [&](const RankedPlan& plan) {
+      return plans_.points[plan.point].gpus() <= gpus && plan.memory.peak <= judged_[point].memory.peak &&
+             per_sample(plan.point, plan.time) < bound;
+    });
+  }
+
+  void remember(const RankedPlan& plan) {
+    std::vector<double>& best = best_[plans_.points[plan.point].gpus()];
+    const double seconds = per_sample(plan.point, plan.time);
+    best.insert(std::ranges::upper_bound(best, seconds), seconds);
+    if (best.size() > std::max<std::size_t>(options_.top, 1)) best.pop_back();
+    add_to_front(plan);
+  }
+
+  // No worse in anything, and better in something or earlier.
+  [[nodiscard]] bool dominates(const RankedPlan& a, const RankedPlan& b) const {
+    const auto key = [&](const RankedPlan& plan) {
+      return std::tuple(per_sample(plan.point, plan.time), plan.memory.peak,
+                        plans_.points[plan.point].gpus());
+    };
+    const auto [time, peak, gpus] = key(a);
+    const auto [other_time, other_peak, other_gpus] = key(b);
+    if (time > other_time || peak > other_peak || gpus > other_gpus) return false;
+    return key(a) != key(b) || a.point < b.point;
+  }
+
+  void add_to_front(const RankedPlan& plan) {
+    if (std::ranges::any_of(front_, [&](const RankedPlan& other) { return dominates(other, plan); })) return;
+    std::erase_if(front_, [&](const RankedPlan& other) { return dominates(plan, other); });
+    front_.push_back(plan);
+  }
+
+  void rank() {
+    const auto key = [this](const RankedPlan& plan) {
+      return std::tuple(per_sample(plan.point, plan.time), plan.memory.peak, plan.point);
+    };
+    std::ranges::sort(result_.ranked, std::ranges::less(), key);
+    std::ranges::sort(front_, std::ranges::less(), [&](const RankedPlan& plan) {
+      return std::tuple(plans_.points[plan.point].gpus(), key(plan));
+    });
+    result_.pareto = std::move(front_);
+  }
+
+  bool tick(std::size_t done) {
+    if (!options_.progress(done, plans_.points.size())) result_.stopped = true;
+    return !result_.stopped;
+  }
+
+  const SearchPlans& plans_;
+  const SearchOptions& options_;
+  Crew crew_;
+  std::vector<Judged> judged_;
+  std::vector<std::size_t> fitting_;
+  std::map<std::pair<std::string, std::string>, SearchRefusal> refusals_;
+  std::map<int, std::vector<double>> best_;  // by GPUs: the `top` shortest times of a sample, ascending
+  std::vector<RankedPlan> front_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult search_plans(const SearchPlans& plans, bool uneven, const SearchOptions& options) {
+  return Search(plans, uneven, options).run();
+}
+
+Scenario scenario_of(const SearchPlans& plans, std::size_t point, bool uneven) {
+  Scenario scenario = plans.frames[plans.points[point].frame].scenario;
+  fill_in(plans.points[point], uneven, scenario);
+  return scenario;
+}
+
+double sample_time(const SearchPlans& plans, const RankedPlan& plan) {
+  return to_seconds(plan.time) / static_cast<double>(plans.points[plan.point].global_batch);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,75 @@
+// The best plan for a model, a batch and GPUs: every plan of a space is placed, fits into memory or not, and
+// is simulated unless it provably cannot be among the best.
+//
+//   1 placed      what the model, the batch, the schedule and the cluster do not take is refused, with a
+//   reason 2 fits        the memory ledger decides, without a simulation 3 bounded     a plan is left out
+//   only where its lower bound (sim/iteration_bound.hpp) is above the times
+//                 of `top` simulated plans of as many GPUs, and above that of a simulated plan that has no
+//                 more GPUs and no larger memory peak: so it is neither in the list nor on the Pareto front
+//   4 simulated   all others, in the order of their bounds
+//
+//   ranked by the time of a sample; of equals the smaller peak, then the earlier in the space. The same
+//   result on any number of threads: rounds of simulations are of one size, and what they leave out depends
+//   on the rounds before alone.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/predict_iteration.hpp"
+#include "sim/search/enumerate.hpp"
+#include "sim/search/search_space.hpp"
+
+namespace stagecraft {
+
+struct SearchOptions {
+  std::size_t top = 10;
+  bool exhaustive = false;  // simulates all that fit
+  int threads = 1;
+  // How many plans are done of how many; false: stop.
+  std::function<bool(std::size_t done, std::size_t all)> progress = [](std::size_t, std::size_t) {
+    return true;
+  };
+};
+
+// A plan that fits and was simulated.
+struct RankedPlan {
+  std::size_t point = 0;  // of the space
+  Duration time{};        // of an iteration
+  HeldMemory memory;
+
+  friend bool operator==(const RankedPlan&, const RankedPlan&) = default;
+};
+
+// Why plans were refused: one reason, with the first plan that it met.
+struct SearchRefusal {
+  std::string code;  // of the diagnostic, or "out-of-memory"
+  std::string path;
+  std::size_t count = 0;
+  std::size_t point = 0;
+  std::string message, hint;
+};
+
+struct SearchResult {
+  std::vector<SearchRefusal> refusals;  // most frequent first
+  std::size_t placed = 0;               // of all plans
+  std::size_t fitting = 0;              // of those
+  std::size_t bounded = 0;              // of those, that were left out
+  bool stopped = false;                 // by `progress`
+  std::vector<RankedPlan> ranked;       // all that were simulated, best first
+  std::vector<RankedPlan> pareto;       // nobody is better in time of a sample, peak and GPUs; by GPUs, time
+};
+
+[[nodiscard]] SearchResult search_plans(const SearchPlans& plans, bool uneven, const SearchOptions& options);
+
+// The scenario of a plan: `simulate()` gives it the time and the peak that the search says.
+[[nodiscard]] Scenario scenario_of(const SearchPlans& plans, std::size_t point, bool uneven);
+
+// Seconds of one sample.
+[[nodiscard]] double sample_time(const SearchPlans& plans, const RankedPlan& plan);
+
+}  // namespace stagecraft

@@ -1,0 +1,100 @@
+#include "sim/search/search_point.hpp"
+
+#include <variant>
+
+namespace stagecraft {
+namespace {
+
+bool always(const SearchPoint&) {
+  return true;
+}
+bool has_replicas(const SearchPoint& point) {
+  return point.replicas() > 1;
+}
+bool has_pipeline(const SearchPoint& point) {
+  return point.pipeline > 1;
+}
+
+}  // namespace
+
+const std::array<PointSwitch, kPointSwitches>& point_switches() {
+  static constexpr std::array<PointSwitch, kPointSwitches> kSwitches = {{
+      {.path = "overlap.gradients",
+       .get = [](const Scenario& s) { return s.overlap.gradients ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.gradients = on != 0; },
+       .matters = has_replicas},
+      {.path = "overlap.parameters",
+       .get = [](const Scenario& s) { return s.overlap.parameters ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.parameters = on != 0; },
+       .matters = [](const SearchPoint& p) { return p.replicas() > 1 && p.zero_stage > 0; }},
+      {.path = "overlap.pipeline",
+       .get = [](const Scenario& s) { return s.overlap.pipeline ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.pipeline = on != 0; },
+       .matters = has_pipeline},
+      {.path = "overlap.tensor",
+       .get = [](const Scenario& s) { return s.overlap.tensor ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.tensor = on != 0; },
+       .matters = [](const SearchPoint& p) { return p.tensor > 1; }},
+      {.path = "overlap.context",
+       .get = [](const Scenario& s) { return s.overlap.context ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.context = on != 0; },
+       .matters = [](const SearchPoint& p) { return p.context > 1; }},
+      {.path = "overlap.expert",
+       .get = [](const Scenario& s) { return s.overlap.expert ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.overlap.expert = on != 0; },
+       .matters = always},
+      {.path = "options.scatter_gather",
+       .get = [](const Scenario& s) { return s.options.scatter_gather ? 1.0 : 0.0; },
+       .set = [](Scenario& s, double on) { s.options.scatter_gather = on != 0; },
+       .matters =
+           [](const SearchPoint& p) { return p.pipeline > 1 && p.tensor > 1 && !p.sequence_parallel; }},
+      {.path = "offload.weights",
+       .share = true,
+       .get = [](const Scenario& s) { return s.offload.weights; },
+       .set = [](Scenario& s, double share) { s.offload.weights = share; },
+       .matters = always},
+      {.path = "offload.activations",
+       .share = true,
+       .get = [](const Scenario& s) { return s.offload.activations; },
+       .set = [](Scenario& s, double share) { s.offload.activations = share; },
+       .matters = always},
+      {.path = "offload.optimizer",
+       .share = true,
+       .get = [](const Scenario& s) { return s.offload.optimizer; },
+       .set = [](Scenario& s, double share) { s.offload.optimizer = share; },
+       .matters = always},
+  }};
+  return kSwitches;
+}
+
+std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages) {
+  const std::int64_t more = layers % stages;
+  const std::int64_t first = (stages - more) / 2;
+  std::vector<std::int64_t> spread(static_cast<std::size_t>(stages), layers / stages);
+  for (std::int64_t i = first; i < first + more; ++i) ++spread[static_cast<std::size_t>(i)];
+  return spread;
+}
+
+void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario) {
+  ParallelSpec& parallel = scenario.parallelism;
+  parallel.tensor = point.tensor;
+  parallel.pipeline = point.pipeline;
+  parallel.data = point.data;
+  parallel.context = point.context;
+  parallel.expert = point.expert;
+  parallel.virtual_stages = point.virtual_stages;
+  parallel.zero_stage = point.zero_stage;
+  parallel.sequence_parallel = point.sequence_parallel;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (uneven && model != nullptr && !parallel.embedding_as_layer && !parallel.loss_as_layer) {
+    const std::int64_t stages = std::int64_t{point.pipeline} * point.virtual_stages;
+    parallel.stage_layers.clear();
+    if (model->layers % stages != 0) parallel.stage_layers = spread_layers(model->layers, stages);
+  }
+  scenario.training.micro_batch_size = point.micro_batch;
+  scenario.training.global_batch_size = point.global_batch;
+  if (!point.own_recompute) scenario.training.recompute = {.granularity = point.recompute};
+  for (std::size_t i = 0; i < kPointSwitches; ++i) point_switches()[i].set(scenario, point.switches[i]);
+}
+
+}  // namespace stagecraft

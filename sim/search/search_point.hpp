@@ -1,0 +1,54 @@
+// A candidate of a search: one choice for everything that varies, and how it becomes a scenario.
+//
+// Scenarios of a search differ in numbers that are set in place; what needs the loader (a schedule's name,
+// the number of nodes, any other key) is loaded once into a frame, and candidates are filled into frames.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/plan/specs.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// Keys that are set in place and are on, off, or a share.
+struct PointSwitch {
+  std::string_view path;
+  bool share = false;  // of 0 to 1; else true or false
+  double (*get)(const Scenario&) = nullptr;
+  void (*set)(Scenario&, double) = nullptr;
+  // Does it change anything beside these degrees?
+  bool (*matters)(const struct SearchPoint&) = nullptr;
+};
+inline constexpr std::size_t kPointSwitches = 10;
+[[nodiscard]] const std::array<PointSwitch, kPointSwitches>& point_switches();
+
+struct SearchPoint {
+  std::uint32_t frame = 0;
+  int tensor = 1, pipeline = 1, data = 1, context = 1, expert = 1, virtual_stages = 1;
+  int zero_stage = 0;
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::kNone;
+  bool own_recompute = true;  // as the scenario has it, details included
+  std::int64_t micro_batch = 1, global_batch = 1;
+  std::array<double, kPointSwitches> switches{};
+
+  [[nodiscard]] int gpus() const { return tensor * pipeline * data * context; }
+  [[nodiscard]] int replicas() const { return data * context; }
+  friend bool operator==(const SearchPoint&, const SearchPoint&) = default;
+};
+
+// Writes the point into a scenario of its frame. `uneven`: layers that do not divide are spread.
+void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario);
+
+// As even as can be: of L layers on S stages each has L/S rounded down, and L mod S of them one more: those
+// in the middle, since the first has the embedding beside its layers and the last the head.
+[[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
+
+}  // namespace stagecraft

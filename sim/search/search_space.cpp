@@ -1,0 +1,213 @@
+#include "sim/search/search_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sim/study/compare.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostGpus = 1'000'000;
+constexpr std::array<std::string_view, 6> kDividing = {
+    "parallelism.tensor", "parallelism.pipeline",       "parallelism.context",
+    "parallelism.expert", "parallelism.virtual_stages", "training.micro_batch_size"};
+constexpr const char* kContextPath = "parallelism.context";
+
+class SpaceReader {
+ public:
+  SpaceReader(SearchSpace& space, Diagnostics& diagnostics) : space_(space), diagnostics_(diagnostics) {}
+
+  void read(const YamlNode* section, const std::string& path, const SourceLocation& where) {
+    YamlMap map(section, path, where, diagnostics_);
+    if (const YamlNode* vary = map.get("vary")) read_axes(*vary, map);
+    for (const std::string& fixed : map.texts("fix")) fix(fixed, map.where_of("fix"));
+    if (map.has("gpus")) read_gpus(*map.get("gpus"), map);
+    const std::array<std::string, 2> batches = {"exact", "at-most"}, stages = {"even", "uneven"};
+    space_.batch_at_most = map.choice("batch", batches, space_.batch_at_most ? 1 : 0) == 1;
+    space_.uneven_stages = map.choice("stages", stages, space_.uneven_stages ? 1 : 0) == 1;
+    if (map.has("price")) read_price(map.text("price"), map.where_of("price"));
+    (void)map.get("source");
+    map.finish();
+  }
+
+  void read(const SearchWords& words) {
+    for (const std::string& text : words.vary) read_vary(text);
+    for (const std::string& path : words.fix) fix(path, {.file = "--fix " + path});
+    if (words.gpus) {
+      space_.gpus = parse_gpu_counts(*words.gpus);
+      if (space_.gpus.empty())
+        error({.file = "--gpus " + *words.gpus}, "gpus", "bad-value",
+              fmt::format("{} is no list of GPU counts", in_quotes(*words.gpus)),
+              "--gpus 256..4096, or 8,16,40");
+    }
+    if (words.price) read_price(*words.price, {.file = "--price " + *words.price});
+  }
+
+ private:
+  void error(const SourceLocation& where, std::string path, const char* code, std::string message,
+             std::string hint) {
+    diagnostics_.error({.code = code,
+                        .where = where,
+                        .path = std::move(path),
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
+  }
+
+  void put(SearchAxis axis) {
+    const auto known = std::ranges::find(space_.axes, axis.path, &SearchAxis::path);
+    if (known != space_.axes.end())
+      *known = std::move(axis);
+    else
+      space_.axes.push_back(std::move(axis));
+  }
+
+  void fix(const std::string& path, const SourceLocation& where) {
+    if (std::erase_if(space_.axes, [&](const SearchAxis& axis) { return axis.path == path; }) > 0) return;
+    std::vector<std::string> names;
+    for (const SearchAxis& axis : space_.axes) names.push_back(axis.path);
+    const auto near = nearest_name(path, names);
+    error(where, "search.fix", "unknown-name", fmt::format("{} does not vary", in_quotes(path)),
+          near ? fmt::format("did you mean '{}'?", *near) : "these vary: " + join(names, ", "));
+  }
+
+  void read_axes(const YamlNode& vary, YamlMap& section) {
+    if (vary.kind != YamlNode::Kind::kMap)
+      return section.error("vary", "not-a-mapping", "is no mapping of paths to values",
+                           "parallelism.tensor: [1, 2, 4]");
+    for (const YamlEntry& entry : vary.entries)
+      if (auto axis = read_axis(entry.key, entry.value)) put(*std::move(axis));
+  }
+
+  std::optional<SearchAxis> read_axis(const std::string& path, const YamlNode& node) {
+    SearchAxis axis{.path = path, .values = {}, .where = node.where};
+    const bool word = node.kind == YamlNode::Kind::kScalar && node.text == "all" && !node.quoted;
+    const bool limits = node.kind == YamlNode::Kind::kMap;
+    if ((word || limits) && !counts_divisors(path)) {
+      error(node.where, path, "bad-value", "has no numbers that divide", "list the values: [a, b]");
+      return std::nullopt;
+    }
+    if (limits) {
+      YamlMap map(&node, path, node.where, diagnostics_);
+      axis.at_most = map.integer("at_most", {.min = 0, .max = kMostGpus, .fallback = 0});
+      if (path == kContextPath)
+        axis.tokens_each = map.integer("tokens_each", {.min = 0, .max = 1'000'000'000, .fallback = 0});
+      map.finish();
+    } else if (node.kind == YamlNode::Kind::kSequence) {
+      axis.values = node.items;
+    } else if (!word) {
+      axis.values = {node};
+    }
+    if (!word && !limits && axis.values.empty()) {
+      error(node.where, path, "empty-list", "has no value", "list at least one, or fix it");
+      return std::nullopt;
+    }
+    return axis;
+  }
+
+  void read_vary(const std::string& text) {
+    const ParsedVary parsed = parse_vary(text);
+    const SourceLocation where{.file = "--vary " + text};
+    if (!parsed.mistake.empty())
+      return error(where, "", "bad-override", parsed.mistake, "--vary path.to.key=value,value");
+    std::string list = join(parsed.vary.values, ", ");
+    const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
+    const auto node = parse_yaml(one ? list : "[" + list + "]", where.file, diagnostics_);
+    if (!node) return;
+    if (auto axis = read_axis(parsed.vary.path, *node)) put(*std::move(axis));
+  }
+
+  void read_gpus(const YamlNode& node, YamlMap& map) {
+    std::vector<std::string> texts;
+    if (node.kind == YamlNode::Kind::kSequence)
+      for (const YamlNode& item : node.items) texts.push_back(item.text);
+    else
+      texts.push_back(node.text);
+    space_.gpus = parse_gpu_counts(join(texts, ","));
+    if (space_.gpus.empty())
+      map.error("gpus", "bad-value", "is no list of GPU counts", "gpus: 256..4096, or [8, 16, 40]");
+  }
+
+  void read_price(const std::string& text, const SourceLocation& where) {
+    space_.price = parse_gpu_price(text);
+    if (!space_.price)
+      error(where, "search.price", "bad-value", fmt::format("{} is no price of a GPU", in_quotes(text)),
+            "a number, a currency, an hour: 2 USD/h");
+  }
+
+  SearchSpace& space_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+const SearchAxis* SearchSpace::find(std::string_view path) const {
+  const auto found = std::ranges::find(axes, path, &SearchAxis::path);
+  return found == axes.end() ? nullptr : &*found;
+}
+
+bool counts_divisors(std::string_view path) {
+  return std::ranges::find(kDividing, path) != kDividing.end();
+}
+
+std::vector<int> parse_gpu_counts(std::string_view text) {
+  const auto count = [](std::string_view word) {
+    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
+    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
+    const auto number = parse_integer(word);
+    return number && *number >= 1 && *number <= kMostGpus ? static_cast<int>(*number) : 0;
+  };
+  std::vector<int> counts;
+  if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {
+    const int first = count(text.substr(0, dots)), last = count(text.substr(dots + 2));
+    if (first == 0 || last < first) return {};
+    for (int gpus = first; gpus < last; gpus *= 2) counts.push_back(gpus);
+    counts.push_back(last);
+    return counts;
+  }
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    counts.push_back(count(text.substr(0, comma)));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  if (std::ranges::find(counts, 0) != counts.end()) return {};
+  std::ranges::sort(counts);
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+std::optional<GpuPrice> parse_gpu_price(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  if (!text.ends_with("/h")) return std::nullopt;
+  const auto number = parse_number(text.substr(0, digits));
+  std::string_view currency = text.substr(digits);
+  currency.remove_suffix(std::min<std::size_t>(2, currency.size()));
+  if (currency.starts_with(' ')) currency.remove_prefix(1);
+  const bool letters = !currency.empty() && std::ranges::all_of(currency, [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0;
+  });
+  if (!number || *number <= 0 || !letters) return std::nullopt;
+  return GpuPrice{.per_hour = *number, .currency = std::string(currency)};
+}
+
+std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaults, const YamlNode* section,
+                                             const SearchWords& words, Diagnostics& diagnostics) {
+  const std::size_t before = diagnostics.error_count();
+  SearchSpace space;
+  SpaceReader reader(space, diagnostics);
+  const auto usual = load_yaml_file(defaults, diagnostics);
+  if (!usual) return std::nullopt;
+  reader.read(&*usual, "", usual->where);
+  if (section != nullptr) reader.read(section, "search", section->where);
+  reader.read(words);
+  if (diagnostics.error_count() != before) return std::nullopt;
+  return space;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,32 @@
+// The steps of simulate(), for who takes them one by one: a search that has thousands of plans to try keeps
+// what they share between the steps. Not for others.
+#pragma once
+
+#include <optional>
+
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+// The checks of prepare() that need no order of passes, and the placement.
+[[nodiscard]] std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics);
+
+// The order of passes. nullopt after reporting where the schedule does not take the plan's sizes.
+[[nodiscard]] std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
+                                                    Diagnostics& diagnostics);
+
+// What points into `scenario` and `plan`. `shared_links`: false where nobody reads the links.
+[[nodiscard]] PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan,
+                                             bool shared_links = true);
+// `cluster` may be null for abstract stages alone.
+[[nodiscard]] IterationPrices price(const Scenario& scenario, const Cluster* cluster,
+                                    const PricingRequest& request);
+
+// Of one folded copy on links of its own, without faults.
+[[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
+                                         const IterationPrices& prices);
+
+[[nodiscard]] MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan,
+                                     const Schedule& schedule);
+
+}  // namespace stagecraft

@@ -1,0 +1,110 @@
+#include "sim/search/enumerate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "sim/scenario/scenario_tree.hpp"
+#include "tests/sim/search/spaces.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::ElementsAre;
+using testing_spaces::load;
+using testing_spaces::small_experts;
+using testing_spaces::small_gpt;
+using testing_spaces::SmallSpace;
+
+const std::string kOnly3D =
+    "search: {fix: [parallelism.context, parallelism.expert, training.micro_batch_size, training.recompute,\n"
+    "               parallelism.zero_stage, parallelism.sequence_parallel], vary: {schedule: [1f1b]}}\n";
+
+TEST(Divisors, AreAscending) {
+  EXPECT_THAT(divisors_of(1), ElementsAre(1));
+  EXPECT_THAT(divisors_of(36), ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
+  EXPECT_THAT(divisors_of(641), ElementsAre(1, 641));
+}
+
+TEST(SpreadLayers, GivesTheMiddleOneMore) {
+  EXPECT_THAT(spread_layers(8, 4), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(spread_layers(9, 4), ElementsAre(2, 3, 2, 2));
+  EXPECT_THAT(spread_layers(105, 8), ElementsAre(13, 13, 13, 14, 13, 13, 13, 13));
+  EXPECT_THAT(spread_layers(3, 4), ElementsAre(1, 1, 1, 0));
+}
+
+// System: 8 GPUs. Expectations: tensor x pipeline x data = 8 has C(3 + 2, 2) = 10 solutions in powers of two.
+TEST(EnumeratePlans, TakesAllGpusInEveryWay) {
+  const SmallSpace small = load(small_gpt(kOnly3D));
+  std::set<std::tuple<int, int, int>> seen;
+  for (const SearchPoint& point : small.plans.points) {
+    EXPECT_EQ(point.gpus(), 8);
+    seen.emplace(point.tensor, point.pipeline, point.data);
+  }
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_EQ(small.plans.points.size(), 10u);
+}
+
+// Expectations: beside 1F1B, chunks of 8 / pipeline layers: pipeline 2 has 2 and 4, pipeline 4 has 2,
+// pipeline 8 has one layer a rank; with 3, 2 and 1 ways to split the rest.
+TEST(EnumeratePlans, CutsChunksOnlyForSchedulesThatRunThem) {
+  const SmallSpace small = load(small_gpt(kOnly3D), {.vary = {"schedule=1f1b,interleaved-1f1b"}});
+  EXPECT_EQ(small.plans.points.size(), 10u + 3u * 2u + 2u * 1u);
+}
+
+TEST(EnumeratePlans, ListsOnceWhatChangesNothing) {
+  const SmallSpace small = load(
+      small_gpt(kOnly3D), {.vary = {"parallelism.zero_stage=0,1", "parallelism.tensor=1,8",
+                                    "parallelism.pipeline=1,8", "parallelism.sequence_parallel=false,true"}});
+  // data 8: ZeRO 0 and 1; pipeline 8: one; tensor 8: with and without sequence parallelism.
+  EXPECT_EQ(small.plans.points.size(), 2u + 1u + 2u);
+}
+
+TEST(EnumeratePlans, SplitsExpertsOverTheRanksOfAStage) {
+  const SmallSpace small =
+      load(small_experts(kOnly3D),
+           {.vary = {"parallelism.pipeline=1", "parallelism.tensor=1", "parallelism.expert=all"}});
+  std::vector<int> experts;
+  for (const SearchPoint& point : small.plans.points) experts.push_back(point.expert);
+  EXPECT_THAT(experts, ElementsAre(1, 2, 4));
+}
+
+// System: 16 samples over data 8, 4, 2, 1. Expectations: micro-batches that divide 2, 4, 8 and 16, up to 8.
+TEST(EnumeratePlans, TakesMicroBatchesThatDivideTheSamplesOfAReplica) {
+  const SmallSpace small =
+      load(small_gpt(kOnly3D), {.vary = {"training.micro_batch_size={at_most: 8}", "parallelism.tensor=1"}});
+  EXPECT_EQ(small.plans.points.size(), 2u + 3u + 4u + 4u);
+}
+
+TEST(EnumeratePlans, LetsTheBatchFollowTheReplicasWhereItMay) {
+  const std::string yaml = small_gpt(
+      "search: {batch: at-most, vary: {parallelism.tensor: [1], "
+      "parallelism.pipeline: [1], training.micro_batch_size: [1]}}\n");
+  Diagnostics diagnostics;
+  const SmallSpace small = load(yaml, {.vary = {"training.global_batch_size=21"}});
+  for (const SearchPoint& point : small.plans.points) EXPECT_EQ(point.global_batch, 16);
+}
+
+// A point's scenario is what the loader makes of the same words.
+TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
+  const SmallSpace small = load(small_gpt(), {.vary = {"schedule=1f1b,interleaved-1f1b"}});
+  Library library(DataDirectory{STAGECRAFT_SOURCE_DIR});
+  for (std::size_t i = 0; i < small.plans.points.size(); i += 97) {
+    const SearchPoint& point = small.plans.points[i];
+    Scenario filled = small.plans.frames[point.frame].scenario;
+    fill_in(point, false, filled);
+    Diagnostics diagnostics;
+    const auto root = parse_yaml(to_yaml(filled), "again.yaml", diagnostics);
+    ASSERT_TRUE(root.has_value());
+    const auto loaded = read_scenario(*root, "again.yaml", ".", library, diagnostics);
+    ASSERT_TRUE(loaded.has_value()) << i;
+    EXPECT_EQ(to_yaml(*loaded), to_yaml(filled)) << i;
+    EXPECT_EQ(loaded->options, filled.options) << i;
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,192 @@
+// What a search says is what simulating every plan says.
+#include "sim/search/plan_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/simulate.hpp"
+#include "tests/sim/search/spaces.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing_spaces::load;
+using testing_spaces::small_experts;
+using testing_spaces::small_gpt;
+using testing_spaces::SmallSpace;
+
+struct NamedSpace {
+  std::string name, yaml;
+  SearchWords words;
+};
+
+// Small enough to simulate every plan, different enough to meet every branch.
+std::vector<NamedSpace> spaces() {
+  return {
+      {"ample", small_gpt(), {.vary = {"parallelism.zero_stage=0,1", "training.micro_batch_size=1,2"}}},
+      {"schedules",
+       small_gpt(),
+       {.vary = {"schedule=gpipe,interleaved-1f1b,zb-v,dualpipe,varuna,chimera", "parallelism.zero_stage=0",
+                 "parallelism.tensor=1,2", "training.micro_batch_size=1"}}},
+      {"sharded",
+       small_gpt(),
+       {.vary = {"parallelism.zero_stage=2,3", "schedule=1f1b", "overlap.gradients=true,false",
+                 "offload.optimizer=0,1", "training.recompute=none"}}},
+      {"experts",
+       small_experts(),
+       {.vary = {"parallelism.zero_stage=0,1", "schedule=1f1b,interleaved-1f1b"}}},
+      // 61 billion parameters: one node hardly holds them.
+      {"tight",
+       "stagecraft: 1\n"
+       "model: {family: gpt, layers: 20, hidden: 8192, heads: 64, vocab: 51200, max_sequence_length: 2048}\n"
+       "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+       "training: {global_batch_size: 64, attention: unfused}\n",
+       {.vary = {"parallelism.zero_stage=0,1", "schedule=1f1b,interleaved-1f1b",
+                 "training.micro_batch_size=1,2", "parallelism.tensor=4,8"}}},
+      {"uneven",
+       small_gpt("search: {stages: uneven, batch: at-most}\n"),
+       {.vary = {"training.global_batch_size=21", "parallelism.pipeline=2,8", "parallelism.zero_stage=0,1",
+                 "schedule=1f1b,interleaved-1f1b", "training.recompute=full"}}},
+      {"growing",
+       small_gpt(),
+       {.vary = {"schedule=1f1b", "parallelism.zero_stage=1", "training.micro_batch_size=1"},
+        .gpus = "2..32"}}};
+}
+
+class EverySpace : public testing::TestWithParam<NamedSpace> {
+ protected:
+  SmallSpace small_ = load(GetParam().yaml, GetParam().words);
+  [[nodiscard]] SearchResult search(const SearchOptions& options) const {
+    return search_plans(small_.plans, small_.space.uneven_stages, options);
+  }
+};
+
+TEST_P(EverySpace, IsOfASizeThatCanBeSimulated) {
+  EXPECT_GE(small_.plans.points.size(), 10u);
+  EXPECT_LE(small_.plans.points.size(), 2'000u);
+}
+
+// Property: the winner, and all that are listed, are those of simulating every plan that fits.
+TEST_P(EverySpace, ListsThePlansThatSimulatingAllOfThemLists) {
+  constexpr std::size_t kTop = 5;
+  const SearchResult pruned = search({.top = kTop}), all = search({.top = kTop, .exhaustive = true});
+  EXPECT_EQ(all.bounded, 0u);
+  EXPECT_EQ(all.ranked.size(), all.fitting);
+  EXPECT_EQ(pruned.ranked.size() + pruned.bounded, all.ranked.size());
+  ASSERT_GE(pruned.ranked.size(), std::min(kTop, all.ranked.size()));
+  for (std::size_t i = 0; i < std::min(kTop, all.ranked.size()); ++i)
+    EXPECT_EQ(pruned.ranked[i], all.ranked[i]) << i;
+}
+
+TEST_P(EverySpace, HasTheParetoFrontOfAllPlans) {
+  const SearchResult pruned = search({.top = 1}), all = search({.exhaustive = true});
+  const auto key = [&](const RankedPlan& plan) {
+    return std::tuple(sample_time(small_.plans, plan), plan.memory.peak,
+                      small_.plans.points[plan.point].gpus());
+  };
+  const auto no_worse = [&](const RankedPlan& a, const RankedPlan& b) {
+    return std::get<0>(key(a)) <= std::get<0>(key(b)) && std::get<1>(key(a)) <= std::get<1>(key(b)) &&
+           std::get<2>(key(a)) <= std::get<2>(key(b));
+  };
+  for (const RankedPlan& plan : all.ranked) {
+    const bool beaten = std::ranges::any_of(all.ranked, [&](const RankedPlan& other) {
+      return other.point != plan.point && no_worse(other, plan) &&
+             (key(other) != key(plan) || other.point < plan.point);
+    });
+    EXPECT_EQ(std::ranges::count(pruned.pareto, plan), beaten ? 0 : 1) << plan.point;
+  }
+}
+
+// Oracle: simulate() on the scenario of a plan, and on the YAML of that scenario.
+TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
+  const SearchResult all = search({.exhaustive = true});
+  ASSERT_FALSE(all.ranked.empty());
+  Library library(DataDirectory{STAGECRAFT_SOURCE_DIR});
+  for (std::size_t i = 0; i < all.ranked.size(); i += 1 + all.ranked.size() / 25) {
+    SCOPED_TRACE(i);
+    const RankedPlan& plan = all.ranked[i];
+    const Scenario scenario = scenario_of(small_.plans, plan.point, small_.space.uneven_stages);
+    const Report report = simulate(scenario);
+    EXPECT_EQ(report.iteration_time, plan.time);
+    EXPECT_EQ(report.memory.heaviest().peak(), plan.memory.peak);
+    EXPECT_EQ(report.memory.heaviest().stage, plan.memory.rank);
+    Diagnostics diagnostics;
+    const auto root = parse_yaml(to_yaml(scenario), "best.yaml", diagnostics);
+    const auto again = read_scenario(root.value(), "best.yaml", ".", library, diagnostics);
+    EXPECT_EQ(simulate(again.value()).timeline_hash, report.timeline_hash);
+  }
+}
+
+// Property: no run is shorter than what is said of it before it runs.
+TEST_P(EverySpace, IsBoundedFromBelow) {
+  std::map<int, IterationPredictor> predictors;
+  std::size_t tight = 0, runs = 0;
+  for (std::size_t i = 0; i < small_.plans.points.size(); i += 1 + small_.plans.points.size() / 300) {
+    const Scenario scenario = scenario_of(small_.plans, i, small_.space.uneven_stages);
+    auto& predictor = predictors.try_emplace(small_.plans.points[i].gpus(), &*scenario.cluster).first->second;
+    Diagnostics diagnostics;
+    const auto placed = predictor.place(scenario, diagnostics);
+    if (!placed) continue;
+    const IterationPrices prices = predictor.prices(scenario, *placed);
+    const Duration bound = predictor.at_least(scenario, *placed, prices);
+    const Duration time = predictor.time(scenario, *placed, prices);
+    EXPECT_LE(bound, time) << i;
+    EXPECT_GT(bound, Duration::zero()) << i;
+    ++runs;
+    tight += 2 * bound >= time ? 1 : 0;
+  }
+  EXPECT_GE(2 * tight, runs) << "a bound below half of the time leaves nothing out";
+}
+
+TEST_P(EverySpace, IsTheSameOnAnyNumberOfThreads) {
+  const SearchResult one = search({.top = 3, .threads = 1}), four = search({.top = 3, .threads = 4});
+  EXPECT_EQ(one.ranked, four.ranked);
+  EXPECT_EQ(one.pareto, four.pareto);
+  EXPECT_EQ(one.bounded, four.bounded);
+  ASSERT_EQ(one.refusals.size(), four.refusals.size());
+  for (std::size_t i = 0; i < one.refusals.size(); ++i) {
+    EXPECT_EQ(one.refusals[i].count, four.refusals[i].count);
+    EXPECT_EQ(one.refusals[i].point, four.refusals[i].point);
+    EXPECT_EQ(one.refusals[i].message, four.refusals[i].message);
+  }
+}
+
+TEST_P(EverySpace, GivesEveryPlanAReasonOrATime) {
+  const SearchResult all = search({.exhaustive = true});
+  std::size_t refused = 0;
+  for (const SearchRefusal& refusal : all.refusals) refused += refusal.count;
+  EXPECT_EQ(refused + all.ranked.size(), small_.plans.points.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Search, EverySpace, testing::ValuesIn(spaces()),
+                         [](const auto& space) { return space.param.name; });
+
+TEST(SearchPlans, CountsWhatDoesNotFitAndWhatDoesNotDivide) {
+  // System: 20 samples over data 8 and 4. Expectations: 8 does not divide them.
+  const SmallSpace small = load(
+      small_gpt(), {.vary = {"parallelism.tensor=1", "parallelism.pipeline=1,2",
+                             "training.global_batch_size=20", "schedule=1f1b", "parallelism.zero_stage=0",
+                             "training.recompute=none", "training.micro_batch_size=1"}});
+  const SearchResult result = search_plans(small.plans, false, {});
+  ASSERT_EQ(result.refusals.size(), 1u);
+  EXPECT_EQ(result.refusals[0].code, "not-divisible");
+  EXPECT_EQ(result.refusals[0].path, "training.global_batch_size");
+  EXPECT_EQ(result.refusals[0].count, 1u);
+}
+
+TEST(SearchPlans, StopsWhenItIsTold) {
+  const SmallSpace small = load(small_gpt());
+  const SearchResult result =
+      search_plans(small.plans, false, {.progress = [](std::size_t, std::size_t) { return false; }});
+  EXPECT_TRUE(result.stopped);
+  EXPECT_TRUE(result.ranked.empty());
+}
+
+}  // namespace
+}  // namespace stagecraft

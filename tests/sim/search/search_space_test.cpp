@@ -1,0 +1,87 @@
+#include "sim/search/search_space.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sim/search/spaces.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing_spaces::load;
+using testing_spaces::mistakes_of;
+using testing_spaces::small_gpt;
+
+TEST(GpuCounts, DoubleFromTheFirstToTheLast) {
+  EXPECT_THAT(parse_gpu_counts("256..4096"), ElementsAre(256, 512, 1024, 2048, 4096));
+  EXPECT_THAT(parse_gpu_counts("24..100"), ElementsAre(24, 48, 96, 100));
+  EXPECT_THAT(parse_gpu_counts("8..8"), ElementsAre(8));
+}
+
+TEST(GpuCounts, MayBeListedInAnyOrder) {
+  EXPECT_THAT(parse_gpu_counts("40, 8,16,8"), ElementsAre(8, 16, 40));
+}
+
+TEST(GpuCounts, AreWholeNumbersAboveZero) {
+  for (const char* text : {"", "0", "-8", "8..4", "8..", "..8", "eight", "8,,16", "1.5"})
+    EXPECT_THAT(parse_gpu_counts(text), IsEmpty()) << text;
+}
+
+TEST(GpuPrice, IsANumberACurrencyAndAnHour) {
+  const auto price = parse_gpu_price("1.5 EUR/h");
+  ASSERT_TRUE(price.has_value());
+  EXPECT_EQ(price->per_hour, 1.5);
+  EXPECT_EQ(price->currency, "EUR");
+  EXPECT_EQ(parse_gpu_price("2USD/h")->currency, "USD");
+  for (const char* text :
+       {"", "2", "2 USD", "USD/h", "0 USD/h", "-1 USD/h", "2 /h", "2 US$/h", "1e3 USD/h", "/h"})
+    EXPECT_FALSE(parse_gpu_price(text).has_value()) << text;
+}
+
+TEST(SearchSpace, HasTheDefaultsWhereNobodySaysOtherwise) {
+  const SearchSpace space = load(small_gpt()).space;
+  ASSERT_NE(space.find("parallelism.tensor"), nullptr);
+  EXPECT_TRUE(space.find("parallelism.tensor")->all());
+  EXPECT_EQ(space.find("parallelism.zero_stage")->values.size(), 4u);
+  EXPECT_FALSE(space.batch_at_most);
+}
+
+TEST(SearchSpace, TakesTheScenarioOverTheDefaultsAndTheCommandLineOverBoth) {
+  const std::string yaml = small_gpt(
+      "search: {vary: {parallelism.tensor: [1, 2], parallelism.zero_stage: [0, 1]}, fix: [schedule], price: "
+      "2 "
+      "USD/h}\n");
+  const SearchSpace space =
+      load(yaml,
+           {.vary = {"parallelism.tensor=4"}, .fix = {"training.recompute"}, .gpus = {}, .price = "3 EUR/h"})
+          .space;
+  ASSERT_EQ(space.find("parallelism.tensor")->values.size(), 1u);
+  EXPECT_EQ(space.find("parallelism.tensor")->values[0].text, "4");
+  EXPECT_EQ(space.find("parallelism.zero_stage")->values.size(), 2u);
+  EXPECT_EQ(space.find("schedule"), nullptr);
+  EXPECT_EQ(space.find("training.recompute"), nullptr);
+  EXPECT_EQ(space.price->currency, "EUR");
+}
+
+TEST(SearchSpace, SaysWhatIsWrongWithIt) {
+  EXPECT_THAT(mistakes_of(small_gpt("search: {very: {}}\n")), HasSubstr("did you mean 'vary'?"));
+  EXPECT_THAT(mistakes_of(small_gpt("search: {fix: [schedul]}\n")), HasSubstr("did you mean 'schedule'?"));
+  EXPECT_THAT(mistakes_of(small_gpt("search: {vary: {schedule: all}}\n")), HasSubstr("list the values"));
+  EXPECT_THAT(mistakes_of(small_gpt("search: {vary: {parallelism.tensor: []}}\n")),
+              HasSubstr("has no value"));
+  EXPECT_THAT(mistakes_of(small_gpt("search: {price: 2}\n")), HasSubstr("2 USD/h"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=two"}}),
+              HasSubstr("'two' is no whole number"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"overlap.gradients=yes"}}),
+              HasSubstr("neither true nor false"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"schedule=1f2b"}}), HasSubstr("not a known schedule"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"training.nonsense=1"}}), HasSubstr("not a known key"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.gpus = "12"}), HasSubstr("no whole nodes of 8"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3"}}), HasSubstr("has no plan"));
+}
+
+}  // namespace
+}  // namespace stagecraft

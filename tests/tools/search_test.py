@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Searches as a user runs them.
+
+usage: search_test.py STAGECRAFT SOURCE_DIR
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = Path(sys.argv[1]).resolve()
+SOURCE = Path(sys.argv[2]).resolve()
+LIMIT_S = 300
+DONE, NO, WRONG_INPUT = 0, 1, 2
+
+SMALL = """\
+stagecraft: 1
+name: small
+model: {family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 51200, max_sequence_length: 1024}
+cluster: {node: dgx-a100-80gb, gpus: 8}
+training: {global_batch_size: 16, attention: unfused}
+search: {fix: [parallelism.zero_stage], price: 2 USD/h}
+"""
+
+
+class Search(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.file = self.folder / "small.yaml"
+        self.file.write_text(SMALL)
+
+    def run_it(self, *words, code=DONE):
+        done = subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def document(self, *words):
+        lines = self.run_it("search", self.file, "--json", *words).stdout.splitlines()
+        self.assertEqual(len(lines), 1)
+        return json.loads(lines[0])
+
+    def test_every_plan_is_listed_refused_left_out_or_simulated(self):
+        answer = self.document()
+        self.assertEqual(answer["schema"], "stagecraft.search/1")
+        refused = sum(reason["count"] for reason in answer["rejected"])
+        self.assertEqual(answer["plans"], refused + answer["bounded"] + answer["simulated"])
+        self.assertEqual(len(answer["ranked"]), 10)
+        times = [plan["iteration_time_s"] for plan in answer["ranked"]]
+        self.assertEqual(times, sorted(times))
+
+    def test_the_exhaustive_search_has_the_same_list(self):
+        pruned, whole = self.document("--top", 5), self.document("--top", 5, "--exhaustive")
+        self.assertEqual(whole["bounded"], 0)
+        self.assertGreater(pruned["bounded"], 0)
+        self.assertEqual(pruned["ranked"], whole["ranked"])
+        self.assertEqual(pruned["pareto"], whole["pareto"])
+
+    def test_threads_change_no_byte(self):
+        for form in ([], ["--json"]):
+            texts = {self.run_it("search", self.file, "--jobs", jobs, *form).stdout for jobs in (1, 3)}
+            self.assertEqual(len(texts), 1)
+
+    def test_the_winner_runs_and_has_the_figure(self):
+        best = self.folder / "best.yaml"
+        answer = self.document("--write-best", best)
+        result = json.loads(self.run_it("run", best, "--json").stdout)
+        self.assertEqual(result["iteration_time_s"], answer["ranked"][0]["iteration_time_s"])
+        self.assertEqual(result["memory"]["peak_bytes"], answer["ranked"][0]["peak_bytes"])
+        self.assertEqual(result["mfu"], answer["ranked"][0]["mfu"])
+        self.assertEqual(result["tokens_per_s"], answer["ranked"][0]["tokens_per_s"])
+        self.run_it("search", self.file, "--write-best", best, code=WRONG_INPUT)  # it is there
+        self.run_it("search", self.file, "--write-best", best, "--force")
+
+    # 2 USD an hour for each of 8 GPUs, and 16 samples of 1,024 tokens in an iteration.
+    def test_a_price_gives_the_cost_of_tokens(self):
+        for plan in self.document()["ranked"]:
+            cost = 2 * 8 * plan["iteration_time_s"] / 3600 / (16 * 1024) * 1e6
+            self.assertAlmostEqual(plan["cost_per_million_tokens"], cost, places=12)
+            self.assertEqual(plan["currency"], "USD")
+
+    def test_more_gpus_are_a_line_each(self):
+        scaling = self.document("--gpus", "2..8", "--fix", "schedule")["scaling"]
+        self.assertEqual([plan["gpus"] for plan in scaling], [2, 4, 8])
+        for plan in scaling:
+            degrees = ("tensor", "pipeline", "data", "context")
+            product = 1
+            for degree in degrees:
+                product *= plan["plan"]["parallelism." + degree]
+            self.assertEqual(product, plan["gpus"])
+
+    def test_what_never_fits_is_the_answer_no(self):
+        done = self.run_it("search", self.file, "--set", "model.layers=20000", "--fix", "schedule", code=NO)
+        self.assertIn("out of memory", done.stdout)
+        self.assertIn("none fits", done.stdout)
+
+    def test_what_is_wrong_is_said(self):
+        for words, text in (
+            (["--vary", "parallelism.tensr=1"], "is not a known key"),
+            (["--vary", "parallelism.tensor"], "there is no '=' in it"),
+            (["--fix", "parallelism.tensr"], "did you mean 'parallelism.tensor'?"),
+            (["--gpus", "12"], "12 GPUs are no whole nodes of 8"),
+            (["--price", "cheap"], "2 USD/h"),
+        ):
+            self.assertIn(text, self.run_it("search", self.file, *words, code=WRONG_INPUT).stderr)
+        pipeline = SOURCE / "scenarios/pipeline-4x8.yaml"
+        self.assertIn("a search needs GPUs", self.run_it("search", pipeline, code=WRONG_INPUT).stderr)
+
+    def test_other_commands_do_not_mind_the_space(self):
+        self.run_it("run", self.file, "--set", "parallelism.zero_stage=1")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])

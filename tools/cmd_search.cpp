@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/plan_search.hpp"
+#include "sim/search/search_space.hpp"
+#include "tools/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/interrupt.hpp"
+#include "tools/progress.hpp"
+#include "tools/scenarios.hpp"
+#include "tools/search_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
+constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
+constexpr int kMostListed = 1'000'000;
+constexpr int kBySignal = 128;
+
+class SearchCommand {
+ public:
+  SearchCommand(const Arguments& arguments, Session& session)
+      : arguments_(arguments), session_(session), library_(session.data) {
+    const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
+    options_.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
+    options_.threads = arguments.integer("jobs", cores, 1, 1'024);
+    options_.exhaustive = arguments.has("exhaustive");
+    words_ = {.vary = arguments.all("vary"),
+              .fix = arguments.all("fix"),
+              .gpus = arguments.text("gpus"),
+              .price = arguments.text("price")};
+  }
+
+  int run(const std::string& file) {
+    Diagnostics diagnostics;
+    try {
+      const int code = search(file, diagnostics);
+      if (diagnostics.has_errors() || !(arguments_.has("quiet") || arguments_.has("json")))
+        print_diagnostics(diagnostics.sorted(), arguments_, session_);
+      return diagnostics.has_errors() ? kWrongInput : code;
+    } catch (const ScenarioError& error) {
+      print_diagnostics(error.diagnostics(), arguments_, session_);
+      return kWrongInput;
+    }
+  }
+
+ private:
+  int search(const std::string& file, Diagnostics& diagnostics) {
+    auto root = load_yaml_file(file, diagnostics);
+    if (!root) return kWrongInput;
+    ScenarioTree tree{
+        .root = *std::move(root), .source = file, .folder = std::filesystem::path(file).parent_path()};
+    apply_overrides(tree, arguments_.all("set"), library_, diagnostics);
+    const std::optional<YamlNode> section = taken_from(tree.root);
+    auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
+                                   diagnostics);
+    if (!space || diagnostics.has_errors()) return kWrongInput;
+    auto plans = enumerate_plans(tree, *space, library_, diagnostics);
+    if (!plans) return kWrongInput;
+    SearchAnswer answer{.file = file,
+                        .name = plans->frames.front().scenario.name,
+                        .space = *std::move(space),
+                        .plans = *std::move(plans),
+                        .result = {},
+                        .top = options_.top,
+                        .exhaustive = options_.exhaustive};
+    return look(answer, diagnostics);
+  }
+
+  int look(SearchAnswer& answer, Diagnostics& diagnostics) {
+    const Interrupt interrupt;
+    Progress progress(session_.err, session_.err_is_terminal, answer.plans.points.size());
+    options_.progress = [&](std::size_t done, std::size_t) {
+      if (!arguments_.has("quiet")) progress.update(done);
+      return Interrupt::signal() == 0;
+    };
+    answer.result = search_plans(answer.plans, answer.space.uneven_stages, options_);
+    progress.finish();
+    if (answer.result.stopped) {
+      session_.err << "stopped: nothing is known before all plans are looked at\n";
+      return kBySignal + Interrupt::signal();
+    }
+    if (arguments_.has("json"))
+      session_.out << render_json(answer) << '\n';
+    else
+      session_.out << render_text(answer);
+    if (answer.result.ranked.empty()) return kAnswerIsNo;
+    write_best(answer, diagnostics);
+    return kDone;
+  }
+
+  void write_best(const SearchAnswer& answer, Diagnostics& diagnostics) {
+    const auto file = arguments_.text("write-best");
+    if (!file) return;
+    const std::size_t point = answer.result.ranked.front().point;
+    const Scenario best = scenario_of(answer.plans, point, answer.space.uneven_stages);
+    write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);
+  }
+
+  // The `search` part, which is then no longer in the scenario.
+  static std::optional<YamlNode> taken_from(YamlNode& root) {
+    const auto found = std::ranges::find(root.entries, "search", &YamlEntry::key);
+    if (found == root.entries.end()) return std::nullopt;
+    YamlNode section = std::move(found->value);
+    root.entries.erase(found);
+    return section;
+  }
+
+  const Arguments& arguments_;
+  Session& session_;
+  Library library_;
+  SearchOptions options_;
+  SearchWords words_;
+};
+
+}  // namespace
+
+int search_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string>& files = arguments.words();
+  if (files.empty()) throw UsageError("no scenario is named", kExample);
+  if (std::ranges::count(files, "") > 0)
+    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
+  if (std::ranges::count(files, "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
+  if (arguments.has("write-best") && files.size() > 1)
+    throw UsageError("--write-best is one file, and there are several scenarios", "search one at a time");
+  SearchCommand command(arguments, session);
+  int worst = kDone;
+  for (const std::string& file : files) worst = std::max(worst, command.run(file));
+  return worst;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,417 @@
+#include "tools/search_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "models/operators.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
+constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
+constexpr double kSecondsPerHour = 3600;
+
+std::string count_text(std::size_t n) {
+  return with_thousands(static_cast<std::int64_t>(n));
+}
+
+// One entry of a plan: its path, what a column is called, its value.
+struct PlanCell {
+  std::string path, title, value;
+  bool text = false;  // in JSON, a text
+  Align align = Align::kRight;
+};
+
+std::vector<PlanCell> degrees_of(const SearchPoint& point) {
+  std::vector<PlanCell> cells;
+  const auto add = [&](const char* path, const char* title, std::int64_t value) {
+    cells.push_back({.path = path, .title = title, .value = std::to_string(value)});
+  };
+  add("parallelism.tensor", "tp", point.tensor);
+  add("parallelism.pipeline", "pp", point.pipeline);
+  add("parallelism.data", "dp", point.data);
+  add("parallelism.context", "cp", point.context);
+  add("parallelism.expert", "ep", point.expert);
+  add("parallelism.virtual_stages", "chunks", point.virtual_stages);
+  add("training.micro_batch_size", "mb", point.micro_batch);
+  add("training.global_batch_size", "batch", point.global_batch);
+  add("parallelism.zero_stage", "zero", point.zero_stage);
+  return cells;
+}
+
+std::string switch_text(const PointSwitch& one, double value) {
+  return one.share ? fmt::format("{}", value) : value != 0 ? "true" : "false";
+}
+
+std::string value_text(const YamlNode& node) {
+  if (const YamlNode* name = node.find("name")) return name->text;
+  if (node.kind == YamlNode::Kind::kScalar) return node.text;
+  return node.kind == YamlNode::Kind::kNull ? "null" : "…";
+}
+
+class Plans {
+ public:
+  explicit Plans(const SearchAnswer& answer) : answer_(answer) {
+    for (const SearchAxis& axis : answer.space.axes)
+      if (is_other(axis.path)) others_.push_back(&axis);
+  }
+
+  [[nodiscard]] const SearchPoint& point(const RankedPlan& plan) const {
+    return answer_.plans.points[plan.point];
+  }
+  [[nodiscard]] const Scenario& frame(const RankedPlan& plan) const {
+    return answer_.plans.frames[point(plan).frame].scenario;
+  }
+
+  [[nodiscard]] std::vector<PlanCell> cells(std::size_t index) const {
+    const SearchPoint& at = answer_.plans.points[index];
+    const SearchFrame& frame = answer_.plans.frames[at.frame];
+    std::vector<PlanCell> cells = degrees_of(at);
+    const auto words = [&](const char* path, const char* title, std::string value, bool text = true) {
+      cells.push_back(
+          {.path = path, .title = title, .value = std::move(value), .text = text, .align = Align::kLeft});
+    };
+    words("parallelism.sequence_parallel", "sp", at.sequence_parallel ? "true" : "false", false);
+    words("schedule", "schedule", frame.scenario.schedule.name);
+    const Recompute again = at.own_recompute ? frame.scenario.training.recompute.granularity : at.recompute;
+    words("training.recompute", "recompute", std::string(kRecomputeNames[static_cast<std::size_t>(again)]));
+    for (std::size_t i = 0; i < kPointSwitches; ++i) {
+      const PointSwitch& one = point_switches()[i];
+      if (answer_.space.find(one.path) == nullptr) continue;
+      const std::string path(one.path);
+      cells.push_back({.path = path, .title = path, .value = switch_text(one, at.switches[i])});
+    }
+    for (std::size_t i = 0; i < others_.size(); ++i)
+      words(others_[i]->path.c_str(), others_[i]->path.c_str(),
+            value_text(others_[i]->values[choice_of(i, at.frame)]));
+    return cells;
+  }
+
+  [[nodiscard]] double tokens(const RankedPlan& plan) const {
+    return static_cast<double>(point(plan).global_batch * frame(plan).training.sequence_length);
+  }
+  [[nodiscard]] double tokens_per_s(const RankedPlan& plan) const {
+    const double seconds = to_seconds(plan.time);
+    return seconds > 0 ? tokens(plan) / seconds : 0;
+  }
+  [[nodiscard]] double mfu(const RankedPlan& plan) const {
+    const auto* model = std::get_if<TransformerSpec>(&frame(plan).model);
+    if (model == nullptr || !frame(plan).profile) return 0;
+    Report report;
+    report.gpus = point(plan).gpus();
+    report.iteration_time = plan.time;
+    report.model_flops = model_flops(*model, point(plan).global_batch, frame(plan).training.sequence_length);
+    report.peak = frame(plan).profile->peak(frame(plan).training.precision);
+    return report.mfu();
+  }
+  // Of a million tokens.
+  [[nodiscard]] std::optional<double> cost(const RankedPlan& plan) const {
+    if (!answer_.space.price || tokens(plan) <= 0) return std::nullopt;
+    const double hours = to_seconds(plan.time) / kSecondsPerHour * point(plan).gpus();
+    return answer_.space.price->per_hour * hours / tokens(plan) * 1e6;
+  }
+
+  // The best plan of each number of GPUs, ascending.
+  [[nodiscard]] std::vector<RankedPlan> best_by_gpus() const {
+    std::map<int, RankedPlan> best;
+    for (const RankedPlan& plan : answer_.result.ranked) best.try_emplace(point(plan).gpus(), plan);
+    std::vector<RankedPlan> all;
+    for (const auto& [gpus, plan] : best) all.push_back(plan);
+    return all;
+  }
+
+ private:
+  // A key that frames differ in, beside the schedule.
+  [[nodiscard]] static bool is_other(const std::string& path) {
+    static const std::set<std::string> kKnown = {"parallelism.tensor",           "parallelism.pipeline",
+                                                 "parallelism.context",          "parallelism.data",
+                                                 "parallelism.expert",           "parallelism.virtual_stages",
+                                                 "training.micro_batch_size",    "schedule",
+                                                 "training.recompute",           "parallelism.zero_stage",
+                                                 "parallelism.sequence_parallel"};
+    const auto& switches = point_switches();
+    return !kKnown.contains(path) && std::ranges::find(switches, path, &PointSwitch::path) == switches.end();
+  }
+
+  // Frames are made in the order of the axes, the last fastest, two of each.
+  [[nodiscard]] std::size_t choice_of(std::size_t other, std::uint32_t frame) const {
+    std::size_t rest = frame / 2;
+    for (std::size_t i = answer_.space.axes.size(); i-- > 0;) {
+      const SearchAxis& axis = answer_.space.axes[i];
+      if (axis.path != "schedule" && !is_other(axis.path)) continue;
+      if (&axis == others_[other]) return rest % axis.values.size();
+      rest /= axis.values.size();
+    }
+    return 0;
+  }
+
+  const SearchAnswer& answer_;
+  std::vector<const SearchAxis*> others_;
+};
+
+std::string phrase_of(const SearchRefusal& refusal) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPhrases = {
+      {{"out-of-memory", "out of memory"},
+       {"not-divisible", "do not divide"},
+       {"schedule-constraint", "the schedule does not take"},
+       {"no-pipeline", "chunks without a pipeline"},
+       {"needs-another-key", "need another key"},
+       {"contradiction", "contradict themselves"},
+       {"not-supported-yet", "are not supported yet"},
+       {"not-supported", "are not supported"}}};
+  const auto known = std::ranges::find(kPhrases, std::string_view(refusal.code),
+                                       &std::pair<std::string_view, std::string_view>::first);
+  std::string phrase(known != kPhrases.end() ? known->second : std::string_view(refusal.code));
+  if (!refusal.path.empty()) phrase += " (" + refusal.path + ")";
+  return phrase;
+}
+
+class Text {
+ public:
+  explicit Text(const SearchAnswer& answer) : answer_(answer), plans_(answer) {}
+
+  [[nodiscard]] std::string render() const {
+    std::string out = answer_.name + "\n" + counts();
+    if (answer_.result.ranked.empty())
+      return out + "none fits: more GPUs, or recompute, ZeRO and offload, make room\n";
+    const std::vector<RankedPlan> scaling = plans_.best_by_gpus();
+    std::vector<RankedPlan> best(
+        answer_.result.ranked.begin(),
+        answer_.result.ranked.begin() +
+            static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
+    if (scaling.size() == 1) out += "\n" + table(best, Rows::kRanked);
+    if (scaling.size() > 1)
+      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + speedups(scaling);
+    std::vector<RankedPlan> front = answer_.result.pareto;
+    const std::size_t all = front.size();
+    if (front.size() > kMostFront) front.resize(kMostFront);
+    if (all > 1 && scaling.size() == 1)
+      out += "\ntime against memory: nobody is better in both" +
+             (all > front.size() ? fmt::format(" ({} of {})", front.size(), all) : std::string()) + "\n" +
+             table(front, Rows::kFront);
+    return out;
+  }
+
+ private:
+  [[nodiscard]] std::string counts() const {
+    const SearchResult& result = answer_.result;
+    std::string out =
+        fmt::format("plans            {}: {} fit, {} simulated\n", count_text(answer_.plans.points.size()),
+                    count_text(result.fitting), count_text(result.ranked.size()));
+    const char* label = "rejected         ";
+    for (std::size_t i = 0; i < result.refusals.size(); ++i) {
+      if (i == kMostRefusals) {
+        std::size_t rest = 0;
+        for (std::size_t j = i; j < result.refusals.size(); ++j) rest += result.refusals[j].count;
+        return out +
+               fmt::format("                 {} for other reasons (--json lists them)\n", count_text(rest)) +
+               left_out();
+      }
+      out += fmt::format("{}{} {}\n", label, count_text(result.refusals[i].count),
+                         phrase_of(result.refusals[i]));
+      label = "                 ";
+    }
+    return out + left_out();
+  }
+
+  [[nodiscard]] std::string left_out() const {
+    if (answer_.result.bounded == 0) return {};
+    return fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
+                       count_text(answer_.result.bounded));
+  }
+
+  // Columns that all rows share go into one line.
+  enum class Rows { kRanked, kScaling, kFront };
+
+  [[nodiscard]] std::string table(const std::vector<RankedPlan>& rows, Rows kind) const {
+    const bool numbered = kind == Rows::kRanked;
+    std::vector<std::vector<PlanCell>> cells;
+    for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
+    std::vector<std::size_t> shown;
+    std::vector<std::string> same;
+    for (std::size_t c = 0; c < cells.front().size(); ++c) {
+      const bool differs =
+          std::ranges::any_of(cells, [&](const auto& row) { return row[c].value != cells.front()[c].value; });
+      if (differs || c < 3)
+        shown.push_back(c);
+      else if (is_worth_saying(cells.front()[c]))
+        same.push_back(cells.front()[c].title + " " + cells.front()[c].value);
+    }
+    std::vector<Align> aligns;
+    std::vector<std::string> head;
+    if (numbered) aligns.push_back(Align::kRight), head.emplace_back("#");
+    for (const std::size_t c : shown)
+      aligns.push_back(cells.front()[c].align), head.push_back(short_title(cells.front()[c].title));
+    const std::vector<std::string> figures = figure_titles();
+    aligns.insert(aligns.end(), figures.size(), Align::kRight);
+    head.insert(head.end(), figures.begin(), figures.end());
+    TextTable text(aligns);
+    text.row(std::move(head));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<std::string> row;
+      if (numbered) row.push_back(std::to_string(i + 1));
+      for (const std::size_t c : shown) row.push_back(cells[i][c].value);
+      for (std::string& figure : figure_cells(rows[i])) row.push_back(std::move(figure));
+      text.row(std::move(row));
+    }
+    return text.str() +
+           (same.empty() || kind == Rows::kFront ? "" : "in all of them: " + join(same, ", ") + "\n");
+  }
+
+  [[nodiscard]] static std::string short_title(const std::string& title) {
+    return title.substr(title.rfind('.') + 1);
+  }
+
+  // The batch is the scenario's unless it follows the plan.
+  [[nodiscard]] bool is_worth_saying(const PlanCell& cell) const {
+    if (cell.title == "cp" || cell.title == "ep" || cell.title == "chunks") return cell.value != "1";
+    return cell.title != "batch" || answer_.space.batch_at_most;
+  }
+
+  [[nodiscard]] std::vector<std::string> figure_titles() const {
+    std::vector<std::string> titles = {"iteration", "tok/s/GPU", "MFU", "memory"};
+    if (answer_.space.price) titles.push_back(answer_.space.price->currency + "/Mtok");
+    return titles;
+  }
+
+  [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {
+    const double rate = plans_.tokens_per_s(plan) / plans_.point(plan).gpus();
+    std::vector<std::string> cells = {human(plan.time), fmt::format("{:.4g}", rate),
+                                      percent(plans_.mfu(plan)), human(plan.memory.peak)};
+    if (const auto cost = plans_.cost(plan)) cells.push_back(fmt::format("{:.3g}", *cost));
+    return cells;
+  }
+
+  [[nodiscard]] std::string speedups(const std::vector<RankedPlan>& scaling) const {
+    TextTable text({Align::kRight, Align::kRight, Align::kRight});
+    text.row({"GPUs", "speed-up", "efficiency"});
+    const double first = plans_.tokens_per_s(scaling.front());
+    const int least = plans_.point(scaling.front()).gpus();
+    for (const RankedPlan& plan : scaling) {
+      const double speedup = first > 0 ? plans_.tokens_per_s(plan) / first : 0;
+      const int gpus = plans_.point(plan).gpus();
+      text.row({std::to_string(gpus), fmt::format("{:.2f}", speedup), percent(speedup * least / gpus)});
+    }
+    return text.str();
+  }
+
+  const SearchAnswer& answer_;
+  Plans plans_;
+};
+
+class Json {
+ public:
+  explicit Json(const SearchAnswer& answer) : answer_(answer), plans_(answer) {}
+
+  [[nodiscard]] std::string render() {
+    const SearchResult& result = answer_.result;
+    json_.begin_object()
+        .field("schema", "stagecraft.search/1")
+        .field("scenario", std::string_view(answer_.file));
+    json_.field("plans", answer_.plans.points.size()).field("placed", result.placed);
+    json_.field("fitting", result.fitting).field("bounded", result.bounded);
+    json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
+    write_space();
+    write_refusals();
+    std::vector<RankedPlan> best = result.ranked;
+    if (best.size() > answer_.top) best.resize(answer_.top);
+    write_plans("ranked", best);
+    write_plans("pareto", result.pareto);
+    write_plans("scaling", plans_.best_by_gpus());
+    json_.end_object();
+    return json_.str();
+  }
+
+ private:
+  void write_space() {
+    json_.key("space").begin_object();
+    for (const SearchAxis& axis : answer_.space.axes) {
+      json_.key(axis.path);
+      if (axis.all()) {
+        json_.begin_object().field("all", true).field("at_most", axis.at_most);
+        json_.field("tokens_each", axis.tokens_each).end_object();
+        continue;
+      }
+      json_.begin_array();
+      for (const YamlNode& value : axis.values) json_.value(std::string_view(value_text(value)));
+      json_.end_array();
+    }
+    json_.end_object();
+  }
+
+  void write_refusals() {
+    json_.key("rejected").begin_array();
+    for (const SearchRefusal& refusal : answer_.result.refusals) {
+      json_.begin_object().field("code", std::string_view(refusal.code));
+      json_.field("path", std::string_view(refusal.path)).field("count", refusal.count);
+      json_.field("example", std::string_view(refusal.message)).field("hint", std::string_view(refusal.hint));
+      write_plan("plan", refusal.point);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_plan(const char* key, std::size_t point) {
+    json_.key(key).begin_object();
+    for (const PlanCell& cell : plans_.cells(point)) {
+      json_.key(cell.path);
+      const auto number = parse_number(cell.value);
+      if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
+        json_.value(std::string_view(cell.value));
+      else if (!number)
+        json_.value(cell.value == "true");
+      else if (const auto whole = parse_integer(cell.value))
+        json_.value(*whole);
+      else
+        json_.value(*number);
+    }
+    json_.end_object();
+  }
+
+  void write_plans(const char* key, const std::vector<RankedPlan>& plans) {
+    json_.key(key).begin_array();
+    for (const RankedPlan& plan : plans) {
+      const int gpus = plans_.point(plan).gpus();
+      json_.begin_object().field("gpus", gpus);
+      write_plan("plan", plan.point);
+      json_.field("iteration_time_s", plan.time);
+      json_.field("samples_per_s", plan.time > Duration::zero() ? 1 / sample_time(answer_.plans, plan) : 0.0);
+      json_.field("tokens_per_s", plans_.tokens_per_s(plan));
+      json_.field("tokens_per_s_per_gpu", plans_.tokens_per_s(plan) / gpus).field("mfu", plans_.mfu(plan));
+      json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
+      json_.field("verdict", kVerdictNames[static_cast<std::size_t>(plan.memory.verdict())]);
+      if (const auto cost = plans_.cost(plan)) {
+        json_.field("cost_per_million_tokens", *cost);
+        json_.field("currency", std::string_view(answer_.space.price->currency));
+      }
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  const SearchAnswer& answer_;
+  Plans plans_;
+  JsonWriter json_;
+};
+
+}  // namespace
+
+std::string render_text(const SearchAnswer& answer) {
+  return Text(answer).render();
+}
+
+std::string render_json(const SearchAnswer& answer) {
+  return Json(answer).render();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+// What a search found, as a table and as JSON ("stagecraft.search/1").
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/report/report.hpp"
+#include "sim/search/plan_search.hpp"
+#include "sim/search/search_space.hpp"
+
+namespace stagecraft {
+
+// A search with the whole results of the plans that are shown.
+struct SearchAnswer {
+  std::string file;  // of the scenario, as it was given
+  std::string name;
+  SearchSpace space;
+  SearchPlans plans;
+  SearchResult result;
+  std::size_t top = 10;  // plans that are listed
+  bool exhaustive = false;
+};
+
+// A table for people, 80 columns where the space has no unusual axes.
+[[nodiscard]] std::string render_text(const SearchAnswer& answer);
+// One document on one line; docs/search.md has the keys.
+[[nodiscard]] std::string render_json(const SearchAnswer& answer);
+
+}  // namespace stagecraft
