@@ -1,29 +1,75 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
+#include "sim/explain/why.hpp"
+#include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
 #include "tools/assertions.hpp"
 #include "tools/commands.hpp"
 #include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/view_files.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
 
+namespace {
+
+// Changes are tried as --set has them: the file is read again with one more.
+std::optional<Why> why_of(const Scenario& scenario, const Report& report, const Arguments& arguments,
+                          Library& library) {
+  if (!arguments.has("why") || !report.finishes()) return std::nullopt;
+  return explain_why(scenario, report, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+    std::vector<std::string> all = arguments.all("set");
+    all.insert(all.end(), set.begin(), set.end());
+    return load_scenario(scenario.source, all, library, diagnostics);
+  });
+}
+
+std::string json_of(const Report& report, const std::optional<Why>& why) {
+  std::string document = render_json(report);
+  if (!why) return document;
+  JsonWriter json;
+  json.begin_object().key("why");
+  write(json, *why);
+  document.back() = ',';  // of the object: more keys follow
+  return document + json.end_object().str().substr(1);
+}
+
+// Beside the heads of the report's lines.
+std::string text_of(const Why& why) {
+  const std::string indent(17, ' ');
+  std::string out;
+  for (const std::string& sentence : why.sentences)
+    out += wrapped_text(out.empty() ? "why              " : indent, indent, sentence);
+  return out;
+}
+
+}  // namespace
+
 int run_command(const Arguments& arguments, Session& session) {
+  if (arguments.has("why") && std::ranges::find(arguments.words(), "-") != arguments.words().end())
+    throw UsageError("standard input can be read only once, and --why tries changes of the scenario",
+                     "write the path of a file");
   const bool views = wants_views(arguments);
+  Library library(session.data);
   return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
     Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
     if (views) write_views(arguments, scenario, simulation);
     Report& report = simulation.report;
+    const std::optional<Why> why = why_of(scenario, report, arguments, library);
     if (arguments.has("json")) {
-      session.out << render_json(report) << '\n';
+      session.out << json_of(report, why) << '\n';
     } else {
       if (arguments.has("quiet")) report.warnings.clear();
       session.out << render_text(report, arguments.has("verbose"));
+      if (why) session.out << text_of(*why);
     }
     const bool yes = assertions_hold(scenario, report, session.err);
     const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, session);

@@ -80,8 +80,6 @@ struct CommandSpec {
 };
 
 [[nodiscard]] std::span<const CommandSpec> commands();
-// Names of the contract that come later: refused by name.
-[[nodiscard]] std::span<const std::string_view> planned_commands();
 [[nodiscard]] const CommandSpec* find_command(std::string_view name);
 // Options that every command takes.
 [[nodiscard]] std::span<const OptionSpec> common_options();

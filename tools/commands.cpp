@@ -22,7 +22,8 @@ constexpr OptionSpec kRunOptions[] = {
     {.name = "trace", .argument = "FILE", .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)"},
     kHtml,
     kForceView,
-    {.name = "unfold", .help = "simulate every replica, not one of each kind"}};
+    {.name = "unfold", .help = "simulate every replica, not one of each kind"},
+    {.name = "why", .help = "what bounds the iteration, and which change would help most"}};
 constexpr std::string_view kRunExamples[] = {
     "stagecraft run scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft run scenarios/gpt3-175b-1024xA100.yaml --set parallelism.virtual_stages=4 --json"};
@@ -224,7 +225,14 @@ constexpr std::string_view kImportExamples[] = {
     "stagecraft import topology tests/data/nccl_topo/made_hgx8_dump.xml",
     "stagecraft import topology tests/data/slurm/made_tree.conf --link 400Gb/s"};
 
-constexpr std::string_view kPlannedCommands[] = {"explain"};
+constexpr OptionSpec kExplainOptions[] = {
+    kSet,
+    {.name = "depth", .argument = "N", .help = "levels of the tree (default 2)"},
+    {.name = "no-sensitivities", .help = "do not simulate what 10 % more of each input gives"}};
+constexpr std::string_view kExplainExamples[] = {
+    "stagecraft explain scenarios/gpt3-175b-1024xA100.yaml bubble.over_ideal",
+    "stagecraft explain scenarios/gpt3-175b-1024xA100.yaml mfu --depth 4",
+    "stagecraft explain not-divisible"};
 
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
@@ -283,6 +291,13 @@ constexpr CommandSpec kCommands[] = {
      .options = kGoodputOptions,
      .run = goodput_command,
      .completes = "files"},
+    {.name = "explain",
+     .words = "SCENARIO [PATH…]",
+     .summary = "where a figure comes from, and what moves it",
+     .examples = kExplainExamples,
+     .options = kExplainOptions,
+     .run = explain_command,
+     .completes = "files"},
     {.name = "schedule",
      .words = "show|check|… [FILE]",
      .summary = "pipeline schedules: show, compare, check, export, import, search",
@@ -331,10 +346,6 @@ constexpr CommandSpec kCommands[] = {
 
 std::span<const CommandSpec> commands() {
   return kCommands;
-}
-
-std::span<const std::string_view> planned_commands() {
-  return kPlannedCommands;
 }
 
 }  // namespace stagecraft

@@ -6,37 +6,16 @@
 #include "base/check.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "base/utf8.hpp"
 #include "sim/study/row_columns.hpp"
 #include "tools/compare_table.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
-// Broken between words where it passes the width, a number never from its unit; what follows the first line
-// is indented.
-std::string wrapped(std::string_view text) {
-  std::string out, indent;
-  while (utf8_count(text) + indent.size() > kWidth) {
-    std::size_t end = std::string_view::npos;
-    for (std::size_t at = text.find(' '); at != std::string_view::npos; at = text.find(' ', at + 1)) {
-      if (utf8_count(text.substr(0, at)) + indent.size() > kWidth) break;
-      const bool unit_follows = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9';
-      if (!unit_follows) end = at;
-    }
-    if (end == std::string_view::npos) break;
-    out += fmt::format("{}{}\n", indent, text.substr(0, end));
-    text.remove_prefix(end + 1);
-    indent = "  ";
-  }
-  return out + fmt::format("{}{}\n", indent, text);
-}
-
 std::string lines(const std::vector<std::string>& texts) {
   std::string out;
-  for (const std::string& text : texts) out += wrapped(text);
+  for (const std::string& text : texts) out += wrapped_text("", "  ", text);
   return out;
 }
 

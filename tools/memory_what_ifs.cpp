@@ -11,13 +11,13 @@ namespace stagecraft {
 namespace {
 
 template <class Change>
-void add(std::vector<Variant>& variants, const Scenario& scenario, std::string words, Change change) {
-  Variant variant{.change = {std::move(words)}, .scenario = scenario};
+void add(std::vector<MemoryVariant>& variants, const Scenario& scenario, std::string words, Change change) {
+  MemoryVariant variant{.change = {std::move(words)}, .scenario = scenario};
   change(variant.scenario);
   variants.push_back(std::move(variant));
 }
 
-void add_recompute(std::vector<Variant>& variants, const Scenario& scenario) {
+void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const Recompute now = scenario.training.recompute.granularity;
   const auto set = [&](Recompute granularity, const char* word) {
     add(variants, scenario, fmt::format("training.recompute={}", word),
@@ -28,7 +28,7 @@ void add_recompute(std::vector<Variant>& variants, const Scenario& scenario) {
 }
 
 // Twice a degree, with the GPUs kept: half the data ranks, where they were given.
-void add_doubled(std::vector<Variant>& variants, const Scenario& scenario, const char* name,
+void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario, const char* name,
                  int ParallelSpec::*degree) {
   const std::optional<int> data = scenario.parallelism.data;
   if (data && *data % 2 != 0) return;
@@ -40,7 +40,7 @@ void add_doubled(std::vector<Variant>& variants, const Scenario& scenario, const
   if (data) variants.back().change.push_back(fmt::format("parallelism.data={}", *data / 2));
 }
 
-void add_degrees(std::vector<Variant>& variants, const Scenario& scenario) {
+void add_degrees(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   add_doubled(variants, scenario, "tensor", &ParallelSpec::tensor);
   add_doubled(variants, scenario, "pipeline", &ParallelSpec::pipeline);
@@ -51,8 +51,8 @@ void add_degrees(std::vector<Variant>& variants, const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<Variant> memory_variants(const Scenario& scenario) {
-  std::vector<Variant> variants;
+std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
+  std::vector<MemoryVariant> variants;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return variants;
   add_recompute(variants, scenario);
   for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero)
@@ -67,7 +67,7 @@ std::vector<Variant> memory_variants(const Scenario& scenario) {
 
 std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, Bytes peak) {
   std::vector<WhatIf> answers;
-  for (const Variant& variant : memory_variants(scenario)) {
+  for (const MemoryVariant& variant : memory_variants(scenario)) {
     Diagnostics diagnostics;
     if (!prepare(variant.scenario, diagnostics) || diagnostics.has_errors()) continue;
     const Report report = simulate(variant.scenario);

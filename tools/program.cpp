@@ -33,9 +33,6 @@ UsageError unknown_command(const std::string& word) {
         fmt::format("{} is not an option of `stagecraft`", word),
         "--help, --version, --print-completion and --print-manual are; others follow the command");
   }
-  const auto planned = planned_commands();
-  if (std::find(planned.begin(), planned.end(), word) != planned.end())
-    return UsageError(fmt::format("`{}` is not supported yet", word), "one of " + join(names, ", "));
   return UsageError(fmt::format("'{}' is not a command", word), suggest(word, names));
 }
 

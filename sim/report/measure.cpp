@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/report/rank_passes.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
 namespace {
-
-// A pass is a task with a stage: what the pipeline exists for.
-bool is_pass(const Program& program, TaskId task) {
-  return program.labels[program.label[task]].stage >= 0;
-}
 
 // Factor of two whole numbers, rounded down, without overflow.
 Duration scaled(Duration time, Duration actual, Duration nominal) {
@@ -21,11 +17,16 @@ Duration scaled(Duration time, Duration actual, Duration nominal) {
   return Duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
 }
 
+}  // namespace
+
+bool is_pass(const Program& program, TaskId task) {
+  return program.labels[program.label[task]].stage >= 0;
+}
+
 Duration time_of(const Timeline& timeline, TaskId task) {
   return timeline.end[task] - timeline.start[task];
 }
 
-// What the task's time was spent on; the parts add up to it.
 std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline, TaskId task) {
   std::vector<TaskPart> parts = program.labels[program.label[task]].parts;
   const Duration actual = time_of(timeline, task), nominal = program.duration[task];
@@ -38,12 +39,6 @@ std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline,
   return parts;
 }
 
-struct RankPasses {
-  Duration work{}, first{Duration::max()}, last{};
-  std::array<Duration, kCategoryCount> by_category{};
-};
-
-// Passes of each simulated rank, in the order of ranks.
 std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline) {
   std::vector<RankPasses> ranks;
   for (std::size_t r = 0; r < program.resources.size(); ++r) {
@@ -66,9 +61,17 @@ std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& t
   return ranks;
 }
 
+std::size_t busiest_rank(const std::vector<RankPasses>& ranks) {
+  const auto most = std::max_element(
+      ranks.begin(), ranks.end(), [](const RankPasses& a, const RankPasses& b) { return a.work < b.work; });
+  SC_CHECK(most != ranks.end(), "an iteration has a rank");
+  return static_cast<std::size_t>(most - ranks.begin());
+}
+
+namespace {
+
 const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
-  return *std::max_element(ranks.begin(), ranks.end(),
-                           [](const RankPasses& a, const RankPasses& b) { return a.work < b.work; });
+  return ranks[busiest_rank(ranks)];
 }
 
 // 1 - work / (makespan * ranks), in lowest terms: so many replicas, so many times the work, and the same
@@ -147,8 +150,6 @@ TaskId last_to_end(const Program& program, const Timeline& timeline, const Wante
   return *last;
 }
 
-using Breakdown = std::array<Duration, kCategoryCount>;
-
 // What of a task's time lies after `from`, by category: all of each part that does.
 void add_after(const Program& program, const Timeline& timeline, TaskId task, Duration from, Breakdown& sum) {
   Duration rest = timeline.end[task] - std::max(timeline.start[task], from);
@@ -216,20 +217,31 @@ std::vector<PathShare> measure_critical_path(const Program& program, const Timel
                    [&](TaskId task) { return time_of(timeline, task); });
 }
 
-Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
-  Breakdown breakdown{};
-  if (program.task_count() == 0) return breakdown;
+BreakdownSources breakdown_sources(const Program& program, const Timeline& timeline) {
+  BreakdownSources sources;
+  if (program.task_count() == 0) return sources;
   const std::vector<std::uint32_t> tight = tight_predecessors(program, timeline);
-  const RankPasses passes = busiest(passes_by_rank(program, timeline));
-  breakdown = passes.by_category;
+  const std::vector<RankPasses> ranks = passes_by_rank(program, timeline);
+  sources.rank = busiest_rank(ranks);
+  const RankPasses& passes = ranks[sources.rank];
+  sources.passes = passes.by_category;
   const TaskId last_pass =
       last_to_end(program, timeline, [&](TaskId task) { return is_pass(program, task); });
   const Duration end = timeline.end[last_pass];
-  add_exposed(program, timeline, chain_to(last_pass, timeline, tight), end - passes.work, breakdown);
+  sources.last_pass_end = end;
+  add_exposed(program, timeline, chain_to(last_pass, timeline, tight), end - passes.work, sources.waited);
   const TaskId last = last_to_end(program, timeline, [](TaskId) { return true; });
   for (const TaskId task : chain_to(last, timeline, tight)) {
-    if (timeline.end[task] > end) add_after(program, timeline, task, end, breakdown);
+    if (timeline.end[task] > end) add_after(program, timeline, task, end, sources.after);
   }
+  return sources;
+}
+
+Breakdown measure_breakdown(const Program& program, const Timeline& timeline) {
+  const BreakdownSources sources = breakdown_sources(program, timeline);
+  Breakdown breakdown{};
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    breakdown[c] = sources.passes[c] + sources.waited[c] + sources.after[c];
   return breakdown;
 }
 

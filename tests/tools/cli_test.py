@@ -271,6 +271,22 @@ class Goldens(Case):
             "stagecraft compare - --vary schedule=1f1b,gpipe",
         ]))
 
+    def test_where_figures_come_from(self):
+        explain = f"stagecraft explain {PIPELINE}"
+        self.assert_golden("explain", transcript([
+            explain,
+            f"{explain} breakdown_s.forward --depth 5",
+            f"{explain} bubble.over_ideal --set schedule=gpipe",
+            f"{explain} memory.peak_bytes --no-sensitivities",
+            f"{explain} bubbel",
+            f"{explain} bubble --no-sensitivities --depth 0",
+            "stagecraft explain not-divisible",
+            "stagecraft explain not-divisibel",
+            "stagecraft explain",
+            f"stagecraft run {PIPELINE} --set schedule=gpipe --why",
+            "stagecraft run - --why",
+        ]))
+
     def test_clusters_as_text_and_graphs(self):
         llama = "scenarios/llama3-8b-64xA100.yaml"
         one = "scenarios/seqsel-22b-8xA100-full.yaml"
@@ -465,6 +481,21 @@ class Answers(Case):
         self.assertEqual(-0.006, zb_h1["difference_s"])
         self.assertEqual([{"part": "bubble", "first_s": 0.009, "here_s": 0.003, "difference_s": -0.006, "share": 1.0}],
                          zb_h1["moved"])
+
+    def test_an_explanation_is_a_tree_of_values(self):
+        ran = stagecraft("explain", PIPELINE, "bubble.over_ideal", "--json", "--set", "schedule=gpipe")
+        tree, = self.results(ran)
+        self.assertEqual(("stagecraft.explain/1", PIPELINE, 0.375), (tree["schema"], tree["scenario"], tree["value"]))
+        idle, ideal = tree["inputs"]
+        self.assertEqual((0.009, 0.024, "s"), (idle["value"], ideal["value"], ideal["unit"]))
+        forward = next(result for result in tree["sensitivities"] if result["input"] == "forward of a stage")
+        self.assertEqual(("+10 %", 0.375), (forward["change"], forward["value"]))
+        self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+
+    def test_why_is_three_sentences_in_json(self):
+        result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
+        self.assertEqual((3, "backward"), (len(result["why"]["sentences"]), result["why"]["bound_by"]))
+        self.assertEqual((["schedule=zb-h1"], 0.027), (result["why"]["best"]["set"], result["why"]["best"]["iteration_time_s"]))
 
     def test_an_imported_model_is_a_scenario_once_the_rest_is_added(self):
         sample = (SOURCE / "tests/data/hf_config/llama-3-8b.config.json").read_text(encoding="utf-8")

@@ -1,0 +1,106 @@
+#include "sim/explain/explain_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/explain/inputs.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule/notation.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Bytes StageMemory::*>, 6> kClasses = {
+    {{"weights", &StageMemory::weights},
+     {"gradients", &StageMemory::gradients},
+     {"optimizer", &StageMemory::optimizer},
+     {"activations", &StageMemory::activations},
+     {"buffers", &StageMemory::buffers},
+     {"overhead", &StageMemory::overhead}}};
+
+std::string path_of(std::size_t stage, std::string_view key) {
+  return fmt::format("memory.stages.{}.{}", stage, key);
+}
+
+Origin item_origin(const StageMemory& stage, MemoryClass kind) {
+  std::string text = "counted from the parameters and the layers of the rank";
+  if (kind == MemoryClass::kActivations) {
+    const std::string action =
+        stage.moment.action ? to_string(*stage.moment.action) : std::string("the optimizer step");
+    text = fmt::format("held when the rank holds most: {} micro-batches in flight at {}",
+                       stage.moment.in_flight, action);
+  }
+  return {.kind = OriginKind::kLedger, .text = std::move(text)};
+}
+
+Explanation class_sum(const StageMemory& stage, std::size_t at, std::size_t index) {
+  const std::string path = path_of(index, fmt::format("{}_bytes", kClasses[at].first));
+  std::vector<Explanation> items;
+  for (const MemoryItem& item : stage.items)
+    if (static_cast<std::size_t>(item.kind) == at)
+      items.push_back(leaf(item.name, item.size, item_origin(stage, item.kind)));
+  if (items.empty())
+    return leaf(path, stage.*kClasses[at].second, {.kind = OriginKind::kLedger, .text = "nothing of it"});
+  return formula(path, Operation::kSum, std::move(items));
+}
+
+// The first `classes` of them.
+std::vector<Explanation> class_sums(const StageMemory& stage, std::size_t classes, std::size_t index) {
+  std::vector<Explanation> sums;
+  for (std::size_t at = 0; at < classes; ++at) sums.push_back(class_sum(stage, at, index));
+  return sums;
+}
+
+Explanation peak(const StageMemory& stage, std::size_t index) {
+  return formula(path_of(index, "peak_bytes"), Operation::kSum, class_sums(stage, kClasses.size(), index));
+}
+
+Explanation allocated(const StageMemory& stage, std::size_t index) {
+  return formula(path_of(index, "allocated_bytes"), Operation::kSum,
+                 class_sums(stage, kClasses.size() - 1, index));
+}
+
+std::optional<Explanation> of_stage(const Scenario& scenario, const StageMemory& stage, std::size_t index,
+                                    std::string_view key) {
+  if (key == "peak_bytes") return peak(stage, index);
+  if (key == "allocated_bytes") return allocated(stage, index);
+  if (key == "reserved_bytes") {
+    Origin origin{.kind = OriginKind::kLedger, .text = "what the allocator reserves and cannot use"};
+    if (scenario.profile)
+      origin = profile_origin(*scenario.profile, scenario.profile->memory.fragmentation.provenance,
+                              scenario.profile->memory.fragmentation.source);
+    return formula(path_of(index, key), Operation::kSum,
+                   {allocated(stage, index), leaf("fragmentation", stage.fragmentation, std::move(origin))});
+  }
+  for (std::size_t at = 0; at < kClasses.size(); ++at)
+    if (key == fmt::format("{}_bytes", kClasses[at].first)) return class_sum(stage, at, index);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Explanation> explain_memory(const Scenario& scenario, const Simulation& simulation,
+                                          const std::string& path) {
+  const MemoryLedger& memory = simulation.report.memory;
+  if (path == "memory.peak_bytes") {
+    std::vector<Explanation> peaks;
+    for (std::size_t i = 0; i < memory.stages.size(); ++i) peaks.push_back(peak(memory.stages[i], i));
+    return formula(path, Operation::kMaximum, std::move(peaks));
+  }
+  if (path == "memory.capacity_bytes" && scenario.profile)
+    return leaf(path, memory.capacity,
+                profile_origin(*scenario.profile, scenario.profile->device.provenance,
+                               scenario.profile->device.source));
+  for (std::size_t i = 0; i < memory.stages.size(); ++i) {
+    const std::string before = path_of(i, "");
+    if (path.starts_with(before))
+      return of_stage(scenario, memory.stages[i], i, std::string_view(path).substr(before.size()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,104 @@
+#include "sim/explain/explain_operators.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/compute_cost.hpp"
+#include "sim/explain/inputs.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string shape_text(const GemmShape& shape) {
+  return fmt::format("{} x {} x {} {}", shape.m, shape.n, shape.k,
+                     kGemmLayoutNames[static_cast<std::size_t>(shape.layout)]);
+}
+
+Explanation bytes_at_memory_rate(const HardwareProfile& profile, const Op& op) {
+  const DeviceFacts& device = profile.device;
+  Explanation rate =
+      formula("memory rate", Operation::kProduct,
+              {leaf("profile.device.memory_bandwidth", device.memory_bandwidth,
+                    profile_origin(profile, device.provenance, device.source)),
+               profile_input(profile, "memory_efficiency", Amount::number(profile.memory_efficiency.value),
+                             profile.memory_efficiency)});
+  return formula("bytes at the memory rate", Operation::kQuotient,
+                 {leaf("bytes", op.bytes, {.kind = OriginKind::kModel, .text = "that the kernels move"}),
+                  std::move(rate)});
+}
+
+Explanation gaps(const HardwareProfile& profile, const Op& op) {
+  return formula(
+      "gaps", Operation::kProduct,
+      {leaf("kernels", Amount::count(op.kernels), {.kind = OriginKind::kModel}),
+       profile_input(profile, "host.kernel_gap", profile.host.kernel_gap.value, profile.host.kernel_gap)});
+}
+
+std::string efficiency_text(const HardwareProfile& profile, const GemmEfficiency& efficiency,
+                            const GemmShape& shape) {
+  if (efficiency.provenance == Provenance::kPublished || efficiency.provenance == Provenance::kMeasured)
+    return fmt::format("table row {}: {}", shape_text(shape), profile.gemm.table_source);
+  if (efficiency.provenance == Provenance::kInterpolated)
+    return fmt::format("the layout's efficiency and tile quantisation, corrected by table rows near {}",
+                       shape_text(shape));
+  return fmt::format("the layout's efficiency and tile quantisation of {}", shape_text(shape));
+}
+
+Explanation gemm_at_its_rate(const HardwareProfile& profile, Precision precision, const Op& op) {
+  const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
+  const DeviceFacts& device = profile.device;
+  const double flops = 2.0 * static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n) *
+                       static_cast<double>(op.gemm.k) * static_cast<double>(op.gemm.batch);
+  Explanation rate = formula(
+      "rate", Operation::kProduct,
+      {leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[static_cast<std::size_t>(precision)]),
+            profile.peak(precision), profile_origin(profile, device.provenance, device.source)),
+       profile_input(profile, "gemm.scale", Amount::number(profile.gemm.scale.value), profile.gemm.scale),
+       leaf("efficiency", Amount::number(efficiency.value),
+            profile_origin(profile, efficiency.provenance, efficiency_text(profile, efficiency, op.gemm)))});
+  return formula("FLOPs at their rate", Operation::kQuotient,
+                 {leaf("2 m n k", Flops(flops), {.kind = OriginKind::kModel, .text = shape_text(op.gemm)}),
+                  std::move(rate)});
+}
+
+std::string words_for(const HardwareProfile& profile, const Op& op) {
+  switch (op.kind) {
+    case OpKind::kFlashForward:
+    case OpKind::kFlashBackward:
+      return fmt::format(
+          "{} attention, {} heads of {} queries and {} keys: max(FLOPs / rate, bytes / memory "
+          "rate), the rate by the kernel's curve",
+          profile.attention.kernel().name, op.attention.batch, op.attention.queries, op.attention.keys);
+    case OpKind::kGroupedGemm:
+      return fmt::format("{} products of {} in one kernel", op.gemm.batch, shape_text(op.gemm));
+    case OpKind::kBatchedGemm:
+      return fmt::format("{} products of {}", op.gemm.batch, shape_text(op.gemm));
+    case OpKind::kLoss:
+      return "bytes of the unfused loss, of which its kernels move profile.loss_traffic";
+    default:
+      return fmt::format("{} of scattered rows", human(op.bytes));
+  }
+}
+
+}  // namespace
+
+Explanation explain_operator(const HardwareProfile& profile, Precision precision, const Op& op) {
+  const Cost cost = compute_cost(profile, precision, op);
+  const std::string name(op.name);
+  Explanation node;
+  if (op.kind == OpKind::kGemm) {
+    node = formula(name, Operation::kSum,
+                   {formula("work", Operation::kMaximum,
+                            {gemm_at_its_rate(profile, precision, op), bytes_at_memory_rate(profile, op)}),
+                    gaps(profile, op)});
+  } else if (op.kind == OpKind::kMemory) {
+    node = formula(name, Operation::kSum, {bytes_at_memory_rate(profile, op), gaps(profile, op)});
+  }
+  if (node.operation != Operation::kNone && node.value == Amount(cost.time)) return node;
+  return leaf(name, cost.time, profile_origin(profile, cost.provenance, words_for(profile, op)));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,223 @@
+#include "sim/explain/explain_passes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/explain/explain_operators.hpp"
+#include "sim/explain/inputs.hpp"
+#include "sim/explain/stage_pieces.hpp"
+#include "sim/report/rank_passes.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The four passes that prices know.
+struct PricedPass {
+  const char* name;
+  PassPrice StagePrice::*price;
+  Ops LayerOps::*ops;
+};
+constexpr std::array<PricedPass, 4> kPricedPasses = {
+    {{"forward", &StagePrice::forward, &LayerOps::forward},
+     {"recompute", &StagePrice::recompute, &LayerOps::recompute},
+     {"input gradient", &StagePrice::input_gradient, &LayerOps::input_gradient},
+     {"weight gradient", &StagePrice::weight_gradient, &LayerOps::weight_gradient}}};
+
+// Which of them a pass of the schedule may run, by its letter.
+std::vector<std::size_t> passes_of(const std::string& label) {
+  if (label == "F") return {0};
+  if (label == "R") return {1};
+  if (label == "I") return {1, 2};
+  if (label == "W") return {3};
+  if (label == "B") return {1, 2, 3};
+  return {};
+}
+
+bool is_compute(Category category) {
+  return category == Category::kForward || category == Category::kBackward ||
+         category == Category::kRecompute;
+}
+
+// "2 all-reduce of 48.0 MiB (tensor)", of all collectives of the list.
+std::string collectives_text(const Ops& ops) {
+  std::vector<std::string> words;
+  static constexpr std::array<std::string_view, 4> kGroups = {"tensor", "context", "expert", "expert-tensor"};
+  for (const Op& op : ops) {
+    if (op.kind != OpKind::kCollective) continue;
+    words.push_back(fmt::format("{} {} of {} ({})", op.kernels,
+                                kCollectiveNames[static_cast<std::size_t>(op.collective)], human(op.bytes),
+                                kGroups[static_cast<std::size_t>(op.group)]));
+  }
+  return words.empty() ? "launches of kernels" : join(words, ", ") + "; what compute hides is taken off";
+}
+
+// A sum of `inputs`, and of what they do not explain of `whole`.
+Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Duration whole, Origin rest) {
+  Duration sum{};
+  for (const Explanation& input : inputs) sum += input.value.time();
+  if (sum != whole) inputs.push_back(leaf("beyond that", whole - sum, std::move(rest)));
+  return formula(std::move(name), Operation::kSum, std::move(inputs));
+}
+
+// What passes of one rank have in common: each label stands for fewer.
+struct Kind {
+  std::int32_t stage = 0;
+  std::string name;
+  Duration nominal{};  // of the category, in each
+  friend auto operator<=>(const Kind&, const Kind&) = default;
+};
+
+class PassExplainer {
+ public:
+  PassExplainer(const Scenario& scenario, const Simulation& simulation, Category category,
+                StagePieces& pieces)
+      : scenario_(scenario), simulation_(simulation), category_(category), pieces_(pieces) {}
+
+  // One pass of the schedule, of the length that its label has.
+  [[nodiscard]] Explanation one(const Kind& pass, std::size_t rank) const {
+    const std::string name = fmt::format("one {} of stage {}", pass.name, pass.stage);
+    const Origin priced{
+        .kind = OriginKind::kPrice,
+        .text = "the pass as it is priced, or a piece of it between the traffic of two buckets"};
+    const StagePlaces places = simulation_.prepared.plan.places();
+    for (int copy = 0; copy < places.copies(); ++copy) {
+      if (static_cast<std::size_t>(places.rank_of(pass.stage, copy)) !=
+          rank % static_cast<std::size_t>(places.ranks))
+        continue;
+      const HeldStage held{.stage = pass.stage, .copy = copy};
+      std::vector<Explanation> inputs = parts(pass.name, held);
+      Duration sum{};
+      for (const Explanation& input : inputs) sum += input.value.time();
+      if (!inputs.empty() && sum == pass.nominal) return formula(name, Operation::kSum, std::move(inputs));
+    }
+    if (const auto* stages = std::get_if<StagesSpec>(&scenario_.model); stages != nullptr)
+      return leaf(name, pass.nominal, key_origin(scenario_, "model"));
+    return leaf(name, pass.nominal, priced);
+  }
+
+ private:
+  // The priced passes that the pass is made of; a backward repeats the forward unless the order has a pass
+  // for that.
+  [[nodiscard]] std::vector<Explanation> parts(const std::string& label, HeldStage held) const {
+    const StagePrice& price =
+        simulation_.prices.stages[simulation_.prepared.schedule.places().index_of(held.stage, held.copy)];
+    const bool apart = simulation_.prepared.plan.stages[static_cast<std::size_t>(held.stage)].recompute_pass;
+    std::vector<Explanation> inputs;
+    for (const std::size_t i : passes_of(label)) {
+      const Duration time = (price.*kPricedPasses[i].price).of(category_);
+      const bool elsewhere = i == 1 && label != "R" && apart;
+      if (time > Duration::zero() && !elsewhere) inputs.push_back(priced_pass(i, held, time));
+    }
+    return inputs;
+  }
+
+  [[nodiscard]] Explanation priced_pass(std::size_t i, HeldStage held, Duration time) const {
+    const std::string name = fmt::format("{} of stage {}", kPricedPasses[i].name, held.stage);
+    if (!std::holds_alternative<TransformerSpec>(scenario_.model))
+      return leaf(name, time, key_origin(scenario_, given_cost(i)));
+    std::vector<Explanation> inputs;
+    for (const StagePiece& piece : pieces_.of(held)) {
+      if ((piece.price.*kPricedPasses[i].price).of(category_) == Duration::zero()) continue;
+      inputs.push_back(
+          formula(fmt::format("{}s", piece.name), Operation::kProduct,
+                  {leaf("times", Amount::count(piece.times), key_origin(scenario_, "parallelism.pipeline")),
+                   one_piece(piece, i)}));
+    }
+    return sum_with_rest(
+        name, std::move(inputs), time,
+        {.kind = OriginKind::kPrice, .text = "jitter between many GPUs, multi-token prediction, offload"});
+  }
+
+  [[nodiscard]] static std::string given_cost(std::size_t i) {
+    static constexpr std::array<const char*, 4> kKeys = {"model.forward", "training.recompute",
+                                                         "model.input_gradient", "model.weight_gradient"};
+    return kKeys[i];
+  }
+
+  [[nodiscard]] Explanation one_piece(const StagePiece& piece, std::size_t i) const {
+    const Duration time = (piece.price.*kPricedPasses[i].price).of(category_);
+    const Ops& ops = piece.ops.*kPricedPasses[i].ops;
+    const std::string name = "one " + piece.name;
+    if (!is_compute(category_))
+      return leaf(name, time, {.kind = OriginKind::kPrice, .text = collectives_text(ops)});
+    std::vector<Explanation> inputs;
+    for (const Op& op : ops)
+      if (op.kind != OpKind::kCollective)
+        inputs.push_back(explain_operator(*scenario_.profile, scenario_.training.precision, op));
+    return sum_with_rest(name, std::move(inputs), time,
+                         {.kind = OriginKind::kPrice, .text = "what the operators do not explain"});
+  }
+
+  const Scenario& scenario_;
+  const Simulation& simulation_;
+  Category category_;
+  StagePieces& pieces_;
+};
+
+Duration part_of(const std::vector<TaskPart>& parts, Category category) {
+  Duration time{};
+  for (const TaskPart& part : parts)
+    if (part.category == static_cast<std::int32_t>(category)) time += part.time;
+  return time;
+}
+
+struct Alike {
+  std::int64_t count = 0;
+  Duration longer{};  // all together, than nominal
+};
+
+std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part) {
+  const Program& program = simulation.program;
+  std::map<Kind, Alike> passes;
+  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    const Resource& resource = program.resources[ResourceId(r)];
+    if (resource.kind != ResourceKind::kStream || static_cast<std::size_t>(resource.rank) != part.rank)
+      continue;
+    for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
+      const TaskId task(t);
+      if (!is_pass(program, task)) continue;
+      const Label& label = program.labels[program.label[task]];
+      const Duration nominal = part_of(label.parts, part.category);
+      const Duration actual = part_of(parts_of(program, simulation.timeline, task), part.category);
+      if (nominal == Duration::zero() && actual == Duration::zero()) continue;
+      Alike& alike = passes[{.stage = label.stage, .name = label.name, .nominal = nominal}];
+      ++alike.count;
+      alike.longer += actual - nominal;
+    }
+  }
+  return passes;
+}
+
+}  // namespace
+
+std::optional<Explanation> explain_passes(const Scenario& scenario, const Simulation& simulation,
+                                          RankPart part, StagePieces& pieces) {
+  const auto [rank, category] = part;
+  const PassExplainer explainer(scenario, simulation, category, pieces);
+  std::vector<Explanation> inputs;
+  Duration longer{};
+  for (const auto& [kind, alike] : passes_by_kind(simulation, part)) {
+    Explanation count = leaf("passes", Amount::count(alike.count),
+                             {.kind = OriginKind::kSimulation,
+                              .text = fmt::format("{} of stage {} on rank {}", kind.name, kind.stage, rank)});
+    inputs.push_back(formula(fmt::format("{} passes of stage {}", kind.name, kind.stage), Operation::kProduct,
+                             {std::move(count), explainer.one(kind, rank)}));
+    longer += alike.longer;
+  }
+  if (longer != Duration::zero())
+    inputs.push_back(leaf("longer than priced", longer,
+                          {.kind = OriginKind::kSimulation,
+                           .text = "passes that shared links, or computed beside other traffic"}));
+  if (inputs.empty()) return std::nullopt;
+  return formula(fmt::format("passes of rank {}", rank), Operation::kSum, std::move(inputs));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,27 @@
+// What the passes of a pipeline rank spend on one part of the breakdown, down to the operators of its layers.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "sim/explain/explanation.hpp"
+#include "sim/explain/stage_pieces.hpp"
+#include "sim/lower/category.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+// Passes by what they run, so many times what one of them takes; and what they took longer than their price
+// on shared links or beside other traffic. Nothing where the rank spends nothing on it.
+//
+//   requires  a simulation of one iteration.
+struct RankPart {
+  std::size_t rank = 0;  // simulated
+  Category category = Category::kForward;
+};
+[[nodiscard]] std::optional<Explanation> explain_passes(const Scenario& scenario,
+                                                        const Simulation& simulation, RankPart part,
+                                                        StagePieces& pieces);
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+#include "sim/explain/inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace stagecraft {
+
+Origin key_origin(const Scenario& scenario, const std::string& path) {
+  const auto written = scenario.origins.find(path);
+  if (written == scenario.origins.end())
+    return {.kind = OriginKind::kDefault, .text = path + " was not given"};
+  return {.kind = OriginKind::kScenario, .text = path, .where = written->second};
+}
+
+Explanation key_input(const Scenario& scenario, const std::string& path, Amount value) {
+  Explanation input = leaf(path, value, key_origin(scenario, path));
+  if (input.origin.kind == OriginKind::kScenario) input.origin.text.clear();  // the name says it
+  return input;
+}
+
+Origin profile_origin(const HardwareProfile& profile, Provenance provenance, const std::string& source) {
+  return {.kind = OriginKind::kProfile,
+          .text = fmt::format("{} of {}, {}: {}", profile.name, profile.date, name(provenance), source)};
+}
+
+PricingRequest pricing_request_of(const Scenario& scenario, const ParallelPlan& plan) {
+  return {.plan = plan,
+          .parallelism = scenario.parallelism,
+          .training = scenario.training,
+          .overlap = scenario.overlap,
+          .options = scenario.options,
+          .offload = scenario.offload};
+}
+
+}  // namespace stagecraft

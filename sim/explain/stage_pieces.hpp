@@ -1,0 +1,41 @@
+// What a stage is made of: layers by kind, its ends, each with its operators and its price.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/operators.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+struct StagePiece {
+  std::string name;        // "dense layer", "embedding"
+  std::int64_t times = 0;  // in the stage
+  LayerOps ops;            // of multi-token prediction without its inner layer and its head
+  StagePrice price;        // of ops, with what overlaps and what the host adds
+};
+
+// The pieces of the stages of a scenario, each stage priced once.
+class StagePieces {
+ public:
+  // Both live longer. requires a transformer with a cluster and a profile where a stage is asked for.
+  StagePieces(const Scenario& scenario, const ParallelPlan& plan) : scenario_(scenario), plan_(plan) {}
+
+  // Of the GPU of the rank whose groups are slowest: the others wait for it.
+  [[nodiscard]] const std::vector<StagePiece>& of(HeldStage held);
+
+ private:
+  [[nodiscard]] std::vector<StagePiece> priced(HeldStage held) const;
+
+  const Scenario& scenario_;
+  const ParallelPlan& plan_;
+  std::map<std::pair<int, int>, std::vector<StagePiece>> known_;  // by stage and copy
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,287 @@
+#include "sim/explain/why.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "base/text.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array<std::string_view, kCategoryCount> kPartWords = {"forward passes",
+                                                                     "backward passes",
+                                                                     "recomputation",
+                                                                     "tensor communication",
+                                                                     "context communication",
+                                                                     "expert communication",
+                                                                     "pipeline communication",
+                                                                     "data communication",
+                                                                     "the optimizer",
+                                                                     "the bubble",
+                                                                     "other work"};
+
+struct Part {
+  Category category = Category::kForward;
+  Duration time{};
+};
+
+// Largest first.
+std::vector<Part> parts_of(const Report& report) {
+  std::vector<Part> parts;
+  for (std::size_t c = 0; c < kCategoryCount; ++c)
+    if (report.breakdown[c] > Duration::zero())
+      parts.push_back({.category = Category(c), .time = report.breakdown[c]});
+  std::ranges::stable_sort(parts, std::greater<>(), &Part::time);
+  return parts;
+}
+
+std::string share_words(const Part& part, Duration whole) {
+  return fmt::format("{} ({})", kPartWords[static_cast<std::size_t>(part.category)],
+                     percent(to_seconds(part.time) / to_seconds(whole)));
+}
+
+// "a, b and c"
+std::string listed(std::vector<std::string> words) {
+  if (words.size() < 2) return join(words, "");
+  const std::string last = std::move(words.back());
+  words.pop_back();
+  return join(words, ", ") + " and " + last;
+}
+
+std::string bound_sentence(const std::vector<Part>& parts, Duration whole) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i)
+    words.push_back(share_words(parts[i], whole));
+  return fmt::format("The critical path of {} is mostly {}.", human(whole), listed(std::move(words)));
+}
+
+bool is_useful(Category category) {
+  return category == Category::kForward || category == Category::kBackward;
+}
+
+std::string lost_sentence(const std::vector<Part>& parts, Duration whole) {
+  Duration lost{};
+  std::vector<std::string> words;
+  for (const Part& part : parts) {
+    if (is_useful(part.category)) continue;
+    lost += part.time;
+    if (words.size() < 3) words.push_back(share_words(part, whole));
+  }
+  if (words.empty()) return "All of it is forward and backward passes: nothing waits.";
+  return fmt::format("{} of it, {}, is neither forward nor backward: most of that is {}.", human(lost),
+                     percent(to_seconds(lost) / to_seconds(whole)), listed(std::move(words)));
+}
+
+class Changes {
+ public:
+  explicit Changes(const Scenario& scenario) : scenario_(scenario) {}
+
+  [[nodiscard]] std::vector<std::vector<std::string>> settings() && {
+    schedules();
+    micro_batches();
+    if (std::holds_alternative<TransformerSpec>(scenario_.model)) {
+      recompute();
+      overlaps();
+      sharding();
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  void add(std::vector<std::string> set) { settings_.push_back(std::move(set)); }
+
+  void schedules() {
+    if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
+    static constexpr std::array<std::pair<const char*, int>, 7> kTried = {{{"1f1b", 1},
+                                                                           {"interleaved-1f1b", 2},
+                                                                           {"interleaved-1f1b", 4},
+                                                                           {"zb-h1", 1},
+                                                                           {"interleaved-zb", 2},
+                                                                           {"zb-v", 2},
+                                                                           {"dualpipe-v", 2}}};
+    for (const auto& [name, chunks] : kTried) {
+      if (scenario_.schedule.name == name && scenario_.parallelism.virtual_stages == chunks) continue;
+      std::vector<std::string> set = {fmt::format("schedule={}", name)};
+      if (scenario_.parallelism.virtual_stages != chunks)
+        set.push_back(fmt::format("parallelism.virtual_stages={}", chunks));
+      add(std::move(set));
+    }
+  }
+
+  void micro_batches() {
+    const std::int64_t now = scenario_.training.micro_batch_size;
+    if (std::holds_alternative<StagesSpec>(scenario_.model)) return;  // costs are of a micro-batch as it is
+    add({fmt::format("training.micro_batch_size={}", now * 2)});
+    if (now % 2 == 0) add({fmt::format("training.micro_batch_size={}", now / 2)});
+  }
+
+  void recompute() {
+    for (std::size_t i = 0; i < std::size(kRecomputeNames); ++i)
+      if (static_cast<Recompute>(i) != scenario_.training.recompute.granularity)
+        add({fmt::format("training.recompute={}", kRecomputeNames[i])});
+  }
+
+  void overlaps() {
+    const OverlapSpec& overlap = scenario_.overlap;
+    for (const auto& [key, on] : {std::pair{"gradients", overlap.gradients},
+                                  {"parameters", overlap.parameters},
+                                  {"pipeline", overlap.pipeline},
+                                  {"tensor", overlap.tensor},
+                                  {"context", overlap.context},
+                                  {"expert", overlap.expert}})
+      if (!on) add({fmt::format("overlap.{}=true", key)});
+  }
+
+  void sharding() {
+    const ParallelSpec& parallel = scenario_.parallelism;
+    if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
+    if (parallel.zero_stage == 0 && replicas_of(scenario_) > 1) add({"parallelism.zero_stage=1"});
+  }
+
+  const Scenario& scenario_;
+  std::vector<std::vector<std::string>> settings_;
+};
+
+void measure(const Scenario& scenario, TriedChange& change) {
+  try {
+    const Report report = simulate(scenario);
+    if (report.finishes()) change.iteration_time = report.iteration_time;
+    change.verdict = report.memory.verdict();
+  } catch (const ScenarioError& error) {
+    change.refused = error.diagnostics().front().message;
+  }
+}
+
+TriedChange tried(const std::vector<std::string>& set, const Reload& reload) {
+  TriedChange change{.words = join(set, " "), .set = set};
+  Diagnostics diagnostics;
+  const std::optional<Scenario> scenario = reload(set, diagnostics);
+  if (scenario && !diagnostics.has_errors()) {
+    measure(*scenario, change);
+    return change;
+  }
+  for (const Diagnostic& diagnostic : diagnostics.sorted())
+    if (diagnostic.severity == Severity::kError && change.refused.empty())
+      change.refused = diagnostic.path + ": " + diagnostic.message;
+  return change;
+}
+
+template <class Double>
+TriedChange doubled(const char* words, const Scenario& scenario, const Double& twice) {
+  TriedChange change{.words = words, .set = {}};
+  Scenario changed = scenario;
+  for (std::optional<ClusterSpec>* cluster : {&changed.cluster, &changed.fabric})
+    if (*cluster) twice(**cluster);
+  measure(changed, change);
+  return change;
+}
+
+std::vector<TriedChange> hardware(const Scenario& scenario) {
+  std::vector<TriedChange> changes;
+  if (!scenario.cluster || !scenario.profile) return changes;
+  changes.push_back(doubled("twice the NVLink bandwidth", scenario, [](ClusterSpec& cluster) {
+    for (NodeGroup& group : cluster.groups) {
+      group.node.nvlink = group.node.nvlink * 2;
+      group.node.nvswitch = group.node.nvswitch * 2;
+    }
+  }));
+  if (scenario.cluster->server_count() == 1) return changes;
+  changes.push_back(doubled("twice the NIC bandwidth", scenario, [](ClusterSpec& cluster) {
+    for (NodeGroup& group : cluster.groups) group.node.nic_bandwidth = group.node.nic_bandwidth * 2;
+    FabricSpec& fabric = cluster.fabric;
+    for (Bandwidth* rate : {&fabric.nic_bandwidth, &fabric.link_bandwidth, &fabric.global_bandwidth})
+      *rate = *rate * 2;
+  }));
+  return changes;
+}
+
+std::string gain_words(Duration now, Duration then) {
+  return fmt::format("{} in place of {}, {:.1f} % less", human(then), human(now),
+                     100 * (1 - to_seconds(then) / to_seconds(now)));
+}
+
+// The fastest of `changes` that is faster than now and allowed.
+template <class Allowed>
+std::optional<TriedChange> fastest(const std::vector<TriedChange>& changes, Duration now,
+                                   const Allowed& allowed) {
+  std::optional<TriedChange> best;
+  for (const TriedChange& change : changes)
+    if (change.iteration_time && *change.iteration_time < (best ? *best->iteration_time : now) &&
+        allowed(change))
+      best = change;
+  return best;
+}
+
+std::string change_sentence(const Why& why, const Report& report) {
+  const Duration now = report.iteration_time;
+  const auto settings = static_cast<std::size_t>(
+      std::ranges::count_if(why.changes, [](const TriedChange& change) { return !change.set.empty(); }));
+  std::string text;
+  if (why.best) {
+    text = fmt::format("Of {} changes of settings, {} would help most: {}, and memory {}", settings,
+                       why.best->words, gain_words(now, *why.best->iteration_time),
+                       why.best->verdict == Verdict::kFits    ? "fits"
+                       : why.best->verdict == Verdict::kTight ? "is tight"
+                                                              : "is still too small");
+  } else {
+    text = fmt::format("None of {} changes of settings that fit into memory would help", settings);
+  }
+  const auto faster = fastest(why.changes, now, [](const TriedChange& change) { return change.set.empty(); });
+  if (faster)
+    text += fmt::format("; {} would give {}", faster->words, gain_words(now, *faster->iteration_time));
+  return text + ".";
+}
+
+void write(JsonWriter& json, const TriedChange& change) {
+  json.begin_object().field("change", std::string_view(change.words)).key("set").begin_array();
+  for (const std::string& set : change.set) json.value(std::string_view(set));
+  json.end_array().key("iteration_time_s");
+  change.iteration_time ? json.value(*change.iteration_time) : json.null();
+  json.key("verdict");
+  if (change.iteration_time)
+    json.value(kVerdictNames[static_cast<std::size_t>(change.verdict)]);
+  else
+    json.null();
+  json.key("refused");
+  change.refused.empty() ? json.null() : json.value(std::string_view(change.refused));
+  json.end_object();
+}
+
+}  // namespace
+
+Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload) {
+  Why why;
+  const std::vector<Part> parts = parts_of(report);
+  if (parts.empty()) {
+    why.sentences = {"Nothing takes time: there is nothing to shorten."};
+    return why;
+  }
+  why.bound_by = kCategoryNames[static_cast<std::size_t>(parts.front().category)];
+  for (const std::vector<std::string>& set : Changes(scenario).settings())
+    why.changes.push_back(tried(set, reload));
+  for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
+  const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
+  why.best = fastest(why.changes, report.iteration_time, [&](const TriedChange& change) {
+    return !change.set.empty() && (!fits || change.verdict != Verdict::kOutOfMemory);
+  });
+  why.sentences = {bound_sentence(parts, report.iteration_time), lost_sentence(parts, report.iteration_time),
+                   change_sentence(why, report)};
+  return why;
+}
+
+void write(JsonWriter& json, const Why& why) {
+  json.begin_object().field("bound_by", std::string_view(why.bound_by)).key("sentences").begin_array();
+  for (const std::string& sentence : why.sentences) json.value(std::string_view(sentence));
+  json.end_array().key("best");
+  why.best ? write(json, *why.best) : static_cast<void>(json.null());
+  json.key("changes").begin_array();
+  for (const TriedChange& change : why.changes) write(json, change);
+  json.end_array().end_object();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,45 @@
+// Why an iteration is not faster, in three sentences: what bounds it, what of it is no compute, and which of
+// a fixed list of changes would help most.
+//
+//   The changes are of one thing each: the schedule, the micro-batch, recompute, an overlap that is off,
+//   sequence parallelism, the optimizer's sharding; and, for comparison, links of twice the bandwidth. Each
+//   is simulated. One that does not fit into memory helps nobody, unless the scenario does not fit either.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "sim/report/report.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+struct TriedChange {
+  std::string words;             // "schedule=zb-h1 parallelism.virtual_stages=1", "twice the NIC bandwidth"
+  std::vector<std::string> set;  // as of --set; empty for hardware
+  std::optional<Duration> iteration_time = {};
+  Verdict verdict = Verdict::kFits;
+  std::string refused = {};  // why it cannot run
+};
+
+struct Why {
+  std::string bound_by;  // the largest part of the breakdown, by its JSON name
+  std::vector<std::string> sentences;
+  std::optional<TriedChange> best;   // among settings; none where nothing helps
+  std::vector<TriedChange> changes;  // in the order of the list
+};
+
+// The scenario with more keys set, as its file with these overrides; nothing where that is refused, with the
+// reason in the diagnostics.
+using Reload =
+    std::function<std::optional<Scenario>(const std::vector<std::string>& set, Diagnostics& diagnostics)>;
+
+// `report`: of the scenario. requires one that finishes.
+[[nodiscard]] Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload);
+
+void write(JsonWriter& json, const Why& why);
+
+}  // namespace stagecraft

@@ -1,0 +1,45 @@
+// The passes of the simulated ranks, and what the breakdown of an iteration that stands alone is made of.
+//
+// A pass is a task with a stage. Its parts are those of its label; where shared links or its device make it
+// longer, all parts are longer by the same factor.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/lower/category.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+[[nodiscard]] bool is_pass(const Program& program, TaskId task);
+[[nodiscard]] Duration time_of(const Timeline& timeline, TaskId task);
+// What the task's time was spent on; the parts add up to it.
+[[nodiscard]] std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline, TaskId task);
+
+using Breakdown = std::array<Duration, kCategoryCount>;
+
+struct RankPasses {
+  Duration work{}, first{Duration::max()}, last{};
+  Breakdown by_category{};
+};
+
+// Of each simulated rank, in the order of ranks.
+[[nodiscard]] std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline);
+// The rank with most work, the first of equals. requires one rank at least.
+[[nodiscard]] std::size_t busiest_rank(const std::vector<RankPasses>& ranks);
+
+// Where each part of the breakdown comes from. All of them together are the iteration.
+struct BreakdownSources {
+  std::size_t rank = 0;      // the busiest
+  Breakdown passes{};        // as that rank spends them
+  Breakdown waited{};        // before the last pass ends: exposed on the chain to it, and the bubble
+  Breakdown after{};         // after it, on the critical path
+  Duration last_pass_end{};  // of any rank: passes and waited together
+};
+
+[[nodiscard]] BreakdownSources breakdown_sources(const Program& program, const Timeline& timeline);
+
+}  // namespace stagecraft

@@ -1,0 +1,136 @@
+#include "sim/explain/why.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/explain/codes.hpp"
+#include "sim/explain/sensitivities.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+
+const DataDirectory kData{STAGECRAFT_SOURCE_DIR};
+
+std::string file_of(const std::string& name) {
+  return STAGECRAFT_SOURCE_DIR "/scenarios/" + name;
+}
+
+Scenario load(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  Diagnostics diagnostics;
+  auto scenario = load_scenario(file_of(name), overrides, kData, diagnostics);
+  diagnostics.throw_if_errors();
+  return *std::move(scenario);
+}
+
+Why why_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  const Scenario scenario = load(name, overrides);
+  return explain_why(scenario, simulate(scenario),
+                     [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+                       std::vector<std::string> all = overrides;
+                       all.insert(all.end(), set.begin(), set.end());
+                       return load_scenario(file_of(name), all, kData, diagnostics);
+                     });
+}
+
+const Sensitivity& of(const std::vector<Sensitivity>& results, const std::string& input) {
+  return *std::ranges::find(results, input, &Sensitivity::input);
+}
+
+// System: GPipe on 4 ranks, 8 micro-batches, F 1 ms, B 2 ms: (8 + 3) * 3 = 33 ms. A forward of 1.1 ms makes
+// it (8 + 3) * 3.1 = 34.1 ms, and a batch of 9 in place of 8 (9 + 3) * 3 = 36 ms.
+TEST(Sensitivities, AreTheScenarioSimulatedAgain) {
+  const Scenario scenario = load("pipeline-4x8.yaml", {"schedule=gpipe"});
+  const auto results = sensitivities(scenario, "iteration_time_s", Amount(33ms));
+  const Sensitivity& forward = of(results, "forward of a stage");
+  EXPECT_EQ(forward.value, Amount(34'100us));
+  EXPECT_NEAR(*forward.difference, 1.1 / 33, 1e-12);
+  EXPECT_EQ(of(results, "training.global_batch_size").change, "8 -> 9");
+  EXPECT_EQ(of(results, "training.global_batch_size").value, Amount(36ms));
+}
+
+// Property: faster hardware never makes an iteration longer, and what a job does not have is not listed.
+TEST(Sensitivities, MoreBandwidthIsNeverSlower) {
+  const Scenario scenario = load("llama3-8b-64xA100.yaml");
+  const Amount base = simulate(scenario).iteration_time;
+  const auto results = sensitivities(scenario, "iteration_time_s", base);
+  for (const char* input : {"compute speed", "memory bandwidth", "NVLink bandwidth", "NIC bandwidth"})
+    EXPECT_LE(*of(results, input).difference, 0) << input;
+  for (const char* input : {"network latency", "launch cost of kernels", "host time per iteration"})
+    EXPECT_GE(*of(results, input).difference, 0) << input;
+  EXPECT_EQ(std::ranges::find(results, "forward of a stage", &Sensitivity::input), results.end());
+}
+
+// System: the same pipeline; of the orders tried zb-h1 on 1 chunk ends first of all that this batch allows,
+// but for those of two chunks, which here have stages as long as whole ones and take longer.
+TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
+  const Why why = why_of("pipeline-4x8.yaml", {"schedule=gpipe"});
+  EXPECT_EQ(why.bound_by, "backward");
+  ASSERT_THAT(why.sentences, SizeIs(3));
+  EXPECT_EQ(
+      why.sentences[0],
+      "The critical path of 33.0 ms is mostly backward passes (48.5 %), the bubble (27.3 %) and forward "
+      "passes (24.2 %).");
+  EXPECT_EQ(why.sentences[1],
+            "9.00 ms of it, 27.3 %, is neither forward nor backward: most of that is the bubble (27.3 %).");
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "schedule=zb-h1");
+  EXPECT_EQ(why.best->iteration_time, 27ms);
+  EXPECT_THAT(why.sentences[2],
+              HasSubstr("schedule=zb-h1 would help most: 27.0 ms in place of 33.0 ms, 18.2 % less"));
+}
+
+// What is advised gives what is promised, and fits.
+TEST(Why, TheBestChangeIsReallySimulatedAndFits) {
+  const Why why = why_of("llama3-8b-64xA100.yaml", {"overlap.gradients=false"});
+  ASSERT_TRUE(why.best);
+  std::vector<std::string> set = why.best->set;
+  set.insert(set.begin(), "overlap.gradients=false");
+  const Report report = simulate(load("llama3-8b-64xA100.yaml", set));
+  EXPECT_EQ(report.iteration_time, why.best->iteration_time);
+  EXPECT_NE(report.memory.verdict(), Verdict::kOutOfMemory);
+  for (const TriedChange& change : why.changes)
+    EXPECT_TRUE(change.iteration_time.has_value() || !change.refused.empty()) << change.words;
+}
+
+TEST(Codes, AreSortedAndSaySomething) {
+  EXPECT_TRUE(std::ranges::is_sorted(code_meanings(), std::less<>(), &CodeMeaning::code));
+  for (const CodeMeaning& meaning : code_meanings())
+    EXPECT_TRUE(meaning.meaning.ends_with('.')) << meaning.code;
+  EXPECT_FALSE(meaning_of("no-such-code"));
+}
+
+// Every `.code = "…"` of the sources is explained.
+TEST(Codes, OfTheSourcesAreExplained) {
+  const std::regex code(R"re(\.code = "([a-z0-9-]+)")re");
+  int seen = 0;
+  for (const char* folder : {"base", "formats", "models", "topology", "sim", "tools", "calibrate"}) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(STAGECRAFT_SOURCE_DIR "/" + std::string(folder))) {
+      if (entry.path().extension() != ".cpp") continue;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        std::smatch found;
+        if (line.find(".code = ") == std::string::npos || !std::regex_search(line, found, code)) continue;
+        ++seen;
+        EXPECT_TRUE(meaning_of(found[1].str())) << entry.path() << ": " << found[1];
+      }
+    }
+  }
+  EXPECT_GT(seen, 50);
+}
+
+}  // namespace
+}  // namespace stagecraft
