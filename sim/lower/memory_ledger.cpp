@@ -224,8 +224,9 @@ void RankLedger::add_buffers(Items& items) const {
     items.add(kBuffers, "activations on their way to the host",
               share_of(layer * 2, request_.job.offload.activations));
   }
-  // Registered once for the inputs and outputs of a layer's four products.
-  if (shard_.overlap_tensor && plan_.tensor > 1)
+  // Registered once for the inputs and outputs of a layer's four products, which sequence parallelism gathers
+  // and scatters.
+  if (shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
     items.add(kBuffers, "user buffers", message * plan_.tensor * 4);
   items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
 }

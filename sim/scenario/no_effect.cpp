@@ -48,8 +48,7 @@ class Listener {
 
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
-  for (const char* path : {"training.sequence_length",
-                           "training.precision",
+  for (const char* path : {"training.precision",
                            "training.recompute",
                            "training.attention",
                            "training.gradient_dtype",
@@ -183,6 +182,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "under sequence_parallel each tensor rank sends its own part");
   listener.say("options.bucket_parameters", replicas_of(scenario) <= 1,
                "there is one replica, and no gradients are reduced");
+  listener.say("options.bucket_parameters", parallel.zero_stage == 3,
+               "ZeRO 3 reduces the gradients of each gathered unit as one");
   listener.say("options.reshard_after_forward", parallel.zero_stage < 3,
                "weights are sharded from zero_stage 3 on");
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,

@@ -68,6 +68,27 @@ class Splits(Case):
     def test_threads_give_the_same_bytes(self):
         self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, self.undisturbed())
 
+    def test_failures_are_swept_with_the_same_bytes(self):
+        self.sweep.write_text(f"""\
+stagecraft: 1
+base: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml
+vary:
+  failures.process.rate_per_node_day: [0.01, 0.1, 0.5]
+  failures.policy: [checkpoint-restart, hot-spares, recycle, elastic]
+  failures.repeats: [3]
+""")
+        whole = self.undisturbed()
+        rows = [json.loads(line) for line in whole.splitlines()]
+        self.assertEqual(12, len(rows))
+        for policy in range(4):  # more failures leave less, whatever the policy
+            left = [rows[rate * 4 + policy]["goodput"]["fraction_of_ideal"] for rate in range(3)]
+            self.assertEqual(sorted(left, reverse=True), left)
+        self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, whole)
+        shards = [self.folder / f"{k}.jsonl" for k in range(3)]
+        for k, shard in enumerate(shards):
+            self.assertEqual(run("sweep", self.sweep, "--shard", f"{k}/3", "--output", shard).returncode, DONE)
+        self.assertEqual(run("merge", *shards).stdout, whole)
+
     def test_merged_shards_give_the_same_bytes(self):
         shards = []
         for k in range(3):

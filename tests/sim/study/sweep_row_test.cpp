@@ -22,8 +22,9 @@ const DataDirectory kData{STAGECRAFT_SOURCE_DIR};
 
 class SweepRowTest : public testing::Test {
  protected:
-  Sweep sweep(const std::string& lines, const RowOptions& options = {}) {
-    std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR "/scenarios/pipeline-4x8.yaml\n"
+  Sweep sweep(const std::string& lines, const RowOptions& options = {},
+              const std::string& base = "pipeline-4x8.yaml") {
+    std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR "/scenarios/" << base << "\n"
                          << lines;
     Library library(kData);
     Diagnostics diagnostics;
@@ -126,6 +127,24 @@ TEST_F(SweepRowTest, AreTheSameOnAnyNumberOfThreads) {
     const auto many = rows(grid, threads);
     ASSERT_EQ(many.size(), one.size());
     for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(many[i].line, one[i].line) << i;
+  }
+}
+
+// Property: points on hardware, with memory and with weeks of failures, are the same lines on any number of
+// threads.
+TEST_F(SweepRowTest, WholePointsAreTheSameOnAnyNumberOfThreads) {
+  const std::string plans =
+      "vary:\n  parallelism.tensor: [1, 2, 4]\n  training.recompute: [none, full]\n"
+      "  schedule: [1f1b, zb-h1]\n";
+  const std::string rates =
+      "vary:\n  failures.process.rate_per_node_day: [0.01, 0.1]\n  failures.policy: [hot-spares, recycle]\n"
+      "  failures.repeats: [2]\n";
+  for (const auto& [lines, base] :
+       {std::pair{plans, "llama3-8b-64xA100.yaml"}, std::pair{rates, "goodput/checkpoint-restart.yaml"}}) {
+    const Sweep points = sweep(lines, {}, base);
+    const std::vector<RowDocument> alone = rows(points, 1), together = rows(points, 4);
+    ASSERT_EQ(alone.size(), together.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(alone[i].line, together[i].line);
   }
 }
 

@@ -1,0 +1,110 @@
+// A key that is said to have had no effect has none, and one that is not said to have none moves something
+// somewhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+namespace {
+
+const DataDirectory kData{STAGECRAFT_SOURCE_DIR};
+
+// A key and two values that differ.
+struct Alternatives {
+  const char* path;
+  const char* first;
+  const char* second;
+};
+const Alternatives kAlternatives[] = {
+    {"overlap.gradients", "true", "false"},
+    {"overlap.parameters", "true", "false"},
+    {"overlap.pipeline", "true", "false"},
+    {"overlap.tensor", "true", "false"},
+    {"overlap.context", "true", "false"},
+    {"overlap.expert", "true", "false"},
+    {"options.scatter_gather", "true", "false"},
+    {"options.fused_kernels", "true", "false"},
+    {"options.gradient_accumulation_fusion", "true", "false"},
+    {"options.bucket_parameters", "10000000", "100000000"},
+    {"options.reshard_after_forward", "true", "false"},
+    {"options.expert_dispatcher", "all-to-all", "all-gather"},
+    {"parallelism.context_exchange", "p2p", "all-gather"},
+    {"parallelism.sequence_parallel", "true", "false"},
+    {"parallelism.zero_group", "1", "2"},
+    {"training.recompute", "none", "selective"},
+    {"training.attention", "flash", "unfused"},
+    {"training.gradient_dtype", "fp32", "bf16"},
+    {"training.precision", "bf16", "fp16"},
+    {"training.sequence_length", "1024", "2048"},
+};
+
+struct Case {
+  const char* file;
+  std::vector<std::string> overrides;
+};
+const Case kCases[] = {
+    {"pipeline-4x8.yaml", {}},
+    {"llama3-8b-64xA100.yaml", {}},
+    {"llama3-8b-64xA100.yaml", {"parallelism.zero_stage=3"}},
+    {"llama3-8b-64xA100.yaml", {"training.attention=unfused", "parallelism.zero_stage=1"}},
+    {"seqsel-22b-8xA100-full.yaml", {}},
+    {"mixtral-8x7b-64xH100.yaml", {}},
+};
+
+void PrintTo(const Case& the_case, std::ostream* out) {
+  *out << the_case.file << " " << testing::PrintToString(the_case.overrides);
+}
+
+struct Tried {
+  std::string result;  // of run --json without its warnings; empty where it cannot run
+  bool said = false;   // that the key had no effect
+};
+
+Tried run_with(const Case& the_case, const char* path, const char* value) {
+  std::vector<std::string> overrides = the_case.overrides;
+  overrides.push_back(std::string(path) + "=" + value);
+  Diagnostics diagnostics;
+  const auto scenario = load_scenario(STAGECRAFT_SOURCE_DIR "/scenarios/" + std::string(the_case.file),
+                                      overrides, kData, diagnostics);
+  Diagnostics refused;
+  if (!scenario || !prepare(*scenario, refused)) return {};
+  Tried tried;
+  tried.said = std::ranges::any_of(scenario->warnings, [&](const Diagnostic& warning) {
+    return warning.code == "no-effect" && warning.path == path;
+  });
+  Report report = simulate(*scenario);
+  report.warnings.clear();
+  tried.result = render_json(report);
+  return tried;
+}
+
+class NoEffect : public testing::TestWithParam<Case> {};
+
+// Property: where both values of a key are said to have had no effect, the results are the same to the byte.
+// A key that changes nothing is named for one of its values at least: `false` of what cannot be on asks for
+// nothing.
+TEST_P(NoEffect, IsSaidOfTheKeysThatChangeNothing) {
+  int said = 0;
+  for (const Alternatives& key : kAlternatives) {
+    SCOPED_TRACE(key.path);
+    const Tried first = run_with(GetParam(), key.path, key.first);
+    const Tried second = run_with(GetParam(), key.path, key.second);
+    if (first.result.empty() || second.result.empty()) continue;
+    const bool same = first.result == second.result;
+    EXPECT_TRUE(same || !first.said || !second.said);
+    EXPECT_TRUE(!same || first.said || second.said);
+    said += first.said && second.said ? 1 : 0;
+  }
+  EXPECT_GE(said, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, NoEffect, testing::ValuesIn(kCases));
+
+}  // namespace
+}  // namespace stagecraft
