@@ -39,6 +39,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"bad-switch", "A switch of a Slurm topology has neither nodes nor switches, or both."},
     {"bad-time", "A cell of a trace is no time in seconds."},
     {"bad-unit", "The ends of a range have different units."},
+    {"bad-value", "A value of the search section is none that can be tried. The hint says what can."},
     {"bad-xml", "A file is no XML."},
     {"cannot-open", "A file cannot be opened; the message has the system's reason."},
     {"cannot-write",
