@@ -45,7 +45,7 @@ void search_order(benchmark::State& state) {
       .shape = {.ranks = static_cast<int>(state.range(0)), .micro_batches = static_cast<int>(state.range(1))},
       .costs = measured_costs()};
   request.costs.memory_limit = static_cast<int>(state.range(2));
-  SearchResult result;
+  OrderSearchResult result;
   for (auto _ : state) result = search_schedule(request);
   report_order(state, result.evaluation);
   state.counters["gap"] = static_cast<double>(result.length) / static_cast<double>(result.lower_bound) - 1;

@@ -59,13 +59,13 @@ SearchRequest request_of(const Arguments& arguments) {
 }
 
 // The best over the placements that the chunks allow: the loop, and with two chunks the V.
-std::pair<SearchResult, Placement> best_of_placements(SearchRequest request) {
-  std::optional<std::pair<SearchResult, Placement>> best;
+std::pair<OrderSearchResult, Placement> best_of_placements(SearchRequest request) {
+  std::optional<std::pair<OrderSearchResult, Placement>> best;
   for (const Placement placement : {Placement::kLoop, Placement::kV}) {
     if (placement == Placement::kV && request.shape.chunks != 2) continue;
     request.placement = placement;
     if (const auto problem = search_constraint(request)) throw UsageError(problem->message, problem->hint);
-    SearchResult result = search_schedule(request);
+    OrderSearchResult result = search_schedule(request);
     if (!best || result.length < best->first.length) best = {std::move(result), placement};
   }
   return *std::move(best);
@@ -75,11 +75,11 @@ double over(std::int64_t length, std::int64_t ideal) {
   return ideal == 0 ? 0 : static_cast<double>(length - ideal) / static_cast<double>(ideal);
 }
 
-std::int64_t ideal_of(const SearchResult& result) {
+std::int64_t ideal_of(const OrderSearchResult& result) {
   return std::ranges::max(result.evaluation.busy);
 }
 
-void print_json(const SearchRequest& request, const SearchResult& result, Placement placement,
+void print_json(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
                 Session& session) {
   JsonWriter json;
   const PipelineShape& shape = request.shape;
@@ -113,7 +113,7 @@ void print_json(const SearchRequest& request, const SearchResult& result, Placem
   session.out << json.end_array().end_object().str() << '\n';
 }
 
-void print_text(const SearchRequest& request, const SearchResult& result, Placement placement,
+void print_text(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
                 Session& session) {
   const PipelineShape& shape = request.shape;
   const std::string goal = request.goal == SearchGoal::kSpan ? "span" : "makespan";

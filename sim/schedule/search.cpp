@@ -335,14 +335,14 @@ std::optional<ScheduleProblem> search_constraint(const SearchRequest& request) {
   return std::nullopt;
 }
 
-SearchResult search_schedule(const SearchRequest& request) {
+OrderSearchResult search_schedule(const SearchRequest& request) {
   if (const auto problem = search_constraint(request)) SC_CHECK(false, problem->message);
   const SearchProblem problem = problem_of(request);
   const ScheduleCosts costs = spelled_out(request);
   Improvement improvement(problem, request.seed);
   const std::vector<NamedStart> starts = starts_of(problem, costs, improvement);
 
-  SearchResult result;
+  OrderSearchResult result;
   result.lower_bound = lower_bound(problem);
   Order best = starts.front().order;
   for (const NamedStart& start : starts) {

@@ -37,7 +37,7 @@ struct SearchRequest {
   std::uint64_t seed = 1;
 };
 
-struct SearchResult {
+struct OrderSearchResult {
   Schedule schedule;
   Evaluation evaluation;
   std::int64_t length = 0;       // by the goal
@@ -53,7 +53,7 @@ struct SearchResult {
 [[nodiscard]] std::optional<ScheduleProblem> search_constraint(const SearchRequest& request);
 
 // requires a request that search_constraint() accepts.
-[[nodiscard]] SearchResult search_schedule(const SearchRequest& request);
+[[nodiscard]] OrderSearchResult search_schedule(const SearchRequest& request);
 
 // The problem that a request poses.
 [[nodiscard]] SearchProblem problem_of(const SearchRequest& request);

@@ -116,7 +116,7 @@ void expect_improvement_alone_is_optimal(Random& random, int cases, int p, int m
     SearchRequest request = random_request(
         random, {.ranks = p, .micro_batches = pick(random, 1, most_micro_batches)}, Placement::kLoop);
     request.exact_nodes = 0;
-    const SearchResult result = search_schedule(request);
+    const OrderSearchResult result = search_schedule(request);
     const ExactResult exact = exact_search(problem_of(request), result.length, 3'000'000);
     ASSERT_TRUE(exact.proven) << "p=" << p << " case " << i;
     ASSERT_EQ(result.length, exact.length)
@@ -161,7 +161,7 @@ TEST(Search, IsSoundForAnyRequest) {
     request.effort = 100'000;
     request.exact_nodes = 500;
     SCOPED_TRACE(testing::Message() << "case " << i);
-    const SearchResult result = search_schedule(request);
+    const OrderSearchResult result = search_schedule(request);
     ASSERT_EQ(check(result.schedule), std::vector<ScheduleProblem>{});
     ASSERT_LE(std::ranges::max(result.evaluation.peak_in_flight), request.costs.memory_limit);
     ASSERT_GE(result.length, result.lower_bound);
@@ -171,7 +171,7 @@ TEST(Search, IsSoundForAnyRequest) {
       stage = {7 * stage.forward, 7 * stage.input_gradient, 7 * stage.weight_gradient};
     }
     request.costs.message *= 7;
-    const SearchResult scaled = search_schedule(request);
+    const OrderSearchResult scaled = search_schedule(request);
     ASSERT_EQ(scaled.schedule, result.schedule);
     ASSERT_EQ(scaled.length, 7 * result.length);
   }
@@ -185,7 +185,7 @@ TEST(Search, IsSoundForAnyRequest) {
 TEST(Search, ProvesThatTwiceTheMemoryIsNotEnoughForNoBubble) {
   SearchRequest request{.shape = {.ranks = 4, .micro_batches = 16},
                         .costs = {.stages = {{29850, 29767, 18868}}, .message = 466, .memory_limit = 8}};
-  const SearchResult result = search_schedule(request);
+  const OrderSearchResult result = search_schedule(request);
   EXPECT_EQ(result.lower_bound, 1'305'331);
   EXPECT_TRUE(result.optimal());
   request.shape = {.ranks = 32, .micro_batches = 128};
