@@ -103,6 +103,20 @@ RecomputeModules repeated_modules(const TrainingSpec& training) {
   return repeated;
 }
 
+// Of a GPU, on average over the cluster.
+FlopRate mean_peak(const Scenario& scenario) {
+  const Precision precision = scenario.training.precision;
+  if (scenario.group_profiles.empty()) return scenario.profile->peak(precision);
+  double sum = 0, gpus = 0;
+  for (std::size_t i = 0; i < scenario.group_profiles.size(); ++i) {
+    const NodeGroup& group = scenario.cluster->groups[i];
+    const double count = static_cast<double>(group.count) * group.node.gpus;
+    sum += count * scenario.group_profiles[i].peak(precision).count();
+    gpus += count;
+  }
+  return FlopRate(sum / gpus);
+}
+
 void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
   const TrainingSpec& training = scenario.training;
   report.samples = training.global_batch_size;
@@ -114,7 +128,7 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
                                          {.granularity = training.recompute.granularity,
                                           .modules = repeated_modules(training),
                                           .layers = recomputed_share(*model, plan)});
-  report.peak = scenario.profile->peak(training.precision);
+  report.peak = mean_peak(scenario);
 }
 
 // Defaults that move the result, for whoever did not write them.
@@ -183,6 +197,8 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "weeks");
   report.assumptions = assumed_defaults(scenario);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
+  for (const HardwareProfile& profile : scenario.group_profiles)
+    if (profile.name != scenario.profile->name) report.profile += ", " + profile.name + " of " + profile.date;
   report.software = scenario.options.software;
   StableHash digest;
   digest.add(hash(simulation.timeline));

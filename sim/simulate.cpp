@@ -12,6 +12,7 @@
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
 #include "sim/make_report.hpp"
+#include "sim/mixed_prices.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
@@ -37,6 +38,7 @@ IterationPrices price(const Scenario& scenario, const Cluster* cluster, const Pr
     return price_stages(*stages, profile, cluster, request);
   }
   SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
+  if (!scenario.group_profiles.empty()) return price_on_several_devices(scenario, *cluster, request);
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
 }
 
@@ -49,15 +51,21 @@ SourceLocation place_of(const Scenario& scenario, const std::string& path) {
 
 // What compute loses to the traffic of weights and gradients beside it.
 double overlap_slowdown_of(const Scenario& scenario) {
-  if (!scenario.profile) return 1;
-  const HardwareProfile& profile = *scenario.profile;
   const bool sharded = scenario.parallelism.zero_stage >= 2;
-  return (sharded ? profile.sharded_overlap_slowdown : profile.gradient_overlap_slowdown).value;
+  double most = 1;
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    most = std::max(most,
+                    (sharded ? profile->sharded_overlap_slowdown : profile->gradient_overlap_slowdown).value);
+  return most;
 }
 
 double fused_share(const Scenario& scenario) {
   if (scenario.schedule.fused_share) return *scenario.schedule.fused_share;
-  return scenario.profile ? scenario.profile->fused_share.value : 1;
+  if (!scenario.profile) return 1;
+  double most = scenario.profile->fused_share.value;
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    most = std::max(most, profile->fused_share.value);
+  return most;
 }
 
 // What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
@@ -137,13 +145,26 @@ std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPl
 namespace {
 
 void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
-  if (!scenario.profile || scenario.profile->supports(scenario.training.precision)) return;
   const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(scenario.training.precision)];
-  diagnostics.error({.code = "not-supported-by-device",
-                     .where = place_of(scenario, "training.precision"),
-                     .path = "training.precision",
-                     .message = scenario.profile->device.name + " has no " + std::string(precision) + " mode",
-                     .hint = "bf16 and fp16 are there, or name the profile of another device"});
+  for (const HardwareProfile* profile : profiles_of(scenario)) {
+    if (profile->supports(scenario.training.precision)) continue;
+    diagnostics.error({.code = "not-supported-by-device",
+                       .where = place_of(scenario, "training.precision"),
+                       .path = "training.precision",
+                       .message = profile->device.name + " has no " + std::string(precision) + " mode",
+                       .hint = "bf16 and fp16 are there, or name the profile of another device"});
+  }
+}
+
+// Traffic of several devices is not told apart on shared links yet.
+void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.group_profiles.empty() || !scenario.network.shared()) return;
+  diagnostics.error(
+      {.code = "not-supported-yet",
+       .where = place_of(scenario, "network"),
+       .path = "network",
+       .message = "links that flows share are not supported yet on a cluster of several devices",
+       .hint = "use network: closed-form"});
 }
 
 const ClusterSpec& whole_cluster(const Scenario& scenario) {
@@ -288,13 +309,15 @@ MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const
   }
   const PricingRequest job = pricing_request(scenario, plan);
   const Shard shard = shard_of(job);
-  return transformer_ledger(std::get<TransformerSpec>(scenario.model),
-                            {.job = job, .shard = shard, .schedule = schedule, .profile = *scenario.profile});
+  return transformer_ledger(
+      std::get<TransformerSpec>(scenario.model),
+      {.job = job, .shard = shard, .schedule = schedule, .profile = smallest_device(scenario)});
 }
 
 std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {
   if (!check_ways(scenario, diagnostics)) return std::nullopt;
   check_precision(scenario, diagnostics);
+  check_devices(scenario, diagnostics);
   check_background(scenario, diagnostics);
   return resolve({.model = scenario.model,
                   .cluster = scenario.cluster ? &*scenario.cluster : nullptr,

@@ -111,10 +111,10 @@ struct TraceReplay {
   double scale = 1;     // times are so many times as long
   Duration offset{};    // where in the (unscaled) trace time 0 is
   bool repeat = false;  // again from the start when it ends
-  double count_scale =
-      1;  // counts: nodes per unit that was counted, rounded down (1/8 for GPUs of nodes of 8)
-  std::optional<int> servers =
-      {};  // faults: how many servers were watched; the cluster's nodes are drawn from them
+  // Counts: nodes per unit that was counted, rounded down (1/8 for GPUs of nodes of 8).
+  double count_scale = 1;
+  // Faults: how many servers were watched; the cluster's nodes are drawn from them.
+  std::optional<int> servers = {};
   std::vector<std::string> leave_out = {};  // faults: classes that are no failures
   Duration creation{};                      // from an addition until the node is usable
 
@@ -188,8 +188,8 @@ enum class IntervalRule : std::uint8_t {
   kTime,   // `interval`
   kSteps,  // `every_steps`
 };
-inline constexpr std::string_view kIntervalRuleNames[] = {"optimal", "young",
-                                                          "daly"};  // the others have a value
+// Of those that have no value.
+inline constexpr std::string_view kIntervalRuleNames[] = {"optimal", "young", "daly"};
 
 // What is absent follows from sizes and bandwidths: bytes from the memory ledger, bandwidths of storage from
 // the loader.
@@ -241,6 +241,21 @@ enum class LostNode : std::uint8_t {
 };
 inline constexpr std::string_view kLostNodeNames[] = {"replaced", "waited-for", "done-without"};
 
+// What a job does about nodes that go on, slowly, from the cheapest rung up (policies/slow_ladder.hpp). No
+// rung: they are ignored, and the slowest one sets the pace.
+struct SlowRungs {
+  bool rebalance = false;  // micro-batches move from slow replicas to fast ones
+  bool exchange = false;   // a spare takes the place of a slow node
+  bool restart = false;    // the job goes on without the slow nodes, in a smaller shape
+  double notice = 1.1;     // so many times as long, or more, is noticed
+  // How long slowness is expected to last; absent: the mean of the fail-slow processes.
+  std::optional<Duration> lasts = {};
+
+  [[nodiscard]] bool any() const { return rebalance || exchange || restart; }
+  friend bool operator==(const SlowRungs&, const SlowRungs&) = default;
+};
+inline constexpr std::string_view kRungNames[] = {"rebalance", "exchange", "restart"};
+
 // A policy reads its own keys and leaves the others alone; the loader refuses a key that the chosen policy
 // does not read.
 struct PolicySpec {
@@ -251,42 +266,58 @@ struct PolicySpec {
   // beyond; one row: always.
   std::vector<std::pair<int, Duration>> restart = {};
 
-  LostNode lost = LostNode::kReplaced;  // checkpoint-restart, none
+  // Samples/s by usable nodes, in place of simulated steps, and how many samples a step then has; 0:
+  // training.global_batch_size.
+  std::vector<std::pair<int, double>> throughput = {};
+  std::int64_t samples_per_step = 0;
 
-  std::optional<int> spares = {};  // hot-spares; absent: the 99th percentile of resilience.md, section 6
-  Duration swap{};  // hot-spares: a spare takes a place; oobleck, recycle: groups anew, without `reconfigure`
+  // checkpoint-restart, none
+  LostNode lost = LostNode::kReplaced;
+
+  // hot-spares; elastic has none where it is absent, hot-spares the 99th percentile of resilience.md,
+  // section 6
+  std::optional<int> spares = {};
+  // hot-spares: a spare takes a place; oobleck, recycle: groups anew, without `reconfigure`
+  Duration swap{};
+
+  // hot-spares
   StateSource state = StateSource::kCheckpoint;
+  // The share of a step by which a copy of every node's shard to a peer, each step, makes it longer
+  // (ByteRobust); absent: no such copies.
+  std::optional<double> backup = {};
+  SlowRungs slow = {};
 
-  int max_failures = 1;         // oobleck: f
-  bool simulated_cost = false;  // oobleck: templates by simulated iteration time, not by the paper's formula
-  bool recompose_on_join = true;  // oobleck: else a newcomer waits for the next failure
-  std::optional<Duration> reconfigure =
-      {};  // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
+  // oobleck
+  int max_failures = 1;           // f
+  bool simulated_cost = false;    // templates by simulated iteration time, not by the paper's formula
+  bool recompose_on_join = true;  // else a newcomer waits for the next failure
+  // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
+  std::optional<Duration> reconfigure = {};
 
-  Duration global_rendezvous{};    // bamboo
-  Duration local_rendezvous{};     // bamboo
-  double takeover_slowdown = 1;    // bamboo: the step while a node does the work of two
-  double rebalance_threshold = 0;  // bamboo: 2·overloaded/active beyond which it rebalances
-  int pipelines = 0,
-      stages = 0;  // bamboo, published rules: the shape of the table of throughputs; 0: from the plan
+  // bamboo
+  Duration global_rendezvous{};
+  Duration local_rendezvous{};
+  double takeover_slowdown = 1;    // the step while a node does the work of two
+  double rebalance_threshold = 0;  // 2·overloaded/active beyond which it rebalances
+  // Published rules: the shape of the table of throughputs; 0: from the plan.
+  int pipelines = 0, stages = 0;
 
-  std::int64_t checkpoint_every = 0;  // varuna: steps
-  Duration transient_wait{};          // varuna: whether an error passes, before the job is killed
-  Duration announced_wait{};          // varuna: after the checkpoint of an announced loss
-  Duration
-      notice{};  // varuna: every loss is announced that long before; 0: only those that the history announces
+  // varuna
+  std::int64_t checkpoint_every = 0;  // steps
+  Duration transient_wait{};          // whether an error passes, before the job is killed
+  Duration announced_wait{};          // after the checkpoint of an announced loss
+  Duration notice{};  // every loss is announced that long before; 0: those that the history announces
 
-  int min_replicas = 1;     // elastic
-  Duration stall{};         // elastic: all replicas wait, s
-  Duration degraded{};      // elastic: the lost replica reloads, d
-  Duration rejoin{};        // elastic: all wait again, j
-  bool keep_batch = false;  // elastic: the others take its micro-batches; else the batch shrinks
+  // elastic
+  int min_replicas = 1;
+  Duration stall{};         // all replicas wait, s
+  Duration degraded{};      // the lost replica reloads, d
+  Duration rejoin{};        // all wait again, j
+  Duration quorum{};        // agreeing on who takes part, at each step; what is not hidden of it
+  bool keep_batch = false;  // the others take its micro-batches; else the batch shrinks
 
-  bool fill_bubbles = true;  // recycle: extra work goes into bubbles first
-
-  std::vector<std::pair<int, double>> throughput =
-      {};                             // samples/s by usable nodes, in place of simulated steps
-  std::int64_t samples_per_step = 0;  // with `throughput`; 0: training.global_batch_size
+  // recycle
+  bool fill_bubbles = true;  // extra work goes into bubbles first
 
   friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
 };

@@ -7,6 +7,7 @@
 #include "sim/goodput/processes/cluster_failures.hpp"
 #include "sim/goodput/processes/fleet.hpp"
 #include "sim/goodput/processes/laws.hpp"
+#include "sim/goodput/processes/slow_nodes.hpp"
 #include "sim/goodput/processes/spot.hpp"
 #include "sim/goodput/processes/trace_replay.hpp"
 
@@ -82,6 +83,19 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   for (const FailureProcess& process : spec.processes)
     per_day += std::visit(RatePerDay(nodes, spec.horizon), process.law);
   return per_day / kSecondsPerDay;
+}
+
+SlownessExpected slowness_expected(const FailureSpec& spec, int nodes) {
+  double onsets = 0, slow = 0;
+  for (const FailureProcess& process : spec.processes) {
+    const auto* law = std::get_if<FailSlow>(&process.law);
+    if (law == nullptr) continue;
+    const double rate = slow_onsets_per_second(*law);
+    onsets += rate;
+    slow += rate * mean_slow_seconds(*law);
+  }
+  return {.onsets_per_s = onsets * nodes,
+          .lasts = onsets > 0 ? from_seconds(slow / onsets) : Duration::zero()};
 }
 
 }  // namespace stagecraft

@@ -25,4 +25,12 @@ namespace stagecraft {
 // Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
+// Of nodes that go on, slowly, when all `nodes` are up: onsets a second of all processes together, and how
+// long slowness lasts in the mean; zero without such a process.
+struct SlownessExpected {
+  double onsets_per_s = 0;
+  Duration lasts{};
+};
+[[nodiscard]] SlownessExpected slowness_expected(const FailureSpec& spec, int nodes);
+
 }  // namespace stagecraft

@@ -31,7 +31,7 @@ struct CheckpointedJob {
 };
 
 // What the spec gives counts; what it leaves out follows. nullopt with a diagnostic where nothing can be
-// said: in- memory copies without idle time on the network.
+// said: in-memory copies without idle time on the network.
 [[nodiscard]] std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec,
                                                             const CheckpointedJob& job,
                                                             Diagnostics& diagnostics);

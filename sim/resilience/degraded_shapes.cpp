@@ -192,6 +192,31 @@ std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
   return morphed_[nodes] = best_depth(nodes);
 }
 
+double DegradedShapes::with_slower_network(double factor) {
+  const auto known = slower_networks_.find(factor);
+  if (known != slower_networks_.end()) return known->second;
+  const auto slower = [factor](Bandwidth rate) { return Bandwidth(rate.count() / factor); };
+  Scenario scenario = scenario_;
+  for (NodeGroup& group : scenario.cluster->groups)
+    group.node.nic_bandwidth = slower(group.node.nic_bandwidth);
+  scenario.cluster->fabric.nic_bandwidth = slower(scenario.cluster->fabric.nic_bandwidth);
+  const double as_is = to_seconds(simulate(scenario_).iteration_time);
+  const double pace = to_seconds(simulate(scenario).iteration_time) / as_is;
+  return slower_networks_[factor] = std::max(1.0, pace);
+}
+
+double DegradedShapes::slow_traffic(double factor) {
+  if (!scenario_.cluster || factor <= 1) return factor;
+  const std::scoped_lock lock(mutex_);
+  double low = 1, high = 1;
+  while (high < factor) {
+    low = high;
+    high = high < 2 ? high + 0.25 : high * 1.5;
+  }
+  const double from = low == 1 ? 1 : with_slower_network(low), to = with_slower_network(high);
+  return from + (to - from) * (factor - low) / (high - low);
+}
+
 std::vector<GoodputShape> DegradedShapes::asked() const {
   const std::scoped_lock lock(mutex_);
   std::vector<GoodputShape> shapes;

@@ -44,6 +44,12 @@ class DegradedShapes {
   // the batch is kept. source: Varuna (resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
+  // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
+  // times as long: simulated with the network of every node so much slower, because rings and pipelines go at
+  // the pace of their slowest link (an upper bound), at factors of 1, 1.25, ..., 2, 3, 4.5, ... and linear
+  // between. Abstract stages without a cluster have no network to slow down: `factor` itself.
+  [[nodiscard]] double slow_traffic(double factor);
+
   // What was asked for so far, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
 
@@ -67,6 +73,7 @@ class DegradedShapes {
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
   [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // by depth; 0: none fits
   [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
+  [[nodiscard]] double with_slower_network(double factor);
   void remember(int nodes, const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;
@@ -80,6 +87,7 @@ class DegradedShapes {
   std::map<Shape, std::optional<Timed>> timed_;
   std::map<int, std::int64_t> micro_batches_;
   std::map<int, std::optional<ShapedStep>> morphed_;
+  std::map<double, double> slower_networks_;
   std::map<int, GoodputShape> asked_;
 };
 

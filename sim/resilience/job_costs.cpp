@@ -43,9 +43,9 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
   return probe;
 }
 
-ClusterSpec cluster_for(const ClusterSpec& cluster, int gpus) {
+ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus) {
   ClusterSpec spec = cluster;
-  const NodeSpec& node = cluster.groups.front().node;
+  const NodeSpec node = cluster.groups[group].node;
   spec.groups = {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}};
   spec.gpus_used = 0;
   spec.links.clear();
@@ -58,8 +58,9 @@ Bytes bytes_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int
   return Bytes((share.dense * plan.tensor + share.experts * plan.expert * plan.expert_tensor) * each);
 }
 
+// On nodes of one group.
 std::vector<LayerJob> transformer_layers(const Scenario& scenario, const TransformerSpec& model,
-                                         const ParallelPlan& full) {
+                                         const ParallelPlan& full, std::size_t group = 0) {
   const Scenario probe = layer_by_layer(scenario, model, full);
   Diagnostics refusals;
   const std::optional<ParallelPlan> plan = resolve({.model = probe.model,
@@ -70,14 +71,16 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
                                                     .fallback = {.file = probe.source}},
                                                    refusals);
   SC_CHECK(plan.has_value(), "a model whose stages can be placed can be placed layer by layer");
-  const Cluster cluster(cluster_for(*probe.cluster, plan->gpus()));
+  const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
+  const HardwareProfile& profile =
+      scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
   const PricingRequest request{.plan = *plan,
                                .parallelism = probe.parallelism,
                                .training = probe.training,
                                .overlap = probe.overlap,
                                .options = probe.options,
                                .offload = probe.offload};
-  const IterationPrices prices = price_transformer(model, *probe.profile, cluster, request);
+  const IterationPrices prices = price_transformer(model, profile, cluster, request);
   const StateBytes bytes = bytes_of(scenario);
   const Bytes activation = boundary_activation(model, shard_of(request));
   const int copies = request.parallelism.sequence_parallel ? plan->tensor : 1;
@@ -189,7 +192,10 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     costs.layers = abstract_layers(scenario, *stages, simulation);
   } else {
-    costs.layers = transformer_layers(scenario, std::get<TransformerSpec>(scenario.model), plan);
+    const auto& model = std::get<TransformerSpec>(scenario.model);
+    costs.layers = transformer_layers(scenario, model, plan);
+    for (std::size_t group = 0; group < scenario.group_profiles.size(); ++group)
+      costs.group_layers.push_back(transformer_layers(scenario, model, plan, group));
   }
   for (const LayerJob& layer : costs.layers) costs.state += layer.state;
   fill_stages(simulation, costs);

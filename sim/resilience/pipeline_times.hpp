@@ -2,9 +2,10 @@
 // where the paper's equations are not asked.
 //
 //   layers    as job_costs() counts them: the embedding, each layer of the transformer, the head with the
-//   loss pipeline  1F1B, one stage a rank, on as few whole nodes of the cluster's first kind as hold it; one
-//   replica, or
-//             as few as the experts need. Messages and the optimizer are in it, data parallelism is not.
+//             loss
+//   pipeline  1F1B, one stage a rank, on as few whole nodes of the cluster's first kind as hold it; one
+//             replica, or as few as the experts need. Messages and the optimizer are in it, data parallelism
+//             is not.
 #pragma once
 
 #include <vector>

@@ -7,11 +7,13 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"
 #include "sim/goodput/policies/hot_spares.hpp"
+#include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/replay/scenario_replay.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
@@ -20,6 +22,29 @@ namespace stagecraft {
 namespace {
 
 constexpr double kDay = 86'400;
+constexpr const char* kStepsOfTable = "steps come from failures.policy.throughput, not from the simulator";
+
+std::int64_t samples_of_table(const SetupRequest& request) {
+  const std::int64_t given = request.spec.policy.samples_per_step;
+  return given > 0 ? given : request.scenario.training.global_batch_size;
+}
+
+// Of the policies that are no replay. Hot spares and ReCycle have steps on all their nodes; ReCycle also on
+// the least that hold a pipeline.
+bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
+  const PolicySpec& policy = request.spec.policy;
+  const int nodes = request.shapes.nodes();
+  const bool recycles = policy.kind == PolicyKind::kRecycle;
+  const int least = recycles ? std::max(1, request.costs.replica_gpus / request.costs.gpus_per_node) : nodes;
+  if (throughput_of(policy.throughput, least) > 0) return true;
+  diagnostics.error(
+      {.code = "policy-constraint",
+       .path = "failures.policy.throughput",
+       .message = fmt::format("the table says nothing of {} nodes, {}", least,
+                              recycles ? "the least that hold a pipeline" : "the whole job"),
+       .hint = fmt::format("add a row {}: samples per second, or one with fewer nodes", least)});
+  return false;
+}
 
 double rate_of(const ShapedStep& step) {
   return static_cast<double>(step.samples) / to_seconds(step.duration);
@@ -40,6 +65,9 @@ class Setup {
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
       : request_(request), spec_(request.spec.policy), diagnostics_(diagnostics) {}
 
+  // What the lost nodes were counts where nodes or their links differ, and a degraded shape stands on the
+  // first ones.
+  bool knows_the_lost();
   std::optional<GoodputSetup> run();
 
  private:
@@ -55,6 +83,8 @@ class Setup {
   [[nodiscard]] int nodes() const { return request_.shapes.nodes(); }
   [[nodiscard]] int gpus_per_node() const { return request_.costs.gpus_per_node; }
   [[nodiscard]] int spares() const;
+  [[nodiscard]] SlowLadder ladder();
+  bool has_peers(HotSparesSpec& job);
   [[nodiscard]] Duration checkpoint_on_demand();
   void error(const char* path, std::string message, std::string hint) const;
 
@@ -69,6 +99,7 @@ void Setup::error(const char* path, std::string message, std::string hint) const
 }
 
 ShapeOf Setup::replicas(BatchRule batch) const {
+  if (!spec_.throughput.empty()) return shapes_of(spec_.throughput, full().samples);
   return at_most(full(), [&shapes = request_.shapes, batch](int n) { return shapes.replicas(n, batch); });
 }
 
@@ -107,30 +138,53 @@ int Setup::spares() const {
   return standby_pool(nodes(), daily);
 }
 
+SlowLadder Setup::ladder() {
+  const SlowRungs& rungs = spec_.slow;
+  const SlownessExpected expected = slowness_expected(request_.spec, nodes());
+  const double changes = failures_per_s() + expected.onsets_per_s;
+  const bool alike = nodes() % plan().data == 0;
+  return {.notice = rungs.notice,
+          .remaining = rungs.lasts.value_or(expected.lasts),
+          .undisturbed = changes > 0 ? from_seconds(1 / changes) : Duration::max(),
+          .checkpoint_cost = checkpoint_on_demand(),
+          .exchange = rungs.exchange,
+          .restart = rungs.restart,
+          .replica_nodes = rungs.rebalance && alike ? nodes() / plan().data : 0,
+          .micro_batches = plan().micro_batches};
+}
+
+// Who has the state of a lost node besides it.
+bool Setup::has_peers(HotSparesSpec& job) {
+  const int zero = request_.scenario.parallelism.zero_stage;
+  const bool replicas = plan().data >= 2 && nodes() % plan().data == 0;
+  job.backups = spec_.backup.has_value();
+  if (!replicas || (zero > 0 && !job.backups)) {
+    error("failures.policy.state",
+          replicas ? fmt::format(
+                         "zero_stage {} keeps one copy of each state: no peer has that of a lost node", zero)
+                   : fmt::format("{} replicas on {} nodes: no peer holds the states of a whole node",
+                                 plan().data, nodes()),
+          replicas ? "use backup: 0.009, which copies every shard to a peer, or state: checkpoint"
+                   : "use state: checkpoint, with mode: in-memory where it has to be fast");
+    return false;
+  }
+  job.replica_nodes = nodes() / plan().data;
+  job.peer_transfer = peer_transfer(request_.costs);
+  return true;
+}
+
 std::optional<GoodputSetup> Setup::hot_spares() {
   HotSparesSpec job{.nodes = nodes(),
-                    .step = full().duration,
+                    .step = from_seconds(to_seconds(full().duration) * (1 + spec_.backup.value_or(0))),
                     .samples = full().samples,
                     .swap = spec_.swap,
                     .restart = spec_.restart,
                     .gpus_per_node = gpus_per_node(),
                     .state = spec_.state};
   GoodputSetup setup{.ideal = full(), .nodes = nodes() + spares(), .spares = spares()};
-  if (spec_.state == StateSource::kPeer) {
-    const int zero = request_.scenario.parallelism.zero_stage;
-    if (plan().data < 2 || zero > 0 || nodes() % plan().data != 0) {
-      error("failures.policy.state",
-            zero > 0
-                ? fmt::format("zero_stage {} keeps one copy of each state: no peer has that of a lost node",
-                              zero)
-                : fmt::format("{} replicas on {} nodes: no peer holds the states of a whole node",
-                              plan().data, nodes()),
-            "use state: checkpoint, with mode: in-memory where it has to be fast");
-      return std::nullopt;
-    }
-    job.replica_nodes = nodes() / plan().data;
-    job.peer_transfer = peer_transfer(request_.costs);
-  }
+  if (spec_.state == StateSource::kPeer && !has_peers(job)) return std::nullopt;
+  if (spec_.slow.any()) job.slow = ladder();
+  if (spec_.slow.restart) job.smaller = replicas(BatchRule::kKept);
   setup.policy = [job] { return std::make_unique<HotSpares>(job); };
   return setup;
 }
@@ -154,6 +208,7 @@ std::optional<GoodputSetup> Setup::elastic() {
           "use fewer");
     return std::nullopt;
   }
+  const ShapeOf shape = replicas(spec_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk);
   const ElasticSpec job{.replicas = replicas_of_job,
                         .replica_nodes = replica_nodes,
                         .min_replicas = spec_.min_replicas,
@@ -162,10 +217,22 @@ std::optional<GoodputSetup> Setup::elastic() {
                         .rejoin = spec_.rejoin,
                         .restart = spec_.restart,
                         .gpus_per_node = node_gpus,
-                        .shape = replicas(spec_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk)};
+                        .shape = [shape, quorum = spec_.quorum](int n) {
+                          std::optional<ShapedStep> step = shape(n);
+                          if (step) step->duration += quorum;
+                          return step;
+                        }};
+  if (!job.shape(spec_.min_replicas * replica_nodes)) {
+    error("failures.policy.min_replicas",
+          fmt::format("{} of the {} replicas cannot train on their own", spec_.min_replicas, replicas_of_job),
+          "use more: they have to hold the model, and a table of throughput has to name them");
+    return std::nullopt;
+  }
+  const int spares = spec_.spares.value_or(0);
   return GoodputSetup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
                       .ideal = full(),
-                      .nodes = nodes()};
+                      .nodes = nodes() + spares,
+                      .spares = spares};
 }
 
 std::optional<GoodputSetup> Setup::varuna() {
@@ -187,7 +254,36 @@ std::optional<GoodputSetup> Setup::varuna() {
   return setup;
 }
 
+bool Setup::knows_the_lost() {
+  const bool degrades = spec_.kind == PolicyKind::kElastic || spec_.kind == PolicyKind::kVaruna ||
+                        spec_.kind == PolicyKind::kBamboo || spec_.slow.restart ||
+                        spec_.lost == LostNode::kDoneWithout;
+  const Scenario& scenario = request_.scenario;
+  const auto refuse = [&](const char* path, const char* what) {
+    diagnostics_.error(
+        {.code = "not-supported-yet",
+         .path = path,
+         .message =
+             fmt::format("{} is not supported yet by {}, whose smaller shapes count nodes and not which "
+                         "ones are left",
+                         what, kPolicyNames[static_cast<std::size_t>(spec_.kind)]),
+         .hint =
+             "leave it out, give a table of throughput, or use a policy that keeps the shape: hot-spares, "
+             "checkpoint-restart with lost: replaced"});
+    return false;
+  };
+  if (!spec_.throughput.empty()) return true;
+  if (degrades && !scenario.group_profiles.empty())
+    return refuse("cluster.nodes", "a cluster of several devices");
+  if (!degrades && spec_.kind != PolicyKind::kOobleck) return true;
+  if (scenario.cluster && !scenario.cluster->links.empty())
+    return refuse("cluster.links", "a link that differs");
+  if (!scenario.network.background.empty()) return refuse("network.background", "traffic of others");
+  return true;
+}
+
 std::optional<GoodputSetup> Setup::run() {
+  if (!knows_the_lost()) return std::nullopt;
   switch (spec_.kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
@@ -210,6 +306,13 @@ std::optional<GoodputSetup> Setup::run() {
 }  // namespace
 
 ShapedStep full_step(const SetupRequest& request) {
+  const PolicySpec& policy = request.spec.policy;
+  if (!policy.throughput.empty()) {
+    const std::int64_t samples = samples_of_table(request);
+    const auto best = best_of(policy.throughput, samples, request.shapes.nodes());
+    SC_CHECK(best.has_value(), "a table that does not train is refused");
+    return *best;
+  }
   return {.duration = request.simulation.report.iteration_time,
           .samples = request.scenario.training.global_batch_size,
           .nodes = request.shapes.nodes()};
@@ -255,8 +358,7 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
   const FailureSpec& spec = request.spec;
   if (!is_replayable(spec, diagnostics)) return std::nullopt;
   const JobCosts& costs = request.costs;
-  const std::int64_t samples = spec.policy.samples_per_step > 0 ? spec.policy.samples_per_step
-                                                                : request.scenario.training.global_batch_size;
+  const std::int64_t samples = samples_of_table(request);
   const int pipeline_nodes = std::max(1, costs.replica_gpus / costs.gpus_per_node);
   const double ideal = ideal_throughput(spec.policy);
   GoodputSetup setup{.ideal = {.duration = from_seconds(static_cast<double>(samples) / ideal),
@@ -270,7 +372,7 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
                            .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes,
                            .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
                            .horizon = spec.horizon});
-  setup.notes.push_back("steps come from failures.policy.throughput, not from the simulator");
+  setup.notes.push_back(kStepsOfTable);
   return setup;
 }
 
@@ -278,14 +380,11 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
 
 std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics) {
   if (is_replay(request.spec.policy)) return set_up_replay(request, diagnostics);
-  if (!request.spec.policy.throughput.empty()) {
-    diagnostics.error({.code = "not-supported-yet",
-                       .path = "failures.policy.throughput",
-                       .message = "this policy takes its steps from the simulator alone",
-                       .hint = "leave it out, or use oobleck, varuna or bamboo, which replay a table"});
-    return std::nullopt;
-  }
-  return Setup(request, diagnostics).run();
+  if (request.spec.policy.throughput.empty()) return Setup(request, diagnostics).run();
+  if (!has_row_that_trains(request, diagnostics)) return std::nullopt;
+  std::optional<GoodputSetup> setup = Setup(request, diagnostics).run();
+  if (setup) setup->notes.push_back(kStepsOfTable);
+  return setup;
 }
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/check.hpp"
 #include "base/text.hpp"
@@ -69,7 +70,7 @@ void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
 }
 
 // Where the scheduler replaces a lost node at once, the place is never empty, and whoever has it can fail:
-// its node is back with the next nanosecond.
+// its node is back with the next nanosecond. (What a trace has recorded stays as it is.)
 FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
   const PolicyKind kind = spec.policy.kind;
   const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
@@ -77,10 +78,20 @@ FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
   if (!restarts || spec.policy.lost != LostNode::kReplaced) return seen;
   const RepairSpec at_once{.kind = RepairKind::kConstant, .time = Duration(1), .times = {}, .file = {}};
   seen.repair = at_once;
-  for (FailureProcess& process : seen.processes)
+  for (FailureProcess& process : seen.processes) {
     for (Cause& cause : process.causes)
       if (cause.repair) cause.repair = at_once;
+    if (auto* maintenance = std::get_if<Maintenance>(&process.law)) maintenance->duration = Duration(1);
+  }
   return seen;
+}
+
+// A link that is slow makes steps longer by what the simulator says, not by its own factor.
+void price_slow_traffic(History& history, DegradedShapes& shapes) {
+  constexpr double kHardly = 1 + 1e-9;  // slow is more than 1
+  for (Incident& incident : history.incidents)
+    if (incident.kind == IncidentKind::kSlow && incident.part == SlowPart::kTraffic)
+      incident.factor = std::max(kHardly, shapes.slow_traffic(incident.factor));
 }
 
 Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
@@ -112,8 +123,10 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
                                          diagnostics);
   throw_located(job.scenario, diagnostics);
   const FailureSpec seen = as_the_job_sees_it(spec);
-  const HistoryFactory histories = [&seen, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
-    return history_of(seen, nodes, seed, repeat);
+  const HistoryFactory histories = [&seen, &job, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
+    History history = history_of(seen, nodes, seed, repeat);
+    price_slow_traffic(history, job.shapes);
+    return history;
   };
   const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
   const JobSpec job_spec{.horizon = spec.horizon,

@@ -8,11 +8,19 @@
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
+#include "sim/mixed_prices.hpp"
 #include "sim/resilience/pipeline_times.hpp"
 #include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
 namespace {
+
+StageOption option_of(const JobCosts& costs, const std::vector<LayerJob>& layers) {
+  StageOption option{.gpus = costs.stage_gpus, .layers = {}};
+  for (const LayerJob& layer : layers)
+    option.layers.push_back({.forward = layer.forward, .backward = layer.backward});
+  return option;
+}
 
 std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics& diagnostics) {
   const JobCosts& costs = request.costs;
@@ -24,18 +32,41 @@ std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics
                        .hint = "Oobleck's stages lie within nodes: use a smaller tensor · context"});
     return std::nullopt;
   }
-  StageOption option{.gpus = costs.stage_gpus, .layers = {}};
-  for (const LayerJob& layer : costs.layers)
-    option.layers.push_back({.forward = layer.forward, .backward = layer.backward});
-  return option;
+  const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
+  if (cluster && cluster->groups.size() > 1)
+    for (const NodeGroup& group : cluster->groups) {
+      if (group.node.gpus == costs.gpus_per_node) continue;
+      diagnostics.error({.code = "not-supported-yet",
+                         .path = "failures.policy",
+                         .message = fmt::format("nodes of {} and of {} GPUs in one cluster are not supported "
+                                                "yet by Oobleck's templates",
+                                                costs.gpus_per_node, group.node.gpus),
+                         .hint = "use nodes with the same number of GPUs"});
+      return std::nullopt;
+    }
+  return option_of(costs, costs.layers);
 }
 
-std::vector<AlikeNodes> groups_of(const Scenario& scenario, int nodes, const StageOption& option) {
-  if (!scenario.cluster) return {{.nodes = nodes, .options = {option}, .name = {}}};
+// Each kind of device with layer times of its own.
+std::vector<AlikeNodes> groups_of(const SetupRequest& request, const StageOption& option) {
+  const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
+  if (!cluster) return {{.nodes = request.shapes.nodes(), .options = {option}, .name = {}}};
+  const auto& own = request.costs.group_layers;
   std::vector<AlikeNodes> groups;
-  for (const NodeGroup& group : scenario.cluster->groups)
-    groups.push_back({.nodes = group.count, .options = {option}, .name = group.node.name});
+  for (std::size_t i = 0; i < cluster->groups.size(); ++i) {
+    const NodeGroup& group = cluster->groups[i];
+    groups.push_back({.nodes = group.count,
+                      .options = {own.empty() ? option : option_of(request.costs, own[i])},
+                      .name = group.node.name});
+  }
   return groups;
+}
+
+// The nodes whose devices hold least.
+std::size_t smallest_group(const Scenario& scenario) {
+  const auto& profiles = scenario.group_profiles;
+  if (profiles.empty()) return 0;
+  return static_cast<std::size_t>(&smallest_device(scenario) - profiles.data());
 }
 
 // One pipeline over so many nodes, its layers spread as evenly as they go, with enough micro-batches to fill
@@ -60,7 +91,9 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   scenario.schedule = {.name = "1f1b"};
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
   ClusterSpec& cluster = *scenario.cluster;
-  cluster.groups = {{.node = cluster.groups.front().node, .count = nodes}};
+  cluster.groups = {{.node = cluster.groups[smallest_group(scenario)].node, .count = nodes}};
+  scenario.profile = smallest_device(request.scenario);
+  scenario.group_profiles.clear();
   cluster.links.clear();
   scenario.network.background.clear();
   return scenario;
@@ -116,7 +149,7 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
   const PolicySpec& policy = request.spec.policy;
   const TrainingSpec& training = request.scenario.training;
   const bool published = policy.rules == Rules::kPublished;
-  OobleckSpec spec{.groups = groups_of(request.scenario, request.shapes.nodes(), *option),
+  OobleckSpec spec{.groups = groups_of(request, *option),
                    .gpus_per_node = request.costs.gpus_per_node,
                    .min_nodes = least_nodes_of(request),
                    .max_failures = policy.max_failures,
@@ -157,6 +190,13 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
          .path = "failures.policy.cost",
          .message = "abstract stages have no layers to cut anew, so that nothing can be simulated",
          .hint = "use cost: paper"});
+    return std::nullopt;
+  }
+  if (policy.simulated_cost && !request.scenario.group_profiles.empty()) {
+    diagnostics.error({.code = "not-supported-yet",
+                       .path = "failures.policy.cost",
+                       .message = "pipelines over several devices are not supported yet by simulated costs",
+                       .hint = "use cost: paper"});
     return std::nullopt;
   }
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);

@@ -8,6 +8,7 @@
 #include "sim/goodput/policies/bamboo.hpp"
 #include "sim/goodput/policies/degraded_steps.hpp"
 #include "sim/goodput/policies/recycle.hpp"
+#include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/restart_time.hpp"
 #include "sim/resilience/policy_setup.hpp"
 
@@ -112,6 +113,8 @@ std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& 
       .reconfigure = reconfigure_time(request),
       .restart = restart_time(request.spec.policy.restart, request.simulation.prepared.plan.gpus()),
       .peer_transfer = peer_transfer(request.costs)};
+  if (!request.spec.policy.throughput.empty())
+    job.by_workers = shapes_of(request.spec.policy.throughput, ideal.samples);
   for (const StageWork& work : workers.work) job.shape.stage_times.push_back(work.whole());
   return GoodputSetup{.policy = [job] { return std::make_unique<Recycle>(job); },
                       .ideal = ideal,

@@ -4,7 +4,9 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "base/text.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
@@ -159,15 +161,31 @@ void print_varuna(Emitter& out, const PolicySpec& policy) {
   out.field("notice", quantity(policy.notice));
 }
 
+void print_spares(Emitter& out, const PolicySpec& policy) {
+  if (policy.spares) out.number("spares", *policy.spares);
+  out.field("swap", quantity(policy.swap));
+  out.field("state", word(policy.state, kStateSourceNames));
+  if (policy.backup) out.real("backup", *policy.backup);
+  const SlowRungs& slow = policy.slow;
+  if (!slow.any()) return out.field("slow_nodes", "ignore");
+  const bool held[] = {slow.rebalance, slow.exchange, slow.restart};
+  std::vector<std::string> rungs;
+  for (std::size_t i = 0; i < std::size(held); ++i)
+    if (held[i]) rungs.emplace_back(kRungNames[i]);
+  out.open("slow_nodes");
+  out.field("rungs", "[" + join(rungs, ", ") + "]");
+  out.real("notice", slow.notice);
+  if (slow.lasts) out.field("lasts", quantity(*slow.lasts));
+  out.close();
+}
+
 void print_own_keys(Emitter& out, const PolicySpec& policy) {
   switch (policy.kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
       return out.field("lost", word(policy.lost, kLostNodeNames));
     case PolicyKind::kHotSpares:
-      if (policy.spares) out.number("spares", *policy.spares);
-      out.field("swap", quantity(policy.swap));
-      return out.field("state", word(policy.state, kStateSourceNames));
+      return print_spares(out, policy);
     case PolicyKind::kOobleck:
       out.field("swap", quantity(policy.swap));
       out.number("max_failures", policy.max_failures);
@@ -182,6 +200,8 @@ void print_own_keys(Emitter& out, const PolicySpec& policy) {
       out.field("stall", quantity(policy.stall));
       out.field("degraded", quantity(policy.degraded));
       out.field("rejoin", quantity(policy.rejoin));
+      out.field("quorum", quantity(policy.quorum));
+      if (policy.spares) out.number("spares", *policy.spares);
       return out.flag("keep_batch", policy.keep_batch);
     case PolicyKind::kRecycle:
       out.field("swap", quantity(policy.swap));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/goodput/processes/laws.hpp"
 #include "sim/scenario/failure_defaults.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 #include "sim/scenario/load_policy.hpp"
@@ -85,12 +86,6 @@ std::vector<FailureProcess> load_processes(YamlMap& failures, const ProcessConte
   return processes;
 }
 
-bool says_who_is_there(const FailureProcess& process) {
-  const auto* trace = std::get_if<TraceReplay>(&process.law);
-  return std::holds_alternative<HourlySpot>(process.law) ||
-         (trace != nullptr && trace->trace.form != TraceForm::kFaults);
-}
-
 bool needs_repair(const FailureSpec& spec) {
   for (const FailureProcess& process : spec.processes)
     for (const Cause& cause : process.causes)
@@ -128,6 +123,8 @@ void check_times(YamlMap& failures, const FailureSpec& spec) {
   check("policy", "stall", policy.stall);
   check("policy", "degraded", policy.degraded);
   check("policy", "rejoin", policy.rejoin);
+  check("policy", "quorum", policy.quorum);
+  check("policy", "slow_nodes.lasts", policy.slow.lasts.value_or(Duration{}));
   check("checkpoint", "interval", spec.checkpoint.interval);
   check("checkpoint", "block", spec.checkpoint.block.value_or(Duration{}));
   check("checkpoint", "persist", spec.checkpoint.persist.value_or(Duration{}));
@@ -142,7 +139,7 @@ void check(YamlMap& failures, const FailureSpec& spec, const ClusterSpec* cluste
   int members = 0;
   double incidents = 0;
   for (const FailureProcess& process : spec.processes) {
-    members += says_who_is_there(process) ? 1 : 0;
+    members += says_who_is_there(process.law) ? 1 : 0;
     incidents += incidents_per_day(process.law, nodes_of(cluster)) * to_seconds(spec.horizon) / 86'400;
   }
   if (members > 1)

@@ -118,14 +118,6 @@ void check_groups(YamlMap& map, const std::vector<NodeGroup>& groups) {
   for (const NodeGroup& group : groups) gpus += static_cast<std::int64_t>(group.count) * group.node.gpus;
   if (gpus > kMaxGpus)
     map.error("nodes", "too-large", fmt::format("{} GPUs are more than {}", gpus, kMaxGpus));
-  for (const NodeGroup& group : groups) {
-    if (group.node.device == groups.front().node.device) continue;
-    map.error("nodes", "not-supported-yet",
-              fmt::format("a cluster of different devices ({} and {}) is not supported yet",
-                          in_quotes(groups.front().node.device), in_quotes(group.node.device)),
-              "one profile prices every GPU: use nodes of one device");
-    break;
-  }
 }
 
 FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const PresetPlaces& places,
@@ -293,6 +285,38 @@ std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSp
                fmt::format("the node has no default profile; installed: {}",
                            join(places.library.data().names(std::string(kProfilePreset.folder)), ", ")));
   return std::nullopt;
+}
+
+bool has_several_devices(const ClusterSpec& cluster) {
+  const auto differs = [&](const NodeGroup& group) {
+    return group.node.device != cluster.groups.front().node.device;
+  };
+  return std::ranges::any_of(cluster.groups, differs);
+}
+
+std::vector<HardwareProfile> load_group_profiles(YamlMap& root, const ClusterSpec& cluster,
+                                                 const PresetPlaces& places) {
+  std::vector<HardwareProfile> profiles;
+  if (root.has("profile")) {
+    root.error("profile", "contradiction",
+               fmt::format("one profile is of one device, and the cluster has {} and others",
+                           in_quotes(cluster.groups.front().node.device)),
+               "leave it out: each group takes its node's own");
+    return profiles;
+  }
+  for (const NodeGroup& group : cluster.groups) {
+    if (group.node.default_profile.empty()) {
+      root.error("cluster", "missing-key",
+                 fmt::format("node {} has no default profile", in_quotes(group.node.name)),
+                 "in a cluster of several devices every node names its profile");
+      return {};
+    }
+    const auto file = find_preset(root, "profile", group.node.default_profile, kProfilePreset, places);
+    const HardwareProfile* profile = file ? places.library.profile(*file, root.diagnostics()) : nullptr;
+    if (profile == nullptr) return {};
+    profiles.push_back(*profile);
+  }
+  return profiles;
 }
 
 }  // namespace stagecraft

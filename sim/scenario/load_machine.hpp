@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/yaml.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
 #include "sim/scenario/preset.hpp"
 #include "topology/cluster_spec.hpp"
@@ -25,5 +27,11 @@ namespace stagecraft {
 // or named.
 [[nodiscard]] std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSpec* cluster,
                                                                 bool required, const PresetPlaces& places);
+
+[[nodiscard]] bool has_several_devices(const ClusterSpec& cluster);
+// Of a cluster with several devices: the default of each group's node. Empty with an error where one has
+// none, or where `profile:` names one for all.
+[[nodiscard]] std::vector<HardwareProfile> load_group_profiles(YamlMap& root, const ClusterSpec& cluster,
+                                                               const PresetPlaces& places);
 
 }  // namespace stagecraft

@@ -41,9 +41,11 @@ constexpr std::array kPolicyKeys{PolicyKey{"name", kAll},
                                  PolicyKey{"samples_per_step", kAll},
                                  PolicyKey{"restart", kAll},
                                  PolicyKey{"lost", kRestarts},
-                                 PolicyKey{"spares", kSpares},
+                                 PolicyKey{"spares", kSpares | kElastic},
                                  PolicyKey{"swap", kSpares | kOobleck | kRecycle},
                                  PolicyKey{"state", kSpares},
+                                 PolicyKey{"backup", kSpares},
+                                 PolicyKey{"slow_nodes", kSpares},
                                  PolicyKey{"max_failures", kOobleck},
                                  PolicyKey{"cost", kOobleck},
                                  PolicyKey{"recompose_on_join", kOobleck},
@@ -62,6 +64,7 @@ constexpr std::array kPolicyKeys{PolicyKey{"name", kAll},
                                  PolicyKey{"stall", kElastic},
                                  PolicyKey{"degraded", kElastic},
                                  PolicyKey{"rejoin", kElastic},
+                                 PolicyKey{"quorum", kElastic},
                                  PolicyKey{"keep_batch", kElastic},
                                  PolicyKey{"fill_bubbles", kRecycle}};
 
@@ -83,6 +86,8 @@ class PolicyLoader {
   void load_common();
   void load_restart();
   void load_throughput();
+  void load_spares();
+  void load_slow_nodes();
   void load_oobleck();
   void load_bamboo();
   void load_varuna();
@@ -169,6 +174,49 @@ void PolicyLoader::load_common() {
   if ((kind & (kSpares | kOobleck | kRecycle)) != 0) spec_.swap = in_.duration("swap");
 }
 
+// ignore | ladder | {rungs: [rebalance, exchange, restart], notice: 1.1, lasts: 1 h}
+void PolicyLoader::load_slow_nodes() {
+  const YamlNode* node = map_.get("slow_nodes");
+  if (node == nullptr) return;
+  SlowRungs& slow = spec_.slow;
+  slow.rebalance = slow.exchange = slow.restart = true;
+  if (node->kind == YamlNode::Kind::kScalar) {
+    if (map_.choice("slow_nodes", {{"ignore", "ladder"}}) == 0) slow = {};
+    YamlMap nothing(nullptr, map_.path_of("slow_nodes"), map_.where_of("slow_nodes"), map_.diagnostics());
+    if (slow.any()) slow.notice = DefaultedMap(nothing, in_.defaults()).number("notice", {}, "slow_notice");
+    return;
+  }
+  YamlMap map = map_.map("slow_nodes");
+  if (map.has("rungs")) {
+    const std::vector<std::string> rungs = map.texts("rungs");
+    for (const std::string& rung : rungs)
+      if (std::ranges::find(kRungNames, rung) == std::end(kRungNames))
+        map.error("rungs", "unknown-name", fmt::format("{} is no rung", in_quotes(rung)),
+                  "write some of [rebalance, exchange, restart]");
+    const auto has = [&](std::size_t i) {
+      return std::ranges::find(rungs, std::string(kRungNames[i])) != rungs.end();
+    };
+    slow.rebalance = has(0), slow.exchange = has(1), slow.restart = has(2);
+  }
+  slow.notice =
+      DefaultedMap(map, in_.defaults()).number("notice", {.min = 1, .max = kMaxFactor}, "slow_notice");
+  if (map.has("lasts")) slow.lasts = map.duration("lasts");
+  map.finish();
+}
+
+void PolicyLoader::load_spares() {
+  if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
+  spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
+  if (map_.has("backup")) {
+    spec_.backup = map_.number("backup", {.min = 0, .max = kMaxFactor});
+    if (spec_.state != StateSource::kPeer)
+      map_.error("backup", "contradiction",
+                 "copies to a peer are what state: peer loads, and state is checkpoint",
+                 "add state: peer, or leave it out");
+  }
+  load_slow_nodes();
+}
+
 void PolicyLoader::load_oobleck() {
   spec_.max_failures = count("max_failures", 0, 1);
   spec_.simulated_cost = map_.choice("cost", {{"paper", "simulated"}}, 0) == 1;
@@ -196,6 +244,8 @@ void PolicyLoader::load_elastic() {
   spec_.stall = in_.duration("stall");
   spec_.degraded = in_.duration("degraded");
   spec_.rejoin = in_.duration("rejoin");
+  spec_.quorum = in_.duration("quorum");
+  if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
   spec_.keep_batch = map_.boolean("keep_batch", false);
 }
 
@@ -209,8 +259,7 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
       spec_.lost = static_cast<LostNode>(map_.choice("lost", choices(kLostNodeNames), 0));
       break;
     case PolicyKind::kHotSpares:
-      if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
-      spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
+      load_spares();
       break;
     case PolicyKind::kOobleck:
       load_oobleck();

@@ -60,6 +60,7 @@ class Reader {
   void check_placement();
   void read_profile();
   void choose_attention_kernel();
+  void choose_attention_kernel(HardwareProfile& profile);
 
   PresetPlaces places_;
   Diagnostics& diagnostics_;
@@ -169,11 +170,16 @@ void Reader::check_placement() {
 void Reader::read_profile() {
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
   const bool required = model_ok_ && !stages && scenario_.cluster;
+  const bool mixed = required && has_several_devices(*scenario_.cluster);
   const auto file =
-      find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
+      mixed ? std::nullopt
+            : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
+  if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
   root_->finish();
-  if (!file || !watch_.clean()) return;
-  if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
+  if ((!file && !mixed) || !watch_.clean()) return;
+  if (mixed)
+    scenario_.profile = scenario_.group_profiles.front();
+  else if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
     scenario_.profile = *profile;
   if (!stages) {
     YamlMap options = root_->map("options");
@@ -183,17 +189,21 @@ void Reader::read_profile() {
 }
 
 void Reader::choose_attention_kernel() {
+  if (!scenario_.profile || scenario_.options.attention_kernel.empty()) return;
+  choose_attention_kernel(*scenario_.profile);
+  for (HardwareProfile& profile : scenario_.group_profiles) choose_attention_kernel(profile);
+}
+
+void Reader::choose_attention_kernel(HardwareProfile& profile) {
   const std::string& wanted = scenario_.options.attention_kernel;
-  if (!scenario_.profile || wanted.empty()) return;
-  AttentionModel& attention = scenario_.profile->attention;
+  AttentionModel& attention = profile.attention;
   std::vector<std::string> names;
   for (const FlashKernel& kernel : attention.kernels) names.push_back(kernel.name);
   const auto found = std::ranges::find(names, wanted);
   if (found == names.end()) {
-    root_->map("options").error(
-        "attention_kernel", "unknown-name",
-        fmt::format("profile {} has no kernel {}", scenario_.profile->name, in_quotes(wanted)),
-        "it has " + join(names, ", "));
+    root_->map("options").error("attention_kernel", "unknown-name",
+                                fmt::format("profile {} has no kernel {}", profile.name, in_quotes(wanted)),
+                                "it has " + join(names, ", "));
     return;
   }
   attention.in_use = static_cast<std::size_t>(found - names.begin());

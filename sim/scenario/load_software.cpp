@@ -52,8 +52,12 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   if (options.has("attention_kernel")) return;
-  const auto best = std::ranges::find_if(
-      preset.attention_kernels, [&](const std::string& name) { return has_kernel(*scenario.profile, name); });
+  // One that every device of the cluster has.
+  const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {
+    return has_kernel(*scenario.profile, name) &&
+           std::ranges::all_of(scenario.group_profiles,
+                               [&](const HardwareProfile& profile) { return has_kernel(profile, name); });
+  });
   if (best != preset.attention_kernels.end()) spec.attention_kernel = *best;
 }
 

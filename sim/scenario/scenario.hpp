@@ -57,7 +57,9 @@ struct Scenario {
   std::string name;    // free text; the file's stem when absent
   ModelSpec model;
   std::optional<ClusterSpec> cluster;      // that the job runs on; absent only for abstract stages
-  std::optional<HardwareProfile> profile;  // absent only for abstract stages
+  std::optional<HardwareProfile> profile;  // absent only for abstract stages; of the first node group
+  // Of each node group, where their devices differ; else empty.
+  std::vector<HardwareProfile> group_profiles;
   ParallelSpec parallelism;
   ScheduleSpec schedule;               // its name is "custom" beside an order
   std::optional<PipelineOrder> order;  // in place of a named schedule

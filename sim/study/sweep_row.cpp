@@ -153,13 +153,13 @@ std::optional<std::string> PointRunner::hash(std::size_t point) {
   return scenario ? std::optional(hash_of(*scenario, point)) : std::nullopt;
 }
 
-// The seed comes from the point, not from who computes it or when.
-GoodputReport PointRunner::goodput(const Scenario& scenario, const std::string& hash) const {
-  const std::uint64_t seed = StableHash().add(sweep_.options.seed).add(std::string_view(hash)).value();
-  return predict_goodput(scenario, {.seed = seed});
+// All points have the seed of the sweep: policies are compared on the same failures, and a row is what
+// `goodput` says of its point.
+GoodputReport PointRunner::goodput(const Scenario& scenario) const {
+  return predict_goodput(scenario, {.seed = sweep_.options.seed});
 }
 
-std::string PointRunner::payload(const Scenario& scenario, const std::string& hash) const {
+std::string PointRunner::payload(const Scenario& scenario) const {
   try {
     const Report report = simulate(scenario);
     JsonWriter json;
@@ -177,7 +177,7 @@ std::string PointRunner::payload(const Scenario& scenario, const std::string& ha
     write_result(json, report, sweep_.options.detail);
     json.end_object();
     std::string keys = inside(json);
-    if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario, hash));
+    if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario));
     return keys;
   } catch (const ScenarioError& error) {
     return refusal(error.diagnostics());
@@ -193,7 +193,7 @@ std::string PointRunner::row(std::size_t point) {
     const std::optional<Scenario> scenario = load(point, diagnostics);
     if (!scenario) return fmt::format("{},\"hash\":null,{}}}", head, refusal(diagnostics.sorted()));
     const std::string own = hash_of(*scenario, point);
-    const std::string result = cache_.get(own, [&] { return payload(*scenario, own); });
+    const std::string result = cache_.get(own, [&] { return payload(*scenario); });
     return fmt::format("{},\"hash\":\"{}\",{}}}", head, own, result);
   } catch (const std::exception& error) {
     return fmt::format("{},\"hash\":null,{}}}", head, failure("internal", error.what()));

@@ -64,8 +64,8 @@ class PointRunner {
  private:
   std::optional<Scenario> load(std::size_t point, Diagnostics& diagnostics);
   [[nodiscard]] std::string hash_of(const Scenario& scenario, std::size_t point) const;
-  [[nodiscard]] GoodputReport goodput(const Scenario& scenario, const std::string& hash) const;
-  [[nodiscard]] std::string payload(const Scenario& scenario, const std::string& hash) const;
+  [[nodiscard]] GoodputReport goodput(const Scenario& scenario) const;
+  [[nodiscard]] std::string payload(const Scenario& scenario) const;
 
   const Sweep& sweep_;
   Library library_;

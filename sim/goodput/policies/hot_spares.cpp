@@ -27,14 +27,45 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kAnnounced:
       return {.answer = ours && !stopped_ ? Answer::kCheckpoint : Answer::kNothing};
     case IncidentKind::kAdd: {
+      if (grows(machines, incident.time)) return {.answer = Answer::kCheckpointAndPlan};
       const bool enough = static_cast<int>(machines.in_order().size()) >= spec_.nodes;
       return {.answer = stopped_ && enough ? Answer::kAtStepEnd : Answer::kNothing};
     }
     case IncidentKind::kSlow:
     case IncidentKind::kNormal:
+      if (grows(machines, incident.time)) return {.answer = Answer::kCheckpointAndPlan};
       return ours && spec_.slow && !stopped_ ? slowed(incident, machines) : Response{};
   }
   return {};
+}
+
+int HotSpares::well(const Machines& machines, Duration by) const {
+  const auto is_well = [&](int node) {
+    return machines.due(node) <= by && machines.factor(node) < spec_.slow->notice;
+  };
+  return static_cast<int>(std::count_if(machines.in_order().begin(), machines.in_order().end(), is_well));
+}
+
+Duration HotSpares::cold_start(int nodes) const {
+  return restart_time(spec_.restart, nodes * spec_.gpus_per_node);
+}
+
+HotSpares::Choice HotSpares::without_slow_nodes(int well) const {
+  Choice choice{.pace = std::numeric_limits<double>::infinity()};
+  if (!spec_.slow || !spec_.slow->restart || !spec_.smaller || well >= spec_.nodes || well < 1) return choice;
+  choice.smaller = spec_.smaller(well);
+  if (!choice.smaller) return choice;
+  const double samples = static_cast<double>(spec_.samples) / static_cast<double>(choice.smaller->samples);
+  choice.pace = to_seconds(choice.smaller->duration) * samples / to_seconds(spec_.step);
+  return choice;
+}
+
+// A job that went on without its slow nodes, when all its places can be had again.
+bool HotSpares::grows(const Machines& machines, Duration now) const {
+  if (!choice_.smaller || stopped_ || now <= training_since_ || well(machines, now) < spec_.nodes)
+    return false;
+  return pays(spec_.slow->undisturbed, choice_.pace, 1,
+              spec_.slow->checkpoint_cost + cold_start(spec_.nodes) + last_load_);
 }
 
 Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
@@ -51,20 +82,54 @@ Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
       static_cast<std::size_t>(std::count_if(machines.in_order().begin(), machines.in_order().end(), waits));
   std::stable_sort(slow.begin(), slow.end(),
                    [&](int a, int b) { return machines.factor(a) > machines.factor(b); });
-  slow.resize(std::min(slow.size(), pool));
-  const Duration cost = spec_.slow->checkpoint_cost + spec_.swap + last_load_;
-  if (slow.empty() || !pays(*spec_.slow, pace, pace_of(*spec_.slow, seats_, machines, slow), cost))
-    return rebalanced;
-  leaving_ = std::move(slow);
-  return {.answer = Answer::kCheckpointAndPlan, .factor = rebalanced.factor};
+  const Response change{.answer = Answer::kCheckpointAndPlan, .factor = rebalanced.factor};
+  const SlowLadder& ladder = *spec_.slow;
+  const bool any = !slow.empty();
+  slow.resize(ladder.exchange ? std::min(slow.size(), pool) : 0);
+  const Duration exchange = ladder.checkpoint_cost + spec_.swap + last_load_;
+  if (!slow.empty() && pays(ladder.remaining, pace, pace_of(ladder, seats_, machines, slow), exchange)) {
+    leaving_ = std::move(slow);
+    return change;
+  }
+  const Choice smaller = any ? without_slow_nodes(well(machines, incident.time)) : Choice{};
+  if (!smaller.smaller) return rebalanced;
+  const Duration restart = ladder.checkpoint_cost + cold_start(smaller.smaller->nodes) + last_load_;
+  return pays(ladder.remaining, pace * choice_.pace, smaller.pace, restart) ? change : rebalanced;
 }
 
 bool HotSpares::state_survives() const {
   if (spec_.replica_nodes == 0) return std::count(lost_.begin(), lost_.end(), 1) == 0;
-  std::vector<char> alive(static_cast<std::size_t>(spec_.replica_nodes));
-  for (std::size_t place = 0; place < lost_.size(); ++place)
+  const std::size_t places = seats_.nodes().size(), replica = static_cast<std::size_t>(spec_.replica_nodes);
+  if (spec_.backups) {
+    for (std::size_t place = 0; place < places; ++place)
+      if (lost_[place] != 0 && lost_[(place + replica) % places] != 0) return false;
+    return places > replica || std::count(lost_.begin(), lost_.end(), 1) == 0;
+  }
+  std::vector<char> alive(replica);
+  for (std::size_t place = 0; place < places; ++place)
     if (lost_[place] == 0) alive[place % alive.size()] = 1;
   return std::count(alive.begin(), alive.end(), 0) == 0;
+}
+
+// The whole job on the fastest nodes, or without those that are slow: whichever trains faster.
+void HotSpares::seat(const Machines& machines, Duration now) {
+  for (const int node : leaving_) seats_.leave(node);
+  leaving_.clear();
+  choice_ = {};
+  if (!spec_.slow) {
+    seats_.fill(spec_.nodes, machines);
+    return;
+  }
+  // Everybody sits down anew: what is slow gives way to what is not.
+  if (spec_.slow->exchange || spec_.slow->restart)
+    for (const int node : noticed(*spec_.slow, seats_, machines)) seats_.leave(node);
+  Seats without = seats_;
+  seats_.fill(spec_.nodes, machines, spec_.slow->notice);
+  const Choice smaller = without_slow_nodes(well(machines, now));
+  if (!smaller.smaller || smaller.pace >= pace_of(*spec_.slow, seats_, machines)) return;
+  choice_ = smaller;
+  without.fill(choice_.smaller->nodes, machines, spec_.slow->notice);
+  seats_ = std::move(without);
 }
 
 Plan HotSpares::plan(const Situation& situation) {
@@ -73,24 +138,25 @@ Plan HotSpares::plan(const Situation& situation) {
       spec_.state == StateSource::kPeer && started_ && !situation.corrupted && state_survives();
   Plan plan = {.undo = started_ && !from_peers ? Undo::kToCheckpoint : Undo::kNothing};
   stopped_ = static_cast<int>(machines.in_order().size()) < spec_.nodes;
+  if (situation.occasion == Occasion::kCheckpointed) cold_ = false;
   cold_ = cold_ || stopped_;
   if (stopped_) return plan;
-  if (situation.occasion == Occasion::kCheckpointed)
-    for (const int node : leaving_) seats_.leave(node);
-  leaving_.clear();
-  const double avoided = spec_.slow ? spec_.slow->notice : std::numeric_limits<double>::infinity();
-  seats_.fill(spec_.nodes, machines, avoided);
+  const bool was_smaller = choice_.smaller.has_value();
+  seat(machines, situation.now);
+  const bool smaller = choice_.smaller.has_value();
+  cold_ = cold_ || was_smaller != smaller;
   plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
   if (started_) {
-    plan.reconfigure = cold_ ? restart_time(spec_.restart, spec_.nodes * spec_.gpus_per_node) : spec_.swap;
+    plan.reconfigure = cold_ ? cold_start(static_cast<int>(seats_.nodes().size())) : spec_.swap;
     plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
   training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
   started_ = true;
   hit_ = false;
   planned_pace_ = spec_.slow ? pace_of(*spec_.slow, seats_, machines) : 1;
-  plan.step = {.duration = from_seconds(to_seconds(spec_.step) * planned_pace_),
-               .samples = spec_.samples,
+  const Duration step = smaller ? choice_.smaller->duration : spec_.step;
+  plan.step = {.duration = from_seconds(to_seconds(step) * planned_pace_),
+               .samples = smaller ? choice_.smaller->samples : spec_.samples,
                .nodes = seats_.nodes(),
                .slowness_priced = spec_.slow.has_value()};
   return plan;

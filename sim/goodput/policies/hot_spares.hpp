@@ -5,10 +5,12 @@
 //             `restart`. A repaired node joins the pool.
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
 //   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
-//             state has a replica that survives, else the checkpoint.
+//             state has a replica that survives, else the checkpoint. With backups each node's shard is
+//             copied every step to the same place of the next replica, whoever shards what.
 //   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
-//             and a spare takes the place of a slow node, which joins the pool.
-//   source    resilience.md, section 6.
+//             a spare takes the place of a slow node, which joins the pool; and without a spare the job may
+//             go on without it, in a smaller shape, until enough nodes are well.
+//   source    resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
 #pragma once
 
 #include <optional>
@@ -32,8 +34,10 @@ struct HotSparesSpec {
   int gpus_per_node = 1;
   StateSource state = StateSource::kCheckpoint;
   int replica_nodes = 0;     // kPeer: places i, i + replica_nodes, … hold the same state; 0: nobody does
+  bool backups = false;      // kPeer: no, but the next replica has a copy of each place's
   Duration peer_transfer{};  // kPeer: a node's state from a replica
   std::optional<SlowLadder> slow = {};  // absent: ignored
+  ShapeOf smaller = {};                 // for SlowLadder::restart: the best shape of fewer nodes
 };
 
 class HotSpares : public Policy {
@@ -45,8 +49,19 @@ class HotSpares : public Policy {
   Plan plan(const Situation& situation) override;
 
  private:
+  // What the nodes that are up would train: rates count as so many times the full step's time.
+  struct Choice {
+    double pace = 1;
+    std::optional<ShapedStep> smaller = {};  // absent: the whole job
+  };
+
   [[nodiscard]] bool state_survives() const;
   [[nodiscard]] Response slowed(const Incident& incident, const Machines& machines);
+  [[nodiscard]] bool grows(const Machines& machines, Duration now) const;
+  [[nodiscard]] int well(const Machines& machines, Duration by) const;  // nodes that are not noticeably slow
+  [[nodiscard]] Choice without_slow_nodes(int well) const;
+  [[nodiscard]] Duration cold_start(int nodes) const;
+  void seat(const Machines& machines, Duration now);
 
   HotSparesSpec spec_;
   Seats seats_;
@@ -57,6 +72,7 @@ class HotSpares : public Policy {
   bool stopped_ = false;     // too few nodes are up
   bool cold_ = false;        // it has stopped since the job trained last
   double planned_pace_ = 1;  // of the last plan
+  Choice choice_ = {};       // of the last plan
   Duration last_load_{};
   std::vector<int> leaving_;  // slow nodes whose places the pool takes at the next plan
 };

@@ -89,10 +89,10 @@ Plan Recycle::restart(const Situation& situation) {
 Plan Recycle::resume(Plan plan, const Situation& situation) {
   const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
   if (stall > Duration{} || situation.occasion == Occasion::kStart) training_since_ = situation.now + stall;
-  StepPlan step{
-      .duration = recycle_iteration(spec_.shape, dead(), spec_.form), .samples = spec_.samples, .nodes = {}};
+  StepPlan step{.duration = {}, .samples = spec_.samples, .nodes = {}};
   for (const int node : holder_)
     if (node >= 0) step.nodes.push_back(node);
+  step.duration = step_time(static_cast<int>(step.nodes.size()));
   plan.step = std::move(step);
   if (!vacant()) return plan;
   // Who came during the stall, and who is still under creation.
@@ -103,6 +103,13 @@ Plan Recycle::resume(Plan plan, const Situation& situation) {
       plan.review = std::min(plan.review.value_or(Duration::max()), due - situation.now);
   }
   return plan;
+}
+
+Duration Recycle::step_time(int workers) const {
+  if (!spec_.by_workers) return recycle_iteration(spec_.shape, dead(), spec_.form);
+  const std::optional<ShapedStep> step = spec_.by_workers(workers);
+  SC_CHECK(step.has_value(), "a table has a step for as many workers as a pipeline has stages");
+  return step->duration;
 }
 
 std::vector<int> Recycle::dead() const {

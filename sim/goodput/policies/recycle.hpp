@@ -29,6 +29,7 @@ struct RecycleSpec {
   Duration reconfigure{};    // after a loss, and when a node takes a place
   Duration restart{};        // from a checkpoint, loading not included
   Duration peer_transfer{};  // a stage's state from another pipeline
+  ShapeOf by_workers = {};   // steps by live workers, in place of the closed form
 };
 
 class Recycle : public Policy {
@@ -43,6 +44,7 @@ class Recycle : public Policy {
   [[nodiscard]] int places() const { return spec_.shape.pipelines * stages(); }
   [[nodiscard]] Response halt(Duration now);
   [[nodiscard]] std::vector<int> dead() const;  // by stage
+  [[nodiscard]] Duration step_time(int workers) const;
   [[nodiscard]] bool state_survives() const;
   [[nodiscard]] bool vacant() const;
   [[nodiscard]] Plan restart(const Situation& situation);

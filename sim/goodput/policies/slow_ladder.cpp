@@ -73,8 +73,8 @@ double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& mac
   return rebalanced_pace(slow, replicas, ladder.micro_batches);
 }
 
-bool pays(const SlowLadder& ladder, double pace, double pace_after, Duration cost) {
-  return (1 - pace_after / pace) * to_seconds(ladder.remaining) > to_seconds(cost);
+bool pays(Duration lasting, double pace, double pace_after, Duration cost) {
+  return (1 - pace_after / pace) * to_seconds(lasting) > to_seconds(cost);
 }
 
 }  // namespace stagecraft

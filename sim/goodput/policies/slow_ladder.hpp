@@ -3,8 +3,10 @@
 //   ignore      a synchronous step runs at its slowest node
 //   rebalance   slow replicas get fewer micro-batches: the step lasts max_i nb_i·f_i with Σ nb_i kept, which
 //               costs nothing and is done at once
-//   exchange    the job moves from the slow nodes to others, by a checkpoint and a restart: where the time
+//   exchange    the job moves from the slow nodes to spares, by a checkpoint and a restart: where the time
 //               that this is expected to save exceeds its cost
+//   restart     the same without spares: the job goes on without the slow nodes, in the best smaller shape,
+//               and grows again when nodes are well
 //   source      resilience.md, section 6 (FALCON, arXiv 2410.12588: noticed from 10 % on).
 #pragma once
 
@@ -20,7 +22,10 @@ namespace stagecraft {
 struct SlowLadder {
   double notice = 1.1;         // slower than that is noticed
   Duration remaining{};        // how long slowness is expected to last when it begins
+  Duration undisturbed{};      // how long no node is expected to fail or to become slow
   Duration checkpoint_cost{};  // of one on demand
+  bool exchange = true;
+  bool restart = false;
   // Places r·replica_nodes … are one replica; 0: nothing to rebalance.
   int replica_nodes = 0;
   std::int64_t micro_batches = 1;  // of each replica
@@ -34,8 +39,8 @@ struct SlowLadder {
 [[nodiscard]] double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& machines,
                              const std::vector<int>& without = {});
 
-// Time saved while the slowness is expected to last, when the pace falls, less what the change costs.
-[[nodiscard]] bool pays(const SlowLadder& ladder, double pace, double pace_after, Duration cost);
+// Whether a pace that falls saves more during `lasting` than the change to it costs.
+[[nodiscard]] bool pays(Duration lasting, double pace, double pace_after, Duration cost);
 
 // The least max_i nb_i·f_i/Nb with Σ nb_i = replicas·Nb, nb_i whole: of `replicas`, those listed are slow.
 //   requires at most as many slow ones, each with a factor >= 1; micro_batches >= 1

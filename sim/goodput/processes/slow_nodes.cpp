@@ -9,12 +9,15 @@ namespace stagecraft {
 
 namespace {}  // namespace
 
+double mean_slow_seconds(const FailSlow& law) {
+  const double low = to_seconds(law.shortest), high = to_seconds(law.longest);
+  return low == high ? low : (high - low) / std::log(high / low);
+}
+
 double slow_onsets_per_second(const FailSlow& law) {
   if (law.rate_per_node_day) return *law.rate_per_node_day / kSecondsPerDay;
   SC_CHECK(law.share >= 0 && law.share < 1, "a share of time that leaves some");
-  const double low = to_seconds(law.shortest), high = to_seconds(law.longest);
-  const double mean = low == high ? low : (high - low) / std::log(high / low);
-  return law.share / ((1 - law.share) * mean);
+  return law.share / ((1 - law.share) * mean_slow_seconds(law));
 }
 
 void SlowNodes::start() {

@@ -13,6 +13,7 @@ namespace stagecraft {
 // Onsets a second of a node that is not slow. Of a share p of all time: p/((1 − p)·mean), with the mean of a
 // log-uniform law, (longest − shortest)/ln(longest/shortest).
 [[nodiscard]] double slow_onsets_per_second(const FailSlow& law);
+[[nodiscard]] double mean_slow_seconds(const FailSlow& law);
 
 // Exponential onsets of an up node that this process does not slow already; the number of the draw tells a
 // stale event.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/replay/bamboo.hpp"
 #include "sim/goodput/replay/oobleck_varuna.hpp"
 #include "sim/goodput/restart_time.hpp"
@@ -18,12 +19,6 @@ const Row& least(const std::vector<Row>& table) {
   const auto row = std::find_if(table.begin(), table.end(), [](const Row& r) { return r.second > 0; });
   SC_CHECK(row != table.end(), "a table of throughputs has one above 0");
   return *row;
-}
-
-double throughput_of(const std::vector<Row>& table, int nodes) {
-  const auto above = std::upper_bound(table.begin(), table.end(), nodes,
-                                      [](int n, const Row& row) { return n < row.first; });
-  return above == table.begin() ? 0 : std::prev(above)->second;
 }
 
 std::function<Duration(int)> step_by_nodes(const ScenarioReplay& replay) {

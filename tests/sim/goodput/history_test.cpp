@@ -13,10 +13,13 @@
 
 #include "base/check.hpp"
 #include "sim/goodput/machines.hpp"
+#include "tests/sim/goodput/failure_specs.hpp"
 
 namespace stagecraft {
 namespace {
 
+using made::constant;
+using made::failures;
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
@@ -32,17 +35,6 @@ Cause node_failure() {
 Cause process_failure() {
   return {.name = "software", .severity = FailureSeverity::kProcess, .detect = seconds(600), .repair = {}};
 }
-RepairSpec constant(Duration time) {
-  return {.kind = RepairKind::kConstant, .time = time};
-}
-
-FailureSpec failures(FailureLaw law, Cause cause, Duration horizon) {
-  FailureSpec spec;
-  spec.processes = {{.law = std::move(law), .causes = {std::move(cause)}}};
-  spec.horizon = horizon;
-  return spec;
-}
-
 std::size_t count(const History& history, IncidentKind kind) {
   return static_cast<std::size_t>(std::ranges::count(history.incidents, kind, &Incident::kind));
 }

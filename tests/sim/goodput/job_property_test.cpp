@@ -6,7 +6,6 @@
 #include <cmath>
 #include <initializer_list>
 #include <memory>
-#include <random>
 
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/job.hpp"
@@ -18,21 +17,13 @@
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "tests/sim/goodput/made_job.hpp"
+#include "tests/sim/goodput/random_history.hpp"
 
 namespace stagecraft {
 namespace {
 
+using made::Dice;
 using made::seconds;
-
-class Dice {
- public:
-  explicit Dice(int seed) : engine_(static_cast<std::uint32_t>(seed)) {}
-  int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-
- private:
-  std::mt19937 engine_;
-};
 
 // A job on one node that fails; the same told step by step, with nothing skipped, as a second opinion.
 struct Tale {
@@ -174,35 +165,6 @@ TEST(JobProperty, SkippingStepsTellsTheSameTaleAsTellingThemAll) {
   }
 }
 
-// A cluster of a few nodes, in which anything happens.
-History random_history(Dice& dice, std::int64_t horizon) {
-  const int nodes = dice.between(1, 9);
-  std::vector<Incident> incidents;
-  std::vector<char> up(static_cast<std::size_t>(nodes), 1);
-  for (std::int64_t at = dice.between(0, 20); at < horizon; at += dice.between(0, 40)) {
-    const int node = dice.between(0, nodes - 1);
-    Incident one{.time = seconds(at), .id = node, .node = node, .detect = seconds(dice.between(0, 9))};
-    char& here = up[static_cast<std::size_t>(node)];
-    if (here == 0) {
-      one.kind = IncidentKind::kAdd;
-      one.due = one.time + seconds(dice.chance(30) ? dice.between(0, 30) : 0);
-    } else {
-      constexpr IncidentKind kinds[] = {IncidentKind::kRemove,     IncidentKind::kFault,
-                                        IncidentKind::kSlow,       IncidentKind::kNormal,
-                                        IncidentKind::kCorruption, IncidentKind::kAnnounced};
-      one.kind = kinds[dice.between(0, 5)];
-      one.factor = 1 + dice.between(0, 8) / 4.0;
-      one.onset = std::max(Duration{}, one.time - seconds(dice.between(0, 90)));
-      one.due = one.time + seconds(dice.between(0, 60));
-    }
-    if (one.kind == IncidentKind::kAdd || one.kind == IncidentKind::kRemove) here ^= 1;
-    incidents.push_back(one);
-  }
-  const auto order = [](const Incident& a, const Incident& b) { return a.time < b.time; };
-  std::stable_sort(incidents.begin(), incidents.end(), order);
-  return made::history(nodes, std::move(incidents));
-}
-
 Checkpointing random_checkpointing(Dice& dice) {
   Checkpointing how{.mode = static_cast<CheckpointMode>(dice.between(0, 2)),
                     .block = seconds(dice.between(0, 3)),
@@ -230,6 +192,9 @@ ShapeOf shrinking_by(std::int64_t step) {
 std::optional<SlowLadder> random_ladder(Dice& dice) {
   if (dice.chance(50)) return std::nullopt;
   return SlowLadder{.remaining = seconds(dice.between(0, 300)),
+                    .undisturbed = seconds(dice.between(0, 300)),
+                    .exchange = dice.chance(70),
+                    .restart = dice.chance(50),
                     .replica_nodes = dice.between(0, 2),
                     .micro_batches = dice.between(1, 4)};
 }
@@ -248,15 +213,20 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
                                 .between_failures = seconds(dice.between(0, 300))});
     case 1: {
       const int busy = dice.between(1, nodes);
-      return std::make_unique<HotSpares>(HotSparesSpec{.nodes = busy,
-                                                       .step = seconds(step),
-                                                       .samples = busy,
-                                                       .swap = seconds(dice.between(0, 5)),
-                                                       .restart = restart,
-                                                       .state = static_cast<StateSource>(dice.between(0, 1)),
-                                                       .replica_nodes = busy % 2 == 0 ? busy / 2 : 0,
-                                                       .peer_transfer = seconds(dice.between(0, 3)),
-                                                       .slow = random_ladder(dice)});
+      return std::make_unique<HotSpares>(HotSparesSpec{
+          .nodes = busy,
+          .step = seconds(step),
+          .samples = busy,
+          .swap = seconds(dice.between(0, 5)),
+          .restart = restart,
+          .state = static_cast<StateSource>(dice.between(0, 1)),
+          .replica_nodes = busy % 2 == 0 ? busy / 2 : 0,
+          .backups = dice.chance(30),
+          .peer_transfer = seconds(dice.between(0, 3)),
+          .slow = random_ladder(dice),
+          .smaller = [=](int left) {
+            return ShapedStep{.duration = seconds(step) * busy / left, .samples = busy, .nodes = left};
+          }});
     }
     case 2:
       return std::make_unique<Bamboo>(BambooSpec{.stages = stages,
@@ -306,7 +276,7 @@ TEST(JobProperty, TimeAndSamplesAddUpWhateverHappens) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
     const std::int64_t horizon = dice.between(1, 600), step = dice.between(1, 12);
-    const History history = random_history(dice, horizon);
+    const History history = made::random_history(dice, dice.between(1, 9), horizon, 40);
     JobSpec spec = made::job(horizon, step);
     spec.ideal.samples = history.nodes;
     if (dice.chance(80)) spec.checkpointing = random_checkpointing(dice);
@@ -343,7 +313,7 @@ TEST(JobProperty, NobodyBeatsFreeInstantRecovery) {
   for (int seed = 0; seed < 5'000; ++seed) {
     Dice dice(seed);
     const std::int64_t horizon = dice.between(100, 600), step = dice.between(1, 12);
-    const History history = random_history(dice, horizon);
+    const History history = made::random_history(dice, dice.between(1, 9), horizon, 40);
     Duration node_time{}, last{};
     int up = history.nodes;
     for (const Incident& incident : history.incidents) {

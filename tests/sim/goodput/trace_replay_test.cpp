@@ -11,6 +11,7 @@
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/processes/spot.hpp"
 #include "sim/goodput/trace_file.hpp"
+#include "tests/sim/goodput/failure_specs.hpp"
 
 namespace stagecraft {
 namespace {
@@ -51,10 +52,7 @@ TraceReplay replay_of(const std::string& text) {
 }
 
 FailureSpec spec_of(TraceReplay replay, Duration horizon = hours(1)) {
-  FailureSpec spec;
-  spec.processes = {{.law = std::move(replay), .causes = {{.name = "preemption", .detect = seconds(1)}}}};
-  spec.horizon = horizon;
-  return spec;
+  return made::failures(std::move(replay), {.name = "preemption", .detect = seconds(1)}, horizon);
 }
 
 const char* const kEvents = "time_s,event,node\n0,add,a\n0,add,b\n10,remove,a\n20,add,a\n30,remove,b\n";

@@ -123,5 +123,29 @@ TEST(MorphedShape, NeedNotFillItsLastNode) {
   EXPECT_GT(two->duration, shapes.replicas(3, BatchRule::kKept)->duration);
 }
 
+// A slow link slows what goes over it, and nothing else; twice as slow at once is no worse than one after the
+// other.
+TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
+  const Scenario scenario = shipped("sc21-39.1b-512xA100");
+  Diagnostics refusals;
+  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  EXPECT_EQ(shapes.slow_traffic(1), 1);
+  double before = 1;
+  for (const double factor : {1.1, 1.25, 2.0, 4.0, 16.0}) {
+    const double pace = shapes.slow_traffic(factor);
+    EXPECT_GT(pace, before);
+    EXPECT_LT(pace, factor);
+    before = pace;
+  }
+  EXPECT_NEAR(shapes.slow_traffic(1.1), 1 + 0.4 * (shapes.slow_traffic(1.25) - 1), 1e-12) << "linear between";
+}
+
+TEST(DegradedShapes, AbstractStagesHaveNoNetworkToSlowDown) {
+  const Scenario scenario = scenario_of(pipelines(2, 8));
+  Diagnostics refusals;
+  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  EXPECT_EQ(shapes.slow_traffic(2), 2);
+}
+
 }  // namespace
 }  // namespace stagecraft

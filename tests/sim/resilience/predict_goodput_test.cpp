@@ -1,8 +1,7 @@
 // Failures on top of a simulated iteration.
 //
 // System: abstract stages of 1 s each, 2 replicas of 2 stages on 4 nodes; (m + 1) · 3 s an iteration for m
-// micro-
-//         batches each: 4 samples in 9 s. Failures are given by hand.
+//         micro-batches each: 4 samples in 9 s. Failures are given by hand.
 #include "sim/resilience/predict_goodput.hpp"
 
 #include <gmock/gmock.h>
@@ -225,6 +224,166 @@ TEST(PredictGoodput, RefusesPeersThatHaveNoState) {
     FAIL() << "was not refused";
   } catch (const ScenarioError& error) {
     EXPECT_EQ(error.diagnostics().front().path, "failures.policy.state");
+  }
+}
+
+std::vector<Diagnostic> refusal_of(const Scenario& scenario) {
+  try {
+    (void)predict_goodput(scenario);
+  } catch (const ScenarioError& error) {
+    return error.diagnostics();
+  }
+  ADD_FAILURE() << "was not refused";
+  return {Diagnostic{}};
+}
+
+// Whoever replaces a lost node can fail as any other: how long the lost one is in repair changes nothing.
+TEST(PredictGoodput, AReplacedNodeFailsAsAnyOther) {
+  FailureSpec spec = failing(2);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  const auto failures_with = [&](hours repair) {
+    spec.repair = {.kind = RepairKind::kConstant, .time = repair};
+    return predict_goodput(with(spec)).failures;
+  };
+  EXPECT_EQ(failures_with(hours(132)), failures_with(hours(0)));
+}
+
+// System: a table by nodes, 4 samples a step: 1 sample/s on four nodes, 0.5 on two and three.
+TEST(PredictGoodput, TakesItsStepsFromATableUnderEveryPolicy) {
+  for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kHotSpares, PolicyKind::kElastic,
+                                PolicyKind::kRecycle, PolicyKind::kNone, PolicyKind::kOobleck}) {
+    SCOPED_TRACE(kPolicyNames[static_cast<std::size_t>(kind)]);
+    FailureSpec spec = losing_nodes(kind);
+    spec.policy.lost = LostNode::kDoneWithout;
+    spec.policy.throughput = {{2, 0.5}, {4, 1}};
+    const GoodputReport report = predict_goodput(with(spec));
+    EXPECT_EQ(report.ideal_samples_per_s, 1);
+    EXPECT_GT(report.fraction_of_ideal.mean, kind == PolicyKind::kNone ? 0 : 0.3);
+    EXPECT_LT(report.fraction_of_ideal.mean, 1);
+    EXPECT_NEAR(sum_of(report.buckets_s), 864'000, 864'000 * 1e-9);
+    EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("failures.policy.throughput")));
+  }
+}
+
+TEST(PredictGoodput, RefusesATableThatSaysNothingOfTheWholeJob) {
+  FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
+  spec.policy.throughput = {{5, 1}};
+  const Diagnostic refusal = refusal_of(with(spec)).front();
+  EXPECT_EQ(refusal.path, "failures.policy.throughput");
+  EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
+}
+
+TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+      "parallelism: {pipeline: 2, data: 2}\n"
+      "training: {global_batch_size: 8, micro_batch_size: 1}\n"
+      "failures:\n"
+      "  policy: {name: oobleck, max_failures: 4}\n");
+  const Diagnostic refusal = refusal_of(scenario).front();
+  EXPECT_EQ(refusal.code, "too-many-failures");
+  EXPECT_EQ(refusal.path, "failures.policy.max_failures");
+  EXPECT_EQ(refusal.where.line, 6);
+  EXPECT_FALSE(refusal.hint.empty());
+}
+
+TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
+  FailureSpec spec = losing_nodes(PolicyKind::kElastic);
+  const double without = predict_goodput(with(spec)).fraction_of_ideal.mean;
+  spec.policy.spares = 1;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.nodes, 5);
+  EXPECT_EQ(report.spares, 1);
+  EXPECT_GT(report.fraction_of_ideal.mean, without);
+}
+
+// Without failures: a quorum of 1 s makes a step of 9 s one of 10 s, a backup of a tenth one of 9.9 s.
+TEST(PredictGoodput, WhatEveryStepPaysForResilienceIsDegraded) {
+  FailureSpec elastic = losing_nodes(PolicyKind::kElastic);
+  elastic.processes[0].law = ExponentialFailures{.rate_per_node_day = 0};
+  elastic.policy.quorum = seconds(1);
+  EXPECT_NEAR(predict_goodput(with(elastic)).fraction_of_ideal.mean, 0.9, 1e-4);
+  FailureSpec spares = losing_nodes(PolicyKind::kHotSpares);
+  spares.processes[0].law = ExponentialFailures{.rate_per_node_day = 0};
+  spares.policy.state = StateSource::kPeer;
+  spares.policy.backup = 0.1;
+  const GoodputReport report = predict_goodput(with(spares));
+  EXPECT_NEAR(report.samples_per_s.mean, 4 / 9.9, 1e-4);
+  EXPECT_NEAR(report.buckets_s[6], 864'000 * (0.9 / 9.9), 20) << "degraded";
+}
+
+TEST(PredictGoodput, BackupsGivePeersTheStatesThatZeroShards) {
+  FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
+  spec.policy.state = StateSource::kPeer;
+  spec.policy.backup = 0.009;
+  Scenario scenario = with(spec);
+  scenario.parallelism.zero_stage = 1;
+  EXPECT_GT(predict_goodput(scenario).fraction_of_ideal.mean, 0.5);
+}
+
+// Nodes that are slow half of the time, three times as slow, and never fail.
+FailureSpec slow_half_of_the_time() {
+  FailureSpec spec = failing(0);
+  spec.processes = {
+      {.law =
+           FailSlow{
+               .share = 0.1, .low_factor = 3, .high_factor = 3, .shortest = hours(9), .longest = hours(10)},
+       .causes = {{.name = "slow"}}}};
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.policy.spares = 1;
+  return spec;
+}
+
+TEST(PredictGoodput, EveryRungOfTheLadderGainsOnNodesThatAreSlow) {
+  FailureSpec spec = slow_half_of_the_time();
+  const auto gained = [&] { return predict_goodput(with(spec)).fraction_of_ideal.mean; };
+  const double ignored = gained();
+  spec.policy.slow.rebalance = true;
+  const double rebalanced = gained();
+  spec.policy.slow.exchange = true;
+  const double exchanged = gained();
+  spec.policy.slow.restart = true;
+  const double without = gained();
+  EXPECT_GT(rebalanced, ignored);
+  EXPECT_GT(exchanged, rebalanced);
+  EXPECT_GE(without, exchanged);
+}
+
+// System: GPT 22B on 2 nodes of H100 and 4 of A100, each stage on nodes of one kind.
+Scenario two_kinds(const std::string& policy) {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: gpt-22b\n"
+      "cluster:\n"
+      "  nodes: [{node: dgx-h100, nodes: 2}, {node: dgx-a100-80gb, nodes: 4}]\n"
+      "parallelism: {tensor: 8, pipeline: 3, data: 2}\n"
+      "schedule: 1f1b\n"
+      "training: {global_batch_size: 96, micro_batch_size: 2}\n"
+      "failures:\n"
+      "  process: {kind: exponential, rate_per_node_day: 0.05}\n"
+      "  policy: " +
+      policy +
+      "\n"
+      "  repair: 24 h\n"
+      "  repeats: 4\n");
+}
+
+TEST(PredictGoodput, OobleckPlansForEachKindOfNode) {
+  const GoodputReport report = predict_goodput(two_kinds("{name: oobleck, max_failures: 1}"), {.plan = true});
+  EXPECT_GT(report.fraction_of_ideal.mean, 0.5);
+  EXPECT_NEAR(sum_of(report.buckets_s), 30 * 86'400, 1e-3);
+  EXPECT_THAT(report.plan, testing::HasSubstr("dgx-h100"));
+  EXPECT_THAT(report.plan, testing::HasSubstr("dgx-a100-80gb"));
+}
+
+TEST(PredictGoodput, RefusesShapesThatOnlyCountNodesWhereNodesDiffer) {
+  EXPECT_GT(predict_goodput(two_kinds("checkpoint-restart")).fraction_of_ideal.mean, 0.5);
+  for (const char* policy : {"elastic", "varuna", "{name: checkpoint-restart, lost: done-without}"}) {
+    const Diagnostic refusal = refusal_of(two_kinds(policy)).front();
+    EXPECT_EQ(refusal.path, "cluster.nodes") << policy;
+    EXPECT_EQ(refusal.code, "not-supported-yet") << policy;
+    EXPECT_GT(refusal.where.line, 0) << policy;
   }
 }
 

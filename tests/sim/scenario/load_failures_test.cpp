@@ -274,6 +274,27 @@ TEST(Policy, RestartsByATableOverGpus) {
               ElementsAre(Pair(16000, Duration(seconds(200))), Pair(98000, Duration(seconds(900)))));
 }
 
+TEST(Policy, TakesThePublishedRulesByBothOfTheirNames) {
+  const auto rules = [](const std::string& name) {
+    return failures_of("failures: {policy: {name: oobleck, rules: " + name + "}}\n").policy.rules;
+  };
+  EXPECT_EQ(rules("artifact"), Rules::kPublished);
+  EXPECT_EQ(rules("published"), Rules::kPublished);
+  EXPECT_EQ(rules("corrected"), Rules::kCorrected);
+  EXPECT_EQ(failures_of("failures: {policy: oobleck}\n").policy.rules, Rules::kCorrected);
+}
+
+TEST(Policy, ClimbsTheRungsThatAreNamed) {
+  const auto slow = [](const std::string& value) {
+    return failures_of("failures: {policy: {name: hot-spares, slow_nodes: " + value + "}}\n").policy.slow;
+  };
+  EXPECT_FALSE(failures_of("failures: {policy: hot-spares}\n").policy.slow.any());
+  EXPECT_FALSE(slow("ignore").any());
+  EXPECT_EQ(slow("ladder"), (SlowRungs{.rebalance = true, .exchange = true, .restart = true, .notice = 1.1}));
+  EXPECT_EQ(slow("{rungs: [exchange], notice: 1.5, lasts: 1 h}"),
+            (SlowRungs{.exchange = true, .notice = 1.5, .lasts = hours(1)}));
+}
+
 // Every kind and policy, with keys that are not the defaults: out and in again.
 TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
   const std::vector<std::string> processes{
@@ -306,6 +327,9 @@ TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
       "{name: varuna, notice: 30 s}",
       "recycle",
       "{name: elastic, min_replicas: 2, keep_batch: true}",
+      "{name: elastic, spares: 2, quorum: 0.7 s}",
+      "{name: hot-spares, state: peer, backup: 0.009, slow_nodes: ladder}",
+      "{name: hot-spares, slow_nodes: {rungs: [restart, rebalance], notice: 1.25, lasts: 2 h}}",
       "none"};
   const std::vector<std::string> checkpoints{
       "{}",

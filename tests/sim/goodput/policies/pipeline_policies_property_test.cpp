@@ -4,60 +4,21 @@
 
 #include <algorithm>
 #include <memory>
-#include <random>
 
 #include "sim/goodput/policies/bamboo.hpp"
 #include "sim/goodput/policies/recycle.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "tests/sim/goodput/made_job.hpp"
+#include "tests/sim/goodput/random_history.hpp"
 
 namespace stagecraft {
 namespace {
 
+using made::Dice;
 using made::seconds;
-
-class Dice {
- public:
-  explicit Dice(int seed) : engine_(static_cast<std::uint32_t>(seed)) {}
-  int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-
- private:
-  std::mt19937 engine_;
-};
 
 constexpr int kRuns = 10'000;
 constexpr std::int64_t kStep = 12;  // seconds, of the ideal step
-
-Incident random_incident(Dice& dice, std::int64_t at, int node, bool up) {
-  Incident incident{.time = seconds(at), .id = node, .node = node, .detect = seconds(dice.between(0, 9))};
-  if (!up) {
-    incident.kind = IncidentKind::kAdd;
-    incident.due = incident.time + seconds(dice.chance(30) ? dice.between(0, 30) : 0);
-    return incident;
-  }
-  constexpr IncidentKind kinds[] = {
-      IncidentKind::kRemove,     IncidentKind::kRemove,    IncidentKind::kRemove, IncidentKind::kFault,
-      IncidentKind::kCorruption, IncidentKind::kAnnounced, IncidentKind::kSlow,   IncidentKind::kNormal};
-  incident.kind = kinds[dice.between(0, 7)];
-  incident.factor = 1 + dice.between(0, 8) / 4.0;
-  incident.onset = std::max(Duration{}, incident.time - seconds(dice.between(0, 90)));
-  incident.due = incident.time + seconds(dice.between(0, 60));
-  return incident;
-}
-
-History random_history(Dice& dice, int nodes, std::int64_t horizon) {
-  std::vector<char> up(static_cast<std::size_t>(nodes), 1);
-  std::vector<Incident> incidents;
-  for (std::int64_t at = dice.between(0, 40); at < horizon; at += dice.between(0, 60)) {
-    const int node = dice.between(0, nodes - 1);
-    char& here = up[static_cast<std::size_t>(node)];
-    incidents.push_back(random_incident(dice, at, node, here != 0));
-    const IncidentKind kind = incidents.back().kind;
-    if (kind == IncidentKind::kAdd || kind == IncidentKind::kRemove) here ^= 1;
-  }
-  return made::history(nodes, std::move(incidents));
-}
 
 // The ideal is one sample in kStep; every shape takes that long or longer.
 std::unique_ptr<Policy> random_bamboo(Dice& dice, int nodes) {
@@ -147,7 +108,7 @@ TEST_P(PipelinePolicies, TimeAndSamplesAddUpWhateverHappens) {
     Dice dice(seed);
     const int nodes = dice.between(1, 12);
     const std::int64_t horizon = dice.between(1, 900);
-    const History history = random_history(dice, nodes, horizon);
+    const History history = made::random_history(dice, nodes, horizon, 60);
     const JobSpec spec = random_job(dice, horizon);
     const int policy_seed = dice.between(0, 1 << 30);
     const auto run = [&] {

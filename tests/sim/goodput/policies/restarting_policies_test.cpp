@@ -160,6 +160,27 @@ TEST(HotSpares, StateFromPeersLosesTheStepInFlightOnly) {
   EXPECT_EQ(apart.undone_steps, 0);
 }
 
+// System: 3 replicas of 2 nodes; the copy of place i's shard is at place i + 2. Expectations: places 1 and 2
+// have theirs at 3 and 4; of 1 and 3 the first's copy went with the second, though place 5 does the same
+// work.
+TEST(HotSpares, ABackupIsLostWithItsHolder) {
+  HotSparesSpec spec = with_spares();
+  spec.nodes = 6;
+  spec.samples = 6;
+  spec.state = StateSource::kPeer;
+  JobSpec without_checkpoints = job(100, 6);
+  without_checkpoints.checkpointing.reset();
+  const auto undone = [&](bool backups, int second) {
+    spec.backups = backups;
+    HotSpares policy(spec);
+    return run_job(without_checkpoints, history(8, {removal(25, 1), removal(25, second)}), policy)
+        .undone_steps;
+  };
+  EXPECT_EQ(undone(true, 2), 0);
+  EXPECT_EQ(undone(true, 3), 2);
+  EXPECT_EQ(undone(false, 3), 0);
+}
+
 ElasticSpec elastic() {
   return {.replicas = 4,
           .replica_nodes = 1,

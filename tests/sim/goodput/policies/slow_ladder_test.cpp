@@ -101,6 +101,48 @@ TEST(SlowLadder, WhatIsNotNoticedIsNotActedOn) {
   EXPECT_EQ(account.samples, 4 * (2 + 8));  // 10.625 s each
 }
 
+// System: without a slow node three of four do the batch in 12 s in place of 10; a restart takes 10 s.
+HotSparesSpec going_on_without(std::int64_t remaining, std::int64_t undisturbed) {
+  HotSparesSpec spec = climbing(remaining);
+  spec.restart = {{1, seconds(10)}};
+  spec.slow->undisturbed = seconds(undisturbed);
+  spec.slow->restart = true;
+  spec.slow->replica_nodes = 0;
+  spec.smaller = [](int nodes) -> std::optional<ShapedStep> {
+    if (nodes < 3) return std::nullopt;
+    return ShapedStep{.duration = seconds(12), .samples = 4, .nodes = 3};
+  };
+  return spec;
+}
+
+TEST(SlowLadder, WithoutASpareTheJobGoesOnWithoutTheSlowNodeWhenThatPays) {
+  // Two times 10 s against 12 s: 40 % of the time is to be gained for 10 s, beyond 25 s.
+  EXPECT_EQ(run(going_on_without(24, 1), 4, {slowness(21, 1, 2)}, 140).changes, 0);
+  // The step in flight ends at 39, twice as slow; the restart at 49; then 61, 73, ..., 133.
+  const Account account = run(going_on_without(26, 1), 4, {slowness(21, 1, 2)}, 140);
+  EXPECT_EQ(account.changes, 1);
+  EXPECT_EQ(account[Bucket::kReconfigure], seconds(10));
+  EXPECT_EQ(account.undone_steps, 0);
+  EXPECT_EQ(account.samples, 4 * (3 + 7));
+}
+
+TEST(SlowLadder, TheJobGrowsAgainWhenTheNodeIsWellAndThatPays) {
+  // A sixth of the time for 10 s: beyond 60 s. The node is well at 99; 109 ends the step in flight, 119 the
+  // restart, then 129 and 139.
+  const std::vector<Incident> incidents = {slowness(21, 1, 2), slowness(99, 1, 1)};
+  EXPECT_EQ(run(going_on_without(26, 59), 4, incidents, 140).changes, 1);
+  const Account account = run(going_on_without(26, 61), 4, incidents, 140);
+  EXPECT_EQ(account.changes, 2);
+  EXPECT_EQ(account[Bucket::kReconfigure], seconds(20));
+  EXPECT_EQ(account.samples, 4 * (3 + 5 + 2));
+}
+
+TEST(SlowLadder, ASpareIsTakenBeforeTheJobShrinks) {
+  const Account account = run(going_on_without(60, 1), 5, {slowness(21, 1, 2)}, 140);
+  EXPECT_EQ(account.changes, 1);
+  EXPECT_EQ(account.samples, 4 * (3 + 9));  // 39, 49, then 59 ... 139: the full pace
+}
+
 // A restart for another reason takes the fast spare first, and the pace is that of who trains then.
 TEST(SlowLadder, ARestartSeatsFastNodesFirst) {
   const Account account = run(climbing(0), 6, {slowness(5, 4, 3), made::removal(20, 0)}, 90);

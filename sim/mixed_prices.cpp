@@ -1,0 +1,103 @@
+#include "sim/mixed_prices.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <variant>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+Duration work_of(const StagePrice& stage) {
+  return stage.forward.total() + stage.recompute.total() + stage.input_gradient.total() +
+         stage.weight_gradient.total();
+}
+
+Duration end_of(const RankPrice& rank) {
+  Duration sum = rank.tied_embedding.total() + rank.gradient_norm.total() + rank.partial_norm.total() +
+                 rank.norm_message.total() + rank.optimizer.total();
+  for (const auto* buckets : {&rank.gradient_buckets, &rank.parameter_buckets})
+    for (const auto& chunk : *buckets)
+      for (const PassPrice& bucket : chunk) sum += bucket.total();
+  for (const PassPrice& copy : rank.copies) sum += copy.total();
+  return sum;
+}
+
+// The groups that each pipeline rank has GPUs of.
+std::vector<std::set<std::size_t>> groups_by_rank(const ClusterSpec& cluster, const ParallelPlan& plan) {
+  std::vector<std::set<std::size_t>> groups(static_cast<std::size_t>(plan.pipeline));
+  int gpu = 0;
+  for (std::size_t group = 0; group < cluster.groups.size(); ++group)
+    for (int left = cluster.groups[group].count * cluster.groups[group].node.gpus; left > 0; --left, ++gpu)
+      if (gpu < plan.gpus())
+        groups[static_cast<std::size_t>(plan.mesh.coordinate(gpu, Axis::kPipeline))].insert(group);
+  return groups;
+}
+
+// Of these kinds, the one whose price is most.
+template <class Price, class Of>
+const Price& slowest(const std::vector<IterationPrices>& kinds, const std::set<std::size_t>& among, Of of) {
+  SC_CHECK(!among.empty(), "a rank runs on a GPU");
+  const Price* most = nullptr;
+  Duration longest{};
+  for (const std::size_t kind : among) {
+    const auto& [price, time] = of(kinds[kind]);
+    if (most != nullptr && time <= longest) continue;
+    most = price;
+    longest = time;
+  }
+  return *most;
+}
+
+}  // namespace
+
+std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
+  std::vector<const HardwareProfile*> profiles;
+  for (const HardwareProfile& profile : scenario.group_profiles) profiles.push_back(&profile);
+  if (profiles.empty() && scenario.profile) profiles.push_back(&*scenario.profile);
+  return profiles;
+}
+
+const HardwareProfile& smallest_device(const Scenario& scenario) {
+  const auto profiles = profiles_of(scenario);
+  SC_CHECK(!profiles.empty(), "a device has a profile");
+  return **std::min_element(
+      profiles.begin(), profiles.end(),
+      [](const HardwareProfile* a, const HardwareProfile* b) { return a->device.memory < b->device.memory; });
+}
+
+IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster& cluster,
+                                         const PricingRequest& request) {
+  SC_CHECK(!request.shared_links, "prices with a network of their own cannot be mixed");
+  const auto& model = std::get<TransformerSpec>(scenario.model);
+  std::vector<IterationPrices> kinds;
+  for (const HardwareProfile& profile : scenario.group_profiles)
+    kinds.push_back(price_transformer(model, profile, cluster, request));
+  const auto groups = groups_by_rank(*scenario.cluster, request.plan);
+  IterationPrices mixed = kinds.front();
+  for (const HeldStage& held : request.plan.places().all()) {
+    const std::size_t stage = request.plan.places().index_of(held.stage, held.copy);
+    const int rank = request.plan.places().rank_of(held.stage, held.copy);
+    mixed.stages[stage] = slowest<StagePrice>(
+        kinds, groups[static_cast<std::size_t>(rank)], [stage](const IterationPrices& prices) {
+          return std::pair(&prices.stages[stage], work_of(prices.stages[stage]));
+        });
+  }
+  for (std::size_t i = 0; i < mixed.edges.size(); ++i)
+    for (const IterationPrices& prices : kinds) {
+      const EdgePrice& edge = prices.edges[i];
+      if (edge.forward.total() > mixed.edges[i].forward.total()) mixed.edges[i].forward = edge.forward;
+      if (edge.backward.total() > mixed.edges[i].backward.total()) mixed.edges[i].backward = edge.backward;
+    }
+  for (std::size_t rank = 0; rank < mixed.ranks.size(); ++rank)
+    mixed.ranks[rank] = slowest<RankPrice>(kinds, groups[rank], [rank](const IterationPrices& prices) {
+      return std::pair(&prices.ranks[rank], end_of(prices.ranks[rank]));
+    });
+  for (const IterationPrices& prices : kinds)
+    if (prices.host.total() > mixed.host.total()) mixed.host = prices.host;
+  return mixed;
+}
+
+}  // namespace stagecraft

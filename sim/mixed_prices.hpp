@@ -1,0 +1,30 @@
+// Prices on a cluster of several kinds of devices, and what else depends on all of them.
+//
+// All replicas of a pipeline rank step together, and one pipeline is simulated for all of them: a rank takes
+// as long as the slowest device that it runs on. That is exact where the replicas of a rank are alike, or
+// where one replica is the slowest on every rank; else it is an upper bound.
+//
+//   passes, end   of a rank: the prices of the slowest kind among its GPUs, the first of equals
+//   messages      the slower of both ends
+//   memory        every device is asked to hold what the smallest one can
+#pragma once
+
+#include <vector>
+
+#include "calibrate/profile/hardware_profile.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// One for each node group where they differ, else the scenario's own; none for abstract stages without one.
+[[nodiscard]] std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario);
+
+// requires a profile.
+[[nodiscard]] const HardwareProfile& smallest_device(const Scenario& scenario);
+
+// requires a transformer, group profiles, and a request without shared links.
+[[nodiscard]] IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster& cluster,
+                                                       const PricingRequest& request);
+
+}  // namespace stagecraft

@@ -1,0 +1,89 @@
+// A cluster of several devices.
+//
+// System: GPT 22B, three stages on two nodes each; nodes of H100 and of A100 behind one fabric.
+#include "sim/mixed_prices.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+Scenario on(const std::string& nodes, const std::string& more = "") {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: gpt-22b\n"
+      "cluster: {nodes: [" +
+      nodes +
+      "], fabric: hdr-fat-tree}\n"
+      "parallelism: {tensor: 8, pipeline: 3, data: 2}\n"
+      "schedule: 1f1b\n"
+      "options: {software: megatron-core}\n"
+      "training: {global_batch_size: 96, micro_batch_size: 2}\n" +
+      more);
+}
+const std::string kH100 = "{node: dgx-h100, nodes: 6}", kA100 = "{node: dgx-a100-80gb, nodes: 6}";
+const std::string kTwoAndFour = "{node: dgx-h100, nodes: 2}, {node: dgx-a100-80gb, nodes: 4}";
+const std::string kThreeAndThree = "{node: dgx-h100, nodes: 3}, {node: dgx-a100-80gb, nodes: 3}";
+
+Duration forward_of(const Simulation& simulation, std::size_t stage) {
+  return simulation.prices.stages[stage].forward.total();
+}
+
+TEST(MixedPrices, AreThoseOfTheOnlyDeviceWhereAllAreAlike) {
+  Scenario scenario = on(kH100);
+  const Report plain = simulate(scenario);
+  scenario.group_profiles = {*scenario.profile};
+  const Report mixed = simulate(scenario);
+  EXPECT_EQ(mixed.iteration_time, plain.iteration_time);
+  EXPECT_EQ(mixed.peak, plain.peak);
+}
+
+TEST(MixedPrices, AStageIsPricedByTheDevicesThatItRunsOn) {
+  const Simulation mixed = simulate_in_full(on(kTwoAndFour));
+  EXPECT_EQ(forward_of(mixed, 0), forward_of(simulate_in_full(on(kH100)), 0));
+  EXPECT_EQ(forward_of(mixed, 1), forward_of(simulate_in_full(on(kA100)), 1));
+  EXPECT_EQ(forward_of(mixed, 2), forward_of(simulate_in_full(on(kA100)), 2));
+}
+
+// Node 2 is the last H100, and the other replica of its stage is on node 3, the first A100.
+TEST(MixedPrices, AStageOnTwoKindsIsAsSlowAsTheSlowerOne) {
+  const Simulation mixed = simulate_in_full(on(kThreeAndThree));
+  EXPECT_EQ(forward_of(mixed, 0), forward_of(simulate_in_full(on(kH100)), 0));
+  EXPECT_EQ(forward_of(mixed, 1), forward_of(simulate_in_full(on(kA100)), 1));
+}
+
+TEST(MixedPrices, AMixedClusterIsNoFasterThanItsBestNodesAndNoSlowerThanItsWorst) {
+  const Duration best = simulate(on(kH100)).iteration_time, worst = simulate(on(kA100)).iteration_time;
+  for (const std::string& nodes : {kTwoAndFour, kThreeAndThree}) {
+    const Report mixed = simulate(on(nodes));
+    EXPECT_GT(mixed.iteration_time, best);
+    EXPECT_LE(mixed.iteration_time, worst);
+    EXPECT_EQ(mixed.profile.find("h100") != std::string::npos, true);
+    EXPECT_EQ(mixed.profile.find("a100") != std::string::npos, true);
+  }
+}
+
+TEST(MixedPrices, ThePeakIsThatOfTheMeanGpu) {
+  const double h100 = simulate(on(kH100)).peak.count(), a100 = simulate(on(kA100)).peak.count();
+  EXPECT_DOUBLE_EQ(simulate(on(kTwoAndFour)).peak.count(), (2 * h100 + 4 * a100) / 6);
+}
+
+TEST(MixedPrices, WhatOneDeviceCannotDoIsRefused) {
+  const auto refusal = [](const Scenario& scenario) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(prepare(scenario, diagnostics));
+    return diagnostics.items().empty() ? std::string() : diagnostics.items().front().message;
+  };
+  Scenario fp8 = on(kTwoAndFour);
+  fp8.training.precision = Precision::kFp8;
+  EXPECT_THAT(refusal(fp8), testing::HasSubstr("A100"));
+  EXPECT_THAT(refusal(on(kTwoAndFour, "network: flow\n")), testing::HasSubstr("several devices"));
+}
+
+}  // namespace
+}  // namespace stagecraft
