@@ -3,15 +3,20 @@
 //   write_trace   workload A as a Perfetto trace, to a file that is gone afterwards; without building and
 //   running
 //                 it. Target: 3.1 M nodes unfolded in <= 3 s and <= 150 MB.
+//   write_page    the flagship's HTML page, in memory; without simulating it. Target: <= 1 s and < 3 MB.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
+#include <optional>
 #include <string_view>
 
 #include "base/check.hpp"
 #include "bench/workload_a.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 #include "sim/view/lanes.hpp"
+#include "sim/view/run_view.hpp"
 #include "sim/view/trace.hpp"
 
 namespace stagecraft {
@@ -43,6 +48,24 @@ BENCHMARK(write_trace)
     ->Args({8, 64, 1})
     ->Args({64, 512, 4})
     ->Args({64, 512, 16});
+
+void write_page(benchmark::State& state) {
+  const DataDirectory data{.root = STAGECRAFT_SOURCE_DIR};
+  Diagnostics diagnostics;
+  const std::optional<Scenario> scenario =
+      load_scenario(data.root / "scenarios" / "gpt3-175b-1024xA100.yaml", {}, data, diagnostics);
+  SC_CHECK(scenario.has_value(), "the flagship loads");
+  const Simulation simulation = simulate_in_full(*scenario);
+  std::size_t bytes = 0;
+  for (auto _ : state)
+    bytes = html_page(RunPage{.title = scenario->name,
+                              .command = {},
+                              .version = {},
+                              .runs = {run_view(*scenario, simulation)}})
+                .size();
+  state.counters["MB"] = static_cast<double>(bytes) / 1e6;
+}
+BENCHMARK(write_page)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace stagecraft

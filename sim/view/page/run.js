@@ -11,11 +11,16 @@ function memoryFact(result) {
   return fact(humanBytes(memory.peak_bytes) + of, `memory on rank ${memory.peak_stage}: ${memory.verdict}`, kind);
 }
 
+// Of an iteration that does not finish, until nothing moves any more.
+function lengthOf(run) {
+  return run.result.iteration_time_s ?? run.timeline.end_ns / 1e9;
+}
+
 function runFacts(run) {
   const result = run.result;
-  const [low, high] = result.interval_90_s;
-  const time = humanTime(result.iteration_time_s * 1e9);
-  const facts = [run.finishes === false ? fact('does not finish', `at rest from ${time} on`, 'bad')
+  const [low, high] = result.interval_90_s ?? [0, 0];
+  const time = humanTime(lengthOf(run) * 1e9);
+  const facts = [!run.finishes ? fact('does not finish', `at rest from ${time} on`, 'bad')
     : fact(time, low < high ? `iteration; 90 %: ${humanTime(low * 1e9)} – ${humanTime(high * 1e9)}` : 'iteration')];
   facts.push(result.tokens_per_s > 0 ? fact(digits(result.tokens_per_s, 6), 'tokens/s') : fact(digits(result.samples_per_s), 'samples/s'));
   if (result.mfu > 0) facts.push(fact(percent(result.mfu), `MFU; ${digits(result.model_tflops_per_gpu)} TFLOP/s per GPU`));
@@ -31,17 +36,17 @@ function breakdownParts(result) {
 }
 
 function breakdownSection(runs) {
-  const longest = Math.max(...runs.map(run => run.result.iteration_time_s));
+  const longest = Math.max(...runs.map(run => lengthOf(run)));
   const section = element('section', {id: 'breakdown'}, element('h2', {}, 'Where the time goes'));
   for (const run of runs)
     section.append(element('div', {class: 'barline'}, element('span', {}, run.title || 'iteration'),
-      stackedBar(breakdownParts(run.result), longest || 1), element('span', {}, humanTime(run.result.iteration_time_s * 1e9))));
+      stackedBar(breakdownParts(run.result), longest || 1), element('span', {}, humanTime(lengthOf(run) * 1e9))));
   const names = Object.keys(runs[0].result.breakdown_s).filter(name => runs.some(run => run.result.breakdown_s[name] > 0));
   section.append(legend([...new Set(names.map(name => CATEGORY_PAINT[name]))]));
   const head = ['', ...runs.map(run => run.title || 'time'), ...(runs.length === 1 ? ['share'] : [])];
   const times = table(head, names.map(name => [name.replace('_comm', ' communication'),
     ...runs.map(run => humanTime(run.result.breakdown_s[name] * 1e9)),
-    ...(runs.length === 1 ? [percent(runs[0].result.breakdown_s[name] / (runs[0].result.iteration_time_s || 1))] : [])]));
+    ...(runs.length === 1 ? [percent(runs[0].result.breakdown_s[name] / (lengthOf(runs[0]) || 1))] : [])]));
   section.append(runs.length === 1 ? element('div', {class: 'columns'}, times, pathTable(runs[0])) : times);
   section.append(element('p', {class: 'muted small'},
     'Passes as the busiest rank spends them; communication and the tail as the critical path has them; the bubble is what remains. The parts add up to the iteration.'));
@@ -64,7 +69,7 @@ function timelineSection(runs) {
 }
 
 function pathTable(run) {
-  const whole = run.result.iteration_time_s * 1e9 || 1;
+  const whole = lengthOf(run) * 1e9 || 1;
   return table(['critical path', 'tasks', 'time', 'share'],
     run.critical_path.map(([name, ns, tasks]) => [name, digits(tasks, 7), humanTime(ns), percent(ns / whole)]));
 }
@@ -92,11 +97,16 @@ function networkSection(run) {
   if (!network || !network.links || network.links.length === 0) return null;
   const section = element('section', {id: 'network'}, element('h2', {}, 'Links that traffic shares'));
   section.append(table(['link', 'alike', 'capacity', 'used', 'busy', 'full', 'delay it caused'], network.links.map(link => [
-    link.name, digits(link.alike, 7), digits((link.bandwidth_bytes_per_s ?? link.capacity_bytes_per_s ?? 0) / 1e9) + ' GB/s', percent(link.utilisation ?? link.utilization ?? 0),
-    humanTime((link.busy_s || 0) * 1e9), humanTime((link.saturated_s || 0) * 1e9), humanTime((link.delay_s || 0) * 1e9)])));
-  for (const link of network.links.slice(0, 12))
-    section.append(element('div', {class: 'barline'}, element('span', {class: 'small'}, link.name),
-      stackedBar([{name: 'used', value: link.utilisation ?? 0, paint: 4}], 1), element('span', {}, percent(link.utilisation ?? 0))));
+    link.name, digits(link.alike, 7), digits(link.capacity_bytes_per_s / 1e9) + ' GB/s', percent(link.utilisation),
+    humanTime(link.busy_s * 1e9), humanTime(link.saturated_s * 1e9), humanTime(link.delay_s * 1e9)])));
+  const whole = lengthOf(run) || 1;
+  for (const link of network.links.slice(0, 12)) {
+    const parts = [{name: 'full', value: link.saturated_s, paint: EXPOSED}, {name: 'busy', value: link.busy_s - link.saturated_s, paint: 4},
+      {name: 'idle', value: Math.max(0, whole - link.busy_s), paint: BUBBLE}];
+    section.append(element('div', {class: 'barline'}, element('span', {class: 'small'}, link.name), stackedBar(parts, whole),
+      element('span', {}, percent(link.utilisation))));
+  }
+  section.append(element('p', {class: 'muted small'}, 'Of the iteration: full (striped), busy but not full, idle; on the right what it carried of what it could.'));
   return section;
 }
 
@@ -140,9 +150,9 @@ function runPage(data) {
 }
 
 function comparedRuns(runs) {
-  const first = runs[0].result.iteration_time_s;
+  const first = lengthOf(runs[0]);
   return table(['', 'iteration', 'relative', 'throughput', 'MFU', 'bubble over ideal', 'memory', ''], runs.map(run => [
-    run.title || run.name, humanTime(run.result.iteration_time_s * 1e9), digits(run.result.iteration_time_s / first, 3),
+    run.title || run.name, humanTime(lengthOf(run) * 1e9), digits(lengthOf(run) / first, 3),
     run.result.tokens_per_s > 0 ? digits(run.result.tokens_per_s, 6) + ' tokens/s' : digits(run.result.samples_per_s) + ' samples/s',
     run.result.mfu > 0 ? percent(run.result.mfu) : '–', percent(run.result.bubble.over_ideal), humanBytes(run.result.memory.peak_bytes),
     run.result.memory.verdict]));

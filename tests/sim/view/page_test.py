@@ -194,6 +194,15 @@ class Pages(Case):
         self.assertFalse([event for event in browser.events if event["method"] == "Page.javascriptDialogOpening"])
         browser.screenshot(EVIDENCE / "names-are-text.png")
 
+    def test_show_an_iteration_that_does_not_finish(self):
+        file = self.folder / "page.html"
+        ran = run("run", SOURCE / "scenarios/llama3-70b-256xA100.yaml", "--set", "faults=[{kind: dead-node, node: 3, at: 2 s}]",
+                  "--html", file, "--quiet")
+        self.assertEqual(1, ran.returncode)
+        browser = self.opened(file)
+        self.assertEqual("does not finish", browser.evaluate("document.querySelector('.fact b').textContent"))
+        self.assertGreater(browser.evaluate("stagecraft.timeline.end"), 2e9)
+
     def test_print_on_paper(self):
         browser = self.opened(self.page("run", SMALL), dark=True)
         paper = base64.b64decode(browser.call("Page.printToPDF", {"printBackground": True, "landscape": True})["data"])
