@@ -21,6 +21,9 @@ constexpr OptionSpec kRunOptions[] = {
     {.name = "require-fit", .help = "exit 1 when the job does not fit into memory"},
     {.name = "trace", .argument = "FILE", .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)"},
     kHtml,
+    {.name = "chakra",
+     .argument = "PREFIX",
+     .help = "Chakra execution traces: PREFIX.0.et and so on, a file for each rank"},
     kForceView,
     {.name = "unfold", .help = "simulate every replica, not one of each kind"},
     {.name = "why", .help = "what bounds the iteration, and which change would help most"}};
@@ -185,6 +188,15 @@ constexpr std::string_view kTopologyExamples[] = {
     "stagecraft topology show scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft topology check scenarios/gpt3-175b-1024xA100.yaml --json"};
 
+constexpr OptionSpec kReplayOptions[] = {
+    {.name = "link", .argument = "RATE", .help = "of messages that do not say how long they take (50GB/s)"},
+    {.name = "latency", .argument = "TIME", .help = "of the same (default 0s)"}};
+constexpr std::string_view kReplayExamples[] = {
+    "stagecraft replay tests/data/chakra/made_1f1b_p2_m2.0.et tests/data/chakra/made_1f1b_p2_m2.1.et --link "
+    "50GB/s",
+    "stagecraft replay tests/data/chakra/made_1f1b_p2_m2.0.et tests/data/chakra/made_1f1b_p2_m2.1.et --link "
+    "400Gb/s --latency 2us"};
+
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 
 constexpr OptionSpec kValidateOptions[] = {{.name = "max-error",
@@ -332,6 +344,13 @@ constexpr CommandSpec kCommands[] = {
      .examples = kImportExamples,
      .options = kImportOptions,
      .run = import_command,
+     .completes = "files"},
+    {.name = "replay",
+     .words = "FILE…",
+     .summary = "simulate Chakra execution traces, a file for each rank",
+     .examples = kReplayExamples,
+     .options = kReplayOptions,
+     .run = replay_command,
      .completes = "files"},
     {.name = "doctor",
      .words = "",

@@ -11,6 +11,7 @@ int compare_command(const Arguments& arguments, Session& session);
 int explain_command(const Arguments& arguments, Session& session);
 int goodput_command(const Arguments& arguments, Session& session);
 int merge_command(const Arguments& arguments, Session& session);
+int replay_command(const Arguments& arguments, Session& session);
 int search_command(const Arguments& arguments, Session& session);
 int sweep_command(const Arguments& arguments, Session& session);
 int memory_command(const Arguments& arguments, Session& session);

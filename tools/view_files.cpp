@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <variant>
+
+#include "sim/view/chakra.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/trace.hpp"
 #include "tools/files.hpp"
@@ -23,10 +27,39 @@ void write_trace(const std::string& file, bool replace, const Simulation& simula
   diagnostics.throw_if_errors();
 }
 
+// Of one micro-batch between two stages, as one tensor rank sends it.
+Bytes message_of(const Scenario& scenario, const ParallelPlan& plan) {
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model))
+    return std::max(Bytes(1), stages->activation.empty() ? Bytes(1) : stages->activation.front());
+  const TrainingSpec& training = scenario.training;
+  const std::int64_t element = training.precision == Precision::kFp32 ? 4 : 2;
+  const std::int64_t parts = plan.context * (scenario.options.scatter_gather ? plan.tensor : 1);
+  return Bytes(training.sequence_length * training.micro_batch_size *
+               std::get<TransformerSpec>(scenario.model).hidden * element / parts);
+}
+
+void write_chakra(const std::string& prefix, bool replace, const Scenario& scenario,
+                  const Simulation& simulation) {
+  Diagnostics diagnostics;
+  if (const auto why = no_chakra_because(simulation.program, simulation.timeline))
+    diagnostics.error({.code = "no-trace",
+                       .where = {.file = scenario.source},
+                       .message = "is no Chakra trace: " + *why,
+                       .hint = "one replica of a pipeline is: --set parallelism.data=1 on as many GPUs"});
+  diagnostics.throw_if_errors();
+  const std::vector<std::string> files =
+      chakra_traces({.program = simulation.program,
+                     .timeline = simulation.timeline,
+                     .message = message_of(scenario, simulation.prepared.plan)});
+  for (std::size_t rank = 0; rank < files.size(); ++rank)
+    write_text_file(fmt::format("{}.{}.et", prefix, rank), files[rank], replace, diagnostics);
+  diagnostics.throw_if_errors();
+}
+
 }  // namespace
 
 bool wants_views(const Arguments& arguments) {
-  for (const char* const option : {"trace", "html"}) {
+  for (const char* const option : {"trace", "html", "chakra"}) {
     const std::optional<std::string> file = arguments.text(option);
     if (!file) continue;
     if (arguments.words().size() > 1)
@@ -39,12 +72,13 @@ bool wants_views(const Arguments& arguments) {
     throw UsageError(
         fmt::format("--trace {}: the end of the name says which form, and this says none", *trace),
         ".pftrace for Perfetto, .json for Chrome");
-  return trace.has_value() || arguments.has("html");
+  return trace.has_value() || arguments.has("html") || arguments.has("chakra");
 }
 
 void write_views(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
   const bool replace = arguments.has("force");
   if (const auto file = arguments.text("trace")) write_trace(*file, replace, simulation);
+  if (const auto prefix = arguments.text("chakra")) write_chakra(*prefix, replace, scenario, simulation);
   if (arguments.has("html")) write_page(arguments, scenario, simulation);
 }
 

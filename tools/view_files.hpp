@@ -6,8 +6,8 @@
 
 namespace stagecraft {
 
-// Whether a file of --trace or --html is asked for. throws UsageError where the name of the trace says no
-// form, or where several scenarios would share a file.
+// Whether a file of --trace, --html or --chakra is asked for. throws UsageError where the name of the trace
+// says no form, or where several scenarios would share a file.
 [[nodiscard]] bool wants_views(const Arguments& arguments);
 
 // throws ScenarioError where a file cannot be written, or is there already and --force is not given.

@@ -1,0 +1,56 @@
+// Chakra execution traces (MLCommons): a pipeline as ASTRA-sim and others read it, one file for each rank,
+// and back.
+//
+//   file      a varint of its length and a message: GlobalMetadata, then Node after Node
+//   nodes     passes are compute nodes; a message is a send on one rank and a receive, of the same tag, on
+//   the
+//             other; whatever else one rank waits for from another is a message of one byte
+//   time      whole microseconds, as the format has it: rounded with carry along each rank's compute stream,
+//   so that
+//             its sum stays within half a microsecond; a message is rounded alone. Sends keep their time in
+//             duration_micros, which ASTRA-sim does not read: it has a network of its own.
+//   source    mlcommons/chakra @21585d8, schema/protobuf/et_def.proto
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+struct ChakraExport {
+  const Program& program;
+  const Timeline& timeline;
+  Bytes message{1};  // what a message between stages carries
+};
+
+// What keeps a timeline from being a trace, in words: traffic of replicas that are not simulated, shared
+// links, a timeline that stalls. nullopt where nothing does.
+[[nodiscard]] std::optional<std::string> no_chakra_because(const Program& program, const Timeline& timeline);
+
+// The file of each simulated rank. requires that nothing keeps it from being one.
+[[nodiscard]] std::vector<std::string> chakra_traces(const ChakraExport& exported);
+
+struct ChakraFile {
+  std::string name;  // for messages
+  std::string bytes;
+};
+// What a send takes that does not say.
+struct ChakraNetwork {
+  Bandwidth link{};  // 0: every send must say
+  Duration latency{};
+};
+
+// The program of such files, by rank: compute nodes run one at a time in the order of the file, sends any
+// number at once; a receive is over when its send is. Reports damaged files, node types and attributes that
+// it does not know the meaning of (collectives, memory), what waits for a node that is not there, sends and
+// receives without each other; nullopt then. Cycles are found by whoever runs it.
+[[nodiscard]] std::optional<Program> chakra_program(std::span<const ChakraFile> files,
+                                                    const ChakraNetwork& network, Diagnostics& diagnostics);
+
+}  // namespace stagecraft
