@@ -192,9 +192,9 @@ constexpr OptionSpec kReplayOptions[] = {
     {.name = "link", .argument = "RATE", .help = "of messages that do not say how long they take (50GB/s)"},
     {.name = "latency", .argument = "TIME", .help = "of the same (default 0s)"}};
 constexpr std::string_view kReplayExamples[] = {
-    "stagecraft replay tests/data/chakra/made_1f1b_p2_m2.0.et tests/data/chakra/made_1f1b_p2_m2.1.et --link "
+    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
     "50GB/s",
-    "stagecraft replay tests/data/chakra/made_1f1b_p2_m2.0.et tests/data/chakra/made_1f1b_p2_m2.1.et --link "
+    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
     "400Gb/s --latency 2us"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};

@@ -11,8 +11,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kFlushAt = std::size_t{1} << 20;
-
 std::string in_json(std::string_view text) {
   JsonWriter json;
   json.value(text);
@@ -44,7 +42,7 @@ class ChromeTrace {
 
  private:
   void begin_event() {
-    if (out_.size() >= kFlushAt) {
+    if (out_.size() >= kTracePiece) {
       sink_(out_);
       out_.clear();
     }

@@ -52,8 +52,6 @@ enum : std::uint64_t { kMicroBatchName = 1, kStageName = 2 };
 }  // namespace annotation
 
 constexpr std::uint64_t kSequenceId = 1;
-constexpr std::size_t kFlushAt = std::size_t{1} << 20;
-
 std::uint64_t nanoseconds(Duration time) {
   return static_cast<std::uint64_t>(time.count());
 }
@@ -76,7 +74,7 @@ class PerfettoTrace {
   void end_packet() {
     out_.message(trace::kPacket, packet_);
     packet_.clear();
-    if (out_.bytes().size() >= kFlushAt) flush();
+    if (out_.bytes().size() >= kTracePiece) flush();
   }
 
   void flush() {

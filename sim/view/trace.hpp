@@ -12,6 +12,7 @@
 //   source     google/perfetto protos/perfetto/trace (field numbers); "Trace Event Format", Duerig et al.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ struct TraceInput {
 
 // Takes the next bytes of a file, which are gone afterwards.
 using ByteSink = std::function<void(std::string_view)>;
+inline constexpr std::size_t kTracePiece = std::size_t{1} << 20;  // bytes that it takes at once, about
 
 // Every packet belongs to one sequence. The first clears its state and interns all names; tracks follow, then
 // events, row by row: a viewer sorts them by time.

@@ -91,8 +91,7 @@ TEST(ChakraTraces, RoundWithCarry) {
 TEST(ChakraTraces, OfOthersTakeWhatAstraSimMeasures) {
   std::vector<ChakraFile> files;
   for (const char* rank : {"0", "1"}) {
-    const std::string name =
-        STAGECRAFT_SOURCE_DIR "/tests/data/chakra/made_1f1b_p2_m2." + std::string(rank) + ".et";
+    const std::string name = STAGECRAFT_SOURCE_DIR "/tests/data/chakra/1f1b." + std::string(rank) + ".et";
     std::ifstream file(name, std::ios::binary);
     files.push_back({.name = name, .bytes = std::string(std::istreambuf_iterator<char>(file), {})});
   }
