@@ -195,7 +195,7 @@ constexpr std::string_view kReplayExamples[] = {
     "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
     "50GB/s",
     "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
-    "400Gb/s --latency 2us"};
+    "400Gb/s"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 
