@@ -48,19 +48,28 @@ std::optional<PlacedPlan> IterationPredictor::place(const Scenario& scenario, Di
 }
 
 HeldMemory IterationPredictor::memory(const Scenario& scenario, const PlacedPlan& placed) const {
-  const MemoryLedger ledger = ledger_of(scenario, placed.plan, *placed.schedule);
+  const MemoryLedger ledger = ledger_of(scenario, placed.plan, *placed.schedule, true);
   const StageMemory& heaviest = ledger.heaviest();
   return {.peak = heaviest.peak(), .capacity = ledger.capacity, .rank = heaviest.stage};
 }
 
-IterationPrices IterationPredictor::prices(const Scenario& scenario, const PlacedPlan& placed) const {
-  return price(scenario, cluster_ ? &*cluster_ : nullptr, pricing_request(scenario, placed.plan, false));
+IterationPrices IterationPredictor::prices(const Scenario& scenario, const PlacedPlan& placed) {
+  const ParallelPlan& plan = placed.plan;
+  const MeshKey key{{plan.tensor, plan.context, plan.data, plan.pipeline, plan.expert, plan.expert_tensor,
+                     plan.shard_group, static_cast<int>(plan.placement)},
+                    scenario.parallelism.order};
+  PricingRequest request = pricing_request(scenario, plan, false);
+  request.memo = &placements_[key];
+  IterationPrices prices = price(scenario, cluster_ ? &*cluster_ : nullptr, request);
+  for (StagePrice& stage : prices.stages) stage.memory = {};
+  return prices;
 }
 
 Duration IterationPredictor::time(const Scenario& scenario, const PlacedPlan& placed,
                                   const IterationPrices& prices) const {
   if (!predicts_directly(scenario)) return simulate(scenario).iteration_time;
-  return run(lower(*placed.schedule, prices, lower_options(scenario, *placed.schedule, prices))).makespan;
+  const LowerOptions how = lower_options(scenario, *placed.schedule, prices);
+  return longest_path(lower(*placed.schedule, prices, how)).makespan;
 }
 
 Duration IterationPredictor::at_least(const Scenario& scenario, const PlacedPlan& placed,

@@ -302,16 +302,19 @@ Prepared prepare_or_throw(const Scenario& scenario) {
 
 }  // namespace
 
-MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const Schedule& schedule) {
+MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const Schedule& schedule,
+                       bool until_over) {
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     return stages_ledger(*stages, plan, schedule,
                          scenario.profile ? scenario.profile->device.memory : Bytes(0));
   }
   const PricingRequest job = pricing_request(scenario, plan);
   const Shard shard = shard_of(job);
-  return transformer_ledger(
-      std::get<TransformerSpec>(scenario.model),
-      {.job = job, .shard = shard, .schedule = schedule, .profile = smallest_device(scenario)});
+  return transformer_ledger(std::get<TransformerSpec>(scenario.model), {.job = job,
+                                                                        .shard = shard,
+                                                                        .schedule = schedule,
+                                                                        .profile = smallest_device(scenario),
+                                                                        .until_over = until_over});
 }
 
 std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {

@@ -26,7 +26,8 @@ namespace stagecraft {
 [[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                                          const IterationPrices& prices);
 
+// `until_over`: as in LedgerRequest.
 [[nodiscard]] MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan,
-                                     const Schedule& schedule);
+                                     const Schedule& schedule, bool until_over = false);
 
 }  // namespace stagecraft

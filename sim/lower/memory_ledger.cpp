@@ -95,9 +95,9 @@ PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
   return moment;
 }
 
-// An order that never drains is at its fullest when one iteration runs into the next.
-Schedule replayed(const Schedule& schedule) {
-  return schedule.flush ? schedule : unrolled(schedule, 2);
+// An order that never drains is at its fullest when one iteration runs into the next; nullopt for others.
+std::optional<Schedule> replayed(const Schedule& schedule) {
+  return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
 }
 
 // One rank of the pipeline: what it holds whatever runs, and what its passes hold.
@@ -336,13 +336,19 @@ std::string MemoryLedger::rule() const {
 }
 
 MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& job) {
-  const Schedule schedule = replayed(job.schedule);
-  const LedgerRequest request{
-      .job = job.job, .shard = job.shard, .schedule = schedule, .profile = job.profile};
+  const std::optional<Schedule> drained = replayed(job.schedule);
+  const LedgerRequest request{.job = job.job,
+                              .shard = job.shard,
+                              .schedule = drained ? *drained : job.schedule,
+                              .profile = job.profile,
+                              .until_over = job.until_over};
   MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
   const PipelineTensors tensors = pipeline_tensors(model, request);
-  for (int rank = 0; rank < request.job.plan.pipeline; ++rank)
+  for (int rank = 0; rank < request.job.plan.pipeline; ++rank) {
     ledger.stages.push_back(RankLedger(model, request, rank).stage(tensors));
+    const Verdict verdict = verdict_of(ledger.stages.back().peak(), ledger.capacity);
+    if (request.until_over && verdict == Verdict::kOutOfMemory) break;
+  }
   return ledger;
 }
 
@@ -357,7 +363,8 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     // How large the inputs are that recomputed stages keep is not given.
     (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = entry(model.activation, stage);
   }
-  const Schedule drained = replayed(schedule);
+  const std::optional<Schedule> unrolled_twice = replayed(schedule);
+  const Schedule& drained = unrolled_twice ? *unrolled_twice : schedule;
   MemoryLedger ledger{.capacity = capacity, .stages = {}};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     const std::vector<Action>& order = drained.ranks[static_cast<std::size_t>(rank)];

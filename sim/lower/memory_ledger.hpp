@@ -88,6 +88,8 @@ struct LedgerRequest {
   const Shard& shard;  // shard_of(job)
   const Schedule& schedule;
   const HardwareProfile& profile;
+  bool until_over =
+      false;  // ends with the first rank that runs out of memory: whoever asks only whether it fits
 };
 [[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request);
 // Abstract stages: activations in flight and gradients only; capacity 0 means "not given" and always fits.

@@ -104,7 +104,9 @@ GroupPlacement placement_of(const Network& network, int member, RankGroup group)
   return {};
 }
 
-std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {
+namespace {
+
+std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, RankGroup group) {
   std::vector<PlacedGroup> groups;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     if (!speaks_for_others(network, member, group)) continue;
@@ -116,6 +118,15 @@ std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Ra
     if (!known) groups.push_back(placed);
   }
   return groups;
+}
+
+}  // namespace
+
+std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {
+  if (network.memo == nullptr) return find_groups(network, pipeline_rank, group);
+  const auto [at, is_new] = network.memo->groups.try_emplace({pipeline_rank, group});
+  if (is_new) at->second = find_groups(network, pipeline_rank, group);
+  return at->second;
 }
 
 PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,
@@ -164,11 +175,12 @@ EdgePrice edge_price(const Network& network, HeldStage held, Bytes size) {
                       places.rank_of(held.stage + 1, held.copy), size);
 }
 
-EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
+namespace {
+
+EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) {
   const Cluster& cluster = network.cluster;
   const ParallelPlan& plan = network.plan;
   EdgePrice price;
-  if (from == to || size == Bytes(0)) return price;
   const std::vector<int> senders = pipeline_members(plan, from);
   const std::vector<int> receivers = pipeline_members(plan, to);
   CollectiveCost there, back;
@@ -188,6 +200,16 @@ EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   price.forward = message_price(network, from, to, there, size);
   price.backward = message_price(network, to, from, back, size);
   return price;
+}
+
+}  // namespace
+
+EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
+  if (from == to || size == Bytes(0)) return {};
+  if (network.memo == nullptr) return slowest_message(network, from, to, size);
+  const auto [at, is_new] = network.memo->messages.try_emplace({from, to, size});
+  if (is_new) at->second = slowest_message(network, from, to, size);
+  return at->second;
 }
 
 PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {

@@ -1,11 +1,17 @@
 // Prices of what crosses a wire: messages between stages and collectives of groups of ranks.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "topology/cluster.hpp"
@@ -13,12 +19,17 @@
 
 namespace stagecraft {
 
+struct PlacementMemo;
+
 struct Network {
   const Cluster& cluster;
   const HardwareProfile& profile;
   const ParallelPlan& plan;
   PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
+  PlacementMemo* memo = nullptr;     // not where links are shared
 };
+
+inline constexpr std::size_t kCommGroupCount = 4;
 
 struct CollectiveJob {
   CollectiveKind kind;
@@ -68,6 +79,24 @@ struct PlacedGroup {
 
 // Do the two groups take the same time for every job?
 [[nodiscard]] bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b);
+
+// The groups that the layers of a GPU communicate over, by CommGroup.
+struct LayerGroups {
+  int member = 0;
+  std::array<GroupPlacement, kCommGroupCount> placement;
+
+  [[nodiscard]] const GroupPlacement& of(CommGroup group) const {
+    return placement[static_cast<std::size_t>(group)];
+  }
+};
+
+// Where groups lie and what messages take, for plans that lay the same degrees in the same order over the
+// same cluster: found once, which for thousands of GPUs is most of what a price costs.
+struct PlacementMemo {
+  std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups;  // by pipeline rank
+  std::map<int, std::vector<LayerGroups>> layers;                        // by pipeline rank
+  std::map<std::tuple<int, int, Bytes>, EdgePrice> messages;             // from rank to rank
+};
 
 // What the job takes in the slowest of the groups: the others meet it at the next barrier.
 //   requires  one group at least.

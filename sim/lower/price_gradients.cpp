@@ -195,7 +195,8 @@ RankPrice GradientPricing::price_rank(int rank) {
     if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, here, true));
     price.copies.push_back(price_copies(held.stage));
   }
-  price.tied_embedding = price_tied_embedding();
+  if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // alike for all ranks
+  price.tied_embedding = *tied_embedding_;
   price.gradient_norm = price_norm(rank);
   price_partial_norm(rank, price);
   price.optimizer = price_optimizer(rank_share(model_, network_.plan, rank));

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,7 @@ class GradientPricing {
   const Shard shard_;
   const Sharing dense_, experts_;
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
+  std::optional<PassPrice> tied_embedding_;
 };
 
 // Of one gradient bucket: what the user says, else as Megatron-LM fills them.

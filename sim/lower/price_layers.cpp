@@ -199,9 +199,7 @@ int first_of(const RankMesh& mesh, int member, Axis axis) {
   return member - mesh.coordinate(member, axis) * mesh.stride(axis);
 }
 
-}  // namespace
-
-std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank) {
+std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_rank) {
   static constexpr std::array<Axis, kCommGroupCount> kAxes = {Axis::kTensor, Axis::kContext, Axis::kExpert,
                                                               Axis::kTensor};
   // A group is asked once on each node that it lies on.
@@ -223,6 +221,15 @@ std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_ra
     if (!seen) all.push_back(groups);
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank) {
+  if (network.memo == nullptr) return find_layer_groups(network, pipeline_rank);
+  const auto [at, is_new] = network.memo->layers.try_emplace(pipeline_rank);
+  if (is_new) at->second = find_layer_groups(network, pipeline_rank);
+  return at->second;
 }
 
 StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,

@@ -30,19 +30,7 @@
 
 namespace stagecraft {
 
-inline constexpr std::size_t kCommGroupCount = 4;
-
-// The groups that the layers of one GPU communicate over.
-struct LayerGroups {
-  int member = 0;
-  std::array<GroupPlacement, kCommGroupCount> placement;  // by CommGroup
-
-  [[nodiscard]] const GroupPlacement& of(CommGroup group) const {
-    return placement[static_cast<std::size_t>(group)];
-  }
-};
-
-// Those of the GPUs of a pipeline rank, one of each way to lie on the nodes.
+// The groups of the GPUs of a pipeline rank, one of each way to lie on the nodes.
 [[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
 
 // The four passes of a list of operators. Tensor collectives carry the fabric's site terms.

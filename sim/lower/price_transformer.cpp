@@ -83,7 +83,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   const Network network{.cluster = cluster,
                         .profile = profile,
                         .plan = request.plan,
-                        .patterns = request.shared_links ? &prices.patterns : nullptr};
+                        .patterns = request.shared_links ? &prices.patterns : nullptr,
+                        .memo = request.shared_links ? nullptr : request.memo};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

@@ -111,6 +111,8 @@ struct IterationPrices {
   PatternTable patterns{};       // of all traffic above; empty where the network is closed-form
 };
 
+struct PlacementMemo;
+
 struct PricingRequest {
   const ParallelPlan& plan;
   const ParallelSpec& parallelism;
@@ -119,6 +121,8 @@ struct PricingRequest {
   const OptionsSpec& options;
   const OffloadSpec& offload;
   bool shared_links = false;  // note what everything puts on the links of the cluster
+  // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
+  PlacementMemo* memo = nullptr;
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <list>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -33,23 +34,25 @@ class Worker {
   Bench& at(const SearchPoint& point) {
     auto known = benches_.find(point.frame);
     if (known == benches_.end()) {
-      const SearchFrame& frame = plans_.frames[point.frame];
-      auto predictor = predictors_.find(frame.gpus);
-      if (predictor == predictors_.end())
-        predictor =
-            predictors_.try_emplace(frame.gpus, frame.scenario.cluster ? &*frame.scenario.cluster : nullptr)
-                .first;
-      known = benches_.emplace(point.frame, Bench{frame.scenario, &predictor->second}).first;
+      const Scenario& scenario = plans_.frames[point.frame].scenario;
+      known = benches_.emplace(point.frame, Bench{scenario, &predictor_of(*scenario.cluster)}).first;
     }
     fill_in(point, uneven_, known->second.scenario);
     return known->second;
   }
 
  private:
+  IterationPredictor& predictor_of(const ClusterSpec& cluster) {
+    const auto known = std::ranges::find_if(predictors_, [&](const auto& p) { return *p.first == cluster; });
+    if (known != predictors_.end()) return known->second;
+    predictors_.emplace_back(&cluster, &cluster);
+    return predictors_.back().second;
+  }
+
   const SearchPlans& plans_;
   bool uneven_;
-  std::map<int, IterationPredictor> predictors_;  // by GPUs
-  std::map<std::uint32_t, Bench> benches_;        // by frame
+  std::list<std::pair<const ClusterSpec*, IterationPredictor>> predictors_;  // one for each cluster
+  std::map<std::uint32_t, Bench> benches_;                                   // by frame
 };
 
 // Threads that live as long as a search, each with a worker of its own.
