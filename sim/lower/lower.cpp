@@ -57,6 +57,11 @@ Program Lowering::lower() && {
     for (const std::vector<Action>& actions : stretches(schedule_, rank, options_.iterations))
       ranks.back().push_back(stretch_of(actions));
   }
+  std::size_t passes = 0;
+  for (const std::vector<Stretch>& stretches : ranks)
+    for (const Stretch& stretch : stretches)
+      passes += stretch.size() * static_cast<std::size_t>(options_.replicas);
+  builder_.reserve(2 * passes, 4 * passes);  // with a message each; what else there is, is little
   const int count = static_cast<int>(ranks.front().size());
   std::vector<Arrivals> arrivals(static_cast<std::size_t>(options_.replicas), empty_arrivals());
   for (int i = 0; i < count; ++i) {
