@@ -58,8 +58,8 @@ Program Lowering::lower() && {
       ranks.back().push_back(stretch_of(actions));
   }
   std::size_t passes = 0;
-  for (const std::vector<Stretch>& stretches : ranks)
-    for (const Stretch& stretch : stretches)
+  for (const std::vector<Stretch>& of_rank : ranks)
+    for (const Stretch& stretch : of_rank)
       passes += stretch.size() * static_cast<std::size_t>(options_.replicas);
   builder_.reserve(2 * passes, 4 * passes);  // with a message each; what else there is, is little
   const int count = static_cast<int>(ranks.front().size());
