@@ -3,7 +3,7 @@
 #   bin/                          the command line
 #   lib/, include/stagecraft/     one static library a folder; headers as in the source tree
 #   lib/cmake/stagecraft/         stagecraftConfig.cmake; targets stagecraft::base, stagecraft::engine, …
-#   share/stagecraft/             scenarios/ and calibrate/profiles/, as in the source tree, so that one relative lookup serves both
+#   share/stagecraft/             scenarios/, calibrate/profiles/ and calibrate/validation/, as in the source tree, so that one relative lookup serves both
 #   share/man/man1/               the manual
 #   share/{bash-completion,zsh,fish}/   completion of commands and options
 #
@@ -29,7 +29,8 @@ if(STAGECRAFT_MPI_FOUND)
   install(TARGETS stagecraft-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft COMPONENT program)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate COMPONENT program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles ${PROJECT_SOURCE_DIR}/calibrate/validation
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate COMPONENT program)
 
 # The program knows its commands and options; nobody else need.
 function(stagecraft_printed file option form destination)

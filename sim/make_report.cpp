@@ -9,6 +9,7 @@
 
 #include "base/hash.hpp"
 #include "models/operators.hpp"
+#include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
 
 namespace stagecraft {
@@ -52,18 +53,23 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro
   return seconds;
 }
 
-// Errors of one kind of knowledge go the same way, those of different kinds are independent.
-std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
-  if (!scenario.profile) return {report.iteration_time, report.iteration_time};
+// Of a profile that was never scored: errors of one kind of knowledge go the same way, those of different
+// kinds are independent.
+double sigma_by_provenance(const HardwareProfile& profile, const Report& report) {
   double variance = 0;
   for (std::size_t i = 0; i < report.provenance.size(); ++i) {
-    const double spread = report.provenance[i] * scenario.profile->relative_spread[i];
+    const double spread = report.provenance[i] * profile.relative_spread[i];
     variance += spread * spread;
   }
-  constexpr double kNormal90 = 1.6448536269514722;  // two-sided 90 % of a normal distribution
-  const double factor = 1 + kNormal90 * std::sqrt(variance);
-  const double seconds = to_seconds(report.iteration_time);
-  return {from_seconds(seconds / factor), from_seconds(seconds * factor)};
+  return std::sqrt(variance);
+}
+
+std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
+  if (!scenario.profile) return {report.iteration_time, report.iteration_time};
+  const HardwareProfile& profile = *scenario.profile;
+  const double sigma = profile.residuals ? profile.residuals->sigma(family_shares(report.breakdown))
+                                         : sigma_by_provenance(profile, report);
+  return interval_90(report.iteration_time, sigma);
 }
 
 // "tp 8 · cp 2 · ep 8 · pp 8 · dp 16 · 1f1b · zero 1": of the optional degrees, those above 1.

@@ -1,9 +1,8 @@
 // What simulate() tells of a run: the scenario's work and words, what is measured on the timeline, the
 // memory.
 //
-//   interval  90 % of a log-normal error whose spread is the profile's, by kind of knowledge: errors of one
-//   kind
-//             go the same way, those of different kinds are independent.
+//   interval  90 % of a log-normal error: what the profile leaves unexplained, by families of operations; of
+//             a profile that was never scored, its spread by kind of knowledge.
 #pragma once
 
 #include "sim/simulate.hpp"

@@ -1,5 +1,6 @@
-// calibrate fit: samples -> profile. calibrate plan: what to measure for these scenarios. calibrate show:
-// what a profile knows and how well.
+// calibrate fit: samples -> profile, or constants fitted on whole published iterations (--end-to-end).
+// calibrate residuals: what predictions leave unexplained. calibrate plan: what to measure for these
+// scenarios. calibrate show: what a profile knows and how well.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +26,9 @@
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/validation/end_to_end.hpp"
+#include "tools/validation/fit_residuals.hpp"
+#include "tools/validation/published_sets.hpp"
 
 namespace stagecraft {
 namespace {
@@ -89,6 +93,68 @@ int fit_command(const Arguments& arguments, Session& session) {
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
   if (!arguments.has("quiet")) print_families(*fitted, session);
+  return kDone;
+}
+
+// --- whole iterations
+// --------------------------------------------------------------------------------------------------
+
+struct ScoredSets {
+  std::vector<PublishedSet> sets;
+  ScoreData data;
+};
+
+// All published sets; reports what cannot be read.
+ScoredSets read_sets(const Session& session, Diagnostics& diagnostics) {
+  ScoredSets out;
+  out.data = load_score_data(session.data, diagnostics);
+  const SetFabrics fabrics = set_fabrics(session.data, diagnostics);
+  for (const std::filesystem::path& file : published_files(session.data, "calibrate/validation")) {
+    if (std::optional<PublishedSet> set = load_published(file, fabrics, diagnostics))
+      out.sets.push_back(*std::move(set));
+  }
+  return out;
+}
+
+int end_to_end_command(const Arguments& arguments, Session& session) {
+  if (arguments.words().size() > 1)
+    throw UsageError("--end-to-end fits on the published sets and takes no file",
+                     "without it, `calibrate fit` takes samples");
+  Diagnostics diagnostics;
+  const ScoredSets scored = read_sets(session, diagnostics);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (diagnostics.has_errors()) return kWrongInput;
+  Library library(session.data);
+  const std::vector<ProfileFit> fits = fit_profiles(scored.sets, scored.data, library);
+  if (!arguments.has("json")) {
+    session.out << end_to_end_text(fits);
+    return kDone;
+  }
+  for (const ProfileFit& fit : fits) session.out << end_to_end_json(fit) << '\n';
+  return kDone;
+}
+
+void write_residuals(const ProfileResiduals& profile, const Session& session, Diagnostics& diagnostics) {
+  const std::string file = profile_file(profile.profile, session).string();
+  if (const std::optional<std::string> text = read_text_file(file, diagnostics))
+    write_text_file(file, with_residuals(*text, profile.residuals), true, diagnostics);
+}
+
+int residuals_command(const Arguments& arguments, Session& session) {
+  Diagnostics diagnostics;
+  const ScoredSets scored = read_sets(session, diagnostics);
+  std::vector<ProfileResiduals> residuals;
+  if (!diagnostics.has_errors()) {
+    Library library(session.data);
+    std::vector<SetScore> scores;
+    for (const PublishedSet& set : scored.sets) scores.push_back(score_set(set, load_rows(set, library)));
+    residuals = fit_residuals(scores, scored.data);
+  }
+  if (arguments.has("write"))
+    for (const ProfileResiduals& profile : residuals) write_residuals(profile, session, diagnostics);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (diagnostics.has_errors()) return kWrongInput;
+  session.out << residuals_text(residuals);
   return kDone;
 }
 
@@ -396,11 +462,14 @@ int show_command(const Arguments& arguments, Session& session) {
 
 int calibrate_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
-  if (words.empty()) throw UsageError("`calibrate` takes fit, plan or show", "stagecraft calibrate --help");
+  if (words.empty())
+    throw UsageError("`calibrate` takes fit, plan, residuals or show", "stagecraft calibrate --help");
+  if (words[0] == "fit" && arguments.has("end-to-end")) return end_to_end_command(arguments, session);
   if (words[0] == "fit") return fit_command(arguments, session);
+  if (words[0] == "residuals") return residuals_command(arguments, session);
   if (words[0] == "plan") return plan_command(arguments, session);
   if (words[0] == "show") return show_command(arguments, session);
-  const std::vector<std::string> known = {"fit", "plan", "show"};
+  const std::vector<std::string> known = {"fit", "plan", "residuals", "show"};
   throw UsageError(fmt::format("`calibrate {}` is no command", words[0]), suggest(words[0], known));
 }
 

@@ -199,20 +199,28 @@ constexpr std::string_view kReplayExamples[] = {
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 
-constexpr OptionSpec kValidateOptions[] = {{.name = "max-error",
-                                            .argument = "SHARE",
-                                            .help = "exit 1 when the mean error of a set passes it (0.05)"},
-                                           {.name = "memory", .help = "score memory, not time"}};
+constexpr OptionSpec kValidateOptions[] = {
+    {.name = "max-error",
+     .argument = "SHARE",
+     .help = "exit 1 when the mean error of a set passes it (0.05)"},
+    {.name = "memory", .help = "score memory, not time"},
+    {.name = "attribute", .help = "which families of operations errors come from"},
+    {.name = "ablation", .help = "a table of each set's error with one effect taken away"},
+    {.name = "leave-out", .help = "constants fitted anew, each source left out once"},
+    {.name = "markdown", .help = "as a part of docs/validation.md"}};
 constexpr std::string_view kValidateExamples[] = {
     "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1",
-    "stagecraft validate --memory --quiet"};
+    "stagecraft validate --memory --quiet",
+    "stagecraft validate calibrate/validation/zero_bubble.yaml --attribute --quiet"};
 
 constexpr OptionSpec kCalibrateOptions[] = {
     kSet,
     {.name = "base", .argument = "PROFILE", .help = "fit: what the samples do not tell; a name or a file"},
     {.name = "name", .argument = "NAME", .help = "fit: of the new profile"},
     {.name = "output", .argument = "FILE", .help = "fit: where the profile is written"},
-    {.name = "force", .help = "fit: replace the file if there is one"}};
+    {.name = "force", .help = "fit: replace the file if there is one"},
+    {.name = "end-to-end", .help = "fit: constants on whole published iterations, in place of samples"},
+    {.name = "write", .help = "residuals: into the profiles; without it they are only shown"}};
 constexpr std::string_view kCalibrateExamples[] = {
     "stagecraft calibrate show a100-sxm4-80gb",
     "stagecraft calibrate plan scenarios/gpt3-175b-1024xA100.yaml scenarios/llama3-8b-64xA100.yaml"};
@@ -332,8 +340,8 @@ constexpr CommandSpec kCommands[] = {
      .run = validate_command,
      .completes = "files"},
     {.name = "calibrate",
-     .words = "fit|plan|show FILE…",
-     .summary = "samples to a profile, what to measure, what a profile knows",
+     .words = "fit|plan|… FILE…",
+     .summary = "hardware profiles: fit, plan, residuals, show",
      .examples = kCalibrateExamples,
      .options = kCalibrateOptions,
      .run = calibrate_command,

@@ -45,6 +45,14 @@ YamlNode scalar(std::string text, const SourceLocation& where) {
   return node;
 }
 
+// Values that are equal have equal text.
+std::string as_text(const YamlNode& node) {
+  std::string out = node.text;
+  for (const YamlNode& item : node.items) out += as_text(item) + ",";
+  for (const YamlEntry& entry : node.entries) out += entry.key + ":" + as_text(entry.value) + ",";
+  return out;
+}
+
 struct RowKey {
   std::string_view row, section, key;
 };
@@ -100,6 +108,8 @@ class RowReader {
   PublishedRow read(const YamlNode& row) {
     PublishedRow out;
     out.id = text(row, "id");
+    out.model = text(row, "model");
+    note_keys(out, row);
     out.skip = text(row, "skip");
     if (const YamlNode* shared = file_.find("scenario")) out.scenario = *shared;
     out.scenario.kind = YamlNode::Kind::kMap;
@@ -117,6 +127,22 @@ class RowReader {
   }
 
  private:
+  // What makes a row the row that it is, and what others said of it.
+  static void note_keys(PublishedRow& out, const YamlNode& row) {
+    for (const YamlEntry& entry : row.entries) {
+      const bool known =
+          std::ranges::any_of(kRowKeys, [&](const RowKey& key) { return key.row == entry.key; });
+      if (known || entry.key == "model" || entry.key == "layers" || entry.key == "gpus")
+        out.keys[entry.key] = as_text(entry.value);
+    }
+    const YamlNode* peers = row.find("peers");
+    if (peers == nullptr) return;
+    for (const YamlEntry& entry : peers->entries) {
+      const auto seconds = entry.key.ends_with("_s") ? parse_number(entry.value.text) : std::nullopt;
+      if (seconds) out.peers[entry.key.substr(0, entry.key.size() - 2)] = *seconds;
+    }
+  }
+
   static std::string text(const YamlNode& row, std::string_view key) {
     const YamlNode* node = row.find(key);
     return node == nullptr ? "" : node->text;
@@ -211,6 +237,16 @@ std::string text_at(const YamlNode& file, std::string_view outer, std::string_vi
   return node == nullptr ? "" : node->text;
 }
 
+// "owner/repository @4dcaae51", or the paper.
+std::string origin_of(const YamlNode& file, const std::string& url) {
+  const std::string repository = text_at(file, "source", "repo"), commit = text_at(file, "source", "commit");
+  if (repository.empty()) return url;
+  if (commit.empty()) return repository;
+  constexpr std::size_t kShortHash = 8;
+  const bool hash = commit.find(' ') == std::string::npos;
+  return repository + " @" + (hash ? commit.substr(0, kShortHash) : commit);
+}
+
 }  // namespace
 
 SetFabrics load_set_fabrics(const std::filesystem::path& file, Diagnostics& diagnostics) {
@@ -238,6 +274,8 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   if (const YamlNode* name = root->find("set")) set.name = name->text;
   set.title = text_at(*root, "source", "title");
   set.url = text_at(*root, "source", "url");
+  set.origin = origin_of(*root, set.url);
+  set.licence = text_at(*root, "source", "licence");
   if (const YamlNode* assumed = root->find("assumed")) {
     for (const YamlNode& item : assumed->items) set.assumed.push_back(item.text);
   }

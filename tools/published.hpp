@@ -25,9 +25,12 @@ struct PublishedRow {
   YamlNode scenario;  // ready for read_scenario
   std::optional<double> iteration_seconds;
   std::optional<double> tokens_per_s_per_gpu;
-  std::optional<double> memory_gib;   // of the fullest GPU
-  std::optional<bool> out_of_memory;  // did the run fail for want of memory
-  std::string skip;                   // why the row cannot be run, as its source says
+  std::optional<double> memory_gib;         // of the fullest GPU
+  std::optional<bool> out_of_memory;        // did the run fail for want of memory
+  std::string skip;                         // why the row cannot be run, as its source says
+  std::string model;                        // as the row names it
+  std::map<std::string, std::string> keys;  // scenario keys of the row with their values, as text
+  std::map<std::string, double> peers;      // other tools' seconds per iteration
 };
 
 // What a set's memory figures are; figures of different kinds are never compared.
@@ -37,6 +40,8 @@ inline constexpr std::string_view kMemoryFigureNames[] = {"allocated", "reserved
 struct PublishedSet {
   std::string name;
   std::string title, url;
+  std::string origin;                         // repository and commit, or paper
+  std::string licence;                        // empty: a paper's table, or not stated
   std::vector<std::string> assumed;           // scenario keys that the source does not print
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
   std::vector<PublishedRow> rows;

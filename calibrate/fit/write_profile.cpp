@@ -172,6 +172,13 @@ std::string collective_table(const std::vector<CollectiveFit>& fits,
   return out;
 }
 
+std::string residual_section(const ResidualModel& residuals) {
+  std::string out = "residuals:\n";
+  for (std::size_t i = 0; i < kOpFamilyCount; ++i)
+    out += "  " + constant(kOpFamilyNames[i], residuals.families[i]);
+  return out + "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
+}
+
 std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks) {
   std::string out = fmt::format(
       "# {}\n# Format: calibrate/profile/README.md.\nstagecraft_profile: 1\nname: {}\ndate: {}\nmade_by: "
@@ -195,7 +202,8 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += "  " + constant("communicators", profile.memory.communicators);
   out += "  " + constant("workspace", profile.memory.workspace);
   out += "  " + constant("fragmentation", profile.memory.fragmentation);
-  return out + spread_section(profile);
+  out += spread_section(profile);
+  return profile.residuals ? out + residual_section(*profile.residuals) : out;
 }
 
 }  // namespace stagecraft

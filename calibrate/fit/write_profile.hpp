@@ -24,4 +24,7 @@ struct ProfileRemarks {
 [[nodiscard]] std::string collective_table(const std::vector<CollectiveFit>& fits,
                                            const std::vector<std::string>& remarks);
 
+// The section `residuals:`, the last of a file.
+[[nodiscard]] std::string residual_section(const ResidualModel& residuals);
+
 }  // namespace stagecraft

@@ -20,6 +20,7 @@
 #include "base/diagnostic.hpp"
 #include "base/units.hpp"
 #include "calibrate/profile/provenance.hpp"
+#include "calibrate/profile/residuals.hpp"
 
 namespace stagecraft {
 
@@ -43,14 +44,6 @@ inline constexpr std::string_view kCollectiveNames[] = {"all-reduce", "all-gathe
 // Bus factor, nccl-tests' convention: bytes each rank sends per byte of S: 2(n-1)/n all-reduce, (n-1)/n
 // gather, scatter and all-to-all, 1 else.
 [[nodiscard]] double bus_factor(CollectiveKind kind, int ranks);
-
-// A constant with its story.
-template <class T>
-struct Sourced {
-  T value{};
-  Provenance provenance = Provenance::kAssumed;
-  std::string source{};  // a citation, or how it was fitted and on what
-};
 
 struct DeviceFacts {
   std::string name{};  // "NVIDIA A100-SXM4-80GB"
@@ -213,6 +206,8 @@ struct HardwareProfile {
   MemoryOverheads memory;
   std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance
   std::string spread_source;
+  // What is left unexplained where this profile was scored; without it an interval follows relative_spread.
+  std::optional<ResidualModel> residuals;
 
   [[nodiscard]] FlopRate peak(
       Precision precision) const;  // throws InternalError when the device has no such mode

@@ -326,6 +326,20 @@ void read_spread(YamlMap& root, HardwareProfile& profile) {
   section.map.finish();
 }
 
+std::optional<ResidualModel> read_residuals(YamlMap& root) {
+  if (!root.has("residuals")) return std::nullopt;
+  Section section = required_section(root, "residuals", "what predictions with this profile leave unexplained");
+  if (!section.ok) return std::nullopt;
+  constexpr Range kSpread{.above = 0, .up_to = 2, .closed_below = true};
+  ResidualModel model;
+  for (std::size_t i = 0; i < kOpFamilyCount; ++i)
+    model.families[i] = read_number(section.map, kOpFamilyNames[i], kSpread);
+  model.run = read_number(section.map, "run", kSpread);
+  model.correlation = read_number(section.map, "correlation", kShare);
+  section.map.finish();
+  return model;
+}
+
 HardwareProfile read_profile(YamlMap& root) {
   HardwareProfile profile;
   profile.name = root.text("name");
@@ -347,6 +361,7 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.collectives = read_collectives(root);
   profile.memory = read_memory(root);
   read_spread(root, profile);
+  profile.residuals = read_residuals(root);
   return profile;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace stagecraft {
@@ -21,5 +22,13 @@ inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured",
 [[nodiscard]] constexpr std::string_view name(Provenance provenance) {
   return kProvenanceNames[static_cast<std::size_t>(provenance)];
 }
+
+// A constant with its story.
+template <class T>
+struct Sourced {
+  T value{};
+  Provenance provenance = Provenance::kAssumed;
+  std::string source{};  // a citation, or how it was fitted and on what
+};
 
 }  // namespace stagecraft

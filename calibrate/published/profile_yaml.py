@@ -309,13 +309,20 @@ def overheads(data):
             *(f"  {key}: {quoted(value) if key == 'source' else value}" for key, value in spread.items())]
 
 
+def residuals_of(profile):
+    """The last section, which `stagecraft calibrate residuals --write` makes from whole predictions."""
+    text = profile.read_text(encoding="utf-8") if profile.is_file() else ""
+    start = text.find("\nresiduals:")
+    return "" if start < 0 else text[start + 1:]
+
+
 def main(description, name, make_lines):
     """Writes the profile `name`, or with --check says whether the one in the tree is what would be written."""
     parser = argparse.ArgumentParser(description=description.split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the profile would change")
     check = parser.parse_args().check
-    text = "\n".join(make_lines()) + "\n"
     profile = PROFILES / f"{name}.yaml"
+    text = "\n".join(make_lines()) + "\n" + residuals_of(profile)
     if not check:
         profile.write_text(text, encoding="utf-8")
         return 0

@@ -62,6 +62,8 @@ def updated(readme, program, source):
     seen = set()
     for line in run(program, source, "validate", "--json").splitlines():
         scores = json.loads(line)
+        if "set" not in scores:  # all sets together
+            continue
         seen.add(scores["set"])
         row = re.compile(r"(\| \[[^\]]*" + re.escape(SETS[scores["set"]]) + r"[^\]]*\]\([^)]*\) )\|(?:[^|]*\|){5}")
         readme, count = row.subn(lambda match: match[1] + accuracy_row(scores), readme)

@@ -1,0 +1,51 @@
+// Few named constants, fitted on whole iterations: for what no kernel can tell.
+//
+//   loss    sum of w_i ln(predicted / measured)^2 / kRowNoise^2 + sum of ((x - start) / half range)^2, with
+//           Huber's reweighting of far rows. Every source has the same total weight: kSourceRows rows.
+//   method  Gauss and Newton with forward differences: every step runs each row once a constant. Constants
+//           keep to their plausible range; one that ends on its bound is named, not let go.
+//   left out  each source by constants that its rows had no part in, from the linear model around the fit of
+//           all; its rows are then simulated with them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+struct FreeConstant {
+  std::string name;
+  double start = 0, low = 0, high = 0;
+};
+
+struct EndToEndProblem {
+  std::vector<FreeConstant> constants;
+  std::vector<int> sources;  // of each row
+  // ln(predicted / measured) of the rows asked for, at these values of the constants.
+  std::function<std::vector<double>(const std::vector<double>& values, const std::vector<std::size_t>& rows)>
+      log_errors;
+};
+
+inline constexpr double kRowNoise = 0.05;
+inline constexpr double kSourceRows = 5;
+
+struct SourceErrors {
+  int source = 0;
+  double before = 0;           // mean absolute error with the constants as they were
+  double fitted = 0;           // with those fitted on all rows
+  double left_out = 0;         // with those fitted on the other sources
+  std::vector<double> values;  // of the latter
+};
+
+struct EndToEndFit {
+  std::vector<double> values;
+  std::vector<double> standard_errors;  // of the loss around the fit, prior included
+  std::vector<SourceErrors> sources;    // ascending
+  int runs = 0;                         // rows simulated
+};
+
+//   requires  at least one constant and one row.
+[[nodiscard]] EndToEndFit fit_end_to_end(const EndToEndProblem& problem, int steps = 3);
+
+}  // namespace stagecraft

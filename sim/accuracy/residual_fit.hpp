@@ -1,0 +1,43 @@
+// The residual constants of a profile (calibrate/profile/residuals.hpp), from rows whose measurement is
+// known.
+//
+//   score   of a 90 % interval, on the logarithm of time: its width, and 2/0.1 times what a measurement lies
+//           outside; a proper score (Gneiting and Raftery, JASA 2007, section 6.2): it is least where a
+//           tenth of the rows lies outside, and the intervals are as narrow as that allows.
+//   prior   the constants stay near those of `prior`, which count as much as kPriorRows rows: a profile with
+//           few rows has the residuals of its kin until it has rows of its own.
+//   few     compute, tensor, pipeline, data and run are fitted; what no row exercises keeps its prior.
+#pragma once
+
+#include <span>
+
+#include "calibrate/profile/residuals.hpp"
+
+namespace stagecraft {
+
+struct ResidualRow {
+  FamilyShares shares{};
+  double log_error = 0;  // ln(measured / predicted)
+  int source = 0;        // rows of one source are left out together
+};
+
+inline constexpr double kPriorRows = 10;
+
+// What is believed before any row: judged from what single kernels, curves and repeats are off by.
+[[nodiscard]] ResidualModel assumed_residuals();
+
+// Values alone; the stories are the prior's.
+[[nodiscard]] ResidualModel fit_residuals(std::span<const ResidualRow> rows, const ResidualModel& prior);
+
+// Mean interval score; 0 of no rows.
+[[nodiscard]] double interval_score(std::span<const ResidualRow> rows, const ResidualModel& model);
+
+struct Coverage {
+  double share = 0;         // of rows inside their interval
+  double median_width = 0;  // of the interval, relative to the prediction
+};
+[[nodiscard]] Coverage coverage(std::span<const ResidualRow> rows, const ResidualModel& model);
+// Each source by a fit on the others.
+[[nodiscard]] Coverage coverage_left_out(std::span<const ResidualRow> rows, const ResidualModel& prior);
+
+}  // namespace stagecraft

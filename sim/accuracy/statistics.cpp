@@ -1,0 +1,72 @@
+#include "sim/accuracy/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.hpp"
+
+namespace stagecraft {
+namespace {
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// Place of each value in ascending order, counted from 0; equal ones have their mean place.
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> out(values.size());
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t end = first + 1;
+    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+    const double place = (static_cast<double>(first) + static_cast<double>(end) - 1) / 2;
+    for (; first < end; ++first) out[order[first]] = place;
+  }
+  return out;
+}
+
+}  // namespace
+
+ErrorSummary summarise(std::span<const double> errors) {
+  ErrorSummary summary;
+  if (errors.empty()) return summary;
+  std::vector<double> absolute;
+  for (const double error : errors) absolute.push_back(std::abs(error));
+  summary.rows = errors.size();
+  summary.mean_absolute = mean(absolute);
+  summary.bias = mean(errors);
+  summary.worst = static_cast<std::size_t>(std::ranges::max_element(absolute) - absolute.begin());
+  summary.median_absolute = quantile(absolute, 0.5);
+  return summary;
+}
+
+double quantile(std::vector<double> values, double share) {
+  SC_CHECK(share >= 0 && share <= 1, "a quantile is a share of the values");
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
+  SC_CHECK(a.size() == b.size(), "ranks are compared pair by pair");
+  constexpr std::size_t kFewest = 3;
+  if (a.size() < kFewest) return std::nullopt;
+  const std::vector<double> first = ranks(a), second = ranks(b);
+  const double middle = static_cast<double>(a.size() - 1) / 2;
+  double both = 0, of_first = 0, of_second = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    both += (first[i] - middle) * (second[i] - middle);
+    of_first += (first[i] - middle) * (first[i] - middle);
+    of_second += (second[i] - middle) * (second[i] - middle);
+  }
+  if (of_first == 0 || of_second == 0) return std::nullopt;
+  return both / std::sqrt(of_first * of_second);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,33 @@
+// Errors of many predictions in a few numbers.
+//
+//   error     predicted / measured - 1, in time: a prediction that is too fast is negative.
+//   source    Spearman's rank correlation with mean ranks for ties (Pearson's correlation of the ranks).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace stagecraft {
+
+struct ErrorSummary {
+  std::size_t rows = 0;
+  double mean_absolute = 0;
+  double bias = 0;  // the mean with its sign
+  double median_absolute = 0;
+  std::size_t worst = 0;  // index of the largest absolute error, the first of equals; 0 of no rows
+};
+
+// All zero of no errors.
+[[nodiscard]] ErrorSummary summarise(std::span<const double> errors);
+
+// Between two values linearly; 0 of no values.
+//   requires  share in [0, 1].
+[[nodiscard]] double quantile(std::vector<double> values, double share);
+
+// In [-1, 1]; nullopt for fewer than three pairs, or where one side is constant.
+//   requires  as many of `a` as of `b`.
+[[nodiscard]] std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace stagecraft

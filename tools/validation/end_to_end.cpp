@@ -1,0 +1,185 @@
+#include "tools/validation/end_to_end.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/accuracy/constants.hpp"
+#include "sim/simulate.hpp"
+#include "tools/validation/render.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Measured {
+  Scenario scenario;
+  double seconds = 0;
+  int source = 0;
+};
+
+struct ProfileRows {
+  std::vector<Measured> rows;
+  std::vector<std::string> sources;
+  std::vector<std::size_t> counts;
+};
+
+// Scored once with constants as they are, which also says what is measured.
+ProfileRows rows_of(const std::string& profile, const std::vector<PublishedSet>& sets, Library& library) {
+  ProfileRows out;
+  for (const PublishedSet& set : sets) {
+    const std::vector<LoadedRow> loaded = load_rows(set, library);
+    const SetScore score = score_set(set, loaded);
+    if (score.profile != profile || score.rows.empty()) continue;
+    for (const LoadedRow& row : loaded) {
+      const auto scored = std::ranges::find(score.rows, row.row->id, &ScoredRow::id);
+      if (!row.scenario || scored == score.rows.end()) continue;
+      out.rows.push_back({.scenario = *row.scenario,
+                          .seconds = scored->measured,
+                          .source = static_cast<int>(out.sources.size())});
+    }
+    out.sources.push_back(set.name);
+    out.counts.push_back(score.rows.size());
+  }
+  return out;
+}
+
+// Of the first row that has it: a site's term stands in one fabric alone.
+double value_now(const FittedConstant& constant, const ProfileRows& rows) {
+  const ModelConstant& known = *find_constant(constant.name);
+  double value = known.get(rows.rows.front().scenario);
+  if (!constant.site) return value;
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const std::string& source = rows.sources[static_cast<std::size_t>(rows.rows[i].source)];
+    if (std::ranges::find(constant.fitted_on, source) != constant.fitted_on.end())
+      value = known.get(rows.rows[i].scenario);
+  }
+  return value;
+}
+
+ProfileFit fit_profile_rows(const std::string& profile, const std::vector<FittedConstant>& constants,
+                            const ProfileRows& rows) {
+  ProfileFit out{.profile = profile,
+                 .constants = constants,
+                 .before = {},
+                 .sources = rows.sources,
+                 .rows = rows.counts,
+                 .fit = {}};
+  EndToEndProblem problem;
+  for (const FittedConstant& constant : constants) {
+    out.before.push_back(value_now(constant, rows));
+    problem.constants.push_back(
+        {.name = constant.name, .start = out.before.back(), .low = constant.low, .high = constant.high});
+  }
+  for (const Measured& row : rows.rows) problem.sources.push_back(row.source);
+  problem.log_errors = [&](const std::vector<double>& values, const std::vector<std::size_t>& asked) {
+    std::vector<double> errors;
+    for (const std::size_t i : asked) {
+      Scenario scenario = rows.rows[i].scenario;
+      for (std::size_t c = 0; c < values.size(); ++c) {
+        if (values[c] != out.before[c]) find_constant(constants[c].name)->set(scenario, values[c]);
+      }
+      errors.push_back(std::log(to_seconds(simulate(scenario).iteration_time) / rows.rows[i].seconds));
+    }
+    return errors;
+  };
+  out.fit = fit_end_to_end(problem);
+  return out;
+}
+
+bool on_bound(const FittedConstant& constant, double value) {
+  constexpr double kClose = 1e-6;
+  return value - constant.low < kClose || constant.high - value < kClose;
+}
+
+}  // namespace
+
+std::vector<ProfileFit> fit_profiles(const std::vector<PublishedSet>& sets, const ScoreData& data,
+                                     Library& library) {
+  std::vector<ProfileFit> fits;
+  for (const auto& [profile, constants] : data.constants) {
+    const ProfileRows rows = rows_of(profile, sets, library);
+    if (!rows.rows.empty()) fits.push_back(fit_profile_rows(profile, constants, rows));
+  }
+  return fits;
+}
+
+std::string end_to_end_text(const std::vector<ProfileFit>& fits) {
+  std::string out;
+  for (const ProfileFit& fit : fits) {
+    out += fit.profile + "\n";
+    TextTable constants({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+    constants.row({"constant", "now", "fitted", "standard error", ""});
+    for (std::size_t i = 0; i < fit.constants.size(); ++i)
+      constants.row({fit.constants[i].name, fmt::format("{:.4g}", fit.before[i]),
+                     fmt::format("{:.4g}", fit.fit.values[i]),
+                     fmt::format("{:.2g}", fit.fit.standard_errors[i]),
+                     on_bound(fit.constants[i], fit.fit.values[i]) ? "on its bound" : ""});
+    TextTable sources(
+        {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+    sources.row({"source", "rows", "now", "fitted", "left out", "left out / fitted"});
+    for (const SourceErrors& source : fit.fit.sources) {
+      const auto i = static_cast<std::size_t>(source.source);
+      sources.row({fit.sources[i], std::to_string(fit.rows[i]), percent(source.before),
+                   percent(source.fitted), percent(source.left_out),
+                   fmt::format("{:.2f}", source.left_out / source.fitted)});
+    }
+    out +=
+        constants.str(2) + "\n" + sources.str(2) + fmt::format("  {} iterations simulated\n\n", fit.fit.runs);
+  }
+  return out;
+}
+
+std::string end_to_end_page(const std::vector<ProfileFit>& fits) {
+  std::string constants = markdown_head({"profile", "constant", "in use", "fitted again", "± ", "plausible"});
+  std::string sources = markdown_head(
+      {"left out", "profile", "rows", "MAPE in use", "fitted on all", "left out", "left out / fitted"});
+  for (const ProfileFit& fit : fits) {
+    for (std::size_t i = 0; i < fit.constants.size(); ++i) {
+      const FittedConstant& constant = fit.constants[i];
+      constants += markdown_row({fit.profile, constant.name, fmt::format("{:.4g}", fit.before[i]),
+                                 fmt::format("{:.4g}{}", fit.fit.values[i],
+                                             on_bound(constant, fit.fit.values[i]) ? " (bound)" : ""),
+                                 fmt::format("{:.2g}", fit.fit.standard_errors[i]),
+                                 fmt::format("{:g} to {:g}", constant.low, constant.high)});
+    }
+    for (const SourceErrors& source : fit.fit.sources) {
+      const auto i = static_cast<std::size_t>(source.source);
+      sources += markdown_row({fit.sources[i], fit.profile, std::to_string(fit.rows[i]),
+                               percent(source.before), percent(source.fitted), percent(source.left_out),
+                               fmt::format("{:.2f}", source.left_out / source.fitted)});
+    }
+  }
+  return "\n## Sources left out\n\nThe constants that were fitted on whole iterations, fitted again on all "
+         "rows of a "
+         "profile (every source of equal weight, within their\nplausible range), then on the rows of all "
+         "other "
+         "sources: what to expect of a source never seen. A constant that only one source knows (its\nsite, "
+         "its "
+         "attention kernel) falls back on its start when that source is left out.\n\n" +
+         sources + "\n" + constants;
+}
+
+std::string end_to_end_json(const ProfileFit& fit) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.end-to-end-fit/1");
+  json.field("profile", std::string_view(fit.profile)).key("constants").begin_array();
+  for (std::size_t i = 0; i < fit.constants.size(); ++i) {
+    json.begin_object().field("name", std::string_view(fit.constants[i].name)).field("now", fit.before[i]);
+    json.field("fitted", fit.fit.values[i]).field("standard_error", fit.fit.standard_errors[i]);
+    json.field("on_bound", on_bound(fit.constants[i], fit.fit.values[i])).end_object();
+  }
+  json.end_array().key("sources").begin_array();
+  for (const SourceErrors& source : fit.fit.sources) {
+    const auto i = static_cast<std::size_t>(source.source);
+    json.begin_object().field("set", std::string_view(fit.sources[i])).field("rows", fit.rows[i]);
+    json.field("mape", source.before).field("mape_fitted", source.fitted);
+    json.field("mape_left_out", source.left_out).end_object();
+  }
+  json.end_array().end_object();
+  return json.str();
+}
+
+}  // namespace stagecraft

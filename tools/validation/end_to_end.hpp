@@ -1,0 +1,30 @@
+// The named constants of each profile fitted again on whole iterations, and every source left out once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/accuracy/end_to_end_fit.hpp"
+#include "tools/validation/score.hpp"
+#include "tools/validation/score_data.hpp"
+
+namespace stagecraft {
+
+struct ProfileFit {
+  std::string profile;
+  std::vector<FittedConstant> constants;
+  std::vector<double> before;  // values of the constants as they are
+  std::vector<std::string> sources;
+  std::vector<std::size_t> rows;  // of each source
+  EndToEndFit fit;
+};
+
+// A profile for each that has constants in `data` and rows in `sets`.
+[[nodiscard]] std::vector<ProfileFit> fit_profiles(const std::vector<PublishedSet>& sets,
+                                                   const ScoreData& data, Library& library);
+
+[[nodiscard]] std::string end_to_end_text(const std::vector<ProfileFit>& fits);
+[[nodiscard]] std::string end_to_end_page(const std::vector<ProfileFit>& fits);
+[[nodiscard]] std::string end_to_end_json(const ProfileFit& fit);
+
+}  // namespace stagecraft

@@ -1,0 +1,113 @@
+#include "tools/validation/fit_residuals.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/text.hpp"
+#include "calibrate/fit/write_profile.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Three digits are more than the rows know, and make files that do not flicker.
+double rounded(double value) {
+  constexpr double kDigits = 1000;
+  return std::round(value * kDigits) / kDigits;
+}
+
+// Values that a fit moved are analytic, with their story; the others keep theirs.
+ResidualModel told(ResidualModel model, const ResidualModel& prior, const std::string& source) {
+  const auto tell = [&](Sourced<double>& value, const Sourced<double>& before) {
+    if (value.value == before.value) return;
+    value = {.value = rounded(value.value), .provenance = Provenance::kAnalytic, .source = source};
+  };
+  for (std::size_t i = 0; i < kOpFamilyCount; ++i) tell(model.families[i], prior.families[i]);
+  tell(model.run, prior.run);
+  return model;
+}
+
+ResidualModel widened(ResidualModel model, double factor, const std::string& of) {
+  const auto widen = [&](Sourced<double>& value) {
+    value = {.value = rounded(value.value * factor),
+             .provenance = Provenance::kAssumed,
+             .source = fmt::format("no row was scored with this profile: {} times that of {}", factor, of)};
+  };
+  for (Sourced<double>& family : model.families) widen(family);
+  widen(model.run);
+  return model;
+}
+
+}  // namespace
+
+std::vector<ProfileResiduals> fit_residuals(const std::vector<SetScore>& scores, const ScoreData& data) {
+  std::map<std::string, std::vector<ResidualRow>> by_profile;
+  std::vector<ResidualRow> all;
+  int source = 0;
+  for (const SetScore& score : scores) {
+    for (const ResidualRow& row : residual_rows(score, source)) {
+      by_profile[score.profile].push_back(row);
+      all.push_back(row);
+    }
+    ++source;
+  }
+  const ResidualModel assumed = assumed_residuals(), pooled = fit_residuals(all, assumed);
+  std::vector<ProfileResiduals> out;
+  std::map<std::string, ResidualModel> known;
+  for (const auto& [profile, rows] : by_profile) {
+    const std::string story = fmt::format(
+        "stagecraft calibrate residuals: 90 % interval score on {} rows of this profile, prior the {} rows "
+        "of all",
+        rows.size(), all.size());
+    const ResidualModel model = told(fit_residuals(rows, pooled), assumed, story);
+    known[profile] = model;
+    out.push_back({.profile = profile,
+                   .rows = rows.size(),
+                   .of = {},
+                   .residuals = model,
+                   .now = coverage(rows, model),
+                   .left_out = coverage_left_out(rows, assumed)});
+  }
+  for (const Kin& kin : data.kin) {
+    const auto of = known.find(kin.of);
+    if (of == known.end() || known.contains(kin.profile)) continue;
+    out.push_back({.profile = kin.profile,
+                   .rows = 0,
+                   .of = kin.of,
+                   .residuals = widened(of->second, kin.wider, kin.of),
+                   .now = {},
+                   .left_out = {}});
+  }
+  return out;
+}
+
+std::string with_residuals(const std::string& profile_text, const ResidualModel& residuals) {
+  const std::size_t start = profile_text.find("\nresiduals:");
+  const std::string head = start == std::string::npos ? profile_text : profile_text.substr(0, start + 1);
+  return head + residual_section(residuals);
+}
+
+std::string residuals_text(const std::vector<ProfileResiduals>& profiles) {
+  std::string out;
+  for (const ProfileResiduals& profile : profiles) {
+    out += profile.rows > 0
+               ? fmt::format("{}   {} rows: {} inside, median width {}; each set left out: {}, {}\n",
+                             profile.profile, profile.rows, percent(profile.now.share),
+                             percent(profile.now.median_width), percent(profile.left_out.share),
+                             percent(profile.left_out.median_width))
+               : fmt::format("{}   no rows, as {}\n", profile.profile, profile.of);
+    TextTable table({Align::kLeft, Align::kRight, Align::kLeft});
+    for (std::size_t i = 0; i < kOpFamilyCount; ++i) {
+      const Sourced<double>& family = profile.residuals.families[i];
+      table.row(
+          {std::string(kOpFamilyNames[i]), percent(family.value), std::string(name(family.provenance))});
+    }
+    table.row(
+        {"run", percent(profile.residuals.run.value), std::string(name(profile.residuals.run.provenance))});
+    out += table.str(2);
+  }
+  return out;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+// The section `residuals:` of every profile, from the rows that were scored with it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/validation/score.hpp"
+#include "tools/validation/score_data.hpp"
+
+namespace stagecraft {
+
+struct ProfileResiduals {
+  std::string profile;
+  std::size_t rows = 0;  // of its own; 0: carried over from its kin
+  std::string of;        // that kin
+  ResidualModel residuals;
+  Coverage now, left_out;
+};
+
+// First a fit on the rows of all profiles, which is the prior of each; then each on its own rows. A profile
+// without rows has those of its kin, wider (calibrate/validation/scoring/kin.yaml).
+[[nodiscard]] std::vector<ProfileResiduals> fit_residuals(const std::vector<SetScore>& scores,
+                                                          const ScoreData& data);
+
+// The text of a profile's file with its residuals in place of those that it had.
+[[nodiscard]] std::string with_residuals(const std::string& profile_text, const ResidualModel& residuals);
+
+[[nodiscard]] std::string residuals_text(const std::vector<ProfileResiduals>& profiles);
+
+}  // namespace stagecraft

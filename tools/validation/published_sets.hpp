@@ -1,0 +1,19 @@
+// The sets that are scored unless somebody names files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+#include "tools/published.hpp"
+
+namespace stagecraft {
+
+// Files of a folder below the data directory, by name; `clusters` is none.
+[[nodiscard]] std::vector<std::filesystem::path> published_files(const DataDirectory& data,
+                                                                 const std::string& folder);
+
+[[nodiscard]] SetFabrics set_fabrics(const DataDirectory& data, Diagnostics& diagnostics);
+
+}  // namespace stagecraft

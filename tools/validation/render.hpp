@@ -1,0 +1,45 @@
+// What `validate` prints: a set for people, as JSON, and all of them as the page docs/validation.md.
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/validation/score.hpp"
+#include "tools/validation/score_data.hpp"
+
+namespace stagecraft {
+
+// All sets together: what intervals promise.
+struct PooledIntervals {
+  Coverage now;       // with the profiles as they are
+  Coverage left_out;  // each set by residuals fitted on the other sets of its profile
+};
+[[nodiscard]] PooledIntervals pool_intervals(const std::vector<SetScore>& scores);
+
+struct RenderOptions {
+  bool quiet = false;
+  bool attribute = false;
+};
+void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
+void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
+void print_pooled_text(const PooledIntervals& pooled, std::ostream& out);
+void print_pooled_json(const PooledIntervals& pooled, std::ostream& out);
+
+// The page, without ablation and leave-out tables.
+[[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);
+
+// Of one set: those of the rows, then those that are only printed.
+[[nodiscard]] std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data);
+// Constants that were fitted on whole iterations: of its profile, and of its site.
+struct FittedCount {
+  int profile = 0, site = 0;
+};
+[[nodiscard]] FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data);
+
+[[nodiscard]] std::string signed_percent(double share);  // "+1.2 %"
+[[nodiscard]] std::string markdown_row(const std::vector<std::string>& cells);
+[[nodiscard]] std::string markdown_head(const std::vector<std::string>& cells);  // with the line below it
+
+}  // namespace stagecraft

@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "base/json.hpp"
+#include "tools/validation/render.hpp"
+
+namespace stagecraft {
+namespace {
+
+void write_rows(const SetScore& score, JsonWriter& json) {
+  json.key("rows").begin_array();
+  for (const ScoredRow& row : score.rows) {
+    json.begin_object().field("id", std::string_view(row.id)).field("predicted_s", row.predicted);
+    json.field("measured_s", row.measured).field("error", row.error());
+    json.key("interval_90_s").begin_array().value(row.interval[0]).value(row.interval[1]).end_array();
+    json.field("covered", row.covered()).key("shares").begin_object();
+    for (std::size_t i = 0; i < kOpFamilyCount; ++i) json.field(kOpFamilyNames[i], row.shares[i]);
+    json.end_object().end_object();
+  }
+  json.end_array().key("skipped").begin_array();
+  for (const SkippedRow& row : score.skipped) {
+    json.begin_object()
+        .field("id", std::string_view(row.id))
+        .field("reason", std::string_view(row.reason))
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_comparison(const SetScore& score, const ScoreData& data, JsonWriter& json) {
+  const NullModel null = score.null_model(false), bubble = score.null_model(true);
+  json.key("null_model").begin_object().field("rate_flop_s", null.rate);
+  json.field("mape", summarise(null.errors).mean_absolute);
+  json.field("mape_with_bubble", summarise(bubble.errors).mean_absolute).end_object();
+  json.key("peers").begin_array();
+  for (const PeerScore& peer : peers_of(score, data)) {
+    json.begin_object().field("tool", std::string_view(peer.tool)).field("mape", peer.mean_absolute);
+    if (peer.rows > 0) json.field("rows", peer.rows);
+    json.field("remark", std::string_view(peer.remark)).end_object();
+  }
+  json.end_array().key("ranks").begin_array();
+  for (const bool by_gpus : {false, true}) {
+    for (const RankGroup& group : score.ranks(by_gpus)) {
+      json.begin_object().field("model", std::string_view(group.model));
+      if (by_gpus) json.field("gpus", group.gpus);
+      json.field("rows", group.rows).field("correlation", group.correlation).end_object();
+    }
+  }
+  json.end_array().key("ratios").begin_array();
+  for (const RatioScore& ratio : score.ratios()) {
+    json.begin_object().field("by", ratio.kind).field("first", std::string_view(ratio.first));
+    json.field("second", std::string_view(ratio.second)).field("predicted", ratio.predicted);
+    json.field("measured", ratio.measured).field("error", ratio.error()).end_object();
+  }
+  json.end_array();
+}
+
+void write_attribution(const SetScore& score, JsonWriter& json) {
+  const Attribution attribution = attribute_errors(score);
+  const std::vector<std::string_view> names = cause_names();
+  json.key("attribution").begin_object().field("explained", attribution.explained);
+  json.field("left", attribution.left).key("families").begin_array();
+  for (std::size_t i = 0; i < attribution.families.size(); ++i) {
+    const FamilyBlame& family = attribution.families[i];
+    json.begin_object().field("family", names[i]).field("share", family.mean_share);
+    json.field("delta", family.delta).field("standard_error", family.standard_error);
+    json.field("contribution", family.contribution).end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
+  const ErrorSummary summary = score.summary();
+  const FittedCount fitted = fitted_constants_of(score, data);
+  JsonWriter json;
+  json.begin_object()
+      .field("schema", "stagecraft.validation/1")
+      .field("set", std::string_view(score.name))
+      .field("title", std::string_view(score.title));
+  json.field("source", std::string_view(score.origin)).field("licence", std::string_view(score.licence));
+  json.field("profile", std::string_view(score.profile)).key("fitted_constants").begin_object();
+  json.field("profile", fitted.profile).field("site", fitted.site).end_object();
+  json.field("rows_scored", score.rows.size())
+      .field("mape", summary.mean_absolute)
+      .field("bias", summary.bias);
+  json.field("median", summary.median_absolute);
+  json.field("worst", score.rows.empty() ? 0.0 : std::abs(score.rows[summary.worst].error()));
+  json.field("coverage_90", score.coverage()).field("median_width", score.median_width());
+  if (!score.rows.empty()) write_comparison(score, data, json);
+  if (options.attribute) write_attribution(score, json);
+  write_rows(score, json);
+  json.key("assumed").begin_array();
+  for (const std::string& key : score.assumed) json.value(std::string_view(key));
+  json.end_array().end_object();
+  out << json.str() << '\n';
+}
+
+void print_pooled_json(const PooledIntervals& pooled, std::ostream& out) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.validation-intervals/1");
+  json.field("coverage_90", pooled.now.share).field("median_width", pooled.now.median_width);
+  json.field("coverage_90_left_out", pooled.left_out.share);
+  json.field("median_width_left_out", pooled.left_out.median_width).end_object();
+  out << json.str() << '\n';
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "base/text.hpp"
+#include "tools/validation/render.hpp"
+
+namespace stagecraft {
+namespace {
+
+void print_rows(const SetScore& score, std::ostream& out) {
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  table.row({"row", "predicted", "measured", "error", "90 %", ""});
+  for (const ScoredRow& row : score.rows) {
+    table.row({row.id, fmt::format("{:.3f} s", row.predicted), fmt::format("{:.3f} s", row.measured),
+               signed_percent(row.error()),
+               fmt::format("{:.3f} to {:.3f} s", row.interval[0], row.interval[1]),
+               row.covered() ? "" : "outside"});
+  }
+  out << table.str(2);
+  for (const SkippedRow& row : score.skipped) out << fmt::format("  {} skipped: {}\n", row.id, row.reason);
+}
+
+std::string peers_text(const SetScore& score, const ScoreData& data) {
+  std::string text;
+  for (const PeerScore& peer : peers_of(score, data))
+    text += fmt::format(", {} {}{}", peer.tool, percent(peer.mean_absolute),
+                        peer.rows > 0 ? fmt::format(" on {} rows", peer.rows) : "");
+  return text;
+}
+
+void print_comparison(const SetScore& score, const ScoreData& data, std::ostream& out) {
+  const NullModel null = score.null_model(false), bubble = score.null_model(true);
+  if (null.rate > 0)
+    out << fmt::format("  null model: all FLOPs at {:.0f} TFLOP/s {}, with the bubble {}{}\n",
+                       null.rate / 1e12, percent(summarise(null.errors).mean_absolute),
+                       percent(summarise(bubble.errors).mean_absolute), peers_text(score, data));
+  const std::vector<RankGroup> by_gpus = score.ranks(true), by_model = score.ranks(false);
+  if (const auto rank = mean_rank(by_model))
+    out << fmt::format(
+        "  rank correlation within a model {:.2f}{}\n", *rank,
+        by_gpus.empty() ? "" : fmt::format(", and number of GPUs {:.2f}", *mean_rank(by_gpus)));
+  out << fmt::format("  90 % intervals: {} of the rows inside, median width {}\n",
+                     percent(score.coverage(), 0), percent(score.median_width()));
+  const FittedCount fitted = fitted_constants_of(score, data);
+  out << fmt::format("  profile {}: {} constants fitted on whole iterations{}\n", score.profile,
+                     fitted.profile,
+                     fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "");
+}
+
+void print_ratios(const SetScore& score, std::ostream& out) {
+  for (const RatioScore& ratio : score.ratios())
+    out << fmt::format("  ratio by {}: {} over {}: {:.3f} predicted, {:.3f} measured, {}\n", ratio.kind,
+                       ratio.second, ratio.first, ratio.predicted, ratio.measured,
+                       signed_percent(ratio.error()));
+}
+
+void print_attribution(const SetScore& score, std::ostream& out) {
+  const Attribution attribution = attribute_errors(score);
+  if (attribution.families.empty()) {
+    out << "  too few rows to say where errors come from\n";
+    return;
+  }
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  table.row({"family", "of the time", "takes longer by", "standard error", "of the error"});
+  const std::vector<std::string_view> names = cause_names();
+  std::vector<std::size_t> order(names.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::size_t i) { return attribution.families[i].contribution; });
+  for (const std::size_t i : order) {
+    const FamilyBlame& family = attribution.families[i];
+    if (family.mean_share < 5e-4) continue;
+    table.row({std::string(names[i]), percent(family.mean_share), signed_percent(family.delta),
+               percent(family.standard_error), percent(family.contribution)});
+  }
+  out << table.str(2)
+      << fmt::format("  explained: {} of the squared errors; {} is left a row\n",
+                     percent(attribution.explained, 0), percent(attribution.left));
+}
+
+}  // namespace
+
+std::string signed_percent(double share) {
+  return fmt::format("{:+.1f} %", share * 100);
+}
+
+std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data) {
+  std::vector<PeerScore> peers = score.peers();
+  const auto printed = data.peers.find(score.name);
+  const auto proper_name = [&](const std::string& key) {  // rows name tools in small letters
+    if (printed == data.peers.end()) return key;
+    for (const PeerScore& peer : printed->second)
+      if (edit_distance(peer.tool, key) == 0) return peer.tool;
+    return key;
+  };
+  for (PeerScore& peer : peers) peer.tool = proper_name(peer.tool);
+  if (printed != data.peers.end()) peers.insert(peers.end(), printed->second.begin(), printed->second.end());
+  return peers;
+}
+
+FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
+  FittedCount count;
+  const auto constants = data.constants.find(score.profile);
+  if (constants == data.constants.end()) return count;
+  for (const FittedConstant& constant : constants->second) {
+    const bool here = std::ranges::find(constant.fitted_on, score.name) != constant.fitted_on.end();
+    if (!constant.site) ++count.profile;
+    if (constant.site && here) ++count.site;
+  }
+  return count;
+}
+
+PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
+  std::vector<double> widths, left_widths;
+  double inside = 0, left_inside = 0, rows = 0;
+  std::map<std::string, std::vector<ResidualRow>> by_profile;
+  int source = 0;
+  for (const SetScore& score : scores) {
+    for (const ScoredRow& row : score.rows) {
+      inside += row.covered() ? 1 : 0;
+      widths.push_back(row.relative_width());
+      ++rows;
+    }
+    for (const ResidualRow& row : residual_rows(score, source)) by_profile[score.profile].push_back(row);
+    ++source;
+  }
+  if (rows == 0) return {};
+  double left_width = 0;
+  for (const auto& [profile, of_profile] : by_profile) {
+    const Coverage left = coverage_left_out(of_profile, assumed_residuals());
+    const double weight = static_cast<double>(of_profile.size()) / rows;
+    left_inside += left.share * weight;
+    left_width += left.median_width * weight;
+  }
+  return {.now = {.share = inside / rows, .median_width = quantile(widths, 0.5)},
+          .left_out = {.share = left_inside, .median_width = left_width}};
+}
+
+void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
+  out << fmt::format("{}   {}\n", score.name, score.title);
+  if (!options.quiet && !score.origin.empty())
+    out << fmt::format("  {}{}\n", score.origin, score.licence.empty() ? "" : ", " + score.licence);
+  if (!options.quiet) print_rows(score, out);
+  if (score.rows.empty()) {
+    out << "  no row could be scored\n\n";
+    return;
+  }
+  const ErrorSummary summary = score.summary();
+  const ScoredRow& worst = score.rows[summary.worst];
+  out << fmt::format("  {} rows: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n", summary.rows,
+                     percent(summary.mean_absolute), summary.bias * 100, percent(summary.median_absolute),
+                     worst.id, worst.error() * 100);
+  print_comparison(score, data, out);
+  print_ratios(score, out);
+  if (options.attribute) print_attribution(score, out);
+  if (!options.quiet && !score.assumed.empty())
+    out << "  the source does not print: " << join(score.assumed, ", ") << '\n';
+  out << '\n';
+}
+
+void print_pooled_text(const PooledIntervals& pooled, std::ostream& out) {
+  out << fmt::format(
+      "90 % intervals of all rows: {} inside, median width {}; by residuals of the other sets {}, {}\n",
+      percent(pooled.now.share), percent(pooled.now.median_width), percent(pooled.left_out.share),
+      percent(pooled.left_out.median_width));
+}
+
+}  // namespace stagecraft
