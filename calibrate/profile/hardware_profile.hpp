@@ -200,9 +200,8 @@ struct HardwareProfile {
   HostModel host;
   Sourced<double>
       tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides
-  // A pass runs this much longer while buckets of gradients are reduced or of weights gathered beside it (1 =
-  // not).
-  Sourced<double> gradient_overlap_slowdown;
+  Sourced<double> gradient_overlap_slowdown;  // backward runs this much longer while gradients are reduced
+                                              // beside it (1 = not)
   // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
   Sourced<double> sharded_overlap_slowdown;
   DefaultSoftware software;
