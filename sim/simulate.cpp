@@ -52,6 +52,7 @@ SourceLocation place_of(const Scenario& scenario, const std::string& path) {
 // What compute loses to the traffic of weights and gradients beside it.
 double overlap_slowdown_of(const Scenario& scenario) {
   const bool sharded = scenario.parallelism.zero_stage >= 2;
+  if (sharded && scenario.options.sharded_overlap_slowdown) return *scenario.options.sharded_overlap_slowdown;
   double most = 1;
   for (const HardwareProfile* profile : profiles_of(scenario))
     most = std::max(most,

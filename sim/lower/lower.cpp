@@ -38,6 +38,13 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
+  has_buckets_ = std::any_of(prices.ranks.begin(), prices.ranks.end(), [&](const RankPrice& rank) {
+    const auto any = [](const auto& chunks) {
+      return std::any_of(chunks.begin(), chunks.end(), [](const auto& chunk) { return !chunk.empty(); });
+    };
+    return (options.overlap_gradients && any(rank.gradient_buckets)) ||
+           (options.overlap_parameters && any(rank.parameter_buckets));
+  });
   note_recomputed();
 }
 
@@ -169,7 +176,7 @@ void Lowering::add_resources() {
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
-      const bool yields = flows_.has_value();  // to what communicates beside it
+      const bool yields = flows_.has_value() || bucket_load() > 0;  // to what communicates beside it
       ranks_.push_back(
           {.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute", yields}),
            .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
@@ -313,11 +320,7 @@ Lowering::PassTasks Lowering::add_pass(int replica, int rank, const RankPass& pa
 
 Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass& pass,
                                            std::span<const PassPrice> buckets) {
-  std::vector<TaskPart> whole = parts_of(pass);
-  const bool backward = pass.action.pass != Pass::kForward;
-  if (backward && options_.overlap_slowdown != 1 && !flows_) {
-    for (TaskPart& part : whole) part.time = from_seconds(to_seconds(part.time) * options_.overlap_slowdown);
-  }
+  const std::vector<TaskPart> whole = parts_of(pass);
   PassTasks added{};
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     std::vector<TaskPart> parts = whole;
@@ -340,7 +343,7 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
                              Handle segment) {
   if (pass.action.pass == Pass::kForward) {
     RankTasks& tasks = tasks_of(replica, rank);
-    const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
+    const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather", bucket_load()));
     if (tasks.step) builder_.add_dependency(*tasks.step, gather.first);
     builder_.add_dependency(gather.last, segment);
     return;

@@ -20,9 +20,10 @@
 // On shared links (`network: flow`) messages, reductions, gathers and the tied embedding are flows, each
 // collective a task of its own. Passes are flows as well where collectives run inside them: what these send
 // is spread evenly over the pass, hidden or not, which asks less of a link at a time than the collectives
-// themselves do, and for longer. The gradient norm, one number, is latency alone. What runs beside a backward
-// pass takes its share of the compute device while it does (1 - 1/overlap_slowdown), in place of a pass that
-// lasts longer as a whole.
+// themselves do, and for longer. The gradient norm, one number, is latency alone. Units of sharded weights
+// and gradients that move beside a pass take their share of the compute device while they do (1 -
+// 1/overlap_slowdown), in place of a pass that lasts longer as a whole; buckets of whole ones do so on any
+// network.
 #pragma once
 
 #include <cstdint>
@@ -48,15 +49,15 @@ enum class StepRule : std::uint8_t {
 };
 
 struct LowerOptions {
-  bool blocking_messages = false;      // the sender's stream waits for its message
-  bool overlap_gradients = true;       // reduce buckets beside the last backward of each chunk
-  bool overlap_parameters = true;      // gather buckets beside the first forward of each chunk
-  bool reduce_last = false;            // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
-  double overlap_slowdown = 1;         // a backward that gradients are reduced beside lasts so much longer
-  int replicas = 1;                    // simulated copies of the pipeline; 1 = folded
-  std::vector<int> weights{};          // by copy: how many replicas it stands for; empty: all the same
-  std::vector<RankSpeed> speeds{};     // of the copies, ascending by time
-  int iterations = 1;                  // in a row
+  bool blocking_messages = false;   // the sender's stream waits for its message
+  bool overlap_gradients = true;    // reduce buckets beside the last backward of each chunk
+  bool overlap_parameters = true;   // gather buckets beside the first forward of each chunk
+  bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
+  double overlap_slowdown = 1;      // a pass lasts so much longer while gradients or weights move beside it
+  int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
+  std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
+  std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
+  int iterations = 1;               // in a row
   StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
   Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first
   double fused_share = 1;              // of the sum of its passes that a fused pair takes

@@ -16,7 +16,7 @@ void Lowering::add_reductions() {
         for (const PassPrice& bucket : chunk) pending.push_back({&bucket, ready});
       }
     }
-    const double load = options_.overlap_gradients ? load_beside() : 0;
+    const double load = options_.overlap_gradients ? bucket_load() : 0;
     for (const PendingBucket& bucket : pending) {
       const Handle start = join(bucket.ready);
       for (int r = 0; r < options_.replicas; ++r) {

@@ -142,6 +142,9 @@ class Lowering {
                   Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double load_beside() const;
+  // The same of the buckets of whole gradients and weights, whose traffic is a task beside passes in any
+  // case.
+  double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
   Handle collective(int rank, RankTasks& tasks, const Steps& steps, std::optional<Handle> after);
@@ -186,6 +189,7 @@ class Lowering {
   ResourceId joints_;
   LabelId joint_label_, iteration_label_;
   bool has_memory_ = false;           // of any stage
+  bool has_buckets_ = false;          // reduced or gathered beside passes, on any rank
   std::vector<bool> recompute_pass_;  // [place]: its order has recompute passes
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only

@@ -197,6 +197,10 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }
+  if (network.patterns != nullptr) {  // on shared links a part of the use; else rank_message() adds it
+    there.time += network.exchange_overhead;
+    back.time += network.exchange_overhead;
+  }
   price.forward = message_price(network, from, to, there, size);
   price.backward = message_price(network, to, from, back, size);
   return price;
@@ -206,10 +210,19 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
 
 EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   if (from == to || size == Bytes(0)) return {};
-  if (network.memo == nullptr) return slowest_message(network, from, to, size);
-  const auto [at, is_new] = network.memo->messages.try_emplace({from, to, size});
-  if (is_new) at->second = slowest_message(network, from, to, size);
-  return at->second;
+  EdgePrice price;
+  if (network.memo == nullptr) {
+    price = slowest_message(network, from, to, size);
+  } else {
+    const auto [at, is_new] = network.memo->messages.try_emplace({from, to, size});
+    if (is_new) at->second = slowest_message(network, from, to, size);
+    price = at->second;
+  }
+  if (network.patterns == nullptr) {
+    for (PassPrice* way : {&price.forward, &price.backward})
+      way->add(Category::kPipelineComm, network.exchange_overhead, Provenance::kAnalytic);
+  }
+  return price;
 }
 
 PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {

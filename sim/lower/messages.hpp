@@ -27,6 +27,7 @@ struct Network {
   const ParallelPlan& plan;
   PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
   PlacementMemo* memo = nullptr;     // not where links are shared
+  Duration exchange_overhead{};      // of a pipeline message that its sender waits for
 };
 
 inline constexpr std::size_t kCommGroupCount = 4;

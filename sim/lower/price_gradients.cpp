@@ -179,6 +179,7 @@ void GradientPricing::price_partial_norm(int rank, RankPrice& price) {
   const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
   Network quiet = network_;
   quiet.patterns = nullptr;
+  quiet.exchange_overhead = Duration::zero();  // nobody waits for it
   price.partial_norm = group_price(quiet, groups(rank, RankGroup::kTensor), job);
   if (network_.plan.expert > 1)
     price.partial_norm.add(group_price(quiet, groups(rank, RankGroup::kExpert), job));

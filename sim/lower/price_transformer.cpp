@@ -38,6 +38,14 @@ double jitter_of(const PricingRequest& request) {
   return request.options.jitter_per_doubling * std::log2(std::max(request.plan.gpus(), 8) / 8.0);
 }
 
+// Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
+// for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
+Duration exchange_overhead_of(const PricingRequest& request) {
+  if (request.overlap.pipeline) return {};
+  const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
+  return request.options.exchange_overhead / messages;
+}
+
 // A group of several layers is made again up to its last product alone.
 bool stops_early(const PricingRequest& request) {
   const RecomputeSpec& recompute = request.training.recompute;
@@ -84,7 +92,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                         .profile = profile,
                         .plan = request.plan,
                         .patterns = request.shared_links ? &prices.patterns : nullptr,
-                        .memo = request.shared_links ? nullptr : request.memo};
+                        .memo = request.shared_links ? nullptr : request.memo,
+                        .exchange_overhead = exchange_overhead_of(request)};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

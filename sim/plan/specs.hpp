@@ -91,6 +91,11 @@ struct OptionsSpec {
   bool recompute_stops_early = false;  // full recompute makes nothing that the backward does not read
   double jitter_per_doubling =
       0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
+  // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
+  // launched what comes next, their GPUs idle.
+  Duration exchange_overhead{};
+  // What a pass loses to sharded traffic beside it, in place of the profile's.
+  std::optional<double> sharded_overlap_slowdown = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward

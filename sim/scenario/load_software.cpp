@@ -15,6 +15,8 @@ struct SoftwarePreset {
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
   double jitter_per_doubling = 0;
+  Duration exchange_overhead{};
+  std::optional<double> sharded_overlap_slowdown;
 };
 
 SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
@@ -25,6 +27,10 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
+  preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
+  if (map.has("sharded_overlap_slowdown"))
+    preset.sharded_overlap_slowdown =
+        read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
   (void)map.text("source");
   map.finish();
   return preset;
@@ -51,6 +57,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
+  spec.exchange_overhead = preset.exchange_overhead;
+  spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   if (options.has("attention_kernel")) return;
   // One that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {

@@ -14,8 +14,8 @@ namespace stagecraft {
 
 inline constexpr PresetKind kSoftwarePreset{"software", "scenarios/software"};
 
-// Fills in options.fused_kernels, attention_kernel and jitter_per_doubling. `options` is that section of the
-// scenario; does nothing without a profile.
+// Fills in options.fused_kernels, attention_kernel and what OptionsSpec lists behind `software`. `options` is
+// that section of the scenario; does nothing without a profile.
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario);
 
 }  // namespace stagecraft

@@ -34,13 +34,34 @@ TEST(Lower, BucketsAreReducedBesideTheLastBackward) {
 }
 
 // System: as above, but a backward lasts half as long again while gradients are reduced beside it.
-// Expectations: the last backward runs 16..28, its buckets are ready at 19, 22, 25, 28: 28 + 3.
+// Expectations: nothing is reduced beside the first quarter of the last backward, 16..18; the others take 3 s
+// each and end at 21, 24, 27: 27 + 3.
 TEST(Lower, ReductionsSlowTheBackwardBesideThem) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 2};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
   prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(4, seconds(Category::kDataComm, 3))};
-  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true, .overlap_slowdown = 1.5}), 31s);
+  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true, .overlap_slowdown = 1.5}), 30s);
   EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = false, .overlap_slowdown = 1.5}), 36s);
+}
+
+// System: as above with one long bucket and one short: 3 s and 1 s, on a backward of two halves.
+// Traffic takes half of the GPU. Expectations: the second half, from 20 on, needs 4 s and has done 1.5 when
+// the first bucket ends at 23; it ends at 25.5, and the short bucket follows: 25.5 + 1.
+TEST(Lower, ABackwardLosesForAsLongAsTheTrafficBesideItLasts) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.ranks[0].gradient_buckets = {{seconds(Category::kDataComm, 3), seconds(Category::kDataComm, 1)}};
+  EXPECT_EQ(time_of(shape, prices, {.overlap_slowdown = 2}), 26500ms);
+}
+
+// System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.
+// Traffic takes half of the GPU. Expectations: the first half of the forward waits 1 s and loses half a
+// second to the second bucket.
+TEST(Lower, GathersSlowTheForwardBesideThem) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 1};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.ranks[0].parameter_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 1))};
+  EXPECT_EQ(time_of(shape, prices, {.overlap_slowdown = 2}), 13500ms);
 }
 
 // System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.

@@ -180,10 +180,12 @@ TEST(ShardedPrograms, UnfoldedEqualFoldedBitForBit) {
   });
 }
 
+// Without what buckets beside them take from passes, which depends on when they run.
 TEST(ShardedPrograms, RunAsTheirLongestPath) {
   for_each_sharding([](const Schedule& schedule, const IterationPrices& prices, LowerOptions options) {
     options.replicas = 2;
-    const Program program = lower(schedule, prices, options);
+    Program program = lower(schedule, prices, options);
+    program.loads.clear();
     ASSERT_EQ(run(program), longest_path(program));
   });
 }

@@ -87,7 +87,8 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.parallelism, ParallelSpec{});
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
-  EXPECT_EQ(s.options, OptionsSpec{.software = "megatron-lm-2021"});  // the profile's
+  EXPECT_EQ(s.options, (OptionsSpec{.software = "megatron-lm-2021",
+                                    .exchange_overhead = std::chrono::microseconds(700)}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's

@@ -54,36 +54,60 @@ void expect_each_within(const std::vector<Row>& rows, double tolerance) {
   for (const Row& row : rows) EXPECT_LE(std::abs(row.error), tolerance) << row.id << ' ' << row.error;
 }
 
-// Source: Narayanan et al., SC'21 (arXiv 2104.04473), Table 1: weak scaling from 32 to 2,520 GPUs. The row of
-// Table 2 is ZeRO 3, which is not simulated.
-TEST(Sc21Table1, IsPredictedWithinEightPercentAndFourOnAverage) {
+// Source: Narayanan et al., SC'21 (arXiv 2104.04473), Table 1: weak scaling from 32 to 2,520 GPUs.
+TEST(Sc21Table1, IsPredictedWithinSevenPercentAndThreeAndAHalfOnAverage) {
   const std::vector<Row> rows = scored("megatron_sc21", "sc21_t1_");
   ASSERT_EQ(rows.size(), 5u);
-  expect_each_within(rows, 0.08);
-  EXPECT_LE(mean_absolute(rows), 0.04);
+  expect_each_within(rows, 0.07);
+  EXPECT_LE(mean_absolute(rows), 0.035);
+}
+
+// Source: the same, Table 2: DeepSpeed's ZeRO 3 on 384 GPUs.
+TEST(Sc21Table2, OfZero3IsPredictedWithinEighteenPercent) {
+  expect_each_within(scored("megatron_sc21", "sc21_t2_"), 0.18);
 }
 
 // Source: Korthikanti et al. (arXiv 2205.05198), Table 5.
-TEST(SequenceParallelTable5, IsPredictedWithinEightPercentAndFourOnAverage) {
+TEST(SequenceParallelTable5, IsPredictedWithinFivePercentAndTwoAndAHalfOnAverage) {
   const std::vector<Row> rows = scored("sequence_parallel_selective_recompute", "seqsel_t5_");
   ASSERT_EQ(rows.size(), 4u);
-  expect_each_within(rows, 0.08);
-  EXPECT_LE(mean_absolute(rows), 0.04);
+  expect_each_within(rows, 0.05);
+  EXPECT_LE(mean_absolute(rows), 0.025);
 }
 
 // Source: Bang et al., vTrain (MICRO 2024), 64 to 512 GPUs. Its own authors reach 14.7 %.
-TEST(VTrainMultiNode, IsPredictedWithinNinePercentOnAverageWithNoRowSkipped) {
+TEST(VTrainMultiNode, IsPredictedWithinSevenAndAHalfPercentOnAverageWithNoRowSkipped) {
   const std::vector<Row> rows = scored("vtrain_multi_node", "vtm_");
   ASSERT_EQ(rows.size(), 73u);
-  EXPECT_LE(mean_absolute(rows), 0.09);
+  EXPECT_LE(mean_absolute(rows), 0.075);
+}
+
+// Left out: two rows that took twice and 1.6 times as long as their neighbours (docs/accuracy.md).
+TEST(VTrainMultiNode, OfTensor8And16IsPredictedWithinThreeAndAHalfPercentOnAverage) {
+  std::vector<Row> rows = scored("vtrain_multi_node", "vtm_");
+  std::erase_if(rows, [](const Row& row) {
+    const bool wide = row.id.find("_t8") != std::string::npos || row.id.find("_t16") != std::string::npos;
+    return !wide || row.id == "vtm_3.6B_t8d8p1_mb64" || row.id == "vtm_3.6B_t8d8p1_mb2";
+  });
+  ASSERT_EQ(rows.size(), 35u);
+  EXPECT_LE(mean_absolute(rows), 0.035);
+}
+
+// Source: Qi et al. (arXiv 2401.10241), Table 4. Rows come in pairs: ZB-1p and 1F1B at equal micro-batches.
+TEST(ZeroBubble, IsPredictedWithinFourPercentAndRatiosOfSchedulesWithinThree) {
+  const std::vector<Row> rows = scored("zero_bubble", "zb_t4_");
+  ASSERT_EQ(rows.size(), 12u);
+  expect_each_within(rows, 0.04);
+  for (std::size_t i = 0; i < rows.size(); i += 2)
+    EXPECT_NEAR((1 + rows[i].error) / (1 + rows[i + 1].error), 1, 0.03) << rows[i].id;
 }
 
 // Source: SimuMax (MooreThreads/SimuMax @4dcaae51). FLOPs at the one rate that fits these rows best: 9.5 %.
-TEST(SimuMaxB200, IsPredictedWithinSixPercentOnAverageWithNoRowSkipped) {
+TEST(SimuMaxB200, IsPredictedWithinFourPercentOnAverageWithNoRowSkipped) {
   const std::vector<Row> rows = scored("simumax_b200", "simumax_b200_");
   ASSERT_EQ(rows.size(), 24u);
-  expect_each_within(rows, 0.17);  // 70B at tensor 8: docs/accuracy.md
-  EXPECT_LE(mean_absolute(rows), 0.06);
+  expect_each_within(rows, 0.15);  // 70B at tensor 8: docs/accuracy.md
+  EXPECT_LE(mean_absolute(rows), 0.04);
 }
 
 // Source: mosaicml/llm-foundry @8c8dd48f. 30B at 8,192 tokens ran other settings, or swapped:
