@@ -328,7 +328,8 @@ void read_spread(YamlMap& root, HardwareProfile& profile) {
 
 std::optional<ResidualModel> read_residuals(YamlMap& root) {
   if (!root.has("residuals")) return std::nullopt;
-  Section section = required_section(root, "residuals", "what predictions with this profile leave unexplained");
+  Section section =
+      required_section(root, "residuals", "what predictions with this profile leave unexplained");
   if (!section.ok) return std::nullopt;
   constexpr Range kSpread{.above = 0, .up_to = 2, .closed_below = true};
   ResidualModel model;

@@ -107,6 +107,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"no-points", "`where` refuses every point of the sweep."},
     {"no-samples", "A file of measurements holds none."},
     {"no-such-file", "The file is not there."},
+    {"no-trace", "The iteration cannot be written as a trace of that form."},
     {"no-unit", "A quantity has no unit. Bandwidths are per direction; GB is 10^9, GiB 2^30."},
     {"no-value", "A value is null where one is required."},
     {"no-version", "An NCCL topology file has no version."},
