@@ -310,8 +310,8 @@ TEST(A100ComputeCost, ReproducesEveryRowOfTheTable) {
     SCOPED_TRACE(testing::Message() << row.m << " " << row.n << " " << row.k);
     const Cost cost = compute_cost(profile, Precision::kBf16, gemm(shape_of(row)));
     const double flops = 2.0 * static_cast<double>(row.m * row.n) * static_cast<double>(row.k);
-    EXPECT_EQ(cost.time,
-              from_seconds(flops / (312e12 * 1.02 * row.efficiency)) + profile.host.kernel_gap.value);
+    EXPECT_EQ(cost.time, from_seconds(flops / (312e12 * profile.gemm.scale.value * row.efficiency)) +
+                             profile.host.kernel_gap.value);
     EXPECT_EQ(cost.provenance, Provenance::kPublished);
   }
 }
