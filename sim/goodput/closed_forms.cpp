@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/log_gamma.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,7 +27,7 @@ double excess(double x) {
 }
 
 double log_choose(int n, int k) {
-  return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
+  return log_gamma(n + 1.0) - log_gamma(k + 1.0) - log_gamma(n - k + 1.0);
 }
 
 double binomial(int n, double p, int k) {

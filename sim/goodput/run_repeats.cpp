@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/goodput/log_gamma.hpp"
 
 namespace stagecraft {
 namespace {
@@ -96,8 +97,7 @@ double mean_time_to_recover(const std::vector<Repeat>& repeats) {
 double incomplete_beta(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
   const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x)) /
-      a;
+      std::exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * std::log(x) + b * std::log1p(-x)) / a;
   double c = 1, d = 1 / std::max(1 - (a + b) * x / (a + 1), kTiny), fraction = d;
   for (int m = 1; m < 500; ++m) {
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
