@@ -82,7 +82,9 @@ std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon) {
       if (row.event == TraceEvent::kFaultStart) started[row.fault] = row.time;
       if (row.event == TraceEvent::kFaultEnd)
         row.time = std::max(row.time, started[row.fault] + kShortestFault);
-      if (row.time < horizon) (row.time < Duration(0) ? before : played).push_back(row);
+      // A fault that ends at time 0 is over at the start: its node does not break down only to be back at once.
+      const Duration heard(row.event == TraceEvent::kFaultEnd ? 1 : 0);
+      if (row.time < horizon) (row.time < heard ? before : played).push_back(row);
     }
   }
   const std::vector<PlayedRow> state = state_at_start(before);

@@ -200,6 +200,14 @@ TEST(FaultTrace, BeginsWithTheFaultsThatAreOpenAtItsOffset) {
               ElementsAre(Row{seconds(0), kRemove, 1}, Row{seconds(5), kAdd, 1}));
 }
 
+// The fault of `t` ends in the very moment in which the run begins: nobody goes down.
+TEST(FaultTrace, BeginsWithoutTheFaultsThatEndAtItsOffset) {
+  TraceReplay replay = replay_of(kFaults +
+                                 "1,fault_start,t,h,GPU,\n15,fault_end,t,h,GPU,\n20,fault_start,s,h,GPU,\n");
+  replay.offset = seconds(15);
+  EXPECT_THAT(rows_of(history_of(spec_of(replay), 2, 1, 0)), ElementsAre(Row{seconds(5), kRemove, 1}));
+}
+
 TEST(FaultTrace, OfNoTimeAtAllLastsANanosecond) {
   const TraceReplay replay = replay_of(kFaults + "10,fault_start,s,h,GPU,\n10,fault_end,s,h,GPU,\n");
   EXPECT_THAT(rows_of(history_of(spec_of(replay), 1, 1, 0)),
