@@ -66,12 +66,13 @@ IterationPrices IterationPredictor::prices(const Scenario& scenario, const Place
 }
 
 Duration IterationPredictor::time(const Scenario& scenario, const PlacedPlan& placed,
-                                  const IterationPrices& prices) const {
+                                  const IterationPrices& prices) {
   if (!predicts_directly(scenario)) return simulate(scenario).iteration_time;
   const LowerOptions how = lower_options(scenario, *placed.schedule, prices);
-  const Program program = lower(*placed.schedule, prices, how);
-  // What a pass loses to buckets beside it depends on when both run: that takes events.
-  return (program.loads.empty() ? longest_path(program) : run(program)).makespan;
+  // An order that was made to measure is another one at the next question, wherever it lies.
+  if (measured_ && placed.schedule == &*measured_)
+    return IterationGraphs().time(*placed.schedule, prices, how);
+  return graphs_.time(*placed.schedule, prices, how);
 }
 
 Duration IterationPredictor::at_least(const Scenario& scenario, const PlacedPlan& placed,

@@ -2,8 +2,9 @@
 // row.
 //
 // The figures are those of simulate(), bit for bit (a property test). What plans share is made once: the
-// cluster's graph, the orders of passes, where groups lie and what messages take. The task graph is swept
-// once in place of running event by event: where nothing shares links, both give the same times. What a
+// cluster's graph, the orders of passes, where groups lie and what messages take; and
+// task graphs that differ in their times alone. The task graph is swept once in place of running event by
+// event: where nothing shares links, both give the same times (sim/engine/graph_sweep.hpp). What a
 // scenario takes that these shortcuts do not know (shared links, faults, other jobs, orders from files,
 // several iterations) goes through simulate() itself.
 //
@@ -18,6 +19,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/iteration_graphs.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/simulate.hpp"
 
@@ -49,7 +51,7 @@ class IterationPredictor {
   [[nodiscard]] IterationPrices prices(const Scenario& scenario, const PlacedPlan& placed);
   // The iteration time of the report, and never more than it: sim/iteration_bound.hpp.
   [[nodiscard]] Duration time(const Scenario& scenario, const PlacedPlan& placed,
-                              const IterationPrices& prices) const;
+                              const IterationPrices& prices);
   [[nodiscard]] Duration at_least(const Scenario& scenario, const PlacedPlan& placed,
                                   const IterationPrices& prices) const;
 
@@ -64,6 +66,7 @@ class IterationPredictor {
   // By the degrees of both meshes, what shares a sharded copy, and the order of the axes.
   using MeshKey = std::pair<std::array<int, 8>, std::array<Axis, kAxisCount>>;
   std::map<MeshKey, PlacementMemo> placements_;
+  IterationGraphs graphs_;
   std::optional<Schedule> measured_;  // of a kind that looks at the costs: of the last scenario
 };
 

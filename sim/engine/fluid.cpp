@@ -11,7 +11,19 @@ constexpr double kShareUnits = 4294967296.0;  // 2^32 for a whole device
 constexpr double kMostNanoseconds = 9e18;     // what 63 bits hold
 constexpr double kNanosecondsPerSecond = 1e9;
 
+std::int64_t units_of(double share) {
+  return std::llround(share * kShareUnits);
+}
+
+double speed_of(std::int64_t taken) {
+  return std::max(FluidTasks::kSlowest, 1 - static_cast<double>(taken) / kShareUnits);
+}
+
 }  // namespace
+
+double FluidTasks::speed_beside(double share) {
+  return speed_of(units_of(share));
+}
 
 FluidTasks::FluidTasks(RunState& state, const RunOptions& options)
     : state_(&state),
@@ -184,7 +196,7 @@ void FluidTasks::ended(TaskId task) {
 
 void FluidTasks::change_load(std::uint32_t load, int sign) {
   for (std::uint32_t device = yield_to_[load].first; device < yield_to_[load].end; ++device) {
-    devices_[device].taken += sign * std::llround(state_->program.loads[load].share * kShareUnits);
+    devices_[device].taken += sign * units_of(state_->program.loads[load].share);
     touch(device);
   }
 }
@@ -211,7 +223,7 @@ void FluidTasks::change_links(Duration now) {
 }
 
 void FluidTasks::apply_device(Device& device, Duration now) {
-  const double speed = device.own * std::max(kSlowest, 1 - static_cast<double>(device.taken) / kShareUnits);
+  const double speed = device.own * speed_of(device.taken);
   if (speed == device.speed) return;
   device.speed = speed;
   for (const TransferId id : device.tasks) {

@@ -29,6 +29,8 @@ class FluidTasks {
  public:
   // Loads alone never stop a device.
   static constexpr double kSlowest = 0.05;
+  // Of a device beside one load.
+  [[nodiscard]] static double speed_beside(double share);
 
   FluidTasks(RunState& state, const RunOptions& options);
 

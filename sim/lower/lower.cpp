@@ -9,16 +9,6 @@
 #include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
-namespace {
-
-Duration part_of(Duration whole, std::size_t index, std::size_t count) {
-  const auto n = static_cast<std::int64_t>(count);
-  const auto i = static_cast<std::int64_t>(index);
-  return whole * (i + 1) / n - whole * i / n;  // the cuts add up to the whole
-}
-
-}  // namespace
-
 Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
     : schedule_(schedule), prices_(prices), options_(options), places_(schedule.places()) {
   SC_CHECK(prices.stages.size() == places_.count(), "one price per stage of each copy");
@@ -120,13 +110,23 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   return stretch;
 }
 
-LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts) {
+LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts,
+                        TimeSource source) {
+  if (trace_ != nullptr) trace_->sources.push_back(source);
   return builder_.add_label({.name = std::move(name), .stage = stage, .parts = std::move(parts)});
+}
+
+TimeSource Lowering::source_of(const RankPass& pass) const {
+  return {.kind = TimeSource::Kind::kPass,
+          .pass = pass.action.pass,
+          .recomputes = recomputes_in(pass),
+          .number = static_cast<std::uint32_t>(pass.place)};
 }
 
 Lowering::Kind Lowering::make_pass_kind(const RankPass& pass) {
   const Duration time = time_of(pass);
-  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, parts_of(pass)),
+  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, parts_of(pass),
+                         source_of(pass)),
           .time = time,
           .flow = pass_flow(pass, time)};
 }
@@ -188,9 +188,8 @@ void Lowering::add_resources() {
     }
   }
   joints_ = builder_.add_resource({ResourceKind::kConcurrent, 0, "joint"});
-  joint_label_ = builder_.add_label({.name = "joint", .stage = -1, .parts = {}});
-  if (options_.iterations > 1)
-    iteration_label_ = builder_.add_label({.name = std::string(kEndOfIteration), .stage = -1, .parts = {}});
+  joint_label_ = label("joint", -1, {});
+  if (options_.iterations > 1) iteration_label_ = label(std::string(kEndOfIteration), -1, {});
   pending_reductions_.resize(schedule_.ranks.size());
   collectives_.resize(schedule_.ranks.size());
 }
@@ -203,29 +202,6 @@ Lowering::Arrivals Lowering::empty_arrivals() const {
   arrivals.forward.resize(slots);
   arrivals.backward.resize(slots);
   return arrivals;
-}
-
-PassPrice Lowering::price_of(const RankPass& pass) const {
-  const StagePrice& stage = stage_price(pass);
-  PassPrice price;
-  switch (pass.action.pass) {
-    case Pass::kForward:
-      price.add(stage.forward);
-      break;
-    case Pass::kRecompute:
-      price.add(stage.recompute);
-      break;
-    case Pass::kWeightGradient:
-      price.add(stage.weight_gradient);
-      break;
-    case Pass::kInputGradient:
-    case Pass::kBackward:
-      if (!recompute_pass_[pass.place]) price.add(stage.recompute);
-      price.add(stage.input_gradient);
-      if (pass.action.pass == Pass::kBackward) price.add(stage.weight_gradient);
-      break;
-  }
-  return price;
 }
 
 // In the proportions of its price; they add up to what it lasts.
@@ -268,7 +244,9 @@ Lowering::Handle Lowering::compute_task(RankTasks& tasks, const Kind& kind, std:
 }
 
 Lowering::Kind Lowering::kind_of(const PassPrice& price, const char* name) {
-  return {.label = label(name, -1, price.parts()), .time = price.total()};
+  TimeSource source;
+  if (trace_ != nullptr) source = {.kind = TimeSource::Kind::kPrice, .number = trace_->numbers.at(&price)};
+  return {.label = label(name, -1, price.parts(), source), .time = price.total()};
 }
 
 Lowering::Steps Lowering::steps_of(const PassPrice& price, const char* name, double load) {
@@ -321,13 +299,17 @@ Lowering::PassTasks Lowering::add_pass(int replica, int rank, const RankPass& pa
 Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass& pass,
                                            std::span<const PassPrice> buckets) {
   const std::vector<TaskPart> whole = parts_of(pass);
+  TimeSource source = source_of(pass);
+  source.kind = TimeSource::Kind::kSegment;
+  source.of = static_cast<std::uint32_t>(buckets.size());
   PassTasks added{};
   for (std::size_t i = 0; i < buckets.size(); ++i) {
+    source.part = static_cast<std::uint32_t>(i);
     std::vector<TaskPart> parts = whole;
     Duration duration{};
     for (TaskPart& part : parts) duration += part.time = part_of(part.time, i, buckets.size());
     const Kind kind{
-        .label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts)),
+        .label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts), source),
         .time = duration,
         .flow = pass_flow(pass, duration)};
     const Handle segment = compute_task(tasks_of(replica, rank), kind, pass.action.micro_batch);

@@ -12,16 +12,26 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/lower/lower.hpp"
+#include "sim/lower/time_sources.hpp"
 
 namespace stagecraft {
+
+// Where the times of labels come from, noted while they are made.
+struct PriceTrace {
+  std::unordered_map<const PassPrice*, std::uint32_t> numbers;
+  std::vector<TimeSource> sources;  // [label]
+};
 
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options);
+
+  void trace(PriceTrace* trace) { trace_ = trace; }
 
   Program lower() &&;
 
@@ -115,13 +125,17 @@ class Lowering {
   Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
   void connect(const Arrivals& arrivals);
   std::span<const PassPrice> buckets_beside(int rank, const RankPass& pass) const;
-  PassPrice price_of(const RankPass& pass) const;
+  bool recomputes_in(const RankPass& pass) const { return !recompute_pass_[pass.place]; }
+  PassPrice price_of(const RankPass& pass) const {
+    return pass_price(stage_price(pass), pass.action.pass, recomputes_in(pass));
+  }
+  TimeSource source_of(const RankPass& pass) const;
   std::vector<TaskPart> parts_of(const RankPass& pass) const;
   Duration time_of(const RankPass& pass) const { return pass.lasts.value_or(price_of(pass).total()); }
   Kind make_pass_kind(const RankPass& pass);
   const Kind& pass_kind(const RankPass& pass);
   const Steps& message_steps(std::size_t edge, bool forward);
-  LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts);
+  LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
   Kind kind_of(const PassPrice& price, const char* name);
   Steps steps_of(const PassPrice& price, const char* name, double load = 0);
   Traffic traffic_of(const RankPass& pass) const;
@@ -182,6 +196,7 @@ class Lowering {
   const IterationPrices& prices_;
   const LowerOptions& options_;
   const StagePlaces places_;
+  PriceTrace* trace_ = nullptr;
   ProgramBuilder builder_;
   std::optional<FlowPlan> flows_;  // on shared links
   std::vector<RankTasks> ranks_;   // [replica * p + rank]

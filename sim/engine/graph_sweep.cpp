@@ -1,0 +1,206 @@
+#include "sim/engine/graph_sweep.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "sim/engine/fluid.hpp"
+
+namespace stagecraft {
+
+// Puts the tasks of a program in order; gives up where a promise of GraphSweep does not hold.
+class GraphSweep::Ordering {
+ public:
+  explicit Ordering(const Program& program)
+      : program_(program),
+        resource_(program.task_count()),
+        before_(program.task_count()),
+        step_(program.task_count()) {}
+
+  [[nodiscard]] bool into(GraphSweep& sweep) {
+    if (!program_.flows.empty() || !program_.link_changes.empty() || !program_.speed_changes.empty() ||
+        !program_.loops.empty())
+      return false;
+    note_predecessors();
+    if (!find_devices(sweep)) return false;
+    sweep.labels_ = static_cast<std::uint32_t>(program_.labels.size());
+    return order(sweep);
+  }
+
+ private:
+  [[nodiscard]] bool is_stream(std::size_t r) const {
+    return program_.resources[ResourceId(static_cast<std::uint32_t>(r))].kind == ResourceKind::kStream;
+  }
+
+  void note_predecessors() {
+    for (std::size_t r = 0; r < program_.resources.size(); ++r)
+      for (std::uint32_t i = program_.resource_begin[r]; i < program_.resource_begin[r + 1]; ++i) {
+        resource_[i] = static_cast<std::uint32_t>(r);
+        if (is_stream(r) && i > program_.resource_begin[r]) before_[i].push_back(i - 1);
+      }
+    for (std::uint32_t i = 0; i < program_.task_count(); ++i)
+      for (const TaskId after : program_.successors_of(TaskId(i))) before_[after.index()].push_back(i);
+  }
+
+  // By rank: the stream with its loads, and the one that yields to them.
+  struct Pair {
+    std::uint32_t loads = kNone, yields = kNone;
+  };
+
+  bool find_devices(GraphSweep& sweep) {
+    device_of_.assign(program_.resources.size(), kNone);
+    is_load_.assign(program_.task_count(), false);
+    std::vector<std::pair<std::int32_t, Pair>> ranks;
+    const auto rank_at = [&](std::int32_t rank) -> Pair& {
+      const auto known = std::ranges::find(ranks, rank, &std::pair<std::int32_t, Pair>::first);
+      return known != ranks.end() ? known->second : ranks.emplace_back(rank, Pair{}).second;
+    };
+    for (const DeviceLoad& load : program_.loads) {
+      const std::uint32_t r = resource_[load.task.index()];
+      if (load.share != program_.loads.front().share || !is_stream(r)) return false;
+      Pair& pair = rank_at(program_.resources[ResourceId(r)].rank);
+      if (pair.loads != kNone && pair.loads != r) return false;
+      pair.loads = r;
+      is_load_[load.task.index()] = true;
+    }
+    for (std::uint32_t r = 0; r < program_.resources.size(); ++r) {
+      const Resource& resource = program_.resources[ResourceId(r)];
+      const auto known = std::ranges::find(ranks, resource.rank, &std::pair<std::int32_t, Pair>::first);
+      if (!resource.yields || known == ranks.end()) continue;
+      if (known->second.yields != kNone || !is_stream(r)) return false;
+      known->second.yields = r;
+    }
+    for (const auto& [rank, pair] : ranks) {
+      if (pair.yields == kNone) continue;  // nobody is slowed down
+      if (!is_local(pair)) return false;
+      device_of_[pair.loads] = device_of_[pair.yields] = static_cast<std::uint32_t>(sweep.devices_.size());
+      sweep.devices_.emplace_back();
+      yields_.push_back(pair.yields);
+    }
+    if (!program_.loads.empty()) sweep.slow_ = FluidTasks::speed_beside(program_.loads.front().share);
+    return true;
+  }
+
+  // Up to its last load, the stream waits for tasks of the one that yields alone.
+  [[nodiscard]] bool is_local(const Pair& pair) const {
+    std::uint32_t last = program_.resource_begin[pair.loads];
+    for (std::uint32_t i = last; i < program_.resource_begin[pair.loads + 1]; ++i)
+      if (is_load_[i]) last = i;
+    for (std::uint32_t i = program_.resource_begin[pair.loads]; i <= last; ++i)
+      for (const std::uint32_t task : before_[i])
+        if (resource_[task] != pair.loads && resource_[task] != pair.yields) return false;
+    return true;
+  }
+
+  // Of those that may come next, tasks of streams with loads go first: what a task that yields meets is then
+  // known before it. False where there is a cycle.
+  bool order(GraphSweep& sweep) {
+    std::vector<std::uint32_t> missing(program_.task_count()), first, other;
+    const auto open = [&](std::uint32_t task) {
+      const std::uint32_t device = device_of_[resource_[task]];
+      (device != kNone && yields_[device] != resource_[task] ? first : other).push_back(task);
+    };
+    for (std::uint32_t i = 0; i < program_.task_count(); ++i) {
+      missing[i] = static_cast<std::uint32_t>(before_[i].size());
+      if (missing[i] == 0) open(i);
+    }
+    std::size_t count = 0;
+    for (; !first.empty() || !other.empty(); ++count) {
+      std::vector<std::uint32_t>& from = first.empty() ? other : first;
+      const std::uint32_t task = from.back();
+      from.pop_back();
+      add(task, sweep);
+      const auto settle = [&](std::uint32_t after) {
+        if (--missing[after] == 0) open(after);
+      };
+      for (const TaskId after : program_.successors_of(TaskId(task))) settle(after.value());
+      const std::uint32_t r = resource_[task];
+      if (is_stream(r) && task + 1 < program_.resource_begin[r + 1]) settle(task + 1);
+    }
+    return count == program_.task_count();
+  }
+
+  // More than two predecessors meet in steps that take no time.
+  void add(std::uint32_t task, GraphSweep& sweep) {
+    const auto push = [&](Step step) {
+      SC_CHECK(sweep.steps_.size() + 1 < UINT32_MAX, "steps are 32 bits wide");
+      sweep.steps_.push_back(step);
+      return static_cast<std::uint32_t>(sweep.steps_.size());
+    };
+    Step step{.label = program_.label[TaskId(task)].value()};
+    std::uint32_t* free = &step.first;
+    for (const std::uint32_t before : before_[task]) {
+      if (free == nullptr)
+        step = {.label = step.label,
+                .first = push({.label = sweep.labels_, .first = step.first, .second = step.second}),
+                .second = step_[before]};
+      else
+        *free = step_[before];
+      free = free == &step.first ? &step.second : nullptr;
+    }
+    const std::uint32_t device = device_of_[resource_[task]];
+    const bool yields = device != kNone && yields_[device] == resource_[task];
+    if (device != kNone && (yields || is_load_[task])) step.device = 2 * device + (yields ? 0 : 1);
+    step_[task] = push(step);
+  }
+
+  const Program& program_;
+  std::vector<std::uint32_t> resource_;             // [task]
+  std::vector<std::vector<std::uint32_t>> before_;  // [task], the one before it on its stream included
+  std::vector<std::uint32_t> step_;                 // [task], once it is in order
+  std::vector<bool> is_load_;                       // [task]
+  std::vector<std::uint32_t> device_of_;            // [resource], of both streams of a pair
+  std::vector<std::uint32_t> yields_;               // [device], a resource
+};
+
+std::optional<GraphSweep> GraphSweep::of(const Program& program) {
+  GraphSweep sweep;
+  if (!Ordering(program).into(sweep)) return std::nullopt;
+  return sweep;
+}
+
+// As FluidTasks: work is booked, and the end predicted anew, whenever the speed changes before that end.
+Duration GraphSweep::slowed(Device& device, Duration start, Duration time) const {
+  while (device.next < device.loads.size() && device.loads[device.next].second <= start) ++device.next;
+  if (time == Duration::zero()) return start;
+  auto left = static_cast<double>(time.count());
+  bool beside = device.next < device.loads.size() && device.loads[device.next].first <= start;
+  for (std::size_t load = device.next;;) {
+    const double speed = beside ? slow_ : 1;
+    const Duration end = start + Duration(static_cast<std::int64_t>(left / speed + 0.5));
+    if (load == device.loads.size()) return end;
+    const Duration change = beside ? device.loads[load].second : device.loads[load].first;
+    if (change >= end) return end;
+    left = std::max(0.0, left - static_cast<double>((change - start).count()) * speed);
+    start = change;
+    load += beside ? 1 : 0;
+    beside = !beside;
+  }
+}
+
+Duration GraphSweep::makespan(std::span<const Duration> times) {
+  SC_CHECK(times.size() == labels_, "one time a label");
+  times_.assign(times.begin(), times.end());
+  times_.push_back(Duration::zero());
+  ends_.resize(steps_.size() + 1);
+  for (Device& device : devices_) device = {};
+  Duration last{};
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    const Duration start = std::max(ends_[step.first], ends_[step.second]), time = times_[step.label];
+    Duration end = start + time;
+    if (step.device != kNone) {
+      Device& device = devices_[step.device / 2];
+      if (step.device % 2 == 0)
+        end = slowed(device, start, time);
+      else if (!device.loads.empty() && device.loads.back().second == start)
+        device.loads.back().second = end;
+      else if (start < end)
+        device.loads.emplace_back(start, end);
+    }
+    ends_[i + 1] = end;
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+// How long programs take whose task graphs are one and the same: thousands of them in a row, alike in all but
+// the times of their labels.
+//
+// The graph is brought once into an order in which every task follows those that it waits for. A program is
+// then a single pass over that order, without events, and ends when run() says, to the nanosecond: nobody
+// shares links, and a load slows the stream of its own rank alone, whose tasks and loads the pass knows
+// before whatever comes later on that stream. Tests compare it with the event loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+class GraphSweep {
+ public:
+  // nullopt where it takes events: flows, changes and loops; loads of unlike shares; loads of a rank that has
+  // more than one stream of them, or more than one that yields; loads that wait for other ranks; cycles.
+  [[nodiscard]] static std::optional<GraphSweep> of(const Program& program);
+
+  // When the last task ends, if a task lasts what `times` says of its label. Uses room of its own: one thread
+  // at a time.
+  //   requires  one time a label, none negative.
+  [[nodiscard]] Duration makespan(std::span<const Duration> times);
+
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // Starts when the steps before it have ended, counted from 1; step 0 ends when all begins.
+  struct Step {
+    std::uint32_t label = 0;
+    std::uint32_t first = 0, second = 0;
+    std::uint32_t device = kNone;  // twice its number, and one more for a load
+  };
+  // A stream that yields, and when loads of its rank run: none of them apart by nothing.
+  struct Device {
+    std::vector<std::pair<Duration, Duration>> loads;
+    std::size_t next = 0;  // the first that has not ended when the stream's next task starts
+  };
+  class Ordering;
+
+  [[nodiscard]] Duration slowed(Device& device, Duration start, Duration time) const;
+
+  std::vector<Step> steps_;
+  std::uint32_t labels_ = 0;
+  double slow_ = 1;  // speed beside a load
+  std::vector<Device> devices_;
+  std::vector<Duration> times_, ends_;  // room for makespan()
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+#include "sim/iteration_graphs.hpp"
+
+#include <utility>
+
+#include "sim/engine/engine.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostSteps = 2'000'000;  // kept, of about 24 bytes
+
+Duration time_of(const Program& program) {
+  // What a pass loses to traffic beside it depends on when both run.
+  return (program.loads.empty() ? longest_path(program) : run(program)).makespan;
+}
+
+}  // namespace
+
+Duration IterationGraphs::time(const Schedule& schedule, const IterationPrices& prices,
+                               const LowerOptions& options) {
+  if (is_traceable(prices, options)) {
+    Graph& graph = graph_of(schedule, prices, options);
+    if (graph.sweep) return graph.sweep->makespan(label_times(graph.sources, prices));
+  }
+  return time_of(lower(schedule, prices, options));
+}
+
+IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, const IterationPrices& prices,
+                                                  const LowerOptions& options) {
+  Key key{.schedule = &schedule,
+          .overlaps = {options.blocking_messages, options.overlap_gradients, options.overlap_parameters},
+          .step = options.step,
+          .overlap_slowdown = options.overlap_slowdown,
+          .shape = shape_of(prices)};
+  const auto known = graphs_.find(key);
+  if (known != graphs_.end()) {
+    uses_.splice(uses_.begin(), uses_, known->second.use);
+    return known->second;
+  }
+  TracedProgram traced = lower_traced(schedule, prices, options);
+  std::optional<GraphSweep> sweep = GraphSweep::of(traced.program);
+  forget_beyond(kMostSteps);
+  size_ += sweep ? sweep->size() : 0;
+  const auto added = graphs_.emplace(
+      std::move(key), Graph{.sources = std::move(traced.sources), .sweep = std::move(sweep), .use = {}});
+  uses_.push_front(&added.first->first);
+  added.first->second.use = uses_.begin();
+  return added.first->second;
+}
+
+void IterationGraphs::forget_beyond(std::size_t most) {
+  while (size_ > most) {
+    const auto oldest = graphs_.find(*uses_.back());
+    size_ -= oldest->second.sweep ? oldest->second.sweep->size() : 0;
+    graphs_.erase(oldest);
+    uses_.pop_back();
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,56 @@
+// Task graphs of iterations that are kept: plans that run the same passes in the same order, with as many
+// buckets, differ in times alone.
+//
+// The graph of lower() is made for the first of them, and the others fill in their times: for a large plan,
+// building the graph is most of what a simulation takes. Times are those of run() on the program of each, to
+// the nanosecond.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/graph_sweep.hpp"
+#include "sim/lower/time_sources.hpp"
+
+namespace stagecraft {
+
+// One for each thread. Orders are known by their address: they outlive the graphs and stay as they are.
+class IterationGraphs {
+ public:
+  // The makespan of the lowered iteration.
+  //   requires  what lower() requires.
+  [[nodiscard]] Duration time(const Schedule& schedule, const IterationPrices& prices,
+                              const LowerOptions& options);
+
+ private:
+  // All that the graph depends on.
+  struct Key {
+    const Schedule* schedule = nullptr;
+    std::array<bool, 3> overlaps{};
+    StepRule step = StepRule::kBarrier;
+    double overlap_slowdown = 1;
+    std::vector<std::uint32_t> shape;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Graph {
+    std::vector<TimeSource> sources;
+    std::optional<GraphSweep> sweep;  // none where a program of this shape takes events
+    std::list<const Key*>::iterator use{};
+  };
+  [[nodiscard]] Graph& graph_of(const Schedule& schedule, const IterationPrices& prices,
+                                const LowerOptions& options);
+  void forget_beyond(std::size_t most);
+
+  std::map<Key, Graph> graphs_;
+  std::list<const Key*> uses_;  // the latest first
+  std::size_t size_ = 0;        // steps of all
+};
+
+}  // namespace stagecraft

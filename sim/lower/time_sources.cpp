@@ -1,0 +1,150 @@
+#include "sim/lower/time_sources.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.hpp"
+#include "sim/lower/lowering.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Buckets = std::vector<std::vector<PassPrice>>;
+
+// `price(p)` for every price that is a task or several of its own, `size(n)` for every list of buckets.
+template <class Price, class Size>
+void for_each_price(const IterationPrices& prices, Price price, Size size) {
+  for (const EdgePrice& edge : prices.edges) {
+    price(edge.forward);
+    price(edge.backward);
+  }
+  for (const RankPrice& rank : prices.ranks) {
+    for (const Buckets* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
+      for (const std::vector<PassPrice>& chunk : *lists) {
+        size(chunk.size());
+        for (const PassPrice& bucket : chunk) price(bucket);
+      }
+    for (const PassPrice& copy : rank.copies) price(copy);
+    for (const PassPrice* one :
+         {&rank.tied_embedding, &rank.gradient_norm, &rank.partial_norm, &rank.norm_message, &rank.optimizer})
+      price(*one);
+  }
+  price(prices.host);
+}
+
+std::span<const Pass> parts_of_pass(Pass pass, bool recomputes) {
+  static constexpr std::array<Pass, 3> kWhole = {Pass::kRecompute, Pass::kInputGradient,
+                                                 Pass::kWeightGradient};
+  static constexpr std::array<Pass, 1> kForward = {Pass::kForward};
+  const std::span<const Pass> whole(kWhole);
+  const std::size_t first = recomputes ? 0 : 1;
+  switch (pass) {
+    case Pass::kForward:
+      return kForward;
+    case Pass::kRecompute:
+      return whole.first(1);
+    case Pass::kWeightGradient:
+      return whole.last(1);
+    case Pass::kInputGradient:
+      return whole.subspan(first, 2 - first);
+    case Pass::kBackward:
+      return whole.subspan(first);
+  }
+  SC_CHECK(false, "every pass is listed");
+  return {};
+}
+
+const PassPrice& price_of_part(const StagePrice& stage, Pass part) {
+  switch (part) {
+    case Pass::kForward:
+      return stage.forward;
+    case Pass::kRecompute:
+      return stage.recompute;
+    case Pass::kInputGradient:
+      return stage.input_gradient;
+    default:
+      return stage.weight_gradient;
+  }
+}
+
+Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
+  Duration time{};
+  const auto parts = parts_of_pass(source.pass, source.recomputes);
+  if (source.kind == TimeSource::Kind::kPass) {
+    for (const Pass part : parts) time += price_of_part(stage, part).total();
+    return time;
+  }
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {  // cut category by category, as the label's parts are
+    Duration whole{};
+    for (const Pass part : parts) whole += price_of_part(stage, part).of(static_cast<Category>(i));
+    if (whole > Duration::zero()) time += part_of(whole, source.part, source.of);
+  }
+  return time;
+}
+
+}  // namespace
+
+Duration part_of(Duration whole, std::size_t index, std::size_t count) {
+  const auto n = static_cast<std::int64_t>(count);
+  const auto i = static_cast<std::int64_t>(index);
+  return whole * (i + 1) / n - whole * i / n;
+}
+
+PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
+  PassPrice price;
+  for (const Pass part : parts_of_pass(pass, recomputes)) price.add(price_of_part(stage, part));
+  return price;
+}
+
+std::vector<std::uint32_t> shape_of(const IterationPrices& prices) {
+  std::vector<std::uint32_t> shape;
+  for_each_price(
+      prices, [&](const PassPrice& price) { shape.push_back(price.total() > Duration::zero() ? 1 : 0); },
+      [&](std::size_t size) { shape.push_back(static_cast<std::uint32_t>(size)); });
+  return shape;
+}
+
+bool is_traceable(const IterationPrices& prices, const LowerOptions& options) {
+  const bool cut = std::ranges::any_of(prices.stages, [](const StagePrice& s) { return !s.units.empty(); });
+  return options.network == nullptr && options.iterations == 1 && options.replicas == 1 &&
+         options.speeds.empty() && options.rollback == Duration::zero() && options.fused_share == 1 && !cut;
+}
+
+TracedProgram lower_traced(const Schedule& schedule, const IterationPrices& prices,
+                           const LowerOptions& options) {
+  SC_CHECK(is_traceable(prices, options), "the times of the graph come from somewhere");
+  PriceTrace trace;
+  for_each_price(
+      prices,
+      [&](const PassPrice& price) {
+        trace.numbers.emplace(&price, static_cast<std::uint32_t>(trace.numbers.size()));
+      },
+      [](std::size_t) {});
+  Lowering lowering(schedule, prices, options);
+  lowering.trace(&trace);
+  TracedProgram traced{.program = std::move(lowering).lower(), .sources = {}};
+  traced.sources = std::move(trace.sources);
+  SC_CHECK(traced.sources.size() == traced.program.labels.size(), "every label has a source");
+  return traced;
+}
+
+std::vector<Duration> label_times(std::span<const TimeSource> sources, const IterationPrices& prices) {
+  std::vector<Duration> totals;
+  for_each_price(
+      prices, [&](const PassPrice& price) { totals.push_back(price.total()); }, [](std::size_t) {});
+  std::vector<Duration> times;
+  times.reserve(sources.size());
+  for (const TimeSource& source : sources) {
+    if (source.kind == TimeSource::Kind::kNothing)
+      times.push_back(Duration::zero());
+    else if (source.kind == TimeSource::Kind::kPrice)
+      times.push_back(totals[source.number]);
+    else
+      times.push_back(time_of_pass(prices.stages[source.number], source));
+  }
+  return times;
+}
+
+}  // namespace stagecraft
