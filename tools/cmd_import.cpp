@@ -16,6 +16,7 @@
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/import_jobs.hpp"
+#include "tools/kineto_traces.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
@@ -94,9 +95,9 @@ struct Importer {
 };
 
 constexpr Importer kImporters[] = {
-    {.name = "deepspeed", .run = import_deepspeed_job}, {.name = "hf", .run = import_hf},
-    {.name = "megatron", .run = import_megatron_job},   {.name = "nccl-tests", .run = import_nccl_tests_file},
-    {.name = "topology", .run = import_topology_file},
+    {.name = "deepspeed", .run = import_deepspeed_job},    {.name = "hf", .run = import_hf},
+    {.name = "kineto", .run = import_kineto_traces},       {.name = "megatron", .run = import_megatron_job},
+    {.name = "nccl-tests", .run = import_nccl_tests_file}, {.name = "topology", .run = import_topology_file},
 };
 
 std::vector<std::string> importer_names() {

@@ -94,6 +94,7 @@ class ProfileFitter {
   }
   [[nodiscard]] GemmDevice gemm_device() const;
   [[nodiscard]] Precision table_precision() const;
+  [[nodiscard]] std::string_view table_load() const;
 
   const SampleSet& set_;
   FittedProfile out_;
@@ -143,9 +144,17 @@ std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
   return points;
 }
 
+// Products of a training run speak where no benchmark does.
+std::string_view ProfileFitter::table_load() const {
+  const bool benchmark = std::ranges::any_of(set_.samples, [](const Sample& sample) {
+    return sample.family == "gemm" && tag(sample, "load", "burst") == "burst";
+  });
+  return benchmark ? "burst" : "training";
+}
+
 Precision ProfileFitter::table_precision() const {
   const auto count = [&](std::string_view dtype) {
-    return pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); }).size();
+    return pick([&](const Sample& s) { return plain_gemm(s, dtype, table_load()); }).size();
   };
   return count("fp16") > count("bf16") ? Precision::kFp16 : Precision::kBf16;
 }
@@ -191,7 +200,7 @@ void ProfileFitter::fit_gemms() {
   const Precision precision = table_precision();
   const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(precision)];
   const Samples samples =
-      pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst") && extent(s, "batch", 1) == 1; });
+      pick([&](const Sample& s) { return plain_gemm(s, dtype, table_load()) && extent(s, "batch", 1) == 1; });
   if (samples.empty()) return;
   const std::vector<GemmPoint> points = points_of(samples);
   if (points.size() < kMinGemmPoints) {
@@ -216,12 +225,14 @@ void ProfileFitter::fit_gemms() {
   model.table_source = origin(points.size()) + fmt::format("; launch and drain of {} taken out of each time",
                                                            human(from_seconds(fit.t0_seconds)));
   model.table_precisions = {precision};
-  // Without sustained samples nothing says how this table falls under load.
+  // Without sustained samples nothing says how a table of bursts falls under load.
+  const bool training = table_load() == "training";
   model.scale = {.value = 1,
-                 .provenance = Provenance::kAssumed,
-                 .source =
-                     "no sustained samples: training at the clocks of short bursts, which is too fast where "
-                     "power limits"};
+                 .provenance = training ? Provenance::kMeasured : Provenance::kAssumed,
+                 .source = training
+                               ? "the table is of a training run, at its clocks and with what ran beside it"
+                               : "no sustained samples: training at the clocks of short bursts, which is too "
+                                 "fast where power limits"};
   compare_with_formula(model, out_.profile.device.sms);
   out_.remarks.table = Provenance::kMeasured;
   out_.remarks.gemm_rows.clear();
@@ -236,8 +247,9 @@ void ProfileFitter::fit_gemms() {
 void ProfileFitter::fit_batched() {
   const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(table_precision())];
   std::vector<GemmPoint> points;
-  for (const Sample* sample :
-       pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst") && extent(s, "batch", 1) > 1; })) {
+  for (const Sample* sample : pick([&](const Sample& s) {
+         return plain_gemm(s, dtype, table_load()) && extent(s, "batch", 1) > 1;
+       })) {
     const GemmPoint point = point_of(*sample);
     if (point.size.m % 8 == 0 && point.size.n % 8 == 0 && point.size.k % 8 == 0) points.push_back(point);
   }

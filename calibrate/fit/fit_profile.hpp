@@ -6,7 +6,8 @@
 //
 //   gemm         burst, cold, unbatched, in the precision with most samples (bf16 on a tie) -> layouts,
 //   tiles,
-//                split-k, correction, table
+//                split-k, correction, table; products of a training run (load:training) in their place where
+//                there is no burst
 //                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
 //                ratio)
 //                a burst whose clock was held (seen_clock:limited) is left out, and listed

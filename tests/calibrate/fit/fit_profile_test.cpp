@@ -134,6 +134,27 @@ TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
 }
 
 // Ten times as slow, and without weight: the fit has not seen it, and says so.
+TEST(FitProfile, ProductsOfATrainingRunMakeTheTableWhereNoBenchmarkDid) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  for (Sample& sample : samples)
+    sample.tags = {{"layout", sample.tags.at("layout")},
+                   {"dtype", "bf16"},
+                   {"load", "training"},
+                   {"source", "profile of a training run"}};
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_EQ(profile.gemm.rows.size(), 36u);
+  EXPECT_EQ(profile.gemm.scale.value, 1);
+  EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
+  EXPECT_THAT(profile.gemm.scale.source, HasSubstr("of a training run"));
+  // Beside a benchmark they are no points: their clocks are other ones.
+  std::vector<Sample> both = gemm_samples(base);
+  samples.front().shape["m"] = 100;
+  both.push_back(samples.front());
+  EXPECT_EQ(fitted(both, base).profile.gemm.rows.size(), 36u);
+  EXPECT_EQ(fitted(both, base).unused, 1u);
+}
+
 TEST(FitProfile, ABurstAtALimitedClockIsLeftOutAndListed) {
   const HardwareProfile base = a100();
   std::vector<Sample> samples = gemm_samples(base);

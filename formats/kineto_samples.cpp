@@ -1,0 +1,213 @@
+#include "formats/kineto_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "calibrate/samples/statistics.hpp"
+#include "formats/kineto_kernels.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kSource = "profile of a training run";
+
+// Executions of one point, by what makes them the same one in traces of several ranks.
+struct Executions {
+  Sample point;
+  std::map<std::string, double> seconds;  // the shortest of all ranks
+  std::set<std::size_t> traces;
+};
+
+class SampleCollector {
+ public:
+  explicit SampleCollector(int gpus_per_node) : gpus_per_node_(gpus_per_node) {}
+
+  void add(std::size_t index, const MeasuredTrace& measured) {
+    add_products(index, measured);
+    add_collectives(index, measured);
+  }
+
+  [[nodiscard]] KinetoSamples result(const SampleSetup& setup, const std::string& date) const {
+    KinetoSamples out{.samples = {}, .unused = unused_};
+    for (const auto& [key, executions] : points_) {
+      Sample sample = executions.point;
+      std::vector<double> seconds;
+      for (const auto& [id, time] : executions.seconds) seconds.push_back(time);
+      sample.median_s = median(seconds);
+      sample.min_s = *std::ranges::min_element(seconds);
+      sample.spread = relative_spread(seconds);
+      sample.repeats = static_cast<int>(seconds.size());
+      sample.max_error = -1;
+      sample.setup = setup;
+      sample.date = date;
+      if (sample.family == "nccl" && executions.traces.size() > 1) {
+        sample.tags["waiting"] = "shortest of the ranks seen";
+        sample.tags["seen_ranks"] = std::to_string(executions.traces.size());
+      }
+      out.samples.push_back(std::move(sample));
+    }
+    return out;
+  }
+
+ private:
+  [[nodiscard]] static bool counts(const MeasuredTrace& measured, const KinetoKernel& kernel) {
+    return std::ranges::find(measured.steps, kernel.step) != measured.steps.end();
+  }
+
+  void take(Sample point, const std::string& execution, double seconds, std::size_t trace) {
+    std::string key = sample_key(point);
+    Executions& executions =
+        points_
+            .try_emplace(std::move(key), Executions{.point = std::move(point), .seconds = {}, .traces = {}})
+            .first->second;
+    const auto [at, is_new] = executions.seconds.emplace(execution, seconds);
+    if (!is_new) at->second = std::min(at->second, seconds);
+    executions.traces.insert(trace);
+  }
+
+  void add_products(std::size_t index, const MeasuredTrace& measured);
+  void add_collectives(std::size_t index, const MeasuredTrace& measured);
+  [[nodiscard]] int nodes_of(const std::vector<int>& ranks) const;
+
+  int gpus_per_node_;
+  std::map<std::string, Executions> points_;
+  std::map<std::string, std::int64_t> unused_;
+};
+
+Sample product_point(const KinetoProduct& product) {
+  Sample sample;
+  sample.family = sample.op = "gemm";
+  sample.shape = {{"m", product.m}, {"n", product.n}, {"k", product.k}, {"batch", product.batch}};
+  sample.tags = {
+      {"dtype", product.dtype},
+      {"layout",
+       product.layout ? std::string(kGemmLayoutNames[static_cast<std::size_t>(*product.layout)]) : "unknown"},
+      {"load", "training"},
+      {"source", kSource}};
+  const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
+             k = static_cast<double>(product.k), batch = static_cast<double>(product.batch);
+  sample.flops = 2 * m * n * k * batch;
+  return sample;
+}
+
+// One execution of an operator may be several kernels: its split-k sum, its bias.
+void SampleCollector::add_products(std::size_t index, const MeasuredTrace& measured) {
+  struct Execution {
+    KinetoProduct product;
+    Duration time{};
+  };
+  std::map<std::int64_t, Execution> executions;  // by call
+  for (const KinetoKernel& kernel : measured.trace.kernels) {
+    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kProduct) continue;
+    const std::optional<KinetoProduct> product = product_of(measured.trace, kernel);
+    if (!product) {
+      ++unused_["products without shapes"];
+      continue;
+    }
+    const auto [at, is_new] = executions.try_emplace(kernel.call, Execution{.product = *product});
+    at->second.time += kernel.length;
+    if (!at->second.product.layout) at->second.product.layout = product->layout;  // of its other kernel
+  }
+  for (const auto& [call, execution] : executions) {
+    if (execution.time <= Duration::zero())
+      ++unused_["products without a time"];
+    else
+      take(product_point(execution.product), fmt::format("{} {}", index, call), to_seconds(execution.time),
+           index);
+  }
+}
+
+int SampleCollector::nodes_of(const std::vector<int>& ranks) const {
+  if (gpus_per_node_ <= 0) return 0;
+  std::set<int> nodes;
+  for (const int rank : ranks) nodes.insert(rank / gpus_per_node_);
+  return static_cast<int>(nodes.size());
+}
+
+void SampleCollector::add_collectives(std::size_t index, const MeasuredTrace& measured) {
+  std::map<std::string, int> seen;  // executions of a kind in a group and step
+  for (const KinetoKernel& kernel : measured.trace.kernels) {
+    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kCommunication) continue;
+    const KinetoTraffic traffic = traffic_of(measured.trace, kernel);
+    if (!traffic.kind || !traffic.size || traffic.ranks < 2 || kernel.length <= Duration::zero()) {
+      ++unused_["communication without kind, size or ranks"];
+      continue;
+    }
+    const auto& said = measured.trace.collectives[static_cast<std::size_t>(kernel.collective)];
+    if (said.name.find("recv") != std::string::npos) {
+      ++unused_["receives, which wait for the sender"];
+      continue;
+    }
+    Sample point;
+    point.family = "nccl";
+    point.op = kCollectiveNames[static_cast<std::size_t>(*traffic.kind)];
+    point.shape = {
+        {"bytes", traffic.size->count()}, {"ranks", traffic.ranks}, {"nodes", nodes_of(said.ranks)}};
+    point.tags = {{"source", kSource}, {"load", "training"}, {"waiting", "for the slowest rank included"}};
+    point.bytes = static_cast<double>(traffic.size->count()) * bus_factor(*traffic.kind, traffic.ranks);
+    const auto step = measured.trace.steps[static_cast<std::size_t>(kernel.step)].number;
+    const std::string group = fmt::format(
+        "{} {} {}", said.ranks.empty() ? said.group : fmt::format("{}", fmt::join(said.ranks, ",")), step,
+        sample_key(point));
+    take(point, fmt::format("{} {}", group, seen[group]++), to_seconds(kernel.length), index);
+  }
+}
+
+void refuse_trace(const std::string& file, std::string code, std::string message, std::string hint,
+                  Diagnostics& diagnostics) {
+  diagnostics.error({.code = std::move(code),
+                     .where = {file, 0, 0},
+                     .message = std::move(message),
+                     .hint = std::move(hint)});
+}
+
+void check_alike(const std::vector<MeasuredTrace>& traces, Diagnostics& diagnostics) {
+  const KinetoTrace& first = traces.front().trace;
+  for (const MeasuredTrace& measured : traces) {
+    const KinetoTrace& trace = measured.trace;
+    if (trace.device.empty())
+      refuse_trace(measured.name, "no-device", "does not name the device (deviceProperties)",
+                   "newer versions of PyTorch write it", diagnostics);
+    else if (trace.device != first.device || trace.nccl_version != first.nccl_version)
+      refuse_trace(measured.name, "mixed-setups",
+                   fmt::format("is of {} with NCCL '{}', {} of {} with NCCL '{}'", trace.device,
+                               trace.nccl_version, traces.front().name, first.device, first.nccl_version),
+                   "import the files apart", diagnostics);
+  }
+}
+
+}  // namespace
+
+KinetoSamples kineto_samples(const std::vector<MeasuredTrace>& traces, int gpus_per_node,
+                             Diagnostics& diagnostics) {
+  if (traces.empty()) return {};
+  check_alike(traces, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  const KinetoTrace& first = traces.front().trace;
+  SampleCollector collector(gpus_per_node > 0 ? gpus_per_node : first.visible_devices);
+  for (std::size_t i = 0; i < traces.size(); ++i) collector.add(i, traces[i]);
+  SampleSetup setup;
+  setup.device = first.device;
+  setup.nccl = first.nccl_version;
+  setup.clock_policy = fmt::format("unknown: {}", kSource);
+  KinetoSamples out = collector.result(setup, first.date);
+  const auto shapeless = out.unused.find("products without shapes");
+  if (shapeless != out.unused.end())
+    diagnostics.warning({.code = "no-shapes",
+                         .where = {traces.front().name, 0, 0},
+                         .message = fmt::format("{} kernels are of products whose shapes are not recorded",
+                                                shapeless->second),
+                         .hint = "profile with record_shapes=True"});
+  if (out.samples.empty())
+    refuse_trace(traces.front().name, "nothing-to-import",
+                 "the steps hold no product with its shapes and no collective with its size",
+                 "profile with record_shapes=True, and with a version of PyTorch from 2.3 on for collectives",
+                 diagnostics);
+  return out;
+}
+
+}  // namespace stagecraft
