@@ -34,7 +34,7 @@ class Job {
                                                [](const Incident& incident) {
                                                  return incident.kind == IncidentKind::kCorruption;
                                                })),
-        in_plan_(static_cast<std::size_t>(history.nodes)) {
+        place_(static_cast<std::size_t>(history.nodes), -1) {
     account_.horizon = spec.horizon;
     account_.causes.resize(history.causes.size());
   }
@@ -80,6 +80,7 @@ class Job {
   }
   [[nodiscard]] bool room_before_removal() const;
 
+  [[nodiscard]] double slowed() const;
   [[nodiscard]] double stretch() const;
   void set_speed();
   [[nodiscard]] Phase phase() const;
@@ -99,7 +100,7 @@ class Job {
 
   // The plan in force, and the one that a stall leads to.
   StepPlan step_;
-  std::vector<char> in_plan_;        // by node
+  std::vector<int> place_;           // in the plan, by node; -1: none
   std::array<Duration, 3> parts_{};  // of a stall: wait, reconfigure, state transfer
   std::size_t part_ = 0;
   std::optional<Duration> review_after_;
@@ -416,9 +417,10 @@ void Job::make_plan(Occasion occasion) {
     return enter(State::kStopped, kNever);
   }
   check(*plan.step);
-  for (const int node : step_.nodes) in_plan_[static_cast<std::size_t>(node)] = 0;
+  for (const int node : step_.nodes) place_[static_cast<std::size_t>(node)] = -1;
   step_ = *std::move(plan.step);
-  for (const int node : step_.nodes) in_plan_[static_cast<std::size_t>(node)] = 1;
+  for (std::size_t place = 0; place < step_.nodes.size(); ++place)
+    place_[static_cast<std::size_t>(step_.nodes[place])] = static_cast<int>(place);
   held_ = static_cast<int>(step_.nodes.size());
   review_after_ = plan.review;
   parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};
@@ -469,11 +471,23 @@ void Job::begin_training() {
   store_.begin(here, step_.nodes, machines_);
 }
 
+// By the slow nodes of the plan.
+double Job::slowed() const {
+  if (step_.slowness_priced) return 1;
+  double slowest = 1;
+  std::vector<SlowPlace> slow;
+  for (const int node : machines_.slow()) {
+    const int place = place_[static_cast<std::size_t>(node)];
+    if (place < 0) continue;
+    slowest = std::max(slowest, machines_.factor(node));
+    slow.push_back({.place = place, .compute = machines_.compute(node), .traffic = machines_.traffic(node)});
+  }
+  if (slow.empty() || !spec_.slow_replicas) return slowest;
+  return std::ranges::max(spec_.slow_replicas(static_cast<int>(step_.nodes.size()), slow));
+}
+
 double Job::stretch() const {
-  double factor = 1;
-  if (!step_.slowness_priced)
-    for (const int node : machines_.slow())
-      if (in_plan_[static_cast<std::size_t>(node)] != 0) factor = std::max(factor, machines_.factor(node));
+  double factor = slowed();
   if (persisting()) factor *= spec_.checkpointing->slowdown;
   return factor * policy_factor_;
 }

@@ -7,7 +7,7 @@
 //   order    at equal times incidents come first (add, remove, the rest), then a step end, then a
 //            checkpoint's completion: a node lost at the instant a step or a checkpoint ends takes it along.
 //            What ends at the horizon counts.
-//   step     lasts its plan's duration × the factor of its slowest node × the policy's kSlowDown × φ while a
+//   step     lasts its plan's duration × what its slow nodes make of it × the policy's kSlowDown × φ while a
 //            checkpoint is written in the background, rounded to the nanosecond. A change of these factors
 //            scales what is left of a step.
 //   source   resilience.md, sections 1 (rules, accounts) and 4 (checkpoints).
@@ -22,6 +22,7 @@
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/incident.hpp"
 #include "sim/goodput/policy.hpp"
+#include "sim/goodput/slowness.hpp"
 
 namespace stagecraft {
 
@@ -53,9 +54,8 @@ struct JobSpec {
   Duration horizon{};
   ShapedStep ideal;                                 // X*: no plan has a higher rate
   std::optional<Checkpointing> checkpointing = {};  // absent: going back means to the start
+  SlowReplicas slow_replicas = {};                  // absent: a step takes its slowest node's factor
   bool timeline = false;
-
-  friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
 //   throws  InternalError on a plan that cannot be (a node that is not up, a rate above the ideal, no

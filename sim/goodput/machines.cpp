@@ -16,8 +16,7 @@ Machines::Machines(int nodes, bool all_up_at_start) : nodes_(static_cast<std::si
 }
 
 double Machines::factor(int node) const {
-  const Node& at = nodes_[static_cast<std::size_t>(node)];
-  return std::max(at.compute, at.traffic);
+  return std::max(compute(node), traffic(node));
 }
 
 void Machines::apply(const Incident& incident) {

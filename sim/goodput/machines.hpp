@@ -21,7 +21,9 @@ class Machines {
   [[nodiscard]] int life(int node) const { return nodes_[static_cast<std::size_t>(node)].life; }
   // When the node is usable (resilience.md, section 1: creating, ready).
   [[nodiscard]] Duration due(int node) const { return nodes_[static_cast<std::size_t>(node)].due; }
-  // >= 1: the larger of what its compute and its traffic suffer.
+  // >= 1: what its compute and its traffic suffer, and the larger of them.
+  [[nodiscard]] double compute(int node) const { return nodes_[static_cast<std::size_t>(node)].compute; }
+  [[nodiscard]] double traffic(int node) const { return nodes_[static_cast<std::size_t>(node)].traffic; }
   [[nodiscard]] double factor(int node) const;
   // Those that are up, in the order of their adds; at the start by number.
   [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }

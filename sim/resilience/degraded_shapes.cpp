@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -56,6 +57,25 @@ std::vector<int> depths_of(const Scenario& scenario) {
   return depths;
 }
 
+// A pace that is known at factors of 1, 1.25, …, 2, 3, 4.5, …, and linear between.
+template <typename Pace>
+double between_steps(double factor, const Pace& pace) {
+  double low = 1, high = 1;
+  while (high < factor) {
+    low = high;
+    high = high < 2 ? high + 0.25 : high * 1.5;
+  }
+  if (high == 1) return 1;
+  const double from = low == 1 ? 1 : pace(low), to = pace(high);
+  return from + (to - from) * (factor - low) / (high - low);
+}
+
+double slowest(const std::vector<SlowPlace>& slow) {
+  double factor = 1;
+  for (const SlowPlace& at : slow) factor = std::max({factor, at.compute, at.traffic});
+  return factor;
+}
+
 }  // namespace
 
 DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& full)
@@ -65,11 +85,14 @@ DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& ful
       depths_(depths_of(scenario)),
       own_depth_(full.pipeline),
       own_data_(full.data) {
-  const Shape own{
-      .pipeline = own_depth_, .data = own_data_, .micro_batch = scenario.training.micro_batch_size};
   const Report report = simulate(scenario);
   fits_ = report.memory.verdict() != Verdict::kOutOfMemory;
-  timed_[own] = Timed{.duration = report.iteration_time, .samples = report.samples};
+  timed_[own()] = Timed{.duration = report.iteration_time, .samples = report.samples};
+  on_nodes_[nodes()] = own();
+}
+
+DegradedShapes::Shape DegradedShapes::own() const {
+  return {.pipeline = own_depth_, .data = own_data_, .micro_batch = scenario_.training.micro_batch_size};
 }
 
 int DegradedShapes::gpus_on(int nodes) const {
@@ -94,6 +117,7 @@ std::int64_t DegradedShapes::samples_of(const Shape& shape) const {
 }
 
 Scenario DegradedShapes::scenario_of(const Shape& shape) const {
+  if (shape == own()) return scenario_;
   Scenario scenario = scenario_;
   ParallelSpec& parallelism = scenario.parallelism;
   if (shape.pipeline != own_depth_) parallelism.stage_layers.clear();
@@ -128,6 +152,7 @@ std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape)
 }
 
 void DegradedShapes::remember(int nodes, const Shape& shape, const Timed& timed) {
+  on_nodes_[nodes] = shape;
   std::string text = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
   if (shape.micro_batch != scenario_.training.micro_batch_size)
     text += fmt::format(" · micro-batch {}", shape.micro_batch);
@@ -208,13 +233,77 @@ double DegradedShapes::with_slower_network(double factor) {
 double DegradedShapes::slow_traffic(double factor) {
   if (!scenario_.cluster || factor <= 1) return factor;
   const std::scoped_lock lock(mutex_);
-  double low = 1, high = 1;
-  while (high < factor) {
-    low = high;
-    high = high < 2 ? high + 0.25 : high * 1.5;
+  return between_steps(factor, [this](double step) { return with_slower_network(step); });
+}
+
+const std::optional<ParallelPlan>& DegradedShapes::plan_of(const Shape& shape) {
+  const auto known = plans_.find(shape);
+  if (known != plans_.end()) return known->second;
+  Diagnostics refusals;
+  std::optional<Prepared> prepared = prepare(scenario_of(shape), refusals);
+  return plans_[shape] = prepared ? std::optional(std::move(prepared->plan)) : std::nullopt;
+}
+
+double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor) {
+  double& pace = slow_ranks_[{shape, ranks, factor}];
+  if (pace > 0) return pace;
+  Scenario scenario = scenario_of(shape);
+  scenario.faults.push_back({.kind = FaultKind::kSlowNode, .factor = factor});
+  for (const int rank : ranks)
+    scenario.faults.back().ranks.push_back(plan_of(shape)->mesh.rank_at({0, 0, 0, 0, rank}));
+  const std::optional<Timed> usual = time_of(shape);
+  Diagnostics refusals;
+  if (!usual || !prepare(scenario, refusals)) return pace = factor;
+  const double slowed = to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration);
+  return pace = std::clamp(slowed, 1.0, factor);
+}
+
+std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {
+  struct Slow {
+    std::set<int> ranks;  // of the pipeline
+    double compute = 1, traffic = 1;
+  };
+  const std::scoped_lock lock(mutex_);
+  const auto shape = on_nodes_.find(nodes);
+  if (shape == on_nodes_.end() || !plan_of(shape->second)) return {slowest(slow)};
+  const ParallelPlan& plan = *plan_of(shape->second);
+  std::map<int, Slow> by_replica;
+  for (const SlowPlace& at : slow) {
+    const int end = std::min(gpus_on(at.place + 1), plan.gpus());
+    for (int rank = gpus_on(at.place); rank < end; ++rank) {
+      Slow& replica = by_replica[plan.mesh.coordinate(rank, Axis::kData)];
+      if (at.compute > 1) replica.ranks.insert(plan.mesh.coordinate(rank, Axis::kPipeline));
+      replica.compute = std::max(replica.compute, at.compute);
+      replica.traffic = std::max(replica.traffic, at.traffic);
+    }
   }
-  const double from = low == 1 ? 1 : with_slower_network(low), to = with_slower_network(high);
-  return from + (to - from) * (factor - low) / (high - low);
+  std::vector<double> paces;
+  for (const auto& [index, replica] : by_replica) {
+    const std::vector<int> ranks(replica.ranks.begin(), replica.ranks.end());
+    const double pace = between_steps(
+        replica.compute, [&](double step) { return with_slow_ranks(shape->second, ranks, step); });
+    paces.push_back(std::max(pace, replica.traffic));
+  }
+  return paces.empty() ? std::vector<double>{1} : paces;
+}
+
+std::vector<int> DegradedShapes::states(int nodes) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<int> states(static_cast<std::size_t>(nodes));
+  std::iota(states.begin(), states.end(), 0);
+  const auto shape = on_nodes_.find(nodes);
+  if (shape == on_nodes_.end() || !plan_of(shape->second)) return states;
+  const ParallelPlan& plan = *plan_of(shape->second);
+  std::map<std::set<std::pair<int, int>>, int> numbers;
+  int rank = 0;
+  for (int node = 0; node < nodes; ++node) {
+    std::set<std::pair<int, int>> held;
+    const int end = std::min(rank + node_sizes_[static_cast<std::size_t>(node)], plan.gpus());
+    for (; rank < end; ++rank)
+      held.emplace(plan.mesh.coordinate(rank, Axis::kPipeline), plan.mesh.coordinate(rank, Axis::kTensor));
+    states[static_cast<std::size_t>(node)] = numbers.try_emplace(std::move(held), node).first->second;
+  }
+  return states;
 }
 
 std::vector<GoodputShape> DegradedShapes::asked() const {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sim/goodput/policy.hpp"
+#include "sim/goodput/slowness.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
@@ -50,6 +51,19 @@ class DegradedShapes {
   // between. Abstract stages without a cluster have no network to slow down: `factor` itself.
   [[nodiscard]] double slow_traffic(double factor);
 
+  // How many times as long each data replica of the shape that was last asked for on `nodes` takes that has
+  // slow places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
+  // from the iteration's begin, at the same factors as above and linear between. Ranks of one replica that
+  // differ in slowness are all taken for the slowest of them, and traffic that is slow counts for the whole
+  // of it: bounds from above. Shapes that nobody asked for, and those whose simulation knows no faults, take
+  // their slowest place's factor.
+  [[nodiscard]] std::vector<double> slow_replicas(int nodes, const std::vector<SlowPlace>& slow);
+
+  // Which states each node holds of the shape that was last asked for on `nodes`: the same number, from 0 on,
+  // where all pipeline and tensor ranks are the same, whose weights and optimizer data replicas have alike.
+  // Of shapes that nobody asked for no two nodes are alike.
+  [[nodiscard]] std::vector<int> states(int nodes);
+
   // What was asked for so far, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
 
@@ -64,8 +78,9 @@ class DegradedShapes {
     Duration duration{};
     std::int64_t samples = 0;
   };
-  [[nodiscard]] int gpus_on(int nodes) const;   // of the first nodes
+  [[nodiscard]] Shape own() const;
   [[nodiscard]] int nodes_for(int gpus) const;  // the first that have them
+  [[nodiscard]] int gpus_on(int nodes) const;   // of the first nodes
   [[nodiscard]] int gpus_of(const Shape& shape) const;
   [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
@@ -74,6 +89,8 @@ class DegradedShapes {
   [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // by depth; 0: none fits
   [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
   [[nodiscard]] double with_slower_network(double factor);
+  [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
+  [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
   void remember(int nodes, const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;
@@ -88,6 +105,9 @@ class DegradedShapes {
   std::map<int, std::int64_t> micro_batches_;
   std::map<int, std::optional<ShapedStep>> morphed_;
   std::map<double, double> slower_networks_;
+  std::map<Shape, std::optional<ParallelPlan>> plans_;
+  std::map<std::tuple<Shape, std::vector<int>, double>, double> slow_ranks_;  // pipeline ranks of a replica
+  std::map<int, Shape> on_nodes_;
   std::map<int, GoodputShape> asked_;
 };
 

@@ -150,26 +150,36 @@ SlowLadder Setup::ladder() {
           .exchange = rungs.exchange,
           .restart = rungs.restart,
           .replica_nodes = rungs.rebalance && alike ? nodes() / plan().data : 0,
-          .micro_batches = plan().micro_batches};
+          .micro_batches = plan().micro_batches,
+          .slow_replicas = slow_replicas_of(request_.shapes, spec_)};
 }
 
 // Who has the state of a lost node besides it.
 bool Setup::has_peers(HotSparesSpec& job) {
-  const int zero = request_.scenario.parallelism.zero_stage;
-  const bool replicas = plan().data >= 2 && nodes() % plan().data == 0;
-  job.backups = spec_.backup.has_value();
-  if (!replicas || (zero > 0 && !job.backups)) {
-    error("failures.policy.state",
-          replicas ? fmt::format(
-                         "zero_stage {} keeps one copy of each state: no peer has that of a lost node", zero)
-                   : fmt::format("{} replicas on {} nodes: no peer holds the states of a whole node",
-                                 plan().data, nodes()),
-          replicas ? "use backup: 0.009, which copies every shard to a peer, or state: checkpoint"
-                   : "use state: checkpoint, with mode: in-memory where it has to be fast");
+  job.peer_transfer = peer_transfer(request_.costs);
+  if (spec_.backup) {
+    job.backup_distance = std::max(1, nodes() / plan().data);
+    if (nodes() > 1) return true;
+    error("failures.policy.backup", "a job of one node has nobody to keep a copy", "use state: checkpoint");
     return false;
   }
-  job.replica_nodes = nodes() / plan().data;
-  job.peer_transfer = peer_transfer(request_.costs);
+  const int zero = request_.scenario.parallelism.zero_stage;
+  if (zero > 0) {
+    error("failures.policy.state",
+          fmt::format("zero_stage {} keeps one copy of each state: no peer has that of a lost node", zero),
+          "use backup: 0.009, which copies every shard to a peer, or state: checkpoint");
+    return false;
+  }
+  job.states = [&shapes = request_.shapes](int places) { return shapes.states(places); };
+  const std::vector<int> states = job.states(nodes());
+  for (int node = 0; node < nodes(); ++node) {
+    if (std::ranges::count(states, states[static_cast<std::size_t>(node)]) > 1) continue;
+    error("failures.policy.state",
+          fmt::format("{} replicas on {} nodes: no peer holds the states of node {}", plan().data, nodes(),
+                      node),
+          "use state: checkpoint, with mode: in-memory where it has to be fast");
+    return false;
+  }
   return true;
 }
 
@@ -316,6 +326,12 @@ ShapedStep full_step(const SetupRequest& request) {
   return {.duration = request.simulation.report.iteration_time,
           .samples = request.scenario.training.global_batch_size,
           .nodes = request.shapes.nodes()};
+}
+
+SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) {
+  if (!policy.throughput.empty()) return {};
+  return
+      [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
 }
 
 Duration peer_transfer(const JobCosts& costs) {

@@ -18,6 +18,7 @@
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/goodput/policy.hpp"
 #include "sim/goodput/run_repeats.hpp"
+#include "sim/goodput/slowness.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
 #include "sim/resilience/job_costs.hpp"
 
@@ -56,6 +57,8 @@ struct GoodputSetup {
 
 // The step of the whole job, as simulated.
 [[nodiscard]] ShapedStep full_step(const SetupRequest& request);
+// What slow nodes make of the job's shapes, as simulated; nothing of steps that come from a table.
+[[nodiscard]] SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy);
 // The time of a node's states over its network; zero where the network is not known.
 [[nodiscard]] Duration peer_transfer(const JobCosts& costs);
 // After a change, of Oobleck and ReCycle: the whole of it as given, else processes and groups without the

@@ -132,6 +132,7 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   const JobSpec job_spec{.horizon = spec.horizon,
                          .ideal = ran.setup.ideal,
                          .checkpointing = ran.checkpointing,
+                         .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
                          .timeline = request.timeline};
   ran.result = ran.setup.replay ? run_repeats(spec.horizon, histories, ran.setup.replay, options)
                                 : run_repeats(job_spec, histories, ran.setup.policy, options);
@@ -232,11 +233,25 @@ std::string phase_words(Phase phase) {
   return std::string(kWords[static_cast<std::size_t>(phase)]);
 }
 
+// A stall is one, however many nodes come and go while it lasts.
+std::vector<TimelineRow> with_whole_stalls(const std::vector<TimelineRow>& rows) {
+  std::vector<TimelineRow> whole;
+  for (const TimelineRow& row : rows) {
+    const bool goes_on = !whole.empty() && row.phase != Phase::kTraining && whole.back().phase == row.phase &&
+                         whole.back().cause == row.cause && whole.back().node == row.node;
+    if (goes_on)
+      whole.back().end = row.end;
+    else
+      whole.push_back(row);
+  }
+  return whole;
+}
+
 // Stalls row by row; training from stall to stall, checkpoints among it.
 std::vector<GoodputEvent> events_of(const GoodputResult& result) {
   std::vector<GoodputEvent> events;
   int trained_on = -1;
-  for (const TimelineRow& row : result.timeline) {
+  for (const TimelineRow& row : with_whole_stalls(result.timeline)) {
     if (row.phase == Phase::kCheckpoint) continue;
     if (row.phase == Phase::kTraining) {
       if (row.nodes == trained_on) continue;

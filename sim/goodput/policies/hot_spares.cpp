@@ -98,17 +98,20 @@ Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
 }
 
 bool HotSpares::state_survives() const {
-  if (spec_.replica_nodes == 0) return std::count(lost_.begin(), lost_.end(), 1) == 0;
-  const std::size_t places = seats_.nodes().size(), replica = static_cast<std::size_t>(spec_.replica_nodes);
-  if (spec_.backups) {
+  const std::size_t places = seats_.nodes().size();
+  if (std::count(lost_.begin(), lost_.end(), 1) == 0) return true;
+  if (spec_.backup_distance > 0) {
+    const auto distance = static_cast<std::size_t>(spec_.backup_distance);
     for (std::size_t place = 0; place < places; ++place)
-      if (lost_[place] != 0 && lost_[(place + replica) % places] != 0) return false;
-    return places > replica || std::count(lost_.begin(), lost_.end(), 1) == 0;
+      if (lost_[place] != 0 && lost_[(place + distance) % places] != 0) return false;
+    return places > distance;
   }
-  std::vector<char> alive(replica);
+  if (!spec_.states) return false;
+  const std::vector<int> states = spec_.states(static_cast<int>(places));
+  std::vector<char> alive(places);
   for (std::size_t place = 0; place < places; ++place)
-    if (lost_[place] == 0) alive[place % alive.size()] = 1;
-  return std::count(alive.begin(), alive.end(), 0) == 0;
+    if (lost_[place] == 0) alive[static_cast<std::size_t>(states[place])] = 1;
+  return std::ranges::all_of(states, [&](int state) { return alive[static_cast<std::size_t>(state)] != 0; });
 }
 
 // The whole job on the fastest nodes, or without those that are slow: whichever trains faster.

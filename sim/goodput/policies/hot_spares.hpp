@@ -6,13 +6,14 @@
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
 //   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
 //             state has a replica that survives, else the checkpoint. With backups each node's shard is
-//             copied every step to the same place of the next replica, whoever shards what.
+//             copied every step to a place further on, whoever shards what.
 //   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
 //             a spare takes the place of a slow node, which joins the pool; and without a spare the job may
 //             go on without it, in a smaller shape, until enough nodes are well.
 //   source    resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -33,8 +34,10 @@ struct HotSparesSpec {
   std::vector<std::pair<int, Duration>> restart;  // by GPUs
   int gpus_per_node = 1;
   StateSource state = StateSource::kCheckpoint;
-  int replica_nodes = 0;     // kPeer: places i, i + replica_nodes, … hold the same state; 0: nobody does
-  bool backups = false;      // kPeer: no, but the next replica has a copy of each place's
+  // kPeer: which states each of so many places holds, numbered from 0 to below their number; those with the
+  // same number are each other's peers.
+  std::function<std::vector<int>(int places)> states = {};
+  int backup_distance = 0;   // kPeer, > 0: nobody's states are alike, but the place so far on has a copy
   Duration peer_transfer{};  // kPeer: a node's state from a replica
   std::optional<SlowLadder> slow = {};  // absent: ignored
   ShapeOf smaller = {};                 // for SlowLadder::restart: the best shape of fewer nodes

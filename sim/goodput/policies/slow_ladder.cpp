@@ -17,6 +17,18 @@ std::int64_t fit(const std::map<double, std::int64_t>& replicas, double time) {
   return sum;
 }
 
+// Every replica takes its slowest node's factor; replica_nodes = 0: all places are one.
+std::vector<double> as_given(const std::vector<SlowPlace>& slow, int replica_nodes) {
+  std::map<int, double> by_replica;
+  for (const SlowPlace& at : slow) {
+    double& pace = by_replica[replica_nodes > 0 ? at.place / replica_nodes : 0];
+    pace = std::max({pace, at.compute, at.traffic});
+  }
+  std::vector<double> paces;
+  for (const auto& [replica, pace] : by_replica) paces.push_back(pace);
+  return paces;
+}
+
 }  // namespace
 
 // The least time is a whole number of micro-batches of some replica.
@@ -53,24 +65,23 @@ std::vector<int> noticed(const SlowLadder& ladder, const Seats& seats, const Mac
 
 double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& machines,
                const std::vector<int>& without) {
-  std::map<int, double> by_replica;
   double slowest = 1;
+  std::vector<SlowPlace> slow;
   for (const int node : machines.slow()) {
     if (!seats.has(node) || std::find(without.begin(), without.end(), node) != without.end()) continue;
-    const double factor = machines.factor(node);
-    slowest = std::max(slowest, factor);
-    if (ladder.replica_nodes > 0) {
-      double& replica = by_replica[seats.place_of(node) / ladder.replica_nodes];
-      replica = std::max(replica, factor);
-    }
+    slowest = std::max(slowest, machines.factor(node));
+    slow.push_back({.place = seats.place_of(node),
+                    .compute = machines.compute(node),
+                    .traffic = machines.traffic(node)});
   }
-  // What is not noticed is not acted on.
-  if (ladder.replica_nodes == 0 || slowest < ladder.notice) return slowest;
-  std::vector<double> slow;
-  for (const auto& [replica, factor] : by_replica) slow.push_back(factor);
+  if (slow.empty()) return 1;
   const auto places = static_cast<int>(seats.nodes().size());
-  const int replicas = std::max(1 + by_replica.rbegin()->first, places / ladder.replica_nodes);
-  return rebalanced_pace(slow, replicas, ladder.micro_batches);
+  const std::vector<double> paces =
+      ladder.slow_replicas ? ladder.slow_replicas(places, slow) : as_given(slow, ladder.replica_nodes);
+  // What is not noticed is not acted on.
+  if (ladder.replica_nodes == 0 || slowest < ladder.notice) return std::ranges::max(paces);
+  const int replicas = std::max(static_cast<int>(paces.size()), places / ladder.replica_nodes);
+  return rebalanced_pace(paces, replicas, ladder.micro_batches);
 }
 
 bool pays(Duration lasting, double pace, double pace_after, Duration cost) {

@@ -1,6 +1,6 @@
 // What to do about nodes that go on, slowly: the cheapest rung of a ladder, by what is expected.
 //
-//   ignore      a synchronous step runs at its slowest node
+//   ignore      a synchronous step takes as long as its slowest replica
 //   rebalance   slow replicas get fewer micro-batches: the step lasts max_i nb_i·f_i with Σ nb_i kept, which
 //               costs nothing and is done at once
 //   exchange    the job moves from the slow nodes to spares, by a checkpoint and a restart: where the time
@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/policies/seats.hpp"
+#include "sim/goodput/slowness.hpp"
 
 namespace stagecraft {
 
@@ -26,9 +27,10 @@ struct SlowLadder {
   Duration checkpoint_cost{};  // of one on demand
   bool exchange = true;
   bool restart = false;
-  // Places r·replica_nodes … are one replica; 0: nothing to rebalance.
-  int replica_nodes = 0;
+  int replica_nodes = 0;           // of each replica, on average; 0: nothing to rebalance
   std::int64_t micro_batches = 1;  // of each replica
+  // Absent: places r·replica_nodes … are one replica, which takes its slowest node's factor.
+  SlowReplicas slow_replicas = {};
 };
 
 // The seats' nodes that are noticeably slow, in the order in which they became so.

@@ -220,13 +220,20 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
           .swap = seconds(dice.between(0, 5)),
           .restart = restart,
           .state = static_cast<StateSource>(dice.between(0, 1)),
-          .replica_nodes = busy % 2 == 0 ? busy / 2 : 0,
-          .backups = dice.chance(30),
+          .states =
+              [](int places) {
+                std::vector<int> states;
+                for (int place = 0; place < places; ++place)
+                  states.push_back(place % std::max(1, places / 2));
+                return states;
+              },
+          .backup_distance = dice.chance(30) ? dice.between(1, busy) : 0,
           .peer_transfer = seconds(dice.between(0, 3)),
           .slow = random_ladder(dice),
-          .smaller = [=](int left) {
-            return ShapedStep{.duration = seconds(step) * busy / left, .samples = busy, .nodes = left};
-          }});
+          .smaller =
+              [=](int left) {
+                return ShapedStep{.duration = seconds(step) * busy / left, .samples = busy, .nodes = left};
+              }});
     }
     case 2:
       return std::make_unique<Bamboo>(BambooSpec{.stages = stages,

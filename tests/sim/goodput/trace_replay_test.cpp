@@ -202,8 +202,8 @@ TEST(FaultTrace, BeginsWithTheFaultsThatAreOpenAtItsOffset) {
 
 // The fault of `t` ends in the very moment in which the run begins: nobody goes down.
 TEST(FaultTrace, BeginsWithoutTheFaultsThatEndAtItsOffset) {
-  TraceReplay replay = replay_of(kFaults +
-                                 "1,fault_start,t,h,GPU,\n15,fault_end,t,h,GPU,\n20,fault_start,s,h,GPU,\n");
+  TraceReplay replay =
+      replay_of(kFaults + "1,fault_start,t,h,GPU,\n15,fault_end,t,h,GPU,\n20,fault_start,s,h,GPU,\n");
   replay.offset = seconds(15);
   EXPECT_THAT(rows_of(history_of(spec_of(replay), 2, 1, 0)), ElementsAre(Row{seconds(5), kRemove, 1}));
 }

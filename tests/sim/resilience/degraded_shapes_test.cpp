@@ -147,5 +147,73 @@ TEST(DegradedShapes, AbstractStagesHaveNoNetworkToSlowDown) {
   EXPECT_EQ(shapes.slow_traffic(2), 2);
 }
 
+// Rank 0 is stage 0 of the first replica. Twice as slow it does F1 to F4 until 8 ms; B1 is back at 11 ms and
+// done at 15, after which nothing waits any more: 4 · (2 + 4) ms and three B of 4 ms, 51 ms in place of 33.
+TEST(SlowReplica, TakesAsLongAsASimulationSaysOfItsSlowStage) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  const std::vector<double> paces = shapes.slow_replicas(8, {{.place = 0, .compute = 2}});
+  ASSERT_EQ(paces.size(), 1u);
+  EXPECT_DOUBLE_EQ(paces[0], 51.0 / 33);
+}
+
+TEST(SlowReplica, IsOneOfThoseThatHaveASlowPlace) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  // Ranks 0 and 1 are stage 0 of the two replicas; ranks 0 and 2 stages of one.
+  EXPECT_EQ(shapes.slow_replicas(8, {{.place = 0, .compute = 2}, {.place = 1, .compute = 1.5}}).size(), 2u);
+  const std::vector<double> one = shapes.slow_replicas(8, {{.place = 0, .compute = 2}});
+  const std::vector<double> both =
+      shapes.slow_replicas(8, {{.place = 0, .compute = 2}, {.place = 2, .compute = 1.5}});
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_GT(both[0], one[0]);
+  // All stages: the whole replica is twice as slow.
+  EXPECT_DOUBLE_EQ(shapes.slow_replicas(8, {{.place = 0, .compute = 2},
+                                            {.place = 2, .compute = 2},
+                                            {.place = 4, .compute = 2},
+                                            {.place = 6, .compute = 2}})[0],
+                   2);
+}
+
+// Property: never faster than without, never slower than the slowest node alone would make everything, and
+// never faster for a node that is slower.
+TEST(SlowReplica, LiesBetweenOneAndItsSlowestNode) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  for (int place = 0; place < 8; ++place) {
+    double before = 1;
+    for (double factor = 1.05; factor < 5; factor *= 1.3) {
+      const double pace = shapes.slow_replicas(8, {{.place = place, .compute = factor}}).at(0);
+      EXPECT_GE(pace, before) << place << ' ' << factor;
+      EXPECT_LE(pace, factor) << place << ' ' << factor;
+      before = pace;
+    }
+  }
+}
+
+TEST(SlowReplica, WaitsForSlowTrafficAsGiven) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.slow_replicas(8, {{.place = 3, .traffic = 3}}), std::vector<double>{3});
+  EXPECT_EQ(shapes.slow_replicas(8, {{.place = 3, .compute = 1.25, .traffic = 3}}), std::vector<double>{3});
+}
+
+TEST(SlowReplica, OfAShapeThatNobodyAskedForTakesItsSlowestNodesFactor) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.slow_replicas(4, {{.place = 0, .compute = 2}, {.place = 1, .compute = 3}}),
+            std::vector<double>{3});
+  // Once it is known, it is simulated: one replica of 16 micro-batches, 33 ms + 8 · 6 ms for 57.
+  (void)shapes.replicas(4, BatchRule::kKept);
+  EXPECT_DOUBLE_EQ(shapes.slow_replicas(4, {{.place = 0, .compute = 2}}).at(0), 99.0 / 57);
+}
+
+TEST(DegradedShape, KnowsWhichNodesHoldTheSameStates) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.states(8), (std::vector<int>{0, 0, 2, 2, 4, 4, 6, 6}));
+  EXPECT_EQ(shapes.states(4), (std::vector<int>{0, 1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace stagecraft

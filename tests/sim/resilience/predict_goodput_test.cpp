@@ -194,6 +194,21 @@ TEST_P(EachPolicy, AccountsForTheWholeHorizonAndBeatsNoIdeal) {
   EXPECT_NEAR(report.fraction_of_ideal.mean, report.samples_per_s.mean / report.ideal_samples_per_s, 1e-6);
 }
 
+// The scheduler replaces a lost node at once; the stall is one line of the diary all the same.
+TEST(PredictGoodput, TellsAStallInOneLineWhoeverComesMeanwhile) {
+  FailureSpec spec = losing_nodes(PolicyKind::kCheckpointRestart);
+  spec.policy.lost = LostNode::kReplaced;
+  spec.processes[0].causes[0].detect = seconds(10);
+  const GoodputReport report = predict_goodput(with(spec), {.timeline = true});
+  int detected = 0;
+  for (std::size_t i = 0; i + 1 < report.timeline.size(); ++i) {
+    const bool detects = report.timeline[i].what.find("detect for") != std::string::npos;
+    detected += detects ? 1 : 0;
+    EXPECT_FALSE(detects && report.timeline[i + 1].what.find("detect for") != std::string::npos) << i;
+  }
+  EXPECT_GT(detected, 0);
+}
+
 TEST_P(EachPolicy, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Scenario scenario = with(losing_nodes(GetParam()));
   EXPECT_EQ(predict_goodput(scenario, {.threads = 1}), predict_goodput(scenario, {.threads = 8}));
@@ -348,6 +363,18 @@ TEST(PredictGoodput, EveryRungOfTheLadderGainsOnNodesThatAreSlow) {
   EXPECT_GT(rebalanced, ignored);
   EXPECT_GT(exchanged, rebalanced);
   EXPECT_GE(without, exchanged);
+}
+
+// Three times as slow, stage 0 takes 18 s in place of 9 and stage 1 takes 21. A table of steps knows no
+// stages: the whole step takes 27.
+TEST(PredictGoodput, ASlowNodeHoldsUpNoMoreThanItsStageDoes) {
+  FailureSpec spec = slow_half_of_the_time();
+  const double simulated = predict_goodput(with(spec)).fraction_of_ideal.mean;
+  spec.policy.throughput = {{4, 4.0 / 9}};
+  const double whole = predict_goodput(with(spec)).fraction_of_ideal.mean;
+  EXPECT_GT(simulated, whole);
+  // Slow from time to time, alone or with others: between what the faster and the slower of them leave.
+  EXPECT_GT(1 / simulated - 1, (18.0 / 9 - 1) / (27.0 / 9 - 1) * (1 / whole - 1) * 0.9);
 }
 
 // System: GPT 22B on 2 nodes of H100 and 4 of A100, each stage on nodes of one kind.

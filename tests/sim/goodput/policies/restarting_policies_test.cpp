@@ -97,13 +97,20 @@ TEST(CheckpointRestart, ANewcomerIsUsedWhenItIsReady) {
   EXPECT_EQ(account.samples, 4 * 6);  // from 67
 }
 
+// Places 0, 2, 4, … hold the same states, and so do 1, 3, 5, ….
+std::vector<int> every_other(int places) {
+  std::vector<int> states;
+  for (int place = 0; place < places; ++place) states.push_back(place % 2);
+  return states;
+}
+
 HotSparesSpec with_spares() {
   return {.nodes = 4,
           .step = seconds(10),
           .samples = 4,
           .swap = seconds(6),
           .restart = {{1, seconds(15)}},
-          .replica_nodes = 2,
+          .states = every_other,
           .peer_transfer = seconds(1)};
 }
 
@@ -171,7 +178,7 @@ TEST(HotSpares, ABackupIsLostWithItsHolder) {
   JobSpec without_checkpoints = job(100, 6);
   without_checkpoints.checkpointing.reset();
   const auto undone = [&](bool backups, int second) {
-    spec.backups = backups;
+    spec.backup_distance = backups ? 2 : 0;
     HotSpares policy(spec);
     return run_job(without_checkpoints, history(8, {removal(25, 1), removal(25, second)}), policy)
         .undone_steps;
