@@ -60,6 +60,7 @@ IterationPrices IterationPredictor::prices(const Scenario& scenario, const Place
                     scenario.parallelism.order};
   PricingRequest request = pricing_request(scenario, plan, false);
   request.memo = &placements_[key];
+  request.collectives = scenario.profile ? &collectives_[&*scenario.profile] : nullptr;
   IterationPrices prices = price(scenario, cluster_ ? &*cluster_ : nullptr, request);
   for (StagePrice& stage : prices.stages) stage.memory = {};
   return prices;

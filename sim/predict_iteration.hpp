@@ -8,8 +8,8 @@
 // scenario takes that these shortcuts do not know (shared links, faults, other jobs, orders from files,
 // several iterations) goes through simulate() itself.
 //
-//   One predictor serves one thread, and scenarios of one cluster: model, profile and cluster stay what they
-//   were at the first question.
+//   One predictor serves one thread, and scenarios of one cluster: the cluster, and each profile, which is
+//   known by its address, stay what they were at the first question.
 #pragma once
 
 #include <array>
@@ -66,6 +66,7 @@ class IterationPredictor {
   // By the degrees of both meshes, what shares a sharded copy, and the order of the axes.
   using MeshKey = std::pair<std::array<int, 8>, std::array<Axis, kAxisCount>>;
   std::map<MeshKey, PlacementMemo> placements_;
+  std::map<const HardwareProfile*, CollectiveMemo> collectives_;
   IterationGraphs graphs_;
   std::optional<Schedule> measured_;  // of a kind that looks at the costs: of the last scenario
 };

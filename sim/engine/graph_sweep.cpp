@@ -1,6 +1,7 @@
 #include "sim/engine/graph_sweep.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.hpp"
 #include "sim/engine/fluid.hpp"
@@ -13,7 +14,7 @@ class GraphSweep::Ordering {
   explicit Ordering(const Program& program)
       : program_(program),
         resource_(program.task_count()),
-        before_(program.task_count()),
+        before_begin_(program.task_count() + 1),
         step_(program.task_count()) {}
 
   [[nodiscard]] bool into(GraphSweep& sweep) {
@@ -31,14 +32,28 @@ class GraphSweep::Ordering {
     return program_.resources[ResourceId(static_cast<std::uint32_t>(r))].kind == ResourceKind::kStream;
   }
 
+  // Counts become ends, and filling from the back turns ends into begins.
   void note_predecessors() {
+    for_each_edge([&](std::uint32_t, std::uint32_t after) { ++before_begin_[after]; });
+    std::partial_sum(before_begin_.begin(), before_begin_.end(), before_begin_.begin());
+    before_.resize(before_begin_.back());
+    for_each_edge(
+        [&](std::uint32_t before, std::uint32_t after) { before_[--before_begin_[after]] = before; });
+  }
+
+  [[nodiscard]] std::span<const std::uint32_t> before(std::uint32_t task) const {
+    return std::span(before_).subspan(before_begin_[task], before_begin_[task + 1] - before_begin_[task]);
+  }
+
+  template <class Visit>
+  void for_each_edge(Visit visit) {
     for (std::size_t r = 0; r < program_.resources.size(); ++r)
       for (std::uint32_t i = program_.resource_begin[r]; i < program_.resource_begin[r + 1]; ++i) {
         resource_[i] = static_cast<std::uint32_t>(r);
-        if (is_stream(r) && i > program_.resource_begin[r]) before_[i].push_back(i - 1);
+        if (is_stream(r) && i > program_.resource_begin[r]) visit(i - 1, i);
       }
     for (std::uint32_t i = 0; i < program_.task_count(); ++i)
-      for (const TaskId after : program_.successors_of(TaskId(i))) before_[after.index()].push_back(i);
+      for (const TaskId after : program_.successors_of(TaskId(i))) visit(i, after.value());
   }
 
   // By rank: the stream with its loads, and the one that yields to them.
@@ -86,7 +101,7 @@ class GraphSweep::Ordering {
     for (std::uint32_t i = last; i < program_.resource_begin[pair.loads + 1]; ++i)
       if (is_load_[i]) last = i;
     for (std::uint32_t i = program_.resource_begin[pair.loads]; i <= last; ++i)
-      for (const std::uint32_t task : before_[i])
+      for (const std::uint32_t task : before(i))
         if (resource_[task] != pair.loads && resource_[task] != pair.yields) return false;
     return true;
   }
@@ -100,7 +115,7 @@ class GraphSweep::Ordering {
       (device != kNone && yields_[device] != resource_[task] ? first : other).push_back(task);
     };
     for (std::uint32_t i = 0; i < program_.task_count(); ++i) {
-      missing[i] = static_cast<std::uint32_t>(before_[i].size());
+      missing[i] = static_cast<std::uint32_t>(before(i).size());
       if (missing[i] == 0) open(i);
     }
     std::size_t count = 0;
@@ -128,13 +143,13 @@ class GraphSweep::Ordering {
     };
     Step step{.label = program_.label[TaskId(task)].value()};
     std::uint32_t* free = &step.first;
-    for (const std::uint32_t before : before_[task]) {
+    for (const std::uint32_t waited : before(task)) {
       if (free == nullptr)
         step = {.label = step.label,
                 .first = push({.label = sweep.labels_, .first = step.first, .second = step.second}),
-                .second = step_[before]};
+                .second = step_[waited]};
       else
-        *free = step_[before];
+        *free = step_[waited];
       free = free == &step.first ? &step.second : nullptr;
     }
     const std::uint32_t device = device_of_[resource_[task]];
@@ -144,12 +159,13 @@ class GraphSweep::Ordering {
   }
 
   const Program& program_;
-  std::vector<std::uint32_t> resource_;             // [task]
-  std::vector<std::vector<std::uint32_t>> before_;  // [task], the one before it on its stream included
-  std::vector<std::uint32_t> step_;                 // [task], once it is in order
-  std::vector<bool> is_load_;                       // [task]
-  std::vector<std::uint32_t> device_of_;            // [resource], of both streams of a pair
-  std::vector<std::uint32_t> yields_;               // [device], a resource
+  std::vector<std::uint32_t> resource_;  // [task]
+  // By task: whom it waits for, the one before it on its stream included. Begins, and the lists.
+  std::vector<std::uint32_t> before_begin_, before_;
+  std::vector<std::uint32_t> step_;       // [task], once it is in order
+  std::vector<bool> is_load_;             // [task]
+  std::vector<std::uint32_t> device_of_;  // [resource], of both streams of a pair
+  std::vector<std::uint32_t> yields_;     // [device], a resource
 };
 
 std::optional<GraphSweep> GraphSweep::of(const Program& program) {

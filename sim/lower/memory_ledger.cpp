@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
@@ -21,31 +22,27 @@ namespace {
 
 using enum MemoryClass;
 
-// Everything that a rank holds at one moment, item by item.
+// Everything that a rank holds at one moment, item by item where somebody reads the items.
 class Items {
  public:
-  void add(MemoryClass kind, std::string name, Bytes size) {
+  explicit Items(bool itemised = true) : itemised_(itemised) {}
+
+  void add(MemoryClass kind, std::string_view name, Bytes size) {
     if (size == Bytes(0)) return;
+    sums_[static_cast<std::size_t>(kind)] += size;
+    if (!itemised_) return;
     const auto same = [&](const MemoryItem& item) { return item.kind == kind && item.name == name; };
     const auto known = std::find_if(items_.begin(), items_.end(), same);
     if (known != items_.end()) {
       known->size += size;
     } else {
-      items_.push_back({.kind = kind, .name = std::move(name), .size = size});
+      items_.push_back({.kind = kind, .name = std::string(name), .size = size});
     }
   }
 
-  [[nodiscard]] Bytes of(MemoryClass kind) const {
-    Bytes sum{};
-    for (const MemoryItem& item : items_)
-      if (item.kind == kind) sum += item.size;
-    return sum;
-  }
+  [[nodiscard]] Bytes of(MemoryClass kind) const { return sums_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Bytes allocated() const {
-    Bytes sum{};
-    for (const MemoryItem& item : items_)
-      if (item.kind != kOverhead) sum += item.size;
-    return sum;
+    return std::accumulate(sums_.begin(), sums_.end(), Bytes(0)) - of(kOverhead);
   }
 
   [[nodiscard]] StageMemory stage(int rank) && {
@@ -62,23 +59,35 @@ class Items {
   }
 
  private:
+  bool itemised_;
+  std::array<Bytes, std::size(kMemoryClassNames)> sums_{};
   std::vector<MemoryItem> items_;
 };
 
 constexpr std::int64_t kFp32Bytes = 4;
 
-// What the passes of every stage hold: alike for all ranks, so it is asked once.
+// What the passes of every stage hold: alike for all ranks, and for stages of the same content, so it is
+// asked once.
 struct PipelineTensors {
-  std::vector<StageTensors> stages;
-  std::vector<PassMemory> passes;
+  std::vector<StageTensors> contents;
+  std::vector<std::size_t> content_of;  // [stage]
+  std::vector<PassMemory> passes;       // [stage]
+
+  [[nodiscard]] const StageTensors& of(std::size_t stage) const { return contents[content_of[stage]]; }
 };
 
 PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerRequest& request) {
   const PassHabits habits = pass_habits(request.job.training.recompute, request.job.offload);
   PipelineTensors tensors;
+  std::vector<const StageContent*> contents;
   for (const StageContent& content : request.job.plan.stages) {
-    tensors.stages.push_back(stage_tensors(model, request.shard, content, habits));
-    tensors.passes.push_back(pass_memory(tensors.stages.back()));
+    const auto known = std::ranges::find_if(contents, [&](const StageContent* c) { return *c == content; });
+    tensors.content_of.push_back(static_cast<std::size_t>(known - contents.begin()));
+    if (known == contents.end()) {
+      contents.push_back(&content);
+      tensors.contents.push_back(stage_tensors(model, request.shard, content, habits));
+    }
+    tensors.passes.push_back(pass_memory(tensors.of(tensors.content_of.size() - 1)));
   }
   return tensors;
 }
@@ -110,11 +119,7 @@ class RankLedger {
         shard_(request.shard),
         rank_(rank),
         parameters_(rank_share(model, request.job.plan, rank)) {
-    for (const HeldStage& held : plan_.places().held_by(rank)) {
-      held_.push_back(held.stage);
-      const std::vector<StageUnit> units = stage_units(model, plan_, held.stage);
-      units_.insert(units_.end(), units.begin(), units.end());
-    }
+    for (const HeldStage& held : plan_.places().held_by(rank)) held_.push_back(held.stage);
   }
 
   StageMemory stage(const PipelineTensors& tensors) const;
@@ -128,6 +133,7 @@ class RankLedger {
 
   // One micro-batch has nothing to add to.
   bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
+  std::vector<StageUnit> units() const;
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes gathered_units(std::int64_t bytes) const;
   void add_weights(Items& items) const;
@@ -135,7 +141,7 @@ class RankLedger {
   void add_optimizer(Items& items) const;
   void add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
   void add_buffers(Items& items) const;
-  void add_activations(Items& items, const ReplayPeak& peak, const std::vector<StageTensors>& tensors) const;
+  void add_activations(Items& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
   void add_overhead(Items& items, StageMemory& memory) const;
   int communicators() const;
 
@@ -146,12 +152,20 @@ class RankLedger {
   const int rank_;
   const ParameterShare parameters_;  // held
   std::vector<int> held_;            // stages, by chunk
-  std::vector<StageUnit> units_;
 };
+
+std::vector<StageUnit> RankLedger::units() const {
+  std::vector<StageUnit> units;
+  for (const int stage : held_) {
+    const std::vector<StageUnit> here = stage_units(model_, plan_, stage);
+    units.insert(units.end(), here.begin(), here.end());
+  }
+  return units;
+}
 
 Bytes RankLedger::largest_unit(std::int64_t bytes) const {
   std::int64_t most = 0;
-  for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
+  for (const StageUnit& unit : units()) most = std::max(most, unit.gathered.all());
   return Bytes(most * bytes);
 }
 
@@ -160,10 +174,11 @@ Bytes RankLedger::largest_unit(std::int64_t bytes) const {
 Bytes RankLedger::gathered_units(std::int64_t bytes) const {
   if (!request_.job.options.reshard_after_forward) return Bytes(parameters_.all() * bytes);
   if (!request_.job.overlap.parameters) return largest_unit(bytes);
+  const std::vector<StageUnit> all = units();
   std::int64_t most = 0;
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    const std::int64_t next = i + 1 < units_.size() ? units_[i + 1].gathered.all() : 0;
-    most = std::max(most, units_[i].gathered.all() + next);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::int64_t next = i + 1 < all.size() ? all[i + 1].gathered.all() : 0;
+    most = std::max(most, all[i].gathered.all() + next);
   }
   return Bytes(most * bytes);
 }
@@ -174,9 +189,10 @@ void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes,
     const std::int64_t n = sharded ? ranks : 1;
     return share_of(Bytes((count * bytes + n - 1) / n), kept);
   };
-  const std::string name(kMemoryClassNames[static_cast<std::size_t>(kind)]);
+  const std::string_view name = kMemoryClassNames[static_cast<std::size_t>(kind)];
   items.add(kind, name, part(parameters_.dense, plan_.shard_group));
-  items.add(kind, "experts' " + name, part(parameters_.experts, plan_.expert_shard_group()));
+  if (parameters_.experts > 0)
+    items.add(kind, "experts' " + std::string(name), part(parameters_.experts, plan_.expert_shard_group()));
 }
 
 void RankLedger::add_weights(Items& items) const {
@@ -185,7 +201,7 @@ void RankLedger::add_weights(Items& items) const {
   add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
-    items.add(kWeights, std::string(kind->kept_beside), Bytes(parameters_.all() * kFp32Bytes));
+    items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (zero() >= 3 && plan_.shard_group > 1)
     items.add(kWeights, "gathered units", gathered_units(state.weight));
   // The unit that computes and the one that is on its way from the host.
@@ -231,28 +247,27 @@ void RankLedger::add_buffers(Items& items) const {
   items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
 }
 
-void RankLedger::add_activations(Items& items, const ReplayPeak& peak,
-                                 const std::vector<StageTensors>& tensors) const {
-  for (std::size_t stage = 0; stage < tensors.size(); ++stage) {
+void RankLedger::add_activations(Items& items, const ReplayPeak& peak, const PipelineTensors& tensors) const {
+  for (std::size_t stage = 0; stage < peak.in_flight.size(); ++stage) {
     const StageInFlight& count = peak.in_flight[stage];
-    for (const SavedTensor& tensor : tensors[stage].kept)
-      items.add(kActivations, std::string(tensor.name), tensor.size * count.whole);
-    for (const SavedTensor& tensor : tensors[stage].made_again)
-      items.add(kActivations, std::string(tensor.name), tensor.size * count.again);
-    items.add(kActivations, "held for weight gradients",
-              tensors[stage].held_for_weight_gradients * count.held);
+    if (count == StageInFlight{}) continue;
+    const StageTensors& held = tensors.of(stage);
+    for (const SavedTensor& tensor : held.kept)
+      items.add(kActivations, tensor.name, tensor.size * count.whole);
+    for (const SavedTensor& tensor : held.made_again)
+      items.add(kActivations, tensor.name, tensor.size * count.again);
+    items.add(kActivations, "held for weight gradients", held.held_for_weight_gradients * count.held);
   }
   if (peak.transient == Bytes(0)) return;
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
   for (std::size_t i = peak.action; i < peak.action + peak.actions; ++i) {
     const Action& action = order[i];
     if (action.pass == Pass::kWeightGradient || action.pass == Pass::kRecompute) continue;
-    const StageTensors& running = tensors[static_cast<std::size_t>(action.stage)];
+    const StageTensors& running = tensors.of(static_cast<std::size_t>(action.stage));
     const SavedTensors& working =
         action.pass == Pass::kForward ? running.forward_transient : running.backward_transient;
     for (const SavedTensor& tensor : working)
-      items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, std::string(tensor.name),
-                tensor.size);
+      items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, tensor.name, tensor.size);
   }
 }
 
@@ -284,7 +299,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
   const ReplayPeak peak = replay_memory(order, tensors.passes);
 
-  Items items;
+  Items items(!request_.until_over);
   add_weights(items);
   add_gradients(items);
   add_optimizer(items);
@@ -293,7 +308,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   Items step = items;
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(step, kGradients, state.gradient_copy, zero() >= 1, 1 - request_.job.offload.optimizer);
-  add_activations(items, peak, tensors.stages);
+  add_activations(items, peak, tensors);
 
   StageMemory memory;
   PeakMoment moment;

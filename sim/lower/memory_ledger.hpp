@@ -88,8 +88,9 @@ struct LedgerRequest {
   const Shard& shard;  // shard_of(job)
   const Schedule& schedule;
   const HardwareProfile& profile;
-  bool until_over =
-      false;  // ends with the first rank that runs out of memory: whoever asks only whether it fits
+  // Whoever asks only whether it fits: the ledger ends with the first rank that runs out of memory, and has
+  // sums without items.
+  bool until_over = false;
 };
 [[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request);
 // Abstract stages: activations in flight and gradients only; capacity 0 means "not given" and always fits.

@@ -1,5 +1,7 @@
 #include "sim/lower/memory_replay.hpp"
 
+#include <utility>
+
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -46,30 +48,69 @@ void release(const Action& action, const PassMemory& pass, StageInFlight& count,
   }
 }
 
+// What the passes of an order hold, one after another; those of a fused pair are one step.
+class Replay {
+ public:
+  Replay(std::span<const Action> order, std::span<const PassMemory> memory)
+      : order_(order), memory_(memory), in_flight_(memory.size()) {}
+
+  [[nodiscard]] bool done() const { return at_ == order_.size(); }
+  [[nodiscard]] std::span<const Action> together() const {
+    return order_.subspan(at_, order_[at_].fused && at_ + 1 < order_.size() ? 2 : 1);
+  }
+  // Takes what the next step holds; returns its transients.
+  Bytes begin() {
+    Bytes transient{};
+    for (const Action& action : together()) {
+      const auto stage = static_cast<std::size_t>(action.stage);
+      take(action, memory_[stage], in_flight_[stage], live_);
+      transient += transient_of(action.pass, memory_[stage]);
+    }
+    return transient;
+  }
+  void end() {
+    const std::span<const Action> ending = together();
+    for (const Action& action : ending) {
+      const auto stage = static_cast<std::size_t>(action.stage);
+      release(action, memory_[stage], in_flight_[stage], live_);
+    }
+    at_ += ending.size();
+  }
+
+  [[nodiscard]] Bytes live() const { return live_; }
+  [[nodiscard]] std::size_t at() const { return at_; }
+  [[nodiscard]] std::vector<StageInFlight> in_flight() && { return std::move(in_flight_); }
+
+ private:
+  std::span<const Action> order_;
+  std::span<const PassMemory> memory_;
+  std::vector<StageInFlight> in_flight_;
+  Bytes live_{};
+  std::size_t at_ = 0;
+};
+
 }  // namespace
 
+// Once to find the worst moment, and once more up to it to count: copying the counts at every new maximum
+// would take longer than both.
 ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemory> memory) {
   SC_CHECK(!order.empty(), "a rank has passes");
-  std::vector<StageInFlight> in_flight(memory.size());
   ReplayPeak peak;
-  Bytes live{};
-  for (std::size_t i = 0; i < order.size();) {
-    const std::size_t count = order[i].fused && i + 1 < order.size() ? 2 : 1;
-    const std::span<const Action> together = order.subspan(i, count);
-    Bytes transient{};
-    for (const Action& action : together) {
-      const auto stage = static_cast<std::size_t>(action.stage);
-      take(action, memory[stage], in_flight[stage], live);
-      transient += transient_of(action.pass, memory[stage]);
-    }
-    if (i == 0 || live + transient > peak.live + peak.transient)
-      peak = {.live = live, .transient = transient, .action = i, .actions = count, .in_flight = in_flight};
-    for (const Action& action : together) {
-      const auto stage = static_cast<std::size_t>(action.stage);
-      release(action, memory[stage], in_flight[stage], live);
-    }
-    i += count;
+  for (Replay replay(order, memory); !replay.done(); replay.end()) {
+    const Bytes transient = replay.begin();
+    if (replay.at() > 0 && replay.live() + transient <= peak.live + peak.transient) continue;
+    peak.live = replay.live();
+    peak.transient = transient;
+    peak.action = replay.at();
+    peak.actions = replay.together().size();
   }
+  Replay replay(order, memory);
+  while (replay.at() < peak.action) {
+    (void)replay.begin();
+    replay.end();
+  }
+  (void)replay.begin();
+  peak.in_flight = std::move(replay).in_flight();
   return peak;
 }
 

@@ -129,13 +129,45 @@ std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, Ra
   return at->second;
 }
 
+std::size_t CollectiveMemo::Hash::operator()(const Question& question) const {
+  std::uint64_t mixed = 0;
+  const auto mix = [&](std::uint64_t value) {  // a multiplier with bits all over: 2^64 / golden ratio
+    mixed = (mixed ^ value) * 0x9E3779B97F4A7C15u;
+    mixed ^= mixed >> 32;
+  };
+  mix(reinterpret_cast<std::uintptr_t>(question.node));
+  const GroupPlacement& group = question.placement;
+  for (const int count : {group.ranks, group.nodes, group.ranks_per_node, group.groups_per_node})
+    mix(static_cast<std::uint64_t>(count));
+  mix(static_cast<std::uint64_t>(question.kind));
+  mix(static_cast<std::uint64_t>(question.size.count()));
+  return mixed;
+}
+
+const CollectiveCost& CollectiveMemo::cost(const Cluster& cluster, const HardwareProfile& profile,
+                                           const PlacedGroup& group, const CollectiveJob& job) {
+  const DeviceId member = device(group.member);
+  const auto [at, is_new] = known_.try_emplace({.node = &cluster.node_spec_of(member),
+                                                .placement = group.placement,
+                                                .kind = job.kind,
+                                                .size = job.size});
+  if (is_new) at->second = collective_cost(cluster, profile, member, group.placement, job.kind, job.size);
+  return at->second;
+}
+
+CollectiveCost network_cost(const Network& network, const PlacedGroup& group, const CollectiveJob& job) {
+  if (network.collectives != nullptr)
+    return network.collectives->cost(network.cluster, network.profile, group, job);
+  return collective_cost(network.cluster, network.profile, device(group.member), group.placement, job.kind,
+                         job.size);
+}
+
 PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,
                       const CollectiveJob& job) {
   SC_CHECK(!groups.empty(), "a pipeline rank is in a group of every axis");
   CollectiveCost slowest;
   for (const PlacedGroup& group : groups) {
-    const CollectiveCost cost = collective_cost(network.cluster, network.profile, device(group.member),
-                                                group.placement, job.kind, job.size);
+    const CollectiveCost cost = network_cost(network, group, job);
     if (cost.time > slowest.time) slowest = cost;
   }
   PassPrice price;
@@ -241,8 +273,8 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
                               .nodes = one_node ? 1 : 2,
                               .ranks_per_node = one_node ? 2 : 1,
                               .groups_per_node = same_stage_on_node(cluster, network.plan, ours[i])};
-    const CollectiveCost cost =
-        collective_cost(cluster, network.profile, device(ours[i]), pair, CollectiveKind::kAllReduce, size);
+    const CollectiveCost cost = network_cost(network, {.member = ours[i], .placement = pair},
+                                             {CollectiveKind::kAllReduce, size, Category::kDataComm});
     if (cost.time > slowest.time) slowest = cost;
   }
   PassPrice price;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 namespace stagecraft {
 
 struct PlacementMemo;
+class CollectiveMemo;
 
 struct Network {
   const Cluster& cluster;
@@ -27,7 +29,8 @@ struct Network {
   const ParallelPlan& plan;
   PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
   PlacementMemo* memo = nullptr;     // not where links are shared
-  Duration exchange_overhead{};      // of a pipeline message that its sender waits for
+  CollectiveMemo* collectives = nullptr;
+  Duration exchange_overhead{};  // of a pipeline message that its sender waits for
 };
 
 inline constexpr std::size_t kCommGroupCount = 4;
@@ -98,6 +101,32 @@ struct PlacementMemo {
   std::map<int, std::vector<LayerGroups>> layers;                        // by pipeline rank
   std::map<std::tuple<int, int, Bytes>, EdgePrice> messages;             // from rank to rank
 };
+
+// What collectives take, for plans on one cluster with one profile: groups that lie alike on nodes alike take
+// the same time for the same bytes, and thousands of plans ask the same.
+class CollectiveMemo {
+ public:
+  // collective_cost().
+  [[nodiscard]] const CollectiveCost& cost(const Cluster& cluster, const HardwareProfile& profile,
+                                           const PlacedGroup& group, const CollectiveJob& job);
+
+ private:
+  struct Question {
+    const NodeSpec* node = nullptr;
+    GroupPlacement placement;
+    CollectiveKind kind{};
+    Bytes size;
+    friend bool operator==(const Question&, const Question&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Question& question) const;
+  };
+  std::unordered_map<Question, CollectiveCost, Hash> known_;
+};
+
+// collective_cost() of the network, remembered where it has a memo.
+[[nodiscard]] CollectiveCost network_cost(const Network& network, const PlacedGroup& group,
+                                          const CollectiveJob& job);
 
 // What the job takes in the slowest of the groups: the others meet it at the next barrier.
 //   requires  one group at least.

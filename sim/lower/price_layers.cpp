@@ -80,9 +80,8 @@ class PassPricing {
   // All launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
     const GroupPlacement& group = groups_.of(op.group);
-    CollectiveCost cost =
-        collective_cost(network_.cluster, network_.profile,
-                        DeviceId(static_cast<std::uint32_t>(groups_.member)), group, op.collective, op.bytes);
+    CollectiveCost cost = network_cost(network_, {.member = groups_.member, .placement = group},
+                                       {op.collective, op.bytes, category_of(op.group)});
     const FabricSpec& fabric = network_.cluster.spec().fabric;
     if (op.group == CommGroup::kTensor && group.ranks > 1) {
       if (fabric.tensor_collective_factor != 1)

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "models/memory.hpp"
@@ -59,6 +61,25 @@ void stretch_compute(StagePrice& stage, double share) {
     pass->stretch_compute(share, Provenance::kAnalytic);
 }
 
+// What passes hold, asked once of stages of the same content.
+class StageMemories {
+ public:
+  StageMemories(const TransformerSpec& model, const Shard& shard, PassHabits habits)
+      : model_(model), shard_(shard), habits_(habits) {}
+
+  const PassMemory& of(const StageContent& content) {
+    const auto known = std::ranges::find(known_, content, &std::pair<StageContent, PassMemory>::first);
+    if (known != known_.end()) return known->second;
+    return known_.emplace_back(content, pass_memory(model_, shard_, content, habits_)).second;
+  }
+
+ private:
+  const TransformerSpec& model_;
+  const Shard& shard_;
+  const PassHabits habits_;
+  std::vector<std::pair<StageContent, PassMemory>> known_;
+};
+
 }  // namespace
 
 Shard shard_of(const PricingRequest& request) {
@@ -93,17 +114,17 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                         .plan = request.plan,
                         .patterns = request.shared_links ? &prices.patterns : nullptr,
                         .memo = request.shared_links ? nullptr : request.memo,
+                        .collectives = request.collectives,
                         .exchange_overhead = exchange_overhead_of(request)};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);
   const double jitter = jitter_of(request);
+  StageMemories memory(model, shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
     stretch_compute(prices.stages.back(), jitter);
-    prices.stages.back().memory =
-        pass_memory(model, shard, request.plan.stages[static_cast<std::size_t>(held.stage)],
-                    pass_habits(request.training.recompute, request.offload));
+    prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
     prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
                                ? price_edge(model, network, request, held)

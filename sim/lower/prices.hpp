@@ -112,6 +112,7 @@ struct IterationPrices {
 };
 
 struct PlacementMemo;
+class CollectiveMemo;
 
 struct PricingRequest {
   const ParallelPlan& plan;
@@ -123,6 +124,7 @@ struct PricingRequest {
   bool shared_links = false;  // note what everything puts on the links of the cluster
   // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
   PlacementMemo* memo = nullptr;
+  CollectiveMemo* collectives = nullptr;  // of this cluster and profile, or nullptr
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);
