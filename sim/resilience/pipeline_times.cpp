@@ -17,10 +17,10 @@ PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   const ParallelPlan& plan = prepared->plan;
   const int ranks = plan.tensor * plan.context;
   const int holders = plan.expert * plan.expert_tensor;
-  const int replicas = holders / std::gcd(holders, ranks);
-  gpus_per_stage_ = ranks * replicas;
+  replicas_ = holders / std::gcd(holders, ranks);
+  gpus_per_stage_ = ranks * replicas_;
   ParallelSpec& parallelism = base_.parallelism;
-  parallelism.data = replicas;
+  parallelism.data = replicas_;
   parallelism.virtual_stages = 1;
   parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
   parallelism.zero_stage = 0;
@@ -32,7 +32,8 @@ PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   base_.cluster->gpus_used = 0;
 }
 
-Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, int micro_batches) const {
+Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
+                                    int micro_batches) const {
   Scenario scenario = base_;
   ParallelSpec& parallelism = scenario.parallelism;
   parallelism.pipeline = static_cast<int>(layers_per_stage.size());
@@ -41,17 +42,29 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, in
   --parallelism.stage_layers.back();   // the head
   scenario.training.global_batch_size =
       scenario.training.micro_batch_size * *parallelism.data * micro_batches;
-  const NodeSpec& node = base_.cluster->groups.front().node;
+  const std::vector<NodeGroup>& groups = base_.cluster->groups;
+  SC_CHECK(nodes.size() == groups.size(), "every group of the cluster has a count");
+  scenario.cluster->groups.clear();
+  scenario.group_profiles.clear();
+  int room = 0;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    if (nodes[group] == 0) continue;
+    scenario.cluster->groups.push_back({.node = groups[group].node, .count = nodes[group] * replicas_});
+    room += nodes[group] * replicas_ * groups[group].node.gpus;
+    if (!base_.group_profiles.empty()) scenario.group_profiles.push_back(base_.group_profiles[group]);
+  }
+  if (!scenario.group_profiles.empty()) scenario.profile = scenario.group_profiles.front();
+  if (scenario.group_profiles.size() == 1) scenario.group_profiles.clear();
   const int gpus = gpus_per_stage_ * parallelism.pipeline;
-  scenario.cluster->groups = {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}};
-  if (gpus % node.gpus != 0) scenario.cluster->gpus_used = gpus;
+  if (gpus < room) scenario.cluster->gpus_used = gpus;
   return scenario;
 }
 
-Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, int micro_batches) const {
+Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
+                             int micro_batches) const {
   SC_CHECK(!layers_per_stage.empty() && std::ranges::min(layers_per_stage) >= 1 && micro_batches >= 1,
            "stages have layers, and work");
-  return simulate(scenario_of(layers_per_stage, micro_batches)).iteration_time;
+  return simulate(scenario_of(layers_per_stage, nodes, micro_batches)).iteration_time;
 }
 
 }  // namespace stagecraft

@@ -121,6 +121,23 @@ std::vector<int> own_layers(const ParallelPlan& plan) {
   return layers;
 }
 
+// Of one of the scenario's own pipelines: how many nodes of each group hold its stages. A stage is where its
+// first replica is.
+std::vector<int> nodes_by_group(const SetupRequest& request, int stages) {
+  const ClusterSpec& cluster = *request.scenario.cluster;
+  const int stage_gpus = request.costs.stage_gpus, node_gpus = request.costs.gpus_per_node;
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  std::vector<int> gpus(cluster.groups.size());
+  for (int stage = 0; stage < stages; ++stage) {
+    int left = plan.mesh.rank_at({0, 0, 0, 0, stage});
+    std::size_t group = 0;
+    while (left >= cluster.groups[group].count * node_gpus) left -= cluster.groups[group++].count * node_gpus;
+    gpus[group] += stage_gpus;
+  }
+  for (int& count : gpus) count = (count + node_gpus - 1) / node_gpus;
+  return gpus;
+}
+
 // What the simulated iteration has beyond its pipelines: by the equations also messages, else reductions
 // alone.
 Duration tail_of(const SetupRequest& request, const OobleckSpec& spec) {
@@ -131,7 +148,8 @@ Duration tail_of(const SetupRequest& request, const OobleckSpec& spec) {
         request.costs.stage_forward[stage] + request.costs.stage_backward[stage];
   Duration pipelines = pipeline_line(work, spec.rule).time(plan.micro_batches);
   if (request.spec.policy.simulated_cost && plan.virtual_stages == 1)
-    pipelines = PipelineTimes(request.scenario).time(own_layers(plan), plan.micro_batches);
+    pipelines = PipelineTimes(request.scenario)
+                    .time(own_layers(plan), nodes_by_group(request, plan.pipeline), plan.micro_batches);
   return std::max(Duration::zero(), request.simulation.report.iteration_time - pipelines);
 }
 
@@ -139,7 +157,7 @@ Duration tail_of(const SetupRequest& request, const OobleckSpec& spec) {
 PipelineTime simulated_time(const SetupRequest& request) {
   const auto layers = static_cast<int>(request.costs.layers.size());
   return [times = PipelineTimes(request.scenario), layers](const PipelineTemplate& made, int micro_batches) {
-    return times.time(layers_per_stage(made.partition, layers), micro_batches);
+    return times.time(layers_per_stage(made.partition, layers), made.composition, micro_batches);
   };
 }
 
@@ -190,13 +208,6 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
          .path = "failures.policy.cost",
          .message = "abstract stages have no layers to cut anew, so that nothing can be simulated",
          .hint = "use cost: paper"});
-    return std::nullopt;
-  }
-  if (policy.simulated_cost && !request.scenario.group_profiles.empty()) {
-    diagnostics.error({.code = "not-supported-yet",
-                       .path = "failures.policy.cost",
-                       .message = "pipelines over several devices are not supported yet by simulated costs",
-                       .hint = "use cost: paper"});
     return std::nullopt;
   }
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);

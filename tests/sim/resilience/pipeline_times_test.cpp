@@ -27,14 +27,14 @@ TEST(PipelineTimes, GrowWithMicroBatchesAndTheSlowestStage) {
   const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers) + 2;
   Duration last{};
   for (const int micro_batches : {1, 2, 3, 4, 6, 8}) {
-    const Duration time = times.time(evenly(layers, 4), micro_batches);
+    const Duration time = times.time(evenly(layers, 4), {4}, micro_batches);
     EXPECT_GT(time, last);
     last = time;
   }
   std::vector<int> uneven = evenly(layers, 4);
   uneven[0] -= 4;
   uneven[1] += 4;
-  EXPECT_GT(times.time(uneven, 8), last);
+  EXPECT_GT(times.time(uneven, {4}, 8), last);
 }
 
 // The equations know neither messages nor the optimizer: for even stages simulation is longer, but not by a
@@ -49,16 +49,31 @@ TEST(PipelineTimes, AreCloseToTheEquations) {
     SCOPED_TRACE(stages);
     const Partition cut = search.best(stages, 4 * stages, PipelineRule::kCorrected).value();
     const double equations = to_seconds(pipeline_line(cut.work, PipelineRule::kCorrected).time(4 * stages));
-    const double simulated = to_seconds(times.time(layers_per_stage(cut, search.layers()), 4 * stages));
+    const double simulated =
+        to_seconds(times.time(layers_per_stage(cut, search.layers()), {stages}, 4 * stages));
     EXPECT_GE(simulated, equations);
     EXPECT_LT(simulated, 1.1 * equations);
   }
 }
 
+// System: GPT 22B over 2 nodes of H100 and 4 of A100, a stage a node.
+TEST(PipelineTimes, KnowWhichNodesTheStagesAreOn) {
+  const Scenario scenario = shipped("goodput/oobleck-mixed");
+  const PipelineTimes times(scenario);
+  const std::vector<int> even = evenly(48 + 2, 2);
+  const Duration fast = times.time(even, {2, 0}, 16), slow = times.time(even, {0, 2}, 16);
+  const Duration mixed = times.time(even, {1, 1}, 16);
+  EXPECT_LT(fast, mixed);
+  EXPECT_LE(mixed, slow);
+  // The H100 takes on what the A100 has too much of.
+  EXPECT_LT(times.time({34, 16}, {1, 1}, 16), mixed);
+  EXPECT_GT(times.time({16, 34}, {1, 1}, 16), mixed);
+}
+
 TEST(PipelineTimes, TakeStagesOfTheEndsAlone) {
   const PipelineTimes times(gpt());
   const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers);
-  EXPECT_GT(times.time({1, layers, 1}, 2), Duration{});
+  EXPECT_GT(times.time({1, layers, 1}, {3}, 2), Duration{});
 }
 
 }  // namespace

@@ -404,6 +404,15 @@ TEST(PredictGoodput, OobleckPlansForEachKindOfNode) {
   EXPECT_THAT(report.plan, testing::HasSubstr("dgx-a100-80gb"));
 }
 
+// The equations know neither messages nor the optimizer; what they lack is in the tail of both.
+TEST(PredictGoodput, OobleckSimulatesPipelinesOnEachKindOfNode) {
+  const GoodputReport equations = predict_goodput(two_kinds("{name: oobleck, max_failures: 1}"));
+  const GoodputReport simulated =
+      predict_goodput(two_kinds("{name: oobleck, max_failures: 1, cost: simulated}"), {.plan = true});
+  EXPECT_THAT(simulated.plan, testing::HasSubstr("times by simulation"));
+  EXPECT_NEAR(simulated.fraction_of_ideal.mean, equations.fraction_of_ideal.mean, 0.02);
+}
+
 TEST(PredictGoodput, RefusesShapesThatOnlyCountNodesWhereNodesDiffer) {
   EXPECT_GT(predict_goodput(two_kinds("checkpoint-restart")).fraction_of_ideal.mean, 0.5);
   for (const char* policy : {"elastic", "varuna", "{name: checkpoint-restart, lost: done-without}"}) {
