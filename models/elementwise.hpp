@@ -13,7 +13,7 @@
 namespace stagecraft {
 
 struct Elementwise {
-  Pass forward, backward;
+  MemoryPass forward, backward;
 };
 
 struct FusedOrEager {
@@ -23,7 +23,7 @@ struct FusedOrEager {
   }
 };
 
-inline constexpr Pass kNothing{.bytes = 0, .kernels = 0};
+inline constexpr MemoryPass kNothing{.bytes = 0, .kernels = 0};
 
 // Backward reads dY and X and writes dX; the second kernel sums the weight gradient.
 inline constexpr FusedOrEager kLayerNormTraffic{{{4, 1}, {6, 2}}, {{4, 1}, {8, 2}}};
@@ -66,10 +66,10 @@ inline constexpr FusedOrEager kExpertWeightTraffic{{kNothing, kNothing}, {{4, 1}
 // product 4, the gate's gradient reads 4, its input's and weight's 4.
 inline constexpr Elementwise kSharedGateTraffic{{6, 3}, {12, 4}};
 // Two branches join, or their gradients do: read 4, write 2.
-inline constexpr Pass kSumTraffic{6, 1};
+inline constexpr MemoryPass kSumTraffic{6, 1};
 // Read a row, write it.
-inline constexpr Pass kLookupTraffic{4, 1};
-inline constexpr Pass kPositionTraffic{6, 1};
+inline constexpr MemoryPass kLookupTraffic{4, 1};
+inline constexpr MemoryPass kPositionTraffic{6, 1};
 // To fp32 6, max 4, subtract 8, exp 8, sum 4, divide 8; scale 8, cast 6. A fused loss moves less: the
 // profile's factor `loss_traffic` says how much, so that the count here stays that of the unfused one.
 inline constexpr Elementwise kLossTraffic{{38, 6}, {14, 2}};

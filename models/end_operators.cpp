@@ -16,7 +16,7 @@ Linear head(const TransformerSpec& model, const Shard& shard) {
 }
 
 // fp32 logits need no conversion on the way: 6 bytes less in each pass.
-Op loss(std::string_view name, Pass pass, const TransformerSpec& model, const Shard& shard) {
+Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
   const std::int64_t logits = shard.tokens() * vocabulary_share(model, shard.tensor);
   return {.kind = shard.fused_kernels ? OpKind::kLoss : OpKind::kMemory,

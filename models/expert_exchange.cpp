@@ -43,13 +43,13 @@ void add_counts(Ops& ops, const TransformerSpec& model, const Shard& shard) {
 
 // Rows move from the order of their sender to that of the local experts, and back.
 void add_sort(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   if (r.experts > 1) ops.push_back(permutation_op(name, 2 * r.rows(), model.hidden, shard));
 }
 
 // From the rank's tokens to the rows of the local experts. Its own reverse, in sum, on the way back.
 void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   add_counts(ops, model, shard);
   ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
   add_exchange(ops, {.name = "expert dispatch", .rows = r.received, .extra = kRoutingWeightBytes}, model,
@@ -65,7 +65,7 @@ void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shar
 }
 
 void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   add_sort(ops, "expert unsort", model, shard);
   add_exchange(ops,
                {.name = "expert scatter",
@@ -78,7 +78,7 @@ void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard
 }
 
 void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
   add_exchange(ops, {.name = "expert combine gradient", .rows = r.received}, model, shard);
   add_exchange(ops,
@@ -91,7 +91,7 @@ void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, co
 }
 
 void add_dispatch_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   add_sort(ops, "expert sort", model, shard);
   add_exchange(ops,
                {.name = "expert gradient scatter",
@@ -160,20 +160,20 @@ void add_tokens_scatter(Ops& ops, GatherNames names, std::int64_t extra, const T
 
 // The copies of local experts among the gathered tokens; no token is read that nobody wants.
 Op pick(std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   const std::int64_t wanted = std::min(gathered(shard).by_all, r.rows());
   return permutation_op(name, wanted + r.rows(), model.hidden, shard);
 }
 
 // Partial sums: every gathered token is written, wanted or not.
 Op spread(std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   return permutation_op(name, gathered(shard).by_all + r.rows(), model.hidden, shard);
 }
 
 }  // namespace
 
-Routing routing(const TransformerSpec& model, const Shard& shard) {
+TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   SC_CHECK(model.experts.has_value(), "the model has experts");
   SC_CHECK(model.experts->count % shard.expert == 0, "every expert rank holds the same number of experts");
   SC_CHECK(shard.tensor == 1 || shard.sequence_parallel,

@@ -23,7 +23,7 @@ namespace stagecraft {
 inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 
 // How many tokens, or copies of them, a rank handles.
-struct Routing {
+struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank
   std::int64_t sent = 0;        // copies that leave it: T' K, or C T' K
   std::int64_t received = 0;    // copies that the busiest rank gets, before they are gathered over et
@@ -31,7 +31,7 @@ struct Routing {
   std::int64_t per_expert = 0;  // m_e, mean of the busiest rank's experts; at least 1
   [[nodiscard]] std::int64_t rows() const { return experts * per_expert; }  // that its experts work on
 };
-[[nodiscard]] Routing routing(const TransformerSpec& model, const Shard& shard);
+[[nodiscard]] TokenRouting routing(const TransformerSpec& model, const Shard& shard);
 
 void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard);

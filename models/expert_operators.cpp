@@ -12,13 +12,13 @@ namespace {
 
 struct Experts {
   ExpertWidths widths;
-  Routing routing;
+  TokenRouting routing;
   GroupedLinear up, down;
 };
 
 Experts experts_of(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
-  const Routing r = routing(model, shard);
+  const TokenRouting r = routing(model, shard);
   const GroupedLinear up{.name = "expert up",
                          .experts = w.experts,
                          .tokens = r.per_expert,
@@ -44,14 +44,14 @@ Shard router_shard(Shard shard) {
   return shard;
 }
 
-Op router_choice(Pass pass, const TransformerSpec& model, const Shard& shard) {
+Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
   return {.name = "router choice",
           .bytes = Bytes(pass.bytes * shard.local_tokens() * model.experts->count),
           .kernels = pass.kernels};
 }
 
-Op expert_activation(const Experts& e, Pass pass, Pass weights, const Shard& shard) {
-  const Pass both{.bytes = pass.bytes + weights.bytes, .kernels = pass.kernels + weights.kernels};
+Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {
+  const MemoryPass both{.bytes = pass.bytes + weights.bytes, .kernels = pass.kernels + weights.kernels};
   return memory_op("expert activation", e.routing.rows() * e.widths.ffn, both, shard);
 }
 
@@ -67,7 +67,7 @@ void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, c
 // Router, routed and shared experts read the same vectors.
 void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const int sums = model.experts->shared_width() > 0 ? 2 : 1;
-  const Pass pass{.bytes = sums * kSumTraffic.bytes, .kernels = sums * kSumTraffic.kernels};
+  const MemoryPass pass{.bytes = sums * kSumTraffic.bytes, .kernels = sums * kSumTraffic.kernels};
   add_memory(ops, "branch gradient sum", shard.local_tokens() * model.hidden, pass, shard);
 }
 

@@ -26,8 +26,8 @@ void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, 
 void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual) {
   const std::int64_t elements = norm.rows * norm.width;
-  Pass pass = norm_traffic(model).of(shard).backward;
-  const Pass sum = kResidualGradientTraffic.of(shard).backward;
+  MemoryPass pass = norm_traffic(model).of(shard).backward;
+  const MemoryPass sum = kResidualGradientTraffic.of(shard).backward;
   if (residual == Residual::kSummed && shard.fused_kernels) pass.bytes += sum.bytes;
   Op op = memory_op(norm.name, elements, pass, shard);
   op.bytes += Bytes(4 * norm.width);  // weight-gradient partials
@@ -44,7 +44,7 @@ void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& s
     const Elementwise& fused = model.dropout ? kFusedDropoutAddTraffic : kResidualAddTraffic;
     return add_memory(ops, name, elements, fused.forward, shard);
   }
-  Pass pass = kResidualAddTraffic.forward;
+  MemoryPass pass = kResidualAddTraffic.forward;
   const auto join = [&pass](const Elementwise& part) {
     pass.bytes += part.forward.bytes;
     pass.kernels += part.forward.kernels;

@@ -119,14 +119,14 @@ Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shar
   return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard));
 }
 
-Op memory_op(std::string_view name, std::int64_t elements, Pass pass, const Shard& shard) {
+Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard) {
   SC_CHECK(pass.kernels > 0, "a pass that does nothing is no operator");
   return {.name = name,
           .bytes = Bytes(elements * pass.bytes * element_bytes(shard.precision) / 2),
           .kernels = pass.kernels};
 }
 
-void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pass, const Shard& shard) {
+void add_memory(Ops& ops, std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard) {
   if (pass.kernels > 0) ops.push_back(memory_op(name, elements, pass, shard));
 }
 

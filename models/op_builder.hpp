@@ -46,12 +46,12 @@ void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& sha
 
 // Traffic of one pass over one element at 16 bit, and how many kernels share it. No kernels: the pass does
 // nothing.
-struct Pass {
+struct MemoryPass {
   int bytes = 0;
   int kernels = 1;
 };
-[[nodiscard]] Op memory_op(std::string_view name, std::int64_t elements, Pass pass, const Shard& shard);
-void add_memory(Ops& ops, std::string_view name, std::int64_t elements, Pass pass,
+[[nodiscard]] Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard);
+void add_memory(Ops& ops, std::string_view name, std::int64_t elements, MemoryPass pass,
                 const Shard& shard);  // unless no kernels
 
 // Rows of `width` elements moved one by one: `rows` of them read and written together.

@@ -45,7 +45,7 @@ Norm key_norm(const TransformerSpec& model, const Shard& shard) {
   return {.name = "key norm", .rows = shard.tokens() * w.kv_heads, .width = model.head_size};
 }
 
-void add_rope(Ops& ops, Pass pass, const TransformerSpec& model, const Shard& shard) {
+void add_rope(Ops& ops, MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
   if (model.position != Position::kRope) return;
   const Widths w = widths(model, shard.tensor);
   add_memory(ops, "rope", shard.tokens() * (w.query + w.key_value), pass, shard);

@@ -76,7 +76,7 @@ class SearchCommand {
 
   int look(SearchAnswer& answer, Diagnostics& diagnostics) {
     const Interrupt interrupt;
-    Progress progress(session_.err, session_.err_is_terminal, answer.plans.points.size());
+    ProgressLine progress(session_.err, session_.err_is_terminal, answer.plans.points.size());
     options_.progress = [&](std::size_t done, std::size_t) {
       if (!arguments_.has("quiet")) progress.update(done);
       return Interrupt::signal() == 0;

@@ -71,7 +71,7 @@ class SweepCommand {
     if (!open_outputs() || !open_file()) return kWrongInput;
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
-    Progress progress(session_.err, session_.err_is_terminal, todo.size());
+    ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
     engine({.sweep = sweep_,
             .data = session_.data,
             .cache = cache_,

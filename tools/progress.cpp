@@ -22,10 +22,10 @@ std::string spoken(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::ostream& err, bool terminal, std::size_t total)
+ProgressLine::ProgressLine(std::ostream& err, bool terminal, std::size_t total)
     : err_(err), terminal_(terminal), total_(total) {}
 
-void Progress::update(std::size_t done) {
+void ProgressLine::update(std::size_t done) {
   const auto now = Clock::now();
   if (now - begun_ < 1s || done == 0 || (terminal_ && now - last_ < 100ms)) return;
   last_ = now;
@@ -46,7 +46,7 @@ void Progress::update(std::size_t done) {
   err_ << line << '\n' << std::flush;
 }
 
-void Progress::finish() {
+void ProgressLine::finish() {
   if (shown_) err_ << "\r\x1b[K" << std::flush;
   shown_ = false;
 }

@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-class Progress {
+class ProgressLine {
  public:
-  Progress(std::ostream& err, bool terminal, std::size_t total);
+  ProgressLine(std::ostream& err, bool terminal, std::size_t total);
   void update(std::size_t done);
   void finish();  // takes the line away
 

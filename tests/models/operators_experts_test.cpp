@@ -140,7 +140,7 @@ TEST(Experts, SplitInTwoAreGatheredForAndScatteredFrom) {
 TEST(Experts, OfTheBusiestRankSeeMoreTokens) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 1.25;
-  const Routing routes = routing(model, kEight);
+  const TokenRouting routes = routing(model, kEight);
   EXPECT_EQ(routes.sent, 8192);
   EXPECT_EQ(routes.received, 10240);
   EXPECT_EQ(routes.per_expert, 10240);
@@ -151,7 +151,7 @@ TEST(Experts, WithACapacityArePaddedToIt) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 4;
   model.experts->capacity_factor = 2;
-  const Routing routes = routing(model, kEight);
+  const TokenRouting routes = routing(model, kEight);
   EXPECT_EQ(routes.sent, 16384);
   EXPECT_EQ(routes.received, 16384);
   EXPECT_EQ(routes.per_expert, 16384);

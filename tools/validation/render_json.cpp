@@ -41,7 +41,7 @@ void write_comparison(const SetScore& score, const ScoreData& data, JsonWriter& 
   }
   json.end_array().key("ranks").begin_array();
   for (const bool by_gpus : {false, true}) {
-    for (const RankGroup& group : score.ranks(by_gpus)) {
+    for (const RankCorrelation& group : score.ranks(by_gpus)) {
       json.begin_object().field("model", std::string_view(group.model));
       if (by_gpus) json.field("gpus", group.gpus);
       json.field("rows", group.rows).field("correlation", group.correlation).end_object();

@@ -14,7 +14,7 @@ std::string cell(std::string text) {
   return text;
 }
 
-std::string rank_cell(const std::vector<RankGroup>& groups) {
+std::string rank_cell(const std::vector<RankCorrelation>& groups) {
   const auto rank = mean_rank(groups);
   return rank ? fmt::format("{:.2f}", *rank) : "–";
 }

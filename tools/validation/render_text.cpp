@@ -37,7 +37,7 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
     out << fmt::format("  null model: all FLOPs at {:.0f} TFLOP/s {}, with the bubble {}{}\n",
                        null.rate / 1e12, percent(summarise(null.errors).mean_absolute),
                        percent(summarise(bubble.errors).mean_absolute), peers_text(score, data));
-  const std::vector<RankGroup> by_gpus = score.ranks(true), by_model = score.ranks(false);
+  const std::vector<RankCorrelation> by_gpus = score.ranks(true), by_model = score.ranks(false);
   if (const auto rank = mean_rank(by_model))
     out << fmt::format(
         "  rank correlation within a model {:.2f}{}\n", *rank,

@@ -106,10 +106,10 @@ std::vector<double> SetScore::errors() const {
   return out;
 }
 
-std::vector<RankGroup> SetScore::ranks(bool by_gpus) const {
+std::vector<RankCorrelation> SetScore::ranks(bool by_gpus) const {
   std::map<std::pair<std::string, int>, std::vector<const ScoredRow*>> groups;
   for (const ScoredRow& row : rows) groups[{row.model, by_gpus ? row.gpus : 0}].push_back(&row);
-  std::vector<RankGroup> out;
+  std::vector<RankCorrelation> out;
   for (const auto& [key, members] : groups) {
     std::vector<double> predicted, measured;
     for (const ScoredRow* row : members) {
@@ -161,9 +161,9 @@ double SetScore::median_width() const {
   return quantile(widths, 0.5);
 }
 
-std::optional<double> mean_rank(const std::vector<RankGroup>& groups) {
+std::optional<double> mean_rank(const std::vector<RankCorrelation>& groups) {
   double sum = 0, weight = 0;
-  for (const RankGroup& group : groups) {
+  for (const RankCorrelation& group : groups) {
     sum += group.correlation * static_cast<double>(group.rows);
     weight += static_cast<double>(group.rows);
   }

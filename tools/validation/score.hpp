@@ -48,7 +48,7 @@ struct SkippedRow {
   std::string id, reason;
 };
 
-struct RankGroup {
+struct RankCorrelation {
   std::string model;
   int gpus = 0;  // 0: any number
   std::size_t rows = 0;
@@ -79,7 +79,7 @@ struct SetScore {
 
   [[nodiscard]] std::vector<double> errors() const;
   [[nodiscard]] ErrorSummary summary() const { return summarise(errors()); }
-  [[nodiscard]] std::vector<RankGroup> ranks(bool by_gpus) const;  // groups of three rows and more
+  [[nodiscard]] std::vector<RankCorrelation> ranks(bool by_gpus) const;  // groups of three rows and more
   [[nodiscard]] std::vector<RatioScore> ratios() const;
   [[nodiscard]] NullModel null_model(bool with_bubble) const;
   [[nodiscard]] std::vector<PeerScore> peers() const;  // from the rows
@@ -88,7 +88,7 @@ struct SetScore {
 };
 
 // Mean of the groups, each counting as its rows; nullopt of none.
-[[nodiscard]] std::optional<double> mean_rank(const std::vector<RankGroup>& groups);
+[[nodiscard]] std::optional<double> mean_rank(const std::vector<RankCorrelation>& groups);
 
 // Changes a scenario before it is simulated: what an ablation or a fit tries.
 using ScenarioChange = std::function<void(Scenario&)>;
