@@ -23,6 +23,10 @@ namespace stagecraft {
 // One for each thread. Orders are known by their address: they outlive the graphs and stay as they are.
 class IterationGraphs {
  public:
+  IterationGraphs() = default;
+  IterationGraphs(IterationGraphs&&) = default;
+  IterationGraphs& operator=(IterationGraphs&&) = default;
+
   // The makespan of the lowered iteration.
   //   requires  what lower() requires.
   [[nodiscard]] Duration time(const Schedule& schedule, const IterationPrices& prices,
