@@ -49,9 +49,9 @@ void release(const Action& action, const PassMemory& pass, StageInFlight& count,
 }
 
 // What the passes of an order hold, one after another; those of a fused pair are one step.
-class Replay {
+class MemoryReplay {
  public:
-  Replay(std::span<const Action> order, std::span<const PassMemory> memory)
+  MemoryReplay(std::span<const Action> order, std::span<const PassMemory> memory)
       : order_(order), memory_(memory), in_flight_(memory.size()) {}
 
   [[nodiscard]] bool done() const { return at_ == order_.size(); }
@@ -96,7 +96,7 @@ class Replay {
 ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemory> memory) {
   SC_CHECK(!order.empty(), "a rank has passes");
   ReplayPeak peak;
-  for (Replay replay(order, memory); !replay.done(); replay.end()) {
+  for (MemoryReplay replay(order, memory); !replay.done(); replay.end()) {
     const Bytes transient = replay.begin();
     if (replay.at() > 0 && replay.live() + transient <= peak.live + peak.transient) continue;
     peak.live = replay.live();
@@ -104,7 +104,7 @@ ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemo
     peak.action = replay.at();
     peak.actions = replay.together().size();
   }
-  Replay replay(order, memory);
+  MemoryReplay replay(order, memory);
   while (replay.at() < peak.action) {
     (void)replay.begin();
     replay.end();
