@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostSteps = 2'000'000;  // kept, of about 24 bytes
 
-Duration time_of(const Program& program) {
+Duration makespan_of(const Program& program) {
   // What a pass loses to traffic beside it depends on when both run.
   return (program.loads.empty() ? longest_path(program) : run(program)).makespan;
 }
@@ -22,7 +22,7 @@ Duration IterationGraphs::time(const Schedule& schedule, const IterationPrices& 
     Graph& graph = graph_of(schedule, prices, options);
     if (graph.sweep) return graph.sweep->makespan(label_times(graph.sources, prices));
   }
-  return time_of(lower(schedule, prices, options));
+  return makespan_of(lower(schedule, prices, options));
 }
 
 IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, const IterationPrices& prices,
