@@ -189,7 +189,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
       return refuse("cut-off", lines_.line(), "ends in the middle of the JSON text",
                     "the profiler was interrupted while it wrote, or the copy is not complete");
     return refuse(
-        "bad-json", lines_.line(),
+        "json-syntax", lines_.line(),
         fmt::format("is no JSON from here on, at {}",
                     in_quotes(token.substr(token.size() - std::min<std::size_t>(token.size(), 40)))),
         {});

@@ -262,6 +262,18 @@ constexpr std::string_view kExplainExamples[] = {
     "stagecraft explain scenarios/gpt3-175b-1024xA100.yaml mfu --depth 4",
     "stagecraft explain not-divisible"};
 
+constexpr OptionSpec kDiffOptions[] = {
+    kSet,
+    {.name = "rank", .argument = "N", .help = "of the prediction (default: the trace's own)"},
+    {.name = "step",
+     .argument = "N",
+     .help = "of ProfilerStep#N (default: all but the first); may be repeated",
+     .repeated = true},
+    {.name = "format", .argument = "FORM", .help = "of the answer (default text)", .values = "text|json"}};
+constexpr std::string_view kDiffExamples[] = {
+    "stagecraft diff tests/data/kineto/made_2x1.yaml tests/data/kineto/made_2x1.rank0.json",
+    "stagecraft diff tests/data/kineto/made_2x1.yaml tests/data/kineto/made_2x1.rank0.json --json"};
+
 constexpr CommandSpec kCommands[] = {
     {.name = "run",
      .words = "SCENARIO…",
@@ -325,6 +337,13 @@ constexpr CommandSpec kCommands[] = {
      .examples = kExplainExamples,
      .options = kExplainOptions,
      .run = explain_command,
+     .completes = "files"},
+    {.name = "diff",
+     .words = "SCENARIO TRACE",
+     .summary = "a prediction against a trace of PyTorch's profiler, op by op",
+     .examples = kDiffExamples,
+     .options = kDiffOptions,
+     .run = diff_command,
      .completes = "files"},
     {.name = "schedule",
      .words = "show|check|… [FILE]",

@@ -8,6 +8,7 @@ namespace stagecraft {
 int run_command(const Arguments& arguments, Session& session);
 int check_command(const Arguments& arguments, Session& session);
 int compare_command(const Arguments& arguments, Session& session);
+int diff_command(const Arguments& arguments, Session& session);
 int explain_command(const Arguments& arguments, Session& session);
 int goodput_command(const Arguments& arguments, Session& session);
 int merge_command(const Arguments& arguments, Session& session);

@@ -28,7 +28,7 @@ void with_trace_stream(const std::string& file, Diagnostics& diagnostics,
   if (!in) return refuse("cannot-open", fmt::format("cannot be opened: {}", std::strerror(errno)), {});
   constexpr int kGzipFirst = 0x1f;
   if (in.peek() == kGzipFirst)
-    return refuse("compressed", "is compressed with gzip, and this program was built without zlib",
+    return refuse("gzip", "is compressed with gzip, and this program was built without zlib",
                   "gunzip -c FILE | stagecraft … -");
   read(in);
 }

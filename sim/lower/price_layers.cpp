@@ -80,14 +80,7 @@ class PassPricing {
   // All launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
     const GroupPlacement& group = groups_.of(op.group);
-    CollectiveCost cost = network_cost(network_, {.member = groups_.member, .placement = group},
-                                       {op.collective, op.bytes, category_of(op.group)});
-    const FabricSpec& fabric = network_.cluster.spec().fabric;
-    if (op.group == CommGroup::kTensor && group.ranks > 1) {
-      if (fabric.tensor_collective_factor != 1)
-        cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
-      cost.time += fabric.tensor_collective_overhead;
-    }
+    const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
     if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
       const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
       const double sent = bus_factor(op.collective, group.ranks) * static_cast<double>(op.bytes.count());
@@ -223,6 +216,19 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
 }
 
 }  // namespace
+
+CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups, const Op& op) {
+  const GroupPlacement& group = groups.of(op.group);
+  CollectiveCost cost = network_cost(network, {.member = groups.member, .placement = group},
+                                     {op.collective, op.bytes, category_of(op.group)});
+  const FabricSpec& fabric = network.cluster.spec().fabric;
+  if (op.group == CommGroup::kTensor && group.ranks > 1) {
+    if (fabric.tensor_collective_factor != 1)
+      cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
+    cost.time += fabric.tensor_collective_overhead;
+  }
+  return cost;
+}
 
 std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank) {
   if (network.memo == nullptr) return find_layer_groups(network, pipeline_rank);

@@ -33,6 +33,10 @@ namespace stagecraft {
 // The groups of the GPUs of a pipeline rank, one of each way to lie on the nodes.
 [[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
 
+// One launch of a collective of a layer, with the fabric's site terms.
+[[nodiscard]] CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups,
+                                                   const Op& op);
+
 // The four passes of a list of operators. Tensor collectives carry the fabric's site terms.
 [[nodiscard]] StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                                          const LayerGroups& groups);

@@ -158,6 +158,30 @@ class Goldens(Case):
             f"stagecraft memory {PIPELINE} --json",
         ]))
 
+    def test_a_prediction_against_a_trace(self):
+        pair = "tests/data/kineto/made_pipeline.yaml tests/data/kineto/made_pipeline.rank0.json"
+        self.assert_golden("diff", transcript([
+            f"stagecraft diff {pair}",
+            f"stagecraft diff {pair} --step 8",
+            f"stagecraft diff {pair} --step 8 --json",
+            f"stagecraft diff {pair} --rank 1 --step 9",
+            f"stagecraft diff {pair} --rank 2",
+            f"stagecraft diff {pair} --step 10",
+            "stagecraft diff tests/data/kineto/made_pipeline.yaml",
+            "stagecraft diff tests/data/kineto/made_pipeline.yaml tests/data/kineto/made_pipeline.yaml",
+        ]))
+
+    def test_traces_of_training_runs_as_samples(self):
+        folder = "tests/data/kineto"
+        self.assert_golden("import-kineto", transcript([
+            f"stagecraft import kineto {folder}/hta_nccl_data_excerpt.json",
+            f"stagecraft import kineto {folder}/hta_nccl_data_excerpt.json --step 5 --gpus-per-node 1 --quiet",
+            f"stagecraft import kineto {folder}/made_2x1.rank0.json",
+            f"stagecraft import kineto {folder}/hta_triton_example.json.gz",
+            f"stagecraft import kineto {folder}/made_2x1.yaml",
+            f"stagecraft import kineto {folder}/hta_nccl_data_excerpt.json --step five",
+        ]))
+
     def test_pictures_of_schedules(self):
         cost = "--forward 1ms --input-gradient 1ms --weight-gradient 1ms"
         shape = "--stages 4 --micro-batches 8"

@@ -1,0 +1,45 @@
+// What a GPU does at each instant of an iteration: computes, waits for communication, or idles.
+//
+// The same rule for a timeline that was simulated and for one that was measured: an instant belongs to
+// compute while any compute runs; else it is exposed communication of the first kind, in the order below,
+// that runs; else it is idle. So compute, exposed communication and idle time add up to the window.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace stagecraft {
+
+// Over which ranks; kOtherGroup: over ranks that are no group of the plan, or that nobody named.
+enum class Activity : std::uint8_t { kCompute, kTensor, kContext, kExpert, kPipeline, kData, kOtherGroup };
+inline constexpr std::array<std::string_view, 7> kActivityNames = {
+    "compute", "tensor", "context", "expert", "pipeline", "data", "other group"};
+
+struct Busy {
+  Activity activity = Activity::kCompute;
+  Duration begin{}, end{};
+};
+
+struct Occupation {
+  Duration window{};
+  Duration compute{};
+  std::array<Duration, kActivityNames.size()> exposed{};  // of kCompute: none
+  std::array<Duration, kActivityNames.size()> busy{};     // of each kind alone, also beside others
+  Duration idle{};
+
+  [[nodiscard]] Duration exposed_communication() const;
+  friend bool operator==(const Occupation&, const Occupation&) = default;
+};
+
+// Of [begin, end); what lies outside does not count.
+[[nodiscard]] Occupation occupation(std::span<const Busy> busy, Duration begin, Duration end);
+
+// Of several windows of one length each: their mean, to the nearest nanosecond. requires one at least.
+[[nodiscard]] Occupation mean(std::span<const Occupation> windows);
+
+}  // namespace stagecraft

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "models/compute_cost.hpp"
+#include "models/operators.hpp"
+#include "sim/diff/rank_ops.hpp"
+#include "sim/explain/stage_pieces.hpp"
+#include "sim/lower/messages.hpp"
+#include "sim/lower/price_layers.hpp"
+#include "sim/report/rank_passes.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What the host takes and where the pipeline idles is no work of the GPU.
+std::optional<Activity> activity_of(Category category) {
+  switch (category) {
+    case Category::kForward:
+    case Category::kBackward:
+    case Category::kRecompute:
+    case Category::kOptimizer:
+      return Activity::kCompute;
+    case Category::kTensorComm:
+      return Activity::kTensor;
+    case Category::kContextComm:
+      return Activity::kContext;
+    case Category::kExpertComm:
+      return Activity::kExpert;
+    case Category::kPipelineComm:
+      return Activity::kPipeline;
+    case Category::kDataComm:
+      return Activity::kData;
+    case Category::kBubble:
+    case Category::kOther:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Activity activity_of(CommGroup group) {
+  switch (group) {
+    case CommGroup::kTensor:
+      return Activity::kTensor;
+    case CommGroup::kContext:
+      return Activity::kContext;
+    case CommGroup::kExpert:
+    case CommGroup::kExpertTensor:
+      return Activity::kExpert;
+  }
+  return Activity::kOtherGroup;
+}
+
+WorkKind work_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::kGemm:
+    case OpKind::kBatchedGemm:
+    case OpKind::kGroupedGemm:
+      return WorkKind::kProduct;
+    case OpKind::kFlashForward:
+    case OpKind::kFlashBackward:
+      return WorkKind::kAttention;
+    case OpKind::kMemory:
+    case OpKind::kPermutation:
+      return WorkKind::kMemory;
+    case OpKind::kLoss:
+      return WorkKind::kLoss;
+    case OpKind::kCollective:
+      break;
+  }
+  return WorkKind::kCommunication;
+}
+
+std::string collective_word(CollectiveKind kind) {
+  return std::string(kCollectiveNames[static_cast<std::size_t>(kind)]);
+}
+
+// Communication beside passes, by the name of its tasks.
+std::optional<TrafficKey> traffic_of_task(std::string_view name, int zero_stage) {
+  if (name.starts_with("send")) return TrafficKey{Activity::kPipeline, "send-receive"};
+  if (name == "parameter gather") return TrafficKey{Activity::kData, "all-gather"};
+  if (name == "gradient reduction")
+    return TrafficKey{Activity::kData, zero_stage == 0 ? "all-reduce" : "reduce-scatter"};
+  if (name == "gradient norm" || name == "embedding all-reduce" || name == "sum of both copies")
+    return TrafficKey{Activity::kOtherGroup, "all-reduce"};
+  return std::nullopt;
+}
+
+// The simulated rank's tasks: what it is busy with, and the traffic beside its passes.
+void add_timeline(const Scenario& scenario, const Simulation& simulation, std::int32_t rank, RankOps& out) {
+  const Program& program = simulation.program;
+  const Window window = iteration_window(program, simulation.timeline);
+  std::vector<Busy> busy;
+  for (std::size_t r = 0; r < program.resources.size(); ++r) {
+    const ResourceId resource(static_cast<std::uint32_t>(r));
+    if (program.resources[resource].rank != rank) continue;
+    for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
+      const TaskId task(t);
+      Duration at = simulation.timeline.start[task];
+      if (at < window.begin || at >= window.end) continue;
+      const Duration length = time_of(simulation.timeline, task);
+      const Label& label = program.labels[program.label[task]];
+      const auto traffic = traffic_of_task(label.name, scenario.parallelism.zero_stage);
+      if (traffic && length > Duration::zero()) {
+        out.traffic[*traffic].add(1, to_seconds(length));
+        out.kernels += 1;
+      }
+      for (const TaskPart& part : parts_of(program, simulation.timeline, task)) {
+        if (const auto activity = activity_of(static_cast<Category>(part.category)))
+          busy.push_back({*activity, at, at + part.time});
+        at += part.time;
+      }
+    }
+  }
+  out.occupation = occupation(busy, window.begin, window.end);
+}
+
+// Operators as they are priced alone, so many times in an iteration.
+class OpCounter {
+ public:
+  OpCounter(const Network& network, const LayerGroups& groups, Precision precision, RankOps& out)
+      : network_(network), groups_(groups), precision_(precision), out_(out) {}
+
+  void add(const LayerOps& ops, double times) {
+    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
+      for (const Op& op : *pass) add(op, times);
+  }
+
+ private:
+  void add(const Op& op, double times) {
+    const double launches = times * op.kernels;
+    if (op.kind == OpKind::kCollective) {
+      const double seconds = launches * to_seconds(layer_collective_cost(network_, groups_, op).time);
+      if (seconds <= 0) return;  // a group of one
+      out_.kernels += launches;
+      out_.traffic[{activity_of(op.group), collective_word(op.collective)}].add(launches, seconds);
+      return;
+    }
+    const double seconds = times * to_seconds(compute_cost(network_.profile, precision_, op).time);
+    const WorkKind kind = work_of(op.kind);
+    out_.kernels += launches;
+    out_.kinds[kind].add(launches, seconds);
+    if (kind != WorkKind::kProduct) return out_.others[{kind, std::string(op.name)}].add(launches, seconds);
+    NamedTotal& product = out_.products[product_key(op.gemm.m, op.gemm.n, op.gemm.k, op.gemm.batch)];
+    product.names.emplace(op.name);
+    product.total.add(times, seconds);
+  }
+
+  const Network& network_;
+  const LayerGroups& groups_;
+  Precision precision_;
+  RankOps& out_;
+};
+
+void add_operators(const Scenario& scenario, const Simulation& simulation, const TransformerSpec& model,
+                   int pipeline_rank, RankOps& out) {
+  const ParallelPlan& plan = simulation.prepared.plan;
+  const Cluster cluster(*scenario.cluster);
+  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan};
+  const Shard shard = shard_of({.plan = plan,
+                                .parallelism = scenario.parallelism,
+                                .training = scenario.training,
+                                .overlap = scenario.overlap,
+                                .options = scenario.options,
+                                .offload = scenario.offload});
+  const std::vector<LayerGroups> groups = layer_groups_of(network, pipeline_rank);
+  OpCounter counter(network, groups.front(), shard.precision, out);
+  StagePieces pieces(scenario, plan);
+  const StagePlaces places = plan.places();
+  const double times = static_cast<double>(plan.micro_batches) / places.copies();
+  for (const HeldStage& held : places.held_by(pipeline_rank)) {
+    for (const StagePiece& piece : pieces.of(held))
+      counter.add(piece.ops, times * static_cast<double>(piece.times));
+    const auto mtp = static_cast<double>(plan.stages[static_cast<std::size_t>(held.stage)].mtp_layers);
+    if (mtp == 0) continue;
+    counter.add(mtp_operators(model, shard), times * mtp);
+    counter.add(layer_operators(model, shard, model.mtp_kind()), times * mtp);
+    counter.add(head_operators(model, shard), times * mtp);
+  }
+}
+
+}  // namespace
+
+ProductKey product_key(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  return {.m = std::max(m, n), .n = std::min(m, n), .k = k, .batch = batch};
+}
+
+PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank) {
+  const ParallelPlan& plan = simulation.prepared.plan;
+  const int pipeline_rank = plan.mesh.coordinate(rank, Axis::kPipeline);
+  PredictedRank out;
+  add_timeline(scenario, simulation, pipeline_rank, out.ops);
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || !scenario.cluster || !scenario.profile) return out;
+  add_operators(scenario, simulation, *model, pipeline_rank, out.ops);
+  const Duration step = simulation.prices.ranks[static_cast<std::size_t>(pipeline_rank)].optimizer.total();
+  if (step > Duration::zero()) {
+    out.ops.kernels += 1;
+    out.ops.kinds[WorkKind::kOptimizer].add(1, to_seconds(step));
+    out.ops.others[{WorkKind::kOptimizer, "optimizer step"}].add(1, to_seconds(step));
+  }
+  double operators = 0;
+  for (const auto& [kind, total] : out.ops.kinds) operators += total.seconds;
+  out.beyond =
+      Duration(out.ops.occupation.compute.count() - static_cast<std::int64_t>(operators * 1e9 + 0.5));
+  return out;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,102 @@
+#include "base/json.hpp"
+#include "sim/diff/trace_diff.hpp"
+
+namespace stagecraft {
+namespace {
+
+void write_total(JsonWriter& json, std::string_view key, const std::optional<OpTotal>& total) {
+  json.key(key);
+  if (!total) {
+    json.null();
+    return;
+  }
+  json.begin_object().field("count", total->count).field("time_s", total->seconds).end_object();
+}
+
+// The fields that all rows have, inside an object.
+void write_row(JsonWriter& json, const DiffRow& row) {
+  json.field("name", std::string_view(row.name));
+  write_total(json, "predicted", row.predicted);
+  write_total(json, "measured", row.measured);
+  json.field("difference_s", row.difference()).key("ratio");
+  if (const std::optional<double> ratio = row.ratio())
+    json.value(*ratio);
+  else
+    json.null();
+}
+
+void write_side(JsonWriter& json, std::string_view key, const Occupation& side, double kernels) {
+  json.key(key).begin_object();
+  json.field("iteration_time_s", side.window).field("compute_s", side.compute);
+  json.field("exposed_communication_s", side.exposed_communication()).field("idle_s", side.idle);
+  json.field("kernels", kernels);
+  for (const auto& [name, times] : {std::pair{"exposed_s", &side.exposed}, std::pair{"busy_s", &side.busy}}) {
+    json.key(name).begin_object();
+    for (std::size_t i = 1; i < kActivityNames.size(); ++i) json.field(kActivityNames[i], (*times)[i]);
+    json.end_object();
+  }
+  json.end_object();
+}
+
+void write_families(JsonWriter& json, const TraceDiff& diff) {
+  json.key("families").begin_array();
+  for (const OtherRow& family : diff.families) {
+    json.begin_object();
+    write_row(json, family.row);
+    json.end_object();
+  }
+  json.end_array().field("beyond_operators_s", static_cast<double>(diff.beyond.count()) / 1e9);
+}
+
+void write_traffic(JsonWriter& json, const TraceDiff& diff) {
+  json.key("communication").begin_array();
+  for (const TrafficRow& traffic : diff.traffic) {
+    json.begin_object();
+    json.field("group", kActivityNames[static_cast<std::size_t>(traffic.key.group)]);
+    json.field("collective", std::string_view(traffic.key.kind));
+    write_row(json, traffic.row);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_products(JsonWriter& json, const TraceDiff& diff) {
+  json.key("products").begin_array();
+  for (const ProductRow& product : diff.products) {
+    json.begin_object().field("m", product.shape.m).field("n", product.shape.n).field("k", product.shape.k);
+    json.field("batch", product.shape.batch);
+    write_row(json, product.row);
+    json.end_object();
+  }
+  json.end_array().key("products_without_shape").begin_array();
+  for (const DiffRow& row : diff.shapeless) {
+    json.begin_object();
+    write_row(json, row);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string render_json(const TraceDiff& diff) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.diff/1").field("scenario", std::string_view(diff.scenario));
+  json.field("trace", std::string_view(diff.trace)).field("rank", diff.rank).key("steps").begin_array();
+  for (const std::int64_t step : diff.steps) json.value(step);
+  json.end_array();
+  write_side(json, "predicted", diff.predicted, diff.predicted_kernels);
+  write_side(json, "measured", diff.measured, diff.measured_kernels);
+  write_families(json, diff);
+  write_traffic(json, diff);
+  write_products(json, diff);
+  json.key("others").begin_array();
+  for (const OtherRow& other : diff.others) {
+    json.begin_object().field("family", kWorkKindNames[static_cast<std::size_t>(other.kind)]);
+    write_row(json, other.row);
+    json.end_object();
+  }
+  return json.end_array().end_object().str();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,128 @@
+#include "sim/diff/trace_diff.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+template <class Row, class RowOf>
+void sort_by_difference(std::vector<Row>& rows, const RowOf& row_of) {
+  std::ranges::stable_sort(rows, [&](const Row& a, const Row& b) {
+    return std::abs(row_of(a).difference()) > std::abs(row_of(b).difference());
+  });
+}
+
+std::string joined(const std::set<std::string>& names) {
+  return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+// Keys of both sides, each once, in order.
+template <class Map>
+std::set<typename Map::key_type> keys_of(const Map& a, const Map& b) {
+  std::set<typename Map::key_type> keys;
+  for (const auto* map : {&a, &b})
+    for (const auto& [key, value] : *map) keys.insert(key);
+  return keys;
+}
+
+template <class Map>
+std::optional<OpTotal> total_at(const Map& map, const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? std::nullopt : std::optional<OpTotal>(found->second);
+}
+
+std::vector<ProductRow> product_rows(const RankOps& predicted, const RankOps& measured) {
+  std::vector<ProductRow> rows;
+  for (const ProductKey& key : keys_of(predicted.products, measured.products)) {
+    ProductRow row{.shape = key, .row = {}};
+    const auto ours = predicted.products.find(key), theirs = measured.products.find(key);
+    if (theirs != measured.products.end()) {
+      row.row.name = joined(theirs->second.names);
+      row.row.measured = theirs->second.total;
+    }
+    if (ours != predicted.products.end()) {
+      row.row.name = joined(ours->second.names);
+      row.row.predicted = ours->second.total;
+    }
+    rows.push_back(std::move(row));
+  }
+  sort_by_difference(rows, [](const ProductRow& row) -> const DiffRow& { return row.row; });
+  return rows;
+}
+
+std::vector<TrafficRow> traffic_rows(const RankOps& predicted, const RankOps& measured) {
+  std::vector<TrafficRow> rows;
+  for (const TrafficKey& key : keys_of(predicted.traffic, measured.traffic)) {
+    rows.push_back(
+        {.key = key,
+         .row = {.name = std::string(kActivityNames[static_cast<std::size_t>(key.group)]) + " " + key.kind,
+                 .predicted = total_at(predicted.traffic, key),
+                 .measured = total_at(measured.traffic, key)}});
+  }
+  sort_by_difference(rows, [](const TrafficRow& row) -> const DiffRow& { return row.row; });
+  return rows;
+}
+
+std::vector<OtherRow> family_rows(const RankOps& predicted, const RankOps& measured) {
+  std::vector<OtherRow> rows;
+  for (const WorkKind kind : keys_of(predicted.kinds, measured.kinds))
+    rows.push_back({.kind = kind,
+                    .row = {.name = std::string(kWorkKindNames[static_cast<std::size_t>(kind)]),
+                            .predicted = total_at(predicted.kinds, kind),
+                            .measured = total_at(measured.kinds, kind)}});
+  sort_by_difference(rows, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+  return rows;
+}
+
+std::vector<OtherRow> other_rows(const RankOps& predicted, const RankOps& measured) {
+  std::vector<OtherRow> rows;
+  for (const auto& [key, total] : predicted.others)
+    rows.push_back({.kind = key.first, .row = {.name = key.second, .predicted = total, .measured = {}}});
+  for (const auto& [key, total] : measured.others)
+    rows.push_back({.kind = key.first, .row = {.name = key.second, .predicted = {}, .measured = total}});
+  sort_by_difference(rows, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+  return rows;
+}
+
+}  // namespace
+
+double DiffRow::difference() const {
+  return (measured ? measured->seconds : 0) - (predicted ? predicted->seconds : 0);
+}
+
+std::optional<double> DiffRow::ratio() const {
+  if (!predicted || !measured || predicted->count <= 0 || measured->count <= 0 || predicted->seconds <= 0)
+    return std::nullopt;
+  return measured->seconds / measured->count / (predicted->seconds / predicted->count);
+}
+
+TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measured, const MeasuredTrace& trace,
+                          const DiffSources& sources) {
+  TraceDiff diff{.scenario = sources.scenario,
+                 .trace = sources.trace,
+                 .rank = sources.rank,
+                 .steps = {},
+                 .predicted = predicted.ops.occupation,
+                 .measured = measured.occupation,
+                 .predicted_kernels = predicted.ops.kernels,
+                 .measured_kernels = measured.kernels,
+                 .families = family_rows(predicted.ops, measured),
+                 .beyond = predicted.beyond,
+                 .products = product_rows(predicted.ops, measured),
+                 .shapeless = {},
+                 .traffic = traffic_rows(predicted.ops, measured),
+                 .others = other_rows(predicted.ops, measured)};
+  for (const std::int32_t step : trace.steps) {
+    const std::int64_t number = trace.trace.steps[static_cast<std::size_t>(step)].number;
+    if (number >= 0) diff.steps.push_back(number);
+  }
+  for (const auto& [name, total] : measured.shapeless)
+    diff.shapeless.push_back({.name = name, .predicted = {}, .measured = total});
+  sort_by_difference(diff.shapeless, [](const DiffRow& row) -> const DiffRow& { return row; });
+  return diff;
+}
+
+}  // namespace stagecraft

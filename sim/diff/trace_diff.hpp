@@ -1,0 +1,66 @@
+// Where a prediction and a trace of the same rank differ.
+//
+//   difference  measured minus predicted, per iteration
+//   source      the prediction: sim/diff/rank_ops.hpp; the trace: formats/kineto.hpp
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/diff/rank_ops.hpp"
+
+namespace stagecraft {
+
+// A row of a table; what one side does not have is absent there.
+struct DiffRow {
+  std::string name;
+  std::optional<OpTotal> predicted, measured;
+
+  [[nodiscard]] double difference() const;            // seconds
+  [[nodiscard]] std::optional<double> ratio() const;  // of the time of one: measured over predicted
+};
+
+struct ProductRow {
+  ProductKey shape;
+  DiffRow row;  // named as the model names it; by the operator of PyTorch where no prediction has it
+};
+
+struct TrafficRow {
+  TrafficKey key;
+  DiffRow row;
+};
+
+struct OtherRow {
+  WorkKind kind = WorkKind::kMemory;
+  DiffRow row;
+};
+
+// Everything is sorted by what it contributes to the difference, most first.
+struct TraceDiff {
+  std::string scenario, trace;
+  int rank = 0;
+  std::vector<std::int64_t> steps;  // numbers; empty where the trace has none
+  Occupation predicted, measured;
+  double predicted_kernels = 0, measured_kernels = 0;
+  std::vector<OtherRow> families;  // a row for each kind of compute
+  Duration beyond{};               // of the prediction: compute beyond its operators
+  std::vector<ProductRow> products;
+  std::vector<DiffRow> shapeless;  // products of the trace without shapes, by kernel
+  std::vector<TrafficRow> traffic;
+  std::vector<OtherRow> others;  // of one side each: a model and PyTorch name operators differently
+};
+
+struct DiffSources {
+  std::string scenario, trace;
+  int rank = 0;
+};
+[[nodiscard]] TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measured,
+                                        const MeasuredTrace& trace, const DiffSources& sources);
+
+// For people, 100 columns.
+[[nodiscard]] std::string render_text(const TraceDiff& diff);
+// One document on one line: schema stagecraft.diff/1; times in seconds per iteration.
+[[nodiscard]] std::string render_json(const TraceDiff& diff);
+
+}  // namespace stagecraft

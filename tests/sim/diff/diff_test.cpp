@@ -1,0 +1,186 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/diff/trace_diff.hpp"
+#include "tests/formats/kineto_traces.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+const DataDirectory kData{.root = STAGECRAFT_SOURCE_DIR};
+constexpr const char* kFolder = STAGECRAFT_SOURCE_DIR "/tests/data/kineto/";
+
+Scenario scenario_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  Diagnostics diagnostics;
+  auto scenario = load_scenario(kFolder + name, overrides, kData, diagnostics);
+  EXPECT_TRUE(scenario.has_value()) << render_json(diagnostics.items());
+  return scenario.value();
+}
+
+MeasuredTrace measured(std::optional<KinetoTrace> trace) {
+  Diagnostics diagnostics;
+  MeasuredTrace out{.name = "t.json", .trace = std::move(trace).value(), .steps = {}};
+  out.steps = measured_steps(out.trace, {}, out.name, diagnostics).value();
+  return out;
+}
+
+MeasuredTrace measured(const TraceText& text) {
+  Diagnostics diagnostics;
+  return measured(read_text(text.str(), diagnostics));
+}
+
+MeasuredTrace measured_file(const std::string& name) {
+  Diagnostics diagnostics;
+  std::ifstream in(kFolder + name);
+  return measured(read_kineto(in, name, diagnostics));
+}
+
+TraceDiff diff_of(const Scenario& scenario, const MeasuredTrace& trace, int rank = 0) {
+  const Simulation simulation = simulate_in_full(scenario);
+  return make_trace_diff(predicted_rank(scenario, simulation, rank),
+                         measured_rank(trace, simulation.prepared.plan, rank), trace,
+                         {.scenario = "s", .trace = "t", .rank = rank});
+}
+
+// One rank of two stages of 1 ms forward and 2 ms backward, two micro-batches in 1F1B order: 9 ms, 6 of them
+// work.
+TEST(TraceDiff, APipelineOfGivenCostsIsPredictedToTheNanosecond) {
+  TraceText text;
+  text.kernel("aten::mul", "", "k", 0, 2200).kernel("aten::mul", "", "k", 5000, 4400);
+  const TraceDiff diff = diff_of(scenario_of("made_pipeline.yaml"), measured(text));
+  EXPECT_EQ(diff.predicted.window, milliseconds(9));
+  EXPECT_EQ(diff.predicted.compute, milliseconds(6));
+  EXPECT_EQ(diff.predicted.idle, milliseconds(3));
+  EXPECT_EQ(diff.measured.window, microseconds(9400));
+  EXPECT_EQ(diff.measured.compute, microseconds(6600));
+  EXPECT_EQ(diff.measured.idle, microseconds(2800));
+}
+
+// System: two steps of 100 us; in the second a product of two kernels, an all-reduce of the tensor group that
+// begins while it runs, and a norm. A third step begins at 220 us.
+TEST(TraceDiff, AStepReachesFromItsFirstKernelToThatOfTheNext) {
+  TraceText text;
+  text.step(1, 0, 100).kernel("aten::mm", product_arguments(8, 4, 2), "gemm_tn", 1, 9);
+  text.step(2, 100, 100).kernel("aten::mm", product_arguments(8, 4, 2), "gemm_tn", 120, 10);
+  text.again("splitKreduce_kernel", 130, 2);
+  text.collective("AllReduce", collective_arguments("allreduce", 8, 8), 125, 15);
+  text.kernel("RMSNorm", "", "void rms_norm<4>(int)", 145, 5);
+  const Scenario scenario = scenario_of("made_2x1.yaml", {"parallelism.data=1", "parallelism.tensor=2"});
+  MeasuredTrace trace = measured(TraceText(text).step(3, 200, 50).kernel("aten::mul", "", "k", 220, 30));
+  trace.steps = {1};
+  const Simulation simulation = simulate_in_full(scenario);
+  const RankOps ops = measured_rank(trace, simulation.prepared.plan, 0);
+  EXPECT_EQ(ops.occupation.window, microseconds(100));
+  EXPECT_EQ(ops.occupation.compute, microseconds(12 + 5));
+  EXPECT_EQ(ops.occupation.exposed[static_cast<std::size_t>(Activity::kTensor)], microseconds(8));
+  EXPECT_EQ(ops.occupation.idle, microseconds(75));
+  EXPECT_EQ(ops.kernels, 4);
+  const OpTotal& product = ops.products.at({.m = 8, .n = 4, .k = 2, .batch = 1}).total;
+  EXPECT_EQ(product.count, 1);
+  EXPECT_NEAR(product.seconds, 12e-6, 1e-15);
+  EXPECT_EQ(ops.traffic.at({Activity::kTensor, "all-reduce"}).count, 1);
+  EXPECT_EQ(ops.others.at({WorkKind::kMemory, "RMSNorm"}).count, 1);
+}
+
+TEST(TraceDiff, GroupsAreToldByRanksThenByDescription) {
+  const Scenario scenario = scenario_of("made_2x1.yaml", {"cluster.gpus=4", "parallelism.tensor=2"});
+  const Simulation simulation = simulate_in_full(scenario);
+  const auto group = [&](const std::string& ranks, const std::string& description) {
+    TraceText text;
+    text.collective("AllReduce",
+                    collective_arguments("allreduce", 8, 8, ranks) +
+                        fmt::format(R"(, "Process Group Description": "{}")", description),
+                    1, 1);
+    return measured_rank(measured(text), simulation.prepared.plan, 0).traffic.begin()->first.group;
+  };
+  EXPECT_EQ(group("[0, 1]", ""), Activity::kTensor);
+  EXPECT_EQ(group("[0, 2]", "mesh_tp"), Activity::kData);  // ranks say more
+  EXPECT_EQ(group("[0, 3]", ""), Activity::kOtherGroup);
+  EXPECT_EQ(group("", "TENSOR_MODEL_PARALLEL_GROUP"), Activity::kTensor);
+  EXPECT_EQ(group("", "mesh_dp_shard"), Activity::kData);
+  EXPECT_EQ(group("", ""), Activity::kOtherGroup);  // two groups have two ranks
+}
+
+TEST(TraceDiff, OperatorsOfARankAddUpToTheComputeOfItsTimeline) {
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{}, {"training.recompute=full"}, {"training.attention=unfused"}}) {
+    const Scenario scenario = scenario_of("made_2x1.yaml", overrides);
+    const PredictedRank rank = predicted_rank(scenario, simulate_in_full(scenario), 0);
+    double sum = 0;
+    for (const auto& [kind, total] : rank.ops.kinds) sum += total.seconds;
+    EXPECT_NEAR(sum, to_seconds(rank.ops.occupation.compute), 1e-6);
+    EXPECT_NEAR(to_seconds(rank.beyond), 0, 1e-6);
+  }
+}
+
+// Three passes of four linear layers and of the head, for each of two micro-batches.
+TEST(TraceDiff, EveryProductOfALayerFindsItsOwn) {
+  const TraceDiff diff = diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"));
+  double predicted = 0, found = 0;
+  for (const ProductRow& product : diff.products) {
+    SCOPED_TRACE(product.row.name);
+    ASSERT_TRUE(product.row.predicted && product.row.measured);
+    EXPECT_EQ(product.row.predicted->count, product.row.measured->count);
+    predicted += product.row.predicted->count;
+    found += product.row.measured->count;
+  }
+  EXPECT_EQ(predicted, 30);
+  EXPECT_EQ(found, 30);
+  ASSERT_THAT(diff.traffic, SizeIs(1));
+  EXPECT_EQ(diff.traffic[0].row.name, "data all-reduce");
+  EXPECT_THAT(diff.shapeless, IsEmpty());
+}
+
+TEST(TraceDiff, WhatOneSideAloneHasIsNamed) {
+  TraceText text;
+  text.kernel("aten::mm", product_arguments(7, 5, 3), "gemm_tn", 1, 9);
+  text.kernel("_Linear", "", "void nvjet_hsh_256x128<4>(int)", 20, 9);
+  text.collective("AllGather", collective_arguments("_allgather_base", 8, 16), 30, 5);
+  const std::string said = render_text(diff_of(scenario_of("made_2x1.yaml"), measured(text)));
+  const std::size_t trace = said.find("only in the trace"), prediction = said.find("only in the prediction");
+  ASSERT_NE(trace, std::string::npos);
+  ASSERT_NE(prediction, std::string::npos);
+  const std::string in_trace = said.substr(trace, prediction - trace);
+  EXPECT_THAT(in_trace, HasSubstr("aten::mm 7 x 5 x 3"));
+  EXPECT_THAT(in_trace, HasSubstr("nvjet_hsh_256x128, shape not recorded"));
+  EXPECT_THAT(in_trace, HasSubstr("data all-gather"));
+  EXPECT_THAT(in_trace, Not(HasSubstr("qkv")));
+  EXPECT_THAT(said.substr(prediction), HasSubstr("qkv 3072 x 1024 x 1024"));
+  EXPECT_THAT(said.substr(prediction), HasSubstr("data all-reduce"));
+}
+
+TEST(TraceDiff, JsonPartsAddUpToTheIteration) {
+  const auto json = nlohmann::json::parse(
+      render_json(diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"))));
+  EXPECT_EQ(json["schema"], "stagecraft.diff/1");
+  EXPECT_EQ(json["steps"], (std::vector<int>{2, 3}));
+  for (const char* side : {"predicted", "measured"}) {
+    const auto& of = json[side];
+    EXPECT_NEAR(of["iteration_time_s"].get<double>(),
+                of["compute_s"].get<double>() + of["exposed_communication_s"].get<double>() +
+                    of["idle_s"].get<double>(),
+                1e-12);
+  }
+  double families = 0;
+  for (const auto& family : json["families"]) families += family["measured"]["time_s"].get<double>();
+  EXPECT_NEAR(families, json["measured"]["compute_s"].get<double>(), 1e-9);  // one stream: nothing overlaps
+}
+
+TEST(TraceDiff, RowsStandInTheOrderOfTheirDifference) {
+  const TraceDiff diff = diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"));
+  for (std::size_t i = 1; i < diff.products.size(); ++i)
+    EXPECT_GE(std::abs(diff.products[i - 1].row.difference()), std::abs(diff.products[i].row.difference()));
+}
+
+}  // namespace
+}  // namespace stagecraft
