@@ -21,7 +21,9 @@
 //                chunks cost that are neither too long to fill the pipeline nor too short to fill the links;
 //                fabrics that describe training leave it out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
-//                r*g senders get through their own NICs; efficiency is collective_efficiency times a share.
+//                r*g senders get through their own NICs; efficiency is collective_efficiency times a share,
+//                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one,
+//                while the rings of several ranks come in by one GPU and go out by another.
 //   latency      of the network: collective_latency + step_latency * steps; of a send-receive that of a
 //                message.
 //

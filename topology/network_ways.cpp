@@ -105,6 +105,13 @@ double raw_network(const Request& r) {
                   senders * r.cluster.gpu_network(r.member).count());
 }
 
+double efficiency_of(const Request& r) {
+  const FabricSpec& fabric = r.cluster.spec().fabric;
+  if (r.kind == CollectiveKind::kSendReceive) return fabric.point_to_point_efficiency;
+  return r.group.ranks_per_node == 1 ? fabric.rail_efficiency.value_or(fabric.collective_efficiency)
+                                     : fabric.collective_efficiency;
+}
+
 double latency(const FabricSpec& fabric, CollectiveKind kind, double steps) {
   if (kind == CollectiveKind::kSendReceive) return to_seconds(fabric.point_to_point_latency);
   return to_seconds(fabric.collective_latency) + steps * to_seconds(fabric.step_latency);
@@ -116,8 +123,7 @@ std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member, co
                                      CollectiveKind kind, Bytes size) {
   const Request request{cluster, member, group, kind, static_cast<double>(size.count())};
   const FabricSpec& fabric = cluster.spec().fabric;
-  const double efficiency =
-      kind == CollectiveKind::kSendReceive ? fabric.point_to_point_efficiency : fabric.collective_efficiency;
+  const double efficiency = efficiency_of(request);
   const double rate = raw_network(request) / group.groups_per_node;
   SC_CHECK(rate > 0, "a group over nodes has a network");
   std::vector<NetworkWay> ways;

@@ -110,8 +110,16 @@ constexpr ModelConstant kConstants[] = {constant < [](auto& s) -> auto& {return 
 > ("host.per_iteration", "seconds of the host an iteration"), constant < [](auto& s) -> auto& {
   return s.cluster->fabric.collective_efficiency;
 }
-> ("fabric.collective_efficiency", "collectives over nodes, of the node's NICs"), constant < [
-](auto& s) -> auto& {
+> ("fabric.collective_efficiency", "collectives over nodes, of the node's NICs"),
+    {"fabric.rail_efficiency", "the same of groups with one rank in each node, where a fabric says so",
+     [](const Scenario& s) -> double {
+       const FabricSpec& fabric = s.cluster->fabric;
+       return fabric.rail_efficiency.value_or(fabric.collective_efficiency);
+     },
+     [](Scenario& s, double value) {
+       if (s.cluster->fabric.rail_efficiency) s.cluster->fabric.rail_efficiency = value;
+     }},
+    constant < [](auto& s) -> auto& {
   return s.cluster->fabric.collective_latency;
 }
 > ("fabric.collective_latency", "seconds of a collective over nodes"), constant < [](auto& s) -> auto& {

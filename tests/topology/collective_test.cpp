@@ -73,6 +73,22 @@ TEST(Collective, TellsBytesFromLatency) {
   EXPECT_EQ(message.network_efficiency, 0.8);
 }
 
+// System: 16 nodes, 8 groups of one rank in each, 80 MB; rails reach 0.8 of a NIC of 10 GB/s where others
+// reach half. Expectations: a ring of 2 * 15/16 * 80 MB at 8 GB/s in place of 5, + 100 us + 30 steps of 10
+// us. Groups of several ranks in a node do as before.
+TEST(Collective, OfOneRankInEachNodeHasTheShareOfRails) {
+  FabricSpec fabric = round_fabric();
+  const auto of = [&](const GroupPlacement& group) {
+    return cost(round_cluster(16, fabric), group, CollectiveKind::kAllReduce, megabytes(80));
+  };
+  const Duration others = of(kTwoNodes).time;
+  EXPECT_EQ(of(kRails).time, 30ms + 400us);
+  fabric.rail_efficiency = 0.8;
+  EXPECT_EQ(of(kRails).time, 18'750us + 400us);
+  EXPECT_EQ(of(kRails).network_efficiency, 0.8);
+  EXPECT_EQ(of(kTwoNodes).time, others);
+}
+
 // 10 ns per square root of a byte: 100 MB add 10^4 * 10 ns = 100 us to 40 us + 1.75 * 100 MB / 80 GB/s.
 TEST(Collective, AddsTheSquareRootTerm) {
   HardwareProfile profile = round_profile();
