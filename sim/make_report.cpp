@@ -28,7 +28,8 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro
       take(*pass, micro_batches);
     }
     for (const UnitPrice& unit : stage.units) {
-      take(unit.gather, (stage.kept_gathered ? 1.0 : 2.0) * micro_batches);
+      const int backward = stage.kept_gathered ? 0 : unit.gathered_twice ? 2 : 1;
+      take(unit.gather, (1.0 + backward) * micro_batches);
       take(unit.reduce, micro_batches);
     }
   }

@@ -85,7 +85,9 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     weights.push_back(of == Pass::kForward ? unit.forward : backward);
   }
   for (std::size_t i = 0; i < units.size(); ++i) {
-    const PassPrice &gather = units[i].gather, &reduce = units[i].reduce;
+    PassPrice gather = units[i].gather;
+    if (of != Pass::kForward && units[i].gathered_twice) gather.add(units[i].gather);
+    const PassPrice& reduce = units[i].reduce;
     Duration beside{};
     if (gathers && options_.overlap_parameters) beside += gather.total();
     if (reduces && options_.overlap_gradients) beside += reduce.total();

@@ -115,6 +115,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
+    unit.gathered_twice = request_.options.recompute_gathers_again && units[i].recomputed;
     for (const bool experts : {false, true}) {
       const Sharing& sharing = experts ? experts_ : dense_;
       const auto count = [&](const ParameterShare& share) { return experts ? share.experts : share.dense; };

@@ -58,6 +58,7 @@ struct UnitPrice {
   // What its own operators take of the passes, what is recomputed with the input gradient: a pass is cut in
   // these proportions.
   Duration forward{}, input_gradient{}, weight_gradient{};
+  bool gathered_twice = false;  // of the backward: for what is made again, and for the backward itself
 };
 
 // What the passes of a stage hold on the GPU, per micro-batch.

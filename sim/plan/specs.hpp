@@ -88,7 +88,8 @@ struct OptionsSpec {
   std::string attention_kernel = {};
   // A preset of scenarios/software/: gives the kernels where they are not given above, and what follows.
   std::string software = {};
-  bool recompute_stops_early = false;  // full recompute makes nothing that the backward does not read
+  bool recompute_stops_early = false;    // full recompute makes nothing that the backward does not read
+  bool recompute_gathers_again = false;  // ZeRO 3: what is made again has a gather of its own
   double jitter_per_doubling =
       0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and

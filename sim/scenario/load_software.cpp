@@ -14,6 +14,7 @@ struct SoftwarePreset {
   bool fused_kernels = true;
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
+  bool recompute_gathers_again = false;
   double jitter_per_doubling = 0;
   Duration exchange_overhead{};
   std::optional<double> sharded_overlap_slowdown;
@@ -25,6 +26,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.fused_kernels = map.boolean("fused_kernels");
   preset.attention_kernels = map.texts("attention_kernels");
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
+  preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
@@ -56,6 +58,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   const SoftwarePreset preset = read_preset(*root, options.diagnostics());
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   spec.recompute_stops_early = preset.recompute_stops_early;
+  spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;

@@ -65,6 +65,16 @@ TEST(ShardedWeights, ThatAreKeptAreNotGatheredAgain) {
   EXPECT_EQ(run_lowered(kOne, prices, {.overlap_parameters = false}).makespan, 14s);
 }
 
+// Weights gathered again behind what is made again take two gathers of each unit in the backward.
+// Expectations, overlapped: F as above until 5; gathers of the backward 3-5 and 5-7; B 5-9, 9-13. Else 12 + 2
+// + 4.
+TEST(ShardedWeights, ThatAreFreedBehindARecomputeAreGatheredTwiceInTheBackward) {
+  IterationPrices prices = two_units(1, 0);
+  for (UnitPrice& unit : prices.stages[0].units) unit.gathered_twice = true;
+  EXPECT_EQ(run_lowered(kOne, prices).makespan, 13s);
+  EXPECT_EQ(run_lowered(kOne, prices, {.overlap_parameters = false}).makespan, 18s);
+}
+
 // System: no gathers, reductions of 3 s. Expectations: F 0-4, B 4-8, 8-12; reductions 8-11, 12-15. Blocking:
 // B 4-8, reduction 8-11, B 11-15, reduction 15-18.
 TEST(ShardedGradients, AreReducedBehindEachUnit) {

@@ -500,8 +500,10 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   const Result whole = read(head), sharded = read(head + "parallelism: {zero_stage: 3}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
                named = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp2}\n"),
-               fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n");
-  for (const Result* result : {&whole, &sharded, &alone, &named, &fused})
+               fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n"),
+               hooks = read(head +
+                            "parallelism: {zero_stage: 3}\noptions: {software: megatron-deepspeed-2021}\n");
+  for (const Result* result : {&whole, &sharded, &alone, &named, &fused, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
   EXPECT_EQ(options(whole).jitter_per_doubling, 0.003);
@@ -510,6 +512,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_FALSE(options(sharded).fused_kernels);
   EXPECT_EQ(options(sharded).attention_kernel, "triton-2023");
   EXPECT_TRUE(options(sharded).recompute_stops_early);
+  EXPECT_FALSE(options(sharded).recompute_gathers_again);
+  EXPECT_TRUE(options(hooks).recompute_gathers_again);
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
   const Result again = read(to_yaml(*sharded.scenario));
