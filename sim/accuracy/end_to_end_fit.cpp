@@ -116,10 +116,10 @@ class Fitter {
   EndToEndFit run(int steps) {
     Eigen::VectorXd at = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(problem_.constants.size()));
     const Eigen::VectorXd all = source_weights(problem_.sources, kNobody);
-    Linear linear = linearise(at);
+    Linear linear = linearise(at, rows_);
     for (int step = 0; step < steps; ++step) {
       at = least_of(linear, all, scale_);
-      linear = linearise(at);
+      linear = linearise(at, rows_);
     }
     EndToEndFit fit;
     fit.values = scale_.values(at);
@@ -130,6 +130,20 @@ class Fitter {
     return fit;
   }
 
+  FitWithout run_without(int source, int steps) {
+    Rows own, others;
+    std::vector<int> sources;
+    for (const std::size_t row : rows_) {
+      const bool left_out = problem_.sources[row] == source;
+      (left_out ? own : others).push_back(row);
+      if (!left_out) sources.push_back(problem_.sources[row]);
+    }
+    const Eigen::VectorXd weights = source_weights(sources, kNobody);
+    Eigen::VectorXd at = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(problem_.constants.size()));
+    for (int step = 0; step < steps; ++step) at = least_of(linearise(at, others), weights, scale_);
+    return {.source = source, .error = mean_absolute_error(errors_at(at, own)), .values = scale_.values(at)};
+  }
+
  private:
   static constexpr int kNobody = -1;
 
@@ -138,16 +152,16 @@ class Fitter {
     return problem_.log_errors(scale_.values(at), rows);
   }
 
-  Linear linearise(const Eigen::VectorXd& at) {
+  Linear linearise(const Eigen::VectorXd& at, const Rows& rows) {
     constexpr double kStep = 0.05;  // of half a range: far above the rounding of times, near enough to a line
-    Linear out{.at = at, .residuals = as_vector(errors_at(at, rows_)), .weights = {}, .slopes = {}};
+    Linear out{.at = at, .residuals = as_vector(errors_at(at, rows)), .weights = {}, .slopes = {}};
     out.weights = huber_weights(out.residuals, kOutlier);
     out.slopes.resize(out.residuals.size(), at.size());
     for (Eigen::Index i = 0; i < at.size(); ++i) {
       const bool up = at(i) + kStep <= scale_.high(static_cast<std::size_t>(i));
       Eigen::VectorXd moved = at;
       moved(i) += up ? kStep : -kStep;
-      out.slopes.col(i) = (as_vector(errors_at(moved, rows_)) - out.residuals) / (up ? kStep : -kStep);
+      out.slopes.col(i) = (as_vector(errors_at(moved, rows)) - out.residuals) / (up ? kStep : -kStep);
     }
     return out;
   }
@@ -187,6 +201,14 @@ class Fitter {
 EndToEndFit fit_end_to_end(const EndToEndProblem& problem, int steps) {
   SC_CHECK(!problem.constants.empty() && !problem.sources.empty(), "a fit needs a constant and a row");
   return Fitter(problem).run(steps);
+}
+
+std::vector<FitWithout> fit_without_each(const EndToEndProblem& problem, int steps) {
+  const std::set<int> sources(problem.sources.begin(), problem.sources.end());
+  SC_CHECK(!problem.constants.empty() && sources.size() > 1, "what is left out leaves others");
+  std::vector<FitWithout> out;
+  for (const int source : sources) out.push_back(Fitter(problem).run_without(source, steps));
+  return out;
 }
 
 }  // namespace stagecraft

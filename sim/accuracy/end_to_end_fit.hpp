@@ -5,7 +5,8 @@
 //   method  Gauss and Newton with forward differences: every step runs each row once a constant. Constants
 //           keep to their plausible range; one that ends on its bound is named, not let go.
 //   left out  each source by constants that its rows had no part in, from the linear model around the fit of
-//           all; its rows are then simulated with them.
+//           all; its rows are then simulated with them. Where a fit starts from constants that have seen
+//           those rows, so does their prior, and the figure is kind: fit_without_each() starts from none.
 #pragma once
 
 #include <functional>
@@ -47,5 +48,16 @@ struct EndToEndFit {
 
 //   requires  at least one constant and one row.
 [[nodiscard]] EndToEndFit fit_end_to_end(const EndToEndProblem& problem, int steps = 3);
+
+// Constants fitted on the rows of the other sources alone, from the start that `problem` gives, and what they
+// make of the source. Its rows are simulated once, at the end.
+struct FitWithout {
+  int source = 0;
+  double error = 0;  // mean absolute, of its rows
+  std::vector<double> values;
+};
+
+//   requires  two sources, one constant.
+[[nodiscard]] std::vector<FitWithout> fit_without_each(const EndToEndProblem& problem, int steps = 2);
 
 }  // namespace stagecraft

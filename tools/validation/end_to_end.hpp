@@ -1,4 +1,6 @@
-// The named constants of each profile fitted again on whole iterations, and every source left out once.
+// The named constants of each profile fitted again on whole iterations, and every source left out once: from
+// the constants in use, which have seen its rows, and from the middles of the plausible ranges, which have
+// not.
 #pragma once
 
 #include <string>
@@ -17,6 +19,7 @@ struct ProfileFit {
   std::vector<std::string> sources;
   std::vector<std::size_t> rows;  // of each source
   EndToEndFit fit;
+  std::vector<FitWithout> blind;  // as fit.sources, from starts that saw no row; empty of one source alone
 };
 
 // A profile for each that has constants in `data` and rows in `sets`.

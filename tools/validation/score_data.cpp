@@ -44,7 +44,10 @@ FittedConstant read_constant(YamlMap& map) {
                           .low = map.number("low"),
                           .high = map.number("high"),
                           .site = map.boolean("site", false),
+                          .without = {},
                           .fitted_on = map.texts("fitted_on")};
+  if (map.has("without"))
+    constant.without = map.number("without", {.min = constant.low, .max = constant.high});
   check_constant(map, "name", constant.name);
   return constant;
 }

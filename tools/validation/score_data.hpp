@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace stagecraft {
 struct FittedConstant {
   std::string name;  // of sim/accuracy/constants.hpp
   double low = 0, high = 0;
-  bool site = false;  // of one fabric; no part of the profile
+  bool site = false;              // of one fabric; no part of the profile
+  std::optional<double> without;  // what a fabric has of which nothing is known; else the middle of the range
   std::vector<std::string> fitted_on;
 };
 

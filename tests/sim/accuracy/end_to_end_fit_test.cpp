@@ -67,5 +67,25 @@ TEST(EndToEndFit, OfASourceLeftOutDoesNotKnowWhatOnlyItKnows) {
   EXPECT_NEAR(fit.sources[2].left_out, 1 - 1 / 1.3, 0.03);
 }
 
+// Rows of the source itself are simulated with the final constants alone, and change nothing about them.
+TEST(FitWithoutEach, NeverAsksTheRowsThatItLeavesOutBeforeTheEnd) {
+  const Rows rows = made(), other = made(1.3);
+  EndToEndProblem problem = problem_of(rows);
+  int asked_with_others = 0;
+  problem.log_errors = [&, ask = problem.log_errors](const std::vector<double>& values,
+                                                     const std::vector<std::size_t>& asked) {
+    asked_with_others += asked.size() == 30;
+    return ask(values, asked);
+  };
+  const std::vector<FitWithout> alike = fit_without_each(problem, 6),
+                                odd = fit_without_each(problem_of(other), 6);
+  EXPECT_EQ(asked_with_others, 0);
+  ASSERT_EQ(alike.size(), 3u);
+  EXPECT_EQ(alike[2].source, 2);
+  EXPECT_LT(alike[2].error, 0.02);
+  EXPECT_EQ(odd[2].values, alike[2].values);
+  EXPECT_NEAR(odd[2].error, 1 - 1 / 1.3, 0.03);
+}
+
 }  // namespace
 }  // namespace stagecraft
