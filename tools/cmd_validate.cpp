@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "tools/commands.hpp"
 #include "tools/memory_scores.hpp"
+#include "tools/page_files.hpp"
 #include "tools/published.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/validation/ablation.hpp"
@@ -113,6 +114,7 @@ int score_files(const SetFabrics& fabrics, const Call& call) {
     worst = std::max(worst, code);
   }
   print_all(scores, call);
+  if (call.arguments.has("html")) write_page(call.arguments, scores);
   return worst;
 }
 
@@ -137,6 +139,11 @@ int print_studies(const SetFabrics& fabrics, const Call& call) {
 }  // namespace
 
 int validate_command(const Arguments& arguments, Session& session) {
+  const bool studies = arguments.has("ablation") || arguments.has("leave-out");
+  if (arguments.has("html") && (studies || arguments.has("memory")))
+    throw UsageError(
+        "--html shows predicted times beside measured ones, not --memory, --ablation or --leave-out",
+        "give --html in a call of its own");
   Call call{.arguments = arguments,
             .session = session,
             .data = {},
@@ -150,7 +157,6 @@ int validate_command(const Arguments& arguments, Session& session) {
     print_diagnostics(diagnostics.sorted(), arguments, session);
     return kWrongInput;
   }
-  const bool studies = arguments.has("ablation") || arguments.has("leave-out");
   return studies ? print_studies(fabrics, call) : score_files(fabrics, call);
 }
 

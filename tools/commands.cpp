@@ -207,10 +207,12 @@ constexpr OptionSpec kValidateOptions[] = {
     {.name = "attribute", .help = "which families of operations errors come from"},
     {.name = "ablation", .help = "a table of each set's error with one effect taken away"},
     {.name = "leave-out", .help = "constants fitted anew, each source left out once"},
-    {.name = "markdown", .help = "as a part of docs/validation.md"}};
+    {.name = "markdown", .help = "as a part of docs/validation.md"},
+    kHtml,
+    kForceView};
 constexpr std::string_view kValidateExamples[] = {
     "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1",
-    "stagecraft validate --memory --quiet",
+    "stagecraft validate --memory --quiet", "stagecraft validate --quiet --html validation.html",
     "stagecraft validate calibrate/validation/zero_bubble.yaml --attribute --quiet"};
 
 constexpr OptionSpec kCalibrateOptions[] = {

@@ -10,6 +10,7 @@
 #include "sim/view/goodput_page.hpp"
 #include "sim/view/run_view.hpp"
 #include "sim/view/sweep_page.hpp"
+#include "sim/view/validation_page.hpp"
 #include "tools/files.hpp"
 
 namespace stagecraft {
@@ -61,6 +62,21 @@ std::string title_of(const std::vector<std::string>& paths, const std::vector<Va
   constexpr std::size_t kNamed = 4;
   if (files.size() > kNamed) files.resize(kNamed), files.push_back("…");
   return join(files, ", ") + (paths.empty() ? "" : " by " + join(paths, " and "));
+}
+
+ValidationSeries series_of(const SetScore& score) {
+  const ErrorSummary summary = score.summary();
+  ValidationSeries series{.name = score.name,
+                          .title = score.title,
+                          .profile = score.profile,
+                          .mean_absolute = summary.mean_absolute,
+                          .bias = summary.bias,
+                          .median = summary.median_absolute,
+                          .points = {}};
+  for (const ScoredRow& row : score.rows)
+    series.points.push_back(
+        {.name = row.id, .predicted = row.predicted, .measured = row.measured, .interval = row.interval});
+  return series;
 }
 
 class PageSink : public RowSink {
@@ -146,6 +162,19 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
     } else {
       page.refused.push_back(name + ": " + first_error(outcome.diagnostics));
     }
+  }
+  write(arguments, html_page(page));
+}
+
+void write_page(const Arguments& arguments, const std::vector<SetScore>& scores) {
+  ValidationPage page{.title = "Predicted against measured",
+                      .command = command_of(arguments, "validate"),
+                      .version = kVersion,
+                      .sets = {}};
+  for (const SetScore& score : scores) {
+    if (!score.rows.empty()) page.sets.push_back(series_of(score));
+    for (const SkippedRow& row : score.skipped)
+      page.skipped.push_back(fmt::format("{}: {}: {}", score.name, row.id, row.reason));
   }
   write(arguments, html_page(page));
 }

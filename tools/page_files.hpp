@@ -14,6 +14,7 @@
 #include "tools/compare_table.hpp"
 #include "tools/goodput_table.hpp"
 #include "tools/sweep_sinks.hpp"
+#include "tools/validation/score.hpp"
 
 namespace stagecraft {
 
@@ -26,6 +27,8 @@ void write_page(const Arguments& arguments, const Scenario& scenario, const Simu
 void write_page(const Arguments& arguments, const Comparison& comparison);
 void write_page(const Arguments& arguments, const GoodputReport& report);
 void write_page(const Arguments& arguments, const GoodputComparison& comparison);
+// Sets without a row that could be predicted are left out.
+void write_page(const Arguments& arguments, const std::vector<SetScore>& scores);
 
 // Takes the rows of a sweep and writes the page at the end. Reports an existing file.
 [[nodiscard]] std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,

@@ -1,5 +1,5 @@
 // Reads the data and draws the page that they are for.
-const PAGES = {run: runPage, sweep: sweepPage, goodput: goodputPage};
+const PAGES = {run: runPage, sweep: sweepPage, goodput: goodputPage, validate: validatePage};
 {
   const data = JSON.parse(document.getElementById('data').textContent);
   PAGES[data.kind](data);

@@ -273,6 +273,35 @@ class Studies(Case):
         self.assertEqual(4, browser.evaluate("document.querySelectorAll('#buckets .bar').length"))
         browser.screenshot(EVIDENCE / "goodput-policies-dark.png")
 
+    def test_predictions_stand_beside_measurements(self):
+        sets = [SOURCE / "calibrate/validation" / f"{name}.yaml" for name in ("vtrain_multi_node", "zero_bubble")]
+        scores = [json.loads(line) for line in run("validate", *sets, "--json").stdout.splitlines()]
+        rows = [row for score in scores if "rows" in score for row in score["rows"]]
+        file = self.page("validate", *sets)
+        self.assertEqual(file.read_bytes(), self.page("validate", *sets, name="again.html").read_bytes())
+        browser = self.opened(file)
+        marks = "[...document.querySelectorAll('#scatter figure > svg > .mark')]"
+        places = browser.evaluate(marks + ".map(mark => mark.getAttribute('transform').match(/[\\d.]+/g).map(Number))")
+        self.assertEqual(len(rows), len(places))
+        # Logarithmic, the same on both axes, and the line is where both are equal: heights over it have the sign of the error.
+        ends = [float(value) for value in browser.evaluate("['x1', 'y1', 'x2', 'y2'].map(name => document.getElementById('diagonal').getAttribute(name))")]
+        slope = (ends[3] - ends[1]) / (ends[2] - ends[0])
+        for row, (x, y) in zip(rows, places, strict=True):
+            above = ends[1] + slope * (x - ends[0]) - y
+            if abs(row["error"]) > 0.01:
+                self.assertEqual(row["error"] > 0, above > 0, row["id"])
+        titles = browser.evaluate(marks + ".map(mark => mark.querySelector('title').textContent)")
+        for row, title in zip(rows, titles, strict=True):
+            self.assertIn(row["id"], title)
+        shapes = browser.evaluate("[...new Set([...document.querySelectorAll('#scatter .key path')].map(mark => mark.getAttribute('d')))].length")
+        self.assertEqual(2, shapes, "a mark of its own for each set")
+        far = browser.evaluate("[...document.querySelectorAll('#far tbody tr')].map(row => row.cells[0].textContent)")
+        self.assertEqual({row["id"] for row in rows if abs(row["error"]) > 0.1}, set(far))
+        browser.screenshot(EVIDENCE / "validate.png")
+        browser.evaluate("(select => { select.value = 'zero_bubble'; select.dispatchEvent(new Event('change')); })(document.querySelector('#scatter select'))")
+        self.assertEqual(12, browser.evaluate(marks + ".length"))
+        self.opened(file, dark=True).screenshot(EVIDENCE / "validate-dark.png")
+
     def test_values_that_vary_are_text(self):
         names = f"{EVIL}</script>,<img src=x onerror=alert(2)>"
         browser = self.opened(self.page("compare", SMALL, "--vary", f"name={names}"))
