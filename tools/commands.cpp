@@ -212,7 +212,7 @@ constexpr OptionSpec kValidateOptions[] = {
     kForceView};
 constexpr std::string_view kValidateExamples[] = {
     "stagecraft validate", "stagecraft validate calibrate/validation/megatron_sc21.yaml --max-error 0.1",
-    "stagecraft validate --memory --quiet", "stagecraft validate --quiet --html validation.html",
+    "stagecraft validate --memory --quiet",
     "stagecraft validate calibrate/validation/zero_bubble.yaml --attribute --quiet"};
 
 constexpr OptionSpec kCalibrateOptions[] = {

@@ -121,6 +121,9 @@ int answer(const std::vector<std::string>& words, const char* invoked, const Run
   } catch (const UsageError& error) {
     report(without_place("usage", error.what(), error.hint()), words);
     return kWrongInput;
+  } catch (const ScenarioError& error) {  // of a file that a command writes
+    for (const Diagnostic& diagnostic : error.diagnostics()) report(diagnostic, words);
+    return kWrongInput;
   } catch (const std::exception& error) {
     return report_bug(error, words);
   }

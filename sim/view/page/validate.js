@@ -1,5 +1,5 @@
 // The page of predictions against measurements.
-const SCATTER = {width: 1000, height: 660, left: 86, right: 250, top: 22, bottom: 52};
+const SCATTER = {width: 1000, height: 660, left: 86, right: 310, top: 22, bottom: 52};
 const BAND = 0.1;
 const SET_PAINTS = [0, 1, 4, 5, 6, 3, 7];
 // Around (0, 0), about 10 across: sets are told apart by their mark as well.
@@ -90,7 +90,7 @@ function scatterChart(sets, chosen) {
   sets.forEach((set, index) => {
     const top = SCATTER.top + 10 + 22 * index;
     const key = svg('g', {class: 'key', opacity: shown.includes(set) ? '1' : '0.35'}, markOf(set, index, scale.right + 20, top, set.title),
-      svg('text', {x: scale.right + 32, y: top + 4}, `${set.name.slice(0, 26)}  ${percent(set.mape)}`));
+      svg('text', {x: scale.right + 32, y: top + 4}, `${set.name.slice(0, 40)}  ${percent(set.mape)}`));
     picture.append(key);
   });
   return element('figure', {}, picture, element('figcaption', {},

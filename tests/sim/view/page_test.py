@@ -302,6 +302,18 @@ class Studies(Case):
         self.assertEqual(12, browser.evaluate(marks + ".length"))
         self.opened(file, dark=True).screenshot(EVIDENCE / "validate-dark.png")
 
+    def test_a_page_that_is_there_is_left_as_it_is(self):
+        file = self.folder / "page.html"
+        file.write_text("mine")
+        for words in (("validate", SOURCE / "calibrate/validation/zero_bubble.yaml"), ("compare", SMALL, "--vary", "schedule=1f1b,gpipe")):
+            ran = run(*words, "--html", file)
+            self.assertEqual(2, ran.returncode)
+            self.assertIn(f"{file}: error: exists and is left as it is", ran.stderr)
+            self.assertEqual("mine", file.read_text())
+        refused = run("validate", "--memory", "--html", file)
+        self.assertEqual(2, refused.returncode)
+        self.assertIn("--html shows predicted times beside measured ones", refused.stderr)
+
     def test_values_that_vary_are_text(self):
         names = f"{EVIL}</script>,<img src=x onerror=alert(2)>"
         browser = self.opened(self.page("compare", SMALL, "--vary", f"name={names}"))
