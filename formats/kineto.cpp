@@ -56,10 +56,12 @@ class Linker {
     const std::int64_t id =
         launch != nullptr && launch->external_id >= 0 ? launch->external_id : slice.external_id;
     if (id < 0) return nullptr;
-    for (const OpSlice& op : std::ranges::equal_range(events_.op_slices, id, {}, &OpSlice::external_id)) {
-      if (launch == nullptr ||
-          (op.thread == launch->thread && op.start <= launch->start && launch->start <= op.start + op.length))
-        return &op;
+    const std::vector<OpSlice>& ops = events_.op_slices;
+    for (auto op = std::ranges::lower_bound(ops, id, {}, &OpSlice::external_id);
+         op != ops.end() && op->external_id == id; ++op) {
+      if (launch == nullptr || (op->thread == launch->thread && op->start <= launch->start &&
+                                launch->start <= op->start + op->length))
+        return &*op;
     }
     return nullptr;
   }

@@ -48,6 +48,13 @@ class TraceChecks {
     return rank;
   }
 
+  void device(const Scenario& scenario) {
+    const std::string& name = measured_.trace.device;
+    if (!name.empty() && scenario.profile && name != scenario.profile->device.name)
+      warn("other-device",
+           fmt::format("ran on {}, the scenario's profile is of {}", name, scenario.profile->device.name));
+  }
+
   void world(int gpus) {
     const std::optional<int>& size = measured_.trace.world_size;
     if (size && *size != gpus)
@@ -88,6 +95,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
     const int gpus = simulation.prepared.plan.gpus();
     TraceChecks checks(*measured, diagnostics);
     checks.one_device();
+    checks.device(scenario);
     checks.world(gpus);
     const int rank = checks.rank(asked, gpus);
     if (!diagnostics.has_errors())
