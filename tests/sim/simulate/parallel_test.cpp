@@ -102,6 +102,25 @@ TEST(ZeroTraffic, IsThatOfThePaper) {
   EXPECT_NEAR(to_seconds(data_traffic(kept)) / plain, 1, 1e-6);
 }
 
+// ZeRO-Infinity (arXiv 2104.07857), section 4.1: weights of layers that are made again are loaded once more,
+// where the software frees them in between; those of embedding and head are not.
+TEST(ZeroTraffic, HasAThirdGatherOfTheLayersThatAreMadeAgain) {
+  Scenario scenario = latency_free(3);
+  const Duration two = data_traffic(scenario);
+  scenario.options.recompute_gathers_again = true;
+  EXPECT_EQ(data_traffic(scenario), two);  // nothing is made again
+  scenario.training.recompute.granularity = Recompute::kFull;
+  const std::vector<UnitPrice> units = prices_of(scenario).stages.front().units;
+  ASSERT_EQ(units.size(), 10u);
+  Duration layers{};
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    EXPECT_EQ(units[i].gathered_twice, i >= 1 && i <= 8) << i;
+    if (units[i].gathered_twice) layers += units[i].gather.total();
+  }
+  EXPECT_GT(layers, Duration::zero());
+  EXPECT_EQ(data_traffic(scenario), two + layers);
+}
+
 // With more micro-batches stages 0 and 1 move no more, stage 2 its reductions and stage 3 everything again.
 TEST(ZeroTraffic, GrowsWithMicroBatchesWherePassesCarryIt) {
   const auto growth = [](int zero_stage) {
