@@ -15,6 +15,8 @@
 
 namespace stagecraft {
 
+class KeySurvey;
+
 // A place in a text. Lines and columns count from 1; 0 means "not known" and is not printed.
 struct SourceLocation {
   std::string file = {};
@@ -61,8 +63,14 @@ class Diagnostics {
   // throws ScenarioError with everything collected so far if there is an error among it.
   void throw_if_errors() const;
 
+  // Who writes down what readers ask for (base/key_survey.hpp); nobody, unless a reference is being made. It
+  // hangs here because the Diagnostics of a document go wherever its readers go.
+  void survey_keys(KeySurvey* survey) { survey_ = survey; }
+  [[nodiscard]] KeySurvey* survey() const { return survey_; }
+
  private:
   std::vector<Diagnostic> items_;
+  KeySurvey* survey_ = nullptr;
 };
 
 // The user's input is wrong. what() is the rendered text of all diagnostics.

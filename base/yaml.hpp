@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "base/key_survey.hpp"
 #include "base/units.hpp"
 
 namespace stagecraft {
@@ -126,6 +127,9 @@ class YamlMap {
   // Reports every key that nobody asked for.
   void finish();
 
+  // Tells a survey what a key may hold that the caller reads from get() by hand.
+  void accepts(std::string_view key, KeyForm form);
+
   // For checks of the caller's own, at the value of `key` (at the mapping when absent).
   void error(std::string_view key, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view key, std::string code, std::string message, std::string hint = {});
@@ -138,9 +142,13 @@ class YamlMap {
  private:
   template <class T, class Read>
   T read(std::string_view key, const std::optional<T>& fallback, T harmless, Read read_value);
+  std::size_t read_choice(std::string_view key, std::span<const std::string> names,
+                          std::optional<std::size_t> fallback);
   template <class T, class Read>
   std::vector<T> read_list(std::string_view key, const std::optional<T>& fallback, Read read_item);
   void report(Severity severity, std::string_view key, Diagnostic diagnostic);
+  template <class T>
+  void note(std::string_view key, KeyForm form, const std::optional<T>& fallback);
 
   const YamlNode* node_;
   bool refused_ = false;  // was no mapping: that is said once, and not again for each key it lacks
@@ -148,6 +156,7 @@ class YamlMap {
   SourceLocation where_;
   Diagnostics* diagnostics_;
   Origins* origins_;
+  KeySurvey* survey_ = nullptr;  // of a mapping that is there
   std::vector<std::string> known_;
 };
 

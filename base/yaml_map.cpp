@@ -136,6 +136,37 @@ std::optional<Bytes> read_bytes(const Value& value) {
   return read_quantity(value, QuantityKind::kBytes, parse_bytes);
 }
 
+// A fallback, as a user would write it.
+std::string as_written(const std::string& text) {
+  return text;
+}
+std::string as_written(bool value) {
+  return value ? "true" : "false";
+}
+std::string as_written(std::int64_t number) {
+  return fmt::format("{}", number);
+}
+std::string as_written(double number) {
+  return fmt::format("{}", number);
+}
+template <class Quantity>
+std::string as_written(const Quantity& quantity) {
+  return quantity == Quantity{} ? "0" : human(quantity);
+}
+
+template <class T>
+std::optional<double> bound(T limit, T none) {
+  return limit == none ? std::nullopt : std::optional(static_cast<double>(limit));
+}
+
+template <class T>
+KeyForm form_of(KeyForm::Kind kind, const Limits<T>& limits, bool list = false) {
+  return {.kind = kind,
+          .list = list,
+          .min = bound(limits.min, std::numeric_limits<T>::lowest()),
+          .max = bound(limits.max, std::numeric_limits<T>::max())};
+}
+
 // 0 where the limits allow it: a caller that divides by what it required to be positive still may.
 template <class T>
 T harmless_value(const Limits<T>& limits) {
@@ -157,7 +188,14 @@ YamlMap::YamlMap(const YamlNode* node, std::string path, SourceLocation where, D
       where_(std::move(where)),
       diagnostics_(&diagnostics),
       origins_(origins) {
-  if (node_ == nullptr || node_->kind == YamlNode::Kind::kMap) return;
+  if (node_ == nullptr) return;
+  if (node_->kind == YamlNode::Kind::kMap) {
+    KeySurvey* survey = diagnostics.survey();
+    if (survey == nullptr || (path_.empty() && !survey->is_root(node_->where.file))) return;
+    survey_ = survey;
+    survey_->enter(path_);
+    return;
+  }
   const bool nothing = node_->kind == YamlNode::Kind::kNull;
   Value{*node_, path_, diagnostics}.error(nothing ? "no-value" : "not-a-mapping",
                                           fmt::format("expected a mapping, found {}", found(*node_)),
@@ -171,7 +209,10 @@ bool YamlMap::has(std::string_view key) {
 }
 
 const YamlNode* YamlMap::get(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+    known_.emplace_back(key);
+    if (survey_ != nullptr) survey_->ask(path_, key);
+  }
   const YamlNode* value = node_ == nullptr ? nullptr : node_->find(key);
   if (value != nullptr && origins_ != nullptr) origins_->insert_or_assign(path_of(key), value->where);
   return value;
@@ -179,7 +220,20 @@ const YamlNode* YamlMap::get(std::string_view key) {
 
 YamlMap YamlMap::map(std::string_view key) {
   const YamlNode* value = get(key);
-  return {value, path_of(key), value == nullptr ? where_ : value->where, *diagnostics_, origins_};
+  note<std::string>(key, {.kind = KeyForm::Kind::kMap}, "");
+  YamlMap inner(value, path_of(key), value == nullptr ? where_ : value->where, *diagnostics_, origins_);
+  if (survey_ == nullptr) inner.survey_ = nullptr;
+  return inner;
+}
+
+template <class T>
+void YamlMap::note(std::string_view key, KeyForm form, const std::optional<T>& fallback) {
+  if (survey_ == nullptr) return;
+  survey_->read(path_, key, std::move(form), fallback ? std::optional(as_written(*fallback)) : std::nullopt);
+}
+
+void YamlMap::accepts(std::string_view key, KeyForm form) {
+  note<std::string>(key, std::move(form), "");
 }
 
 template <class T, class Read>
@@ -208,25 +262,38 @@ std::vector<T> YamlMap::read_list(std::string_view key, const std::optional<T>& 
 }
 
 std::int64_t YamlMap::integer(std::string_view key, Limits<std::int64_t> limits) {
+  note(key, form_of(KeyForm::Kind::kInteger, limits), limits.fallback);
   return read<std::int64_t>(key, limits.fallback, harmless_value(limits),
                             [&](const Value& value) { return read_integer(value, limits); });
 }
 
 double YamlMap::number(std::string_view key, Limits<double> limits) {
+  note(key, form_of(KeyForm::Kind::kNumber, limits), limits.fallback);
   return read<double>(key, limits.fallback, harmless_value(limits),
                       [&](const Value& value) { return read_number(value, limits); });
 }
 
 bool YamlMap::boolean(std::string_view key, std::optional<bool> fallback) {
+  note(key, {.kind = KeyForm::Kind::kBoolean}, fallback);
   return read<bool>(key, fallback, false, read_boolean);
 }
 
 std::string YamlMap::text(std::string_view key, std::optional<std::string> fallback) {
+  note(key, {.kind = KeyForm::Kind::kText}, fallback);
   return read<std::string>(key, fallback, {}, [](const Value& value) { return read_text(value, "a text"); });
 }
 
 std::size_t YamlMap::choice(std::string_view key, std::span<const std::string> names,
                             std::optional<std::size_t> fallback) {
+  note(key, {.kind = KeyForm::Kind::kChoice, .words = {names.begin(), names.end()}},
+       fallback ? std::optional(names[*fallback]) : std::nullopt);
+  const std::size_t chosen = read_choice(key, names, fallback);
+  if (survey_ != nullptr && !names.empty()) survey_->choose(path_, key, names[chosen]);
+  return chosen;
+}
+
+std::size_t YamlMap::read_choice(std::string_view key, std::span<const std::string> names,
+                                 std::optional<std::size_t> fallback) {
   return read<std::size_t>(key, fallback, 0, [&](const Value& value) -> std::optional<std::size_t> {
     const auto word = read_text(value, "a name");
     if (!word) return std::nullopt;
@@ -238,44 +305,53 @@ std::size_t YamlMap::choice(std::string_view key, std::span<const std::string> n
 }
 
 Duration YamlMap::duration(std::string_view key, std::optional<Duration> fallback) {
+  note(key, {.kind = KeyForm::Kind::kDuration}, fallback);
   return read<Duration>(key, fallback, Duration::zero(), read_duration);
 }
 
 Bytes YamlMap::bytes(std::string_view key, std::optional<Bytes> fallback) {
+  note(key, {.kind = KeyForm::Kind::kBytes}, fallback);
   return read<Bytes>(key, fallback, Bytes(0), read_bytes);
 }
 
 // Rates divide: the harmless one is not zero.
 Bandwidth YamlMap::bandwidth(std::string_view key, std::optional<Bandwidth> fallback) {
+  note(key, {.kind = KeyForm::Kind::kBandwidth}, fallback);
   return read<Bandwidth>(key, fallback, Bandwidth(1), [](const Value& value) {
     return read_quantity(value, QuantityKind::kBandwidth, parse_bandwidth);
   });
 }
 
 FlopRate YamlMap::flop_rate(std::string_view key, std::optional<FlopRate> fallback) {
+  note(key, {.kind = KeyForm::Kind::kFlopRate}, fallback);
   return read<FlopRate>(key, fallback, FlopRate(1), [](const Value& value) {
     return read_quantity(value, QuantityKind::kFlopRate, parse_flop_rate);
   });
 }
 
 std::vector<std::int64_t> YamlMap::integers(std::string_view key, Limits<std::int64_t> limits) {
+  note(key, form_of(KeyForm::Kind::kInteger, limits, true), limits.fallback);
   return read_list<std::int64_t>(key, limits.fallback,
                                  [&](const Value& v) { return read_integer(v, limits); });
 }
 
 std::vector<double> YamlMap::numbers(std::string_view key, Limits<double> limits) {
+  note(key, form_of(KeyForm::Kind::kNumber, limits, true), limits.fallback);
   return read_list<double>(key, limits.fallback, [&](const Value& v) { return read_number(v, limits); });
 }
 
 std::vector<std::string> YamlMap::texts(std::string_view key) {
+  note<std::string>(key, {.kind = KeyForm::Kind::kText, .list = true}, {});
   return read_list<std::string>(key, {}, [](const Value& value) { return read_text(value, "a text"); });
 }
 
 std::vector<Duration> YamlMap::durations(std::string_view key) {
+  note<Duration>(key, {.kind = KeyForm::Kind::kDuration, .list = true}, {});
   return read_list<Duration>(key, {}, read_duration);
 }
 
 std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
+  note<Bytes>(key, {.kind = KeyForm::Kind::kBytes, .list = true}, {});
   return read_list<Bytes>(key, {}, read_bytes);
 }
 
@@ -285,6 +361,8 @@ void YamlMap::not_supported_yet(std::string_view key, std::string_view hint) {
 
 void YamlMap::finish() {
   if (node_ == nullptr) return;
+  for (const std::string& key : known_)
+    if (survey_ != nullptr && node_->find(key) == nullptr) survey_->absent(path_, key);
   std::size_t unknown = 0;
   for (const YamlEntry& entry : node_->entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;

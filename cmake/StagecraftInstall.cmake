@@ -4,10 +4,13 @@
 #   lib/, include/stagecraft/     one static library a folder; headers as in the source tree
 #   lib/cmake/stagecraft/         stagecraftConfig.cmake; targets stagecraft::base, stagecraft::engine, …
 #   share/stagecraft/             scenarios/, calibrate/profiles/ and calibrate/validation/, as in the source tree, so that one relative lookup serves both
+#   share/stagecraft/schema/      JSON Schemas of scenarios, sweeps, models, nodes and fabrics, for editors
+#   lib/python3/dist-packages/    the Python module, where it is built (python/)
 #   share/man/man1/               the manual
 #   share/{bash-completion,zsh,fish}/   completion of commands and options
 #
-# `cpack` makes two Debian packages of it: stagecraft (program, data, manual, completions) and libstagecraft-dev (the rest).
+# `cpack` makes Debian packages of it: stagecraft (program, data, manual, completions), libstagecraft-dev (libraries, headers) and
+# python3-stagecraft.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -31,6 +34,7 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles ${PROJECT_SOURCE_DIR}/calibrate/validation
   DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate COMPONENT program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft COMPONENT program)
 
 # The program knows its commands and options; nobody else need.
 function(stagecraft_printed file option form destination)
@@ -60,4 +64,13 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libstagecraft-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS  # archives and headers want other -dev packages: those of stagecraftConfig.cmake
   "libfmt-dev, libyaml-cpp-dev, libeigen3-dev, nlohmann-json3-dev, libpugixml-dev, libboost-dev, libboost-program-options-dev")
+if(STAGECRAFT_PYTHON_FOUND)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-stagecraft)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  math(EXPR next_python "${Python3_VERSION_MINOR} + 1")  # the module is for one minor version
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "stagecraft (= ${PROJECT_VERSION}), python3 (>= 3.${Python3_VERSION_MINOR}), python3 (<< 3.${next_python})")
+endif()
 include(CPack)

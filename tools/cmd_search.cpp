@@ -53,7 +53,7 @@ class SearchCommand {
 
  private:
   int search(const std::string& file, Diagnostics& diagnostics) {
-    auto root = load_yaml_file(file, diagnostics);
+    auto root = library_.data().load(file, diagnostics);
     if (!root) return kWrongInput;
     ScenarioTree tree{
         .root = *std::move(root), .source = file, .folder = std::filesystem::path(file).parent_path()};

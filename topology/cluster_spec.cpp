@@ -50,6 +50,7 @@ std::optional<NvlinkPair> read_pair(const YamlNode& item) {
 
 std::vector<NvlinkPair> load_pairs(YamlMap& map, int gpus) {
   const YamlNode* list = map.get("nvlink_pairs");
+  map.accepts("nvlink_pairs", {});
   if (list == nullptr) return {};
   const auto error = [&](const SourceLocation& where, std::string message) {
     map.diagnostics().error(

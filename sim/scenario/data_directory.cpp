@@ -34,6 +34,12 @@ std::optional<DataDirectory> DataDirectory::find(const fs::path& executable) {
   return std::nullopt;
 }
 
+std::optional<YamlNode> DataDirectory::load(const fs::path& file, Diagnostics& diagnostics) const {
+  const auto given = texts.find(file.string());
+  return given == texts.end() ? load_yaml_file(file, diagnostics)
+                              : parse_yaml(given->second, given->first, diagnostics);
+}
+
 std::vector<std::string> DataDirectory::names(const std::string& folder) const {
   std::vector<std::string> names;
   std::error_code error;

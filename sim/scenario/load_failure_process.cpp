@@ -191,6 +191,7 @@ FailureLaw ProcessLoader::load_bursts() {
     if (map_.has("sizes"))
       map_.error("sizes", "contradiction", "does not go with mean_size", "leave one of them out");
   } else if (const YamlNode* sizes = map_.get("sizes")) {
+    map_.accepts("sizes", {});
     load_sizes(law, *sizes);
   } else if (const YamlNode* usual = context_.defaults.node(map_.path_of("sizes"), "burst_sizes")) {
     load_sizes(law, *usual);

@@ -25,6 +25,7 @@ std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind k
   Diagnostics& diagnostics = map.diagnostics();
   const std::size_t before = diagnostics.error_count();
   const YamlNode* node = map.get(key);
+  map.accepts(key, {.kind = KeyForm::Kind::kText});
   if (node == nullptr) {
     map.error(key, "missing-key", "is required, but not given");
     return std::nullopt;

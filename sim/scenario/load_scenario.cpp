@@ -78,6 +78,7 @@ void Reader::read_head() {
                  "this program reads schema 1");
   scenario_.name = root_->text("name", fs::path(scenario_.source).stem().string());
   (void)root_->get("search");  // what a search looks through, which nobody else reads: sim/search/
+  root_->accepts("search", {.kind = KeyForm::Kind::kMap});
 }
 
 void Reader::read_machine() {
@@ -324,7 +325,7 @@ void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides,
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
   const Watch watch(diagnostics);
-  auto root = load_yaml_file(file, diagnostics);
+  auto root = library.data().load(file, diagnostics);
   if (!root) return std::nullopt;
   ScenarioTree tree{.root = *std::move(root), .source = file.string(), .folder = file.parent_path()};
   apply_overrides(tree, overrides, library, diagnostics);

@@ -57,12 +57,13 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
 
 // `map` and `key` are where the name stands.
 std::string read_schedule_name(YamlMap& map, std::string_view key) {
+  std::vector<std::string> known;
+  for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
+  map.accepts(key, {.kind = KeyForm::Kind::kChoice, .words = known});
   const std::size_t before = map.diagnostics().error_count();
   std::string name = map.text(key);
   if (map.diagnostics().error_count() != before) return name;
   if (find_schedule(name) != nullptr) return name;
-  std::vector<std::string> known;
-  for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
   std::string hint = suggest(name, known);
   if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
   map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)), std::move(hint));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -93,12 +94,18 @@ struct OtherJob {
 // Where models, nodes, fabrics and profiles by name are found.
 struct DataDirectory {
   std::filesystem::path root;  // holds scenarios/{models,nodes,fabrics}/ and calibrate/profiles/
+  // Texts that a caller gives in place of files, by the names that stand for them; relative paths in them are
+  // relative to the working directory.
+  std::map<std::string, std::string> texts = {};
 
   // STAGECRAFT_DATA if set; else beside the executable: the nearest parent with scenarios/models, or its
   // share/stagecraft.
   [[nodiscard]] static std::optional<DataDirectory> find(const std::filesystem::path& executable);
   // Stems of the YAML files in `folder` ("scenarios/models"), sorted.
   [[nodiscard]] std::vector<std::string> names(const std::string& folder) const;
+  // The text of this name; else the file, as load_yaml_file has it.
+  [[nodiscard]] std::optional<YamlNode> load(const std::filesystem::path& file,
+                                             Diagnostics& diagnostics) const;
 };
 
 class Library;

@@ -25,6 +25,7 @@ class SpaceReader {
 
   void read(const YamlNode* section, const std::string& path, const SourceLocation& where) {
     YamlMap map(section, path, where, diagnostics_);
+    for (const char* key : {"vary", "gpus", "source"}) map.accepts(key, {});  // read by hand
     if (const YamlNode* vary = map.get("vary")) read_axes(*vary, map);
     for (const std::string& fixed : map.texts("fix")) fix(fixed, map.where_of("fix"));
     if (map.has("gpus")) read_gpus(*map.get("gpus"), map);

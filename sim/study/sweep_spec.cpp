@@ -252,6 +252,7 @@ class SweepReader {
  private:
   void read_base() {
     const YamlNode* base = root_.get("base");
+    root_.accepts("base", {});
     if (base == nullptr) {
       root_.error("base", "missing-key", "is required, but not given",
                   "the scenario that the sweep is about");
@@ -294,6 +295,7 @@ class SweepReader {
 
   void read_axes() {
     const YamlNode* vary = root_.get("vary");
+    root_.accepts("vary", {});
     if (vary == nullptr)
       return root_.error("vary", "missing-key", "is required, but not given", "path.to.key: [value, value]");
     if (vary->kind != YamlNode::Kind::kMap || vary->entries.empty())
@@ -318,6 +320,7 @@ class SweepReader {
 
   void read_where() {
     const YamlNode* where = root_.get("where");
+    root_.accepts("where", {});
     if (where == nullptr) return;
     const bool list = where->kind == YamlNode::Kind::kSequence;
     const std::vector<YamlNode> items = list ? where->items : std::vector<YamlNode>{*where};
@@ -359,7 +362,7 @@ std::vector<std::string> SweepSpec::paths() const {
 
 std::optional<SweepSpec> load_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
                                     Library& library, Diagnostics& diagnostics) {
-  const std::optional<YamlNode> root = load_yaml_file(file, diagnostics);
+  const std::optional<YamlNode> root = library.data().load(file, diagnostics);
   if (!root) return std::nullopt;
   if (root->find("vary") == nullptr && root->find("base") == nullptr && root->find("model") != nullptr) {
     diagnostics.error({.code = "not-a-sweep",

@@ -20,7 +20,7 @@ endforeach()
 step(TITLE "unpack the program" COMMAND dpkg-deb --extract ${program} root)
 foreach(path IN ITEMS bin/stagecraft share/man/man1/stagecraft.1 share/bash-completion/completions/stagecraft
                       share/zsh/site-functions/_stagecraft share/fish/vendor_completions.d/stagecraft.fish
-                      share/stagecraft/calibrate/profiles/a100-sxm4-80gb.yaml)
+                      share/stagecraft/calibrate/profiles/a100-sxm4-80gb.yaml share/stagecraft/schema/scenario.schema.json)
   if(NOT EXISTS ${WORK_DIR}/root/usr/${path})
     message(FATAL_ERROR "the package holds no ${path}")
   endif()
@@ -33,6 +33,21 @@ step(TITLE "run the program" OUTPUT said
 string(JSON schema ERROR_VARIABLE problem GET "${said}" schema)
 if(NOT schema STREQUAL "stagecraft.result/1")
   message(FATAL_ERROR "run --json said '${said}' (${problem})")
+endif()
+
+if(PYTHON)
+  file(GLOB module ${WORK_DIR}/python3-stagecraft_*.deb)
+  step(TITLE "ask what the module needs" COMMAND dpkg-deb --field ${module} Depends OUTPUT needs)
+  if(NOT needs MATCHES "stagecraft \\(= .*python3 \\(>= 3.*libc6")
+    message(FATAL_ERROR "the module's package depends on '${needs}'")
+  endif()
+  step(TITLE "unpack the module" COMMAND dpkg-deb --extract ${module} root)
+  step(TITLE "use the module" OUTPUT figure
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=root/usr/lib/python3/dist-packages ${PYTHON} -c
+    "import stagecraft; print(stagecraft.simulate('root/usr/share/stagecraft/scenarios/${SCENARIO}')['gpus'])")
+  if(NOT figure STREQUAL "1024\n")
+    message(FATAL_ERROR "the module said '${figure}', not 1024 GPUs")
+  endif()
 endif()
 
 step(TITLE "list the library" COMMAND dpkg-deb --contents ${development} OUTPUT held)

@@ -1,0 +1,3 @@
+__version__: str
+
+def call(name: str, words: list[str], texts: dict[str, str], place: str) -> tuple[int, str, str]: ...

@@ -1,0 +1,47 @@
+// The keys of scenarios and sweeps, as their readers tell them.
+//
+// Every document of the folders that are surveyed is read by the loaders that users meet, with a KeySurvey
+// listening; what they asked for in any of them is one table. The documents that ship visit most branches,
+// tools/reference/probes the rest; a key that no document makes them read is a problem that tests show (see
+// problems_of()).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/key_survey.hpp"
+
+namespace stagecraft {
+
+// What is known of one key. Lists of mappings and single ones share a path: "failures.process.kind".
+struct ReferenceKey {
+  std::string path = {};
+  std::vector<KeyForm> forms = {};
+  bool required = false;              // in every mapping where it counts
+  std::set<std::string> asked = {};   // under which words of the deciding key readers know it; "" is always
+  std::set<std::string> counts = {};  // under which they read it
+  std::map<std::string, std::set<std::string>> fallbacks = {};  // by that word
+};
+
+struct Reference {
+  std::vector<ReferenceKey> keys;  // in the order of the readers, a mapping before its keys
+  // Of a mapping, "kind" -> the words that were met.
+  std::map<std::string, std::map<std::string, std::set<std::string>>> choices;
+
+  [[nodiscard]] const ReferenceKey* find(std::string_view path) const;
+};
+
+enum class DocumentKind { kScenario, kSweep };
+
+// Reads all documents of `kind` below `root`/scenarios and `root`/tools/reference/probes.
+//   throws ScenarioError when one of them has a mistake.
+[[nodiscard]] Reference survey(DocumentKind kind, const std::filesystem::path& root);
+
+// Keys whose kind nobody asked for: they want a probe.
+[[nodiscard]] std::vector<std::string> problems_of(const Reference& reference);
+
+}  // namespace stagecraft
