@@ -53,6 +53,7 @@ void KeySurvey::enter(const std::string& map) {
   if (item == std::string::npos || !is_number(std::string_view(map).substr(item + 1))) return;
   const std::string list = map.substr(0, item);
   const std::size_t key = list.rfind('.');
+  if (key == std::string::npos && !index_.contains(list)) return;  // of another document
   if (key == std::string::npos)
     read("", list, {.kind = KeyForm::Kind::kMaps}, "");
   else

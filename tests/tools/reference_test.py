@@ -9,8 +9,10 @@ import copy
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -104,62 +106,76 @@ class Schema(unittest.TestCase):
                 mapping, name = key.rsplit(".", 1)
                 self.assertIn(f"| `{name}` |", tables[mapping], key)
 
-    def refused_by_both(self, text):
-        """By the loader with an error at that place, and by the schema."""
-        ran = subprocess.run([PROGRAM, "check", "--json", "-"], input=text, cwd=SOURCE, capture_output=True, encoding="utf-8", timeout=60, check=False)
-        self.assertEqual(2, ran.returncode, text)
-        self.assertNotEqual([], list(validator("scenario").iter_errors(load(text))), text)
+    def loader_refuses(self, documents):
+        """Of each document whether the loader refuses it: one process, in a copy of the probes' folder."""
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (SOURCE / "tools/reference/probes").iterdir():
+                shutil.copy(file, folder)
+            names = [f"{number}-mistaken.yaml" for number in range(len(documents))]
+            for name, document in zip(names, documents):
+                (Path(folder) / name).write_text(json.dumps(document), encoding="utf-8")
+            ran = subprocess.run([PROGRAM, "check", "--json", *names], cwd=folder, capture_output=True, encoding="utf-8", timeout=600, check=False)
+        answers = [json.loads(line)["schema"] == "stagecraft.error/1" for line in ran.stdout.splitlines()]
+        self.assertEqual(len(documents), len(answers), ran.stderr)
+        return answers
+
+    def refused_by_both(self, mistakes):
+        """`mistakes`: what is wrong -> the document."""
+        schema = validator("scenario")
+        for (what, document), refused in zip(mistakes.items(), self.loader_refuses(list(mistakes.values()))):
+            self.assertTrue(refused, f"the loader takes {what}")
+            self.assertFalse(schema.is_valid(document), f"the schema takes {what}")
 
     def test_unknown_keys_wrong_types_units_words_and_ranges_are_refused_by_the_loader_and_the_schema(self):
-        base = yaml.safe_load((SOURCE / "tools/reference/probes/transformer.yaml").read_text(encoding="utf-8"))
-        mistakes = [("parallelism.tensro", 2), ("parallelism.tensor", 0), ("parallelism.tensor", "two"), ("parallelism.tensor", 1.5),
-                    ("parallelism.tensor", [1]), ("parallelism", 3), ("parallelism.zero_stage", 4), ("parallelism.sequence_parallel", 1),
-                    ("training.precision", "fp4"), ("training.global_batch_size", None), ("training.recompute", "some"),
-                    ("training.recompute.granularity", "all"), ("cluster.node.nvlink", 300), ("cluster.node.nvlink", "300 GB"),
-                    ("cluster.node.nvlink_latency", "1 parsec"), ("cluster.node.host_memory", "-1 GB"), ("cluster.fabric.kind", "fat-treee"),
-                    ("cluster.fabric.oversubscription", 0.5), ("cluster.links", 3), ("model.family", "bert"), ("model.layers", "4"),
-                    ("model.experts.top_q", 2), ("schedule", "1f2b"), ("overlap.gradients", "yes"), ("offload.optimizer", 1.5),
-                    ("assert.mfu", "about 0.4"), ("assert.speed", "> 1"), ("network.background", 3), ("stagecraft", "one")]
-        for path, value in mistakes:
-            document = copy.deepcopy(base)
-            *sections, key = path.split(".")
-            place = document
-            for section in sections:
-                place = place[section]
-            place[key] = value
-            with self.subTest(path=path, value=value):
-                self.refused_by_both(json.dumps(document))
-
-    def test_a_key_of_another_kind_is_refused_by_the_loader_and_the_schema(self):
-        job = load((SOURCE / "tools/reference/probes/failures-spot.yaml").read_text(encoding="utf-8"))
-        for process in ({"kind": "exponential", "shape": 0.7}, {"kind": "maintenance", "period": "1 day", "notice": "1 h", "duration": "1 h",
-                                                               "shape": 1}, {"kind": "spot", "rate_per_node_day": 0.1}):
-            with self.subTest(process=process):
-                self.refused_by_both(json.dumps({**job, "failures": {"process": process}}))
-
-    def test_a_required_key_that_is_missing_is_refused_by_the_loader_and_the_schema(self):
-        base = yaml.safe_load((SOURCE / "tools/reference/probes/transformer.yaml").read_text(encoding="utf-8"))
-        schema, required = validator("scenario").schema, []
-
-        def walk(schema, document, path):
-            for name in schema.get("required", []):
-                if name in document:
-                    required.append((*path, name))
-            for name, inner in schema.get("properties", {}).items():
-                for form in inner.get("anyOf", [inner]) if isinstance(inner, dict) else []:
-                    if isinstance(document.get(name), dict) and "properties" in form:
-                        walk(form, document[name], (*path, name))
-
-        walk(schema, base, ())
-        self.assertGreater(len(required), 15)
-        for path in required:
+        base = load((SOURCE / "tools/reference/probes/transformer.yaml").read_text(encoding="utf-8"))
+        recompute, links = ("training", "recompute"), ("cluster", "links", 0)
+        places = [(("parallelism", "tensro"), 2), (("parallelism", "tensor"), 0), (("parallelism", "tensor"), "two"),
+                  (("parallelism", "tensor"), 1.5), (("parallelism", "tensor"), [1]), (("parallelism",), 3), (("parallelism", "zero_stage"), 4),
+                  (("parallelism", "sequence_parallel"), 1), (("training", "precision"), "fp4"), (("training", "global_batch_size"), None),
+                  (recompute, "some"), ((*recompute, "granularity"), "all"), (("cluster", "node", "nvlink"), 300),
+                  (("cluster", "node", "nvlink"), "300 GB"), (("cluster", "node", "nvlink_latency"), "1 parsec"),
+                  (("cluster", "node", "host_memory"), "-1 GB"), (("cluster", "fabric", "kind"), "fat-treee"),
+                  (("cluster", "fabric", "oversubscription"), 0.5), (("cluster", "links"), 3), ((*links, "share"), 2), ((*links, "color"), "red"),
+                  (("model", "family"), "bert"), (("model", "layers"), "4"), (("model", "experts", "top_q"), 2), (("schedule",), "1f2b"),
+                  (("overlap", "gradients"), "yes"), (("offload", "optimizer"), 1.5), (("assert", "mfu"), "about 0.4"),
+                  (("assert", "speed"), "> 1"), (("network",), "wifi"), (("stagecraft",), "one"), (("colour",), "red")]
+        mistakes = {}
+        for path, value in places:
             document = copy.deepcopy(base)
             place = document
             for section in path[:-1]:
                 place = place[section]
-            del place[path[-1]]
-            with self.subTest(path=path):
-                self.refused_by_both(json.dumps(document))
+            place[path[-1]] = value
+            mistakes[f"{'.'.join(map(str, path))} = {value}"] = document
+        self.refused_by_both(mistakes)
+
+    def test_a_key_of_another_kind_is_refused_by_the_loader_and_the_schema(self):
+        job = load((SOURCE / "tools/reference/probes/failures-spot.yaml").read_text(encoding="utf-8"))
+        processes = [{"kind": "exponential", "shape": 0.7}, {"kind": "maintenance", "notice": "1 h", "duration": "1 h", "shape": 1},
+                     {"kind": "spot", "rate_per_node_day": 0.1}, {"kind": "silent-corruption"}]
+        self.refused_by_both({str(process): {**job, "failures": {"process": process}} for process in processes})
+
+    def test_what_the_schema_refuses_for_want_of_a_key_the_loader_refuses_as_well(self):
+        """Every key of every probe is taken away, one at a time: a schema that asks for more than the loader does would nag."""
+        def without_one(value):
+            entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            for key, inner in entries:
+                if isinstance(value, dict):
+                    yield f"{key}", {other: kept for other, kept in value.items() if other != key}
+                for path, changed in without_one(inner):
+                    copied = copy.copy(value)
+                    copied[key] = changed
+                    yield f"{key}.{path}", copied
+
+        schema, documents = validator("scenario"), {}
+        for file in sorted((SOURCE / "tools/reference/probes").glob("*.yaml")):
+            document = load(file.read_text(encoding="utf-8"))
+            if kind_of(file, document) == "scenario":
+                documents.update({f"{file.name} without {path}": changed for path, changed in without_one(document)
+                                  if not schema.is_valid(changed)})
+        self.assertGreater(len(documents), 100)
+        nags = [what for what, refused in zip(documents, self.loader_refuses(list(documents.values()))) if not refused]
+        self.assertEqual("", "\n".join(nags))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ struct KeyHelp {
 // Keys without a word of help or a default, and words about keys that there are not.
 [[nodiscard]] std::vector<std::string> gaps_of(DocumentKind kind, const Reference& reference);
 
+// Required wherever it counts; not what is required beside other keys only, which has words about it.
+[[nodiscard]] bool is_required(DocumentKind kind, const ReferenceKey& key);
+
 // The default as a reader of the reference wants it: "1", "`gelu` (family: gpt), `swiglu` (family: llama)";
 // empty where there is none to name (required, or a mapping).
 [[nodiscard]] std::string fallback_of(DocumentKind kind, const ReferenceKey& key);

@@ -127,7 +127,7 @@ std::string row(DocumentKind kind, const Reference& reference, const ReferenceKe
   std::string meaning = help == nullptr ? "" : std::string(help->help);
   if (const std::string only = only_where(reference, key); !only.empty())
     meaning = fmt::format("{} ({})", meaning, only);
-  const std::string fallback = key.required ? "**required**" : fallback_of(kind, key);
+  const std::string fallback = is_required(kind, key) ? "**required**" : fallback_of(kind, key);
   return fmt::format("| `{}` | {} | {} | {} |\n", name, cell(types_of(key)), cell(fallback), cell(meaning));
 }
 

@@ -105,27 +105,31 @@ Json Schemas::mapping(const std::string& path) const {
       continue;
     }
     schema["properties"][name] = value(*key);
-    if (key->required) required.push_back(name);
+    if (is_required(kind_, *key) && key->counts.contains("")) required.push_back(name);
   }
   if (!required.empty()) schema["required"] = required;
   add_conditions(path, schema);
   return schema;
 }
 
-// Keys that no reader asks for under a word of the deciding key are refused there.
+// Under a word of the deciding key: keys that no reader asks for are refused, some are required.
 void Schemas::add_conditions(const std::string& path, Json& schema) const {
   const auto choices = reference_.choices.find(path);
   if (choices == reference_.choices.end()) return;
   for (const auto& [deciding, words] : choices->second) {
     for (const std::string& word : words) {
-      Json refused = Json::object();
-      for (const ReferenceKey* key : keys_of(path))
-        if (!key->asked.contains("") && !key->asked.contains(deciding + ": " + word))
-          refused[key->path.substr(path.size() + 1)] = false;
-      if (refused.empty()) continue;
+      const std::string choice = deciding + ": " + word;
+      Json then = Json::object();
+      for (const ReferenceKey* key : keys_of(path)) {
+        const std::string name = key->path.substr(path.size() + 1);
+        if (!key->asked.contains("") && !key->asked.contains(choice)) then["properties"][name] = false;
+        if (is_required(kind_, *key) && !key->counts.contains("") && key->counts.contains(choice))
+          then["required"].push_back(name);
+      }
+      if (then.empty()) continue;
       schema["allOf"].push_back(
           {{"if", {{"properties", {{deciding, {{"const", word}}}}}, {"required", Json::array({deciding})}}},
-           {"then", {{"properties", refused}}}});
+           {"then", then}});
     }
   }
 }
@@ -140,9 +144,9 @@ Json Schemas::forms(const ReferenceKey& key) const {
   for (const KeyForm& form : key.forms) {
     if (form.kind == KeyForm::Kind::kText && has(KeyForm::Kind::kChoice)) continue;  // it says which texts
     if (form.kind == KeyForm::Kind::kMap)
-      all.push_back(mapping(key.path));
+      all.push_back(mapping(home_of(key.path)));
     else if (form.kind == KeyForm::Kind::kMaps)
-      all.push_back({{"type", "array"}, {"items", mapping(key.path)}});
+      all.push_back({{"type", "array"}, {"items", mapping(home_of(key.path))}});
     else
       all.push_back(scalar(form));
     if (form.list) all.push_back({{"type", "array"}, {"items", all.back()}});

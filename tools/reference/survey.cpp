@@ -34,8 +34,9 @@ std::vector<fs::path> documents_of(DocumentKind kind, const fs::path& root) {
 // "cluster.nodes[].node" -> "cluster.nodes.node"; the paths that a sweep varies are one key.
 std::string one_path(std::string path) {
   for (std::size_t at = path.find("[]"); at != std::string::npos; at = path.find("[]")) path.erase(at, 2);
-  if (path.starts_with("vary.")) path = "vary.*." + path.substr(path.rfind('.') + 1);
-  return path;
+  if (path.starts_with("vary.")) return "vary.*." + path.substr(path.rfind('.') + 1);
+  const std::size_t key = path.rfind('.');
+  return key == std::string::npos ? path : home_of(path.substr(0, key)) + path.substr(key);
 }
 
 // Every item of a table of numbers is one key.
@@ -49,6 +50,7 @@ class Merge {
  private:
   void add(const KeySurvey::Entry& entry) {
     const std::string path = one_path(entry.path);
+    if (path == "model.stagecraft") return;  // how a scenario is told from the model that it lends
     const auto [at, is_new] = index_.emplace(path, entries_.size());
     if (is_new) entries_.push_back({.path = path});
     for (const auto& [choice, known] : entry.by_choice) {
@@ -88,9 +90,11 @@ ReferenceKey one_key(const KeySurvey::Entry& entry) {
     key.counts.insert(choice);
     for (const KeyForm& form : known.forms) put(key.forms, form);
     if (!known.fallbacks.empty()) key.fallbacks[choice] = known.fallbacks;
-    all_required = all_required && known.asked_without_fallback;
+    const bool constant =
+        std::ranges::any_of(known.fallbacks, [](const auto& text) { return !text.empty(); });
+    all_required = all_required && known.asked_without_fallback && !constant;
   }
-  key.required = all_required && !ever_absent;
+  key.required = all_required && !ever_absent && !key.path.ends_with("<n>");
   return key;
 }
 
@@ -154,6 +158,12 @@ void survey_sweep(const fs::path& file, Library& library, Merge& merge) {
 }
 
 }  // namespace
+
+std::string home_of(const std::string& path) {
+  if (path == "cluster.nodes.node") return "cluster.node";
+  if (path.starts_with("failures.") && path.ends_with(".repair")) return "failures.repair";
+  return path;
+}
 
 const ReferenceKey* Reference::find(std::string_view path) const {
   const auto found = std::ranges::find(keys, path, &ReferenceKey::path);

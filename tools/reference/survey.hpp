@@ -35,6 +35,10 @@ struct Reference {
   [[nodiscard]] const ReferenceKey* find(std::string_view path) const;
 };
 
+// Where the keys of the mapping at `path` are told, where several mappings are of one kind: those of a
+// group's node are "cluster.node"'s.
+[[nodiscard]] std::string home_of(const std::string& path);
+
 enum class DocumentKind { kScenario, kSweep };
 
 // Reads all documents of `kind` below `root`/scenarios and `root`/tools/reference/probes.
