@@ -44,7 +44,7 @@ if(PYTHON)
   step(TITLE "unpack the module" COMMAND dpkg-deb --extract ${module} root)
   step(TITLE "use the module" OUTPUT figure
     COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=root/usr/lib/python3/dist-packages ${PYTHON} -c
-    "import stagecraft; print(stagecraft.simulate('root/usr/share/stagecraft/scenarios/${SCENARIO}')['gpus'])")
+    "print(__import__('stagecraft').simulate('root/usr/share/stagecraft/scenarios/${SCENARIO}')['gpus'])")
   if(NOT figure STREQUAL "1024\n")
     message(FATAL_ERROR "the module said '${figure}', not 1024 GPUs")
   endif()
