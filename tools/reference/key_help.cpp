@@ -132,6 +132,8 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"cluster.fabric.switch_latency", "of each switch on the way"},
     KeyHelp{"cluster.fabric.collective_efficiency",
             "share of the NICs' bandwidth that a collective over nodes reaches"},
+    KeyHelp{"cluster.fabric.rail_efficiency", "the same of a group with one rank in each node",
+            "as `collective_efficiency`"},
     KeyHelp{"cluster.fabric.point_to_point_efficiency", "the same of a pipeline message"},
     KeyHelp{"cluster.fabric.collective_latency", "added once per collective that leaves the node"},
     KeyHelp{"cluster.fabric.step_latency", "per step between nodes, 2(N-1) of them in a ring all-reduce"},
