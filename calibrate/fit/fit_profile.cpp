@@ -33,7 +33,13 @@ double rounded(double value, double step) {
 }
 
 std::string remark(const Sample& sample) {
-  return fmt::format("{} repeats, spread {}, {}", sample.repeats, percent(sample.spread, 2), sample.date);
+  return fmt::format("{} repeats, spread {}{}", sample.repeats, percent(sample.spread, 2),
+                     sample.date.empty() ? "" : ", " + sample.date);
+}
+
+// A trace of a training run does not say its driver.
+std::string driver_text(const SampleSetup& setup) {
+  return setup.driver.empty() ? "" : ", driver " + setup.driver;
 }
 
 // Fits family after family into a copy of the base.
@@ -80,8 +86,8 @@ class ProfileFitter {
   void fit_group(const CollectiveGroup& group, const Samples& samples);
 
   [[nodiscard]] std::string origin(std::size_t samples) const {
-    return fmt::format("{} samples on {}, driver {}, newest of {}", samples, set_.setup.device,
-                       set_.setup.driver, set_.date);
+    return fmt::format("{} samples on {}{}{}", samples, set_.setup.device, driver_text(set_.setup),
+                       set_.date.empty() ? "" : ", newest of " + set_.date);
   }
   template <class T>
   void measured(Sourced<T>& constant, T value, std::size_t samples, const std::string& how) {
@@ -464,15 +470,16 @@ std::optional<FittedProfile> fit_profile(const SampleSet& samples, const Hardwar
     diagnostics.error(
         {.code = "nothing-fitted",
          .message = fmt::format("none of {} samples serves a constant of a profile", samples.samples.size()),
-         .hint = "a profile needs burst GEMMs, fused kernels, attention or collectives"});
+         .hint = "a profile needs GEMMs of 16 shapes, fused kernels, attention of 3 lengths or collectives "
+                 "of 4 sizes"});
     return std::nullopt;
   }
   fitted.profile.name = name;
   fitted.profile.date = samples.date.substr(0, 10);
   fitted.profile.made_by = "stagecraft calibrate fit, base " + base.name;
   fitted.remarks.heading =
-      fmt::format("Fitted by stagecraft from {} samples on {}, driver {}.",
-                  samples.samples.size() - fitted.unused, samples.setup.device, samples.setup.driver);
+      fmt::format("Fitted by stagecraft from {} samples on {}{}.", samples.samples.size() - fitted.unused,
+                  samples.setup.device, driver_text(samples.setup));
   return fitted;
 }
 
