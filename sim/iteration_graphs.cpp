@@ -28,7 +28,8 @@ Duration IterationGraphs::time(const Schedule& schedule, const IterationPrices& 
 IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, const IterationPrices& prices,
                                                   const LowerOptions& options) {
   Key key{.schedule = &schedule,
-          .overlaps = {options.blocking_messages, options.overlap_gradients, options.overlap_parameters},
+          .overlaps = {options.blocking_messages, options.overlap_gradients, options.overlap_parameters,
+                       options.aligned_gradients},
           .step = options.step,
           .overlap_slowdown = options.overlap_slowdown,
           .shape = shape_of(prices)};

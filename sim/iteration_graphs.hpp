@@ -36,7 +36,7 @@ class IterationGraphs {
   // All that the graph depends on.
   struct Key {
     const Schedule* schedule = nullptr;
-    std::array<bool, 3> overlaps{};
+    std::array<bool, 4> overlaps{};
     StepRule step = StepRule::kBarrier;
     double overlap_slowdown = 1;
     std::vector<std::uint32_t> shape;

@@ -331,7 +331,7 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
     return;
   }
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
-  if (replica == 0) pending.push_back({&bucket, {}});
+  if (replica == 0) pending.push_back({&bucket, pass.chunk, {}});
   const auto same = std::find_if(pending.begin(), pending.end(),
                                  [&](const PendingBucket& p) { return p.price == &bucket; });
   same->ready.push_back(segment);
@@ -385,6 +385,8 @@ void Lowering::add_rollback(RankTasks& tasks) {
 void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& stretch, Arrivals& arrivals) {
   RankTasks& tasks = tasks_of(replica, rank);
   const int next = (iteration + 1) * schedule_.shape.micro_batches;  // the first of the next iteration
+  tasks.backwards.clear();
+  tasks.last_backward.assign(tasks.done.size(), std::nullopt);
   if (iteration > 0 && options_.rollback > Duration::zero()) add_rollback(tasks);
   for (std::size_t i = 0; i < stretch.size();) {
     const std::size_t count = stretch[i].action.fused && i + 1 < stretch.size() ? 2 : 1;
@@ -396,7 +398,11 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
     if (count == 2) added.last = add_pass(replica, rank, together.back()).last;
     if (has_memory_) attach_memory(together, added);
     for (const RankPass& pass : together) {
-      if (pass.last_backward) tasks.done[pass.chunk] = added.last;
+      if (pass.action.pass == Pass::kBackward) tasks.backwards.push_back(added.last);
+      if (pass.last_backward) {
+        tasks.done[pass.chunk] = added.last;
+        if (pass.action.pass == Pass::kBackward) tasks.last_backward[pass.chunk] = tasks.backwards.size() - 1;
+      }
       send(tasks, pass, added, arrivals);
     }
     i += count;

@@ -49,9 +49,13 @@ enum class StepRule : std::uint8_t {
 };
 
 struct LowerOptions {
-  bool blocking_messages = false;   // the sender's stream waits for its message
-  bool overlap_gradients = true;    // reduce buckets beside the last backward of each chunk
-  bool overlap_parameters = true;   // gather buckets beside the first forward of each chunk
+  bool blocking_messages = false;  // the sender's stream waits for its message
+  bool overlap_gradients = true;   // reduce buckets beside the last backward of each chunk
+  bool overlap_parameters = true;  // gather buckets beside the first forward of each chunk
+  // Buckets of a chunk are not reduced as they become ready: rank r begins with all of them r backwards after
+  // the chunk's last one, or after its last pass; a lone chunk's on rank 0 as they become ready.
+  //   source  Megatron-LM, megatron/core/pipeline_parallel/schedules.py, grad_sync_func (--align-grad-reduce)
+  bool aligned_gradients = false;
   bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
   double overlap_slowdown = 1;      // a pass lasts so much longer while gradients or weights move beside it
   int replicas = 1;                 // simulated copies of the pipeline; 1 = folded

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -6,18 +7,30 @@
 
 namespace stagecraft {
 
+// When a rank begins to reduce what a chunk has made ready; its last pass is never earlier than that.
+Lowering::Handle Lowering::aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const {
+  const std::optional<std::size_t> last = tasks.last_backward[chunk];
+  const bool lone_first = rank == 0 && tasks.last_backward.size() == 1;
+  if (!options_.aligned_gradients || !last || lone_first) return ready;
+  return tasks.backwards[std::min(*last + static_cast<std::size_t>(rank), tasks.backwards.size() - 1)];
+}
+
 void Lowering::add_reductions() {
   for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
     auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
     if (!options_.overlap_gradients) {
       std::vector<Handle> ready;
       for (int r = 0; r < options_.replicas; ++r) ready.push_back(*tasks_of(r, rank).last_compute);
-      for (const auto& chunk : prices_.ranks[static_cast<std::size_t>(rank)].gradient_buckets) {
-        for (const PassPrice& bucket : chunk) pending.push_back({&bucket, ready});
-      }
+      const auto& chunks = prices_.ranks[static_cast<std::size_t>(rank)].gradient_buckets;
+      for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
+        for (const PassPrice& bucket : chunks[chunk]) pending.push_back({&bucket, chunk, ready});
     }
     const double load = options_.overlap_gradients ? bucket_load() : 0;
-    for (const PendingBucket& bucket : pending) {
+    for (PendingBucket& bucket : pending) {
+      for (int r = 0; r < options_.replicas && options_.overlap_gradients; ++r) {
+        Handle& ready = bucket.ready[static_cast<std::size_t>(r)];
+        ready = aligned(tasks_of(r, rank), rank, bucket.chunk, ready);
+      }
       const Handle start = join(bucket.ready);
       for (int r = 0; r < options_.replicas; ++r) {
         const Steps steps = steps_of(*bucket.price, "gradient reduction", load);

@@ -80,9 +80,12 @@ class Lowering {
     std::vector<Handle> blocking{};
     std::size_t collectives = 0;
     std::vector<std::optional<Handle>> done{};  // [chunk]: the last backward
-    std::optional<Handle> step{};               // of the iteration before
-    bool owes_step = false;                     // of the iteration before, whose gradients are
-    std::optional<Handle> reduced{};            // summed with this
+    // Of this iteration: whole backwards in order, and [chunk]: which of them is its last.
+    std::vector<Handle> backwards{};
+    std::vector<std::optional<std::size_t>> last_backward{};
+    std::optional<Handle> step{};     // of the iteration before
+    bool owes_step = false;           // of the iteration before, whose gradients are
+    std::optional<Handle> reduced{};  // summed with this
   };
 
   // What other ranks wait for: when the output of a forward and the input gradient of a backward have
@@ -102,6 +105,7 @@ class Lowering {
   // Where each bucket's data becomes ready: [rank][bucket in program order] -> one handle per replica.
   struct PendingBucket {
     const PassPrice* price;
+    std::size_t chunk;
     std::vector<Handle> ready;
   };
 
@@ -160,6 +164,7 @@ class Lowering {
   // case.
   double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
+  Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
   Handle collective(int rank, RankTasks& tasks, const Steps& steps, std::optional<Handle> after);
   void join_collectives();

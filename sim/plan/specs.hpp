@@ -95,6 +95,8 @@ struct OptionsSpec {
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
   // launched what comes next, their GPUs idle.
   Duration exchange_overhead{};
+  // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
+  bool aligned_gradients = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.

@@ -17,6 +17,7 @@ struct SoftwarePreset {
   bool recompute_gathers_again = false;
   double jitter_per_doubling = 0;
   Duration exchange_overhead{};
+  bool aligned_gradients = false;
   std::optional<double> sharded_overlap_slowdown;
 };
 
@@ -30,6 +31,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
+  preset.aligned_gradients = map.boolean("aligned_gradients");
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
@@ -61,6 +63,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
+  spec.aligned_gradients = preset.aligned_gradients;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   if (options.has("attention_kernel")) return;
   // One that every device of the cluster has.

@@ -54,6 +54,43 @@ TEST(Lower, ABackwardLosesForAsLongAsTheTrafficBesideItLasts) {
   EXPECT_EQ(time_of(shape, prices, {.overlap_slowdown = 2}), 26500ms);
 }
 
+// System: two ranks of two chunks, two micro-batches, F 1 B 2, all forwards first. Backwards end on rank 0 at
+// 9, 11 (chunk 1) and 13, 15 (chunk 0), on rank 1 at 7, 9 and 11, 13.
+// Expectations: rank 1 reduces chunk 1 for 6 s from 9, then chunk 0 for 1 s: 16. Aligned with rank 0 it
+// begins a backward later, at 11: 18. Of two buckets of rank 0's chunk 0 one is ready within the last
+// backward, at 14, the other at 15: 16; aligned, both wait for its end: 17.
+TEST(Lower, AlignedRanksReduceAChunkTogether) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 2, .chunks = 2};
+  const auto ends = [&](const IterationPrices& prices, bool aligned) {
+    const Program program =
+        lower(schedule_of("interleaved-1f1b", shape), prices, {.aligned_gradients = aligned});
+    return run(program).makespan;
+  };
+  IterationPrices last = uniform_prices(shape, {});
+  last.ranks[1].gradient_buckets = {{seconds(Category::kDataComm, 1)}, {seconds(Category::kDataComm, 6)}};
+  EXPECT_EQ(ends(last, false), 16s);
+  EXPECT_EQ(ends(last, true), 18s);
+  IterationPrices first = uniform_prices(shape, {});
+  first.ranks[0].gradient_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 1)), {}};
+  EXPECT_EQ(ends(first, false), 16s);
+  EXPECT_EQ(ends(first, true), 17s);
+}
+
+// System: two ranks of one chunk, one micro-batch, F 1 B 2: rank 1's backward ends at 4, rank 0's at 6; two
+// buckets of 4 s each. Expectations: rank 1's are ready at 3 and 4 and done at 11; aligned, both begin after
+// its last backward: 12. Rank 0 reduces as they become ready, at 5 and 6, aligned or not: 13.
+TEST(Lower, AlignedRanksOfOneChunkReduceAfterTheirLastBackwardButForTheFirst) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 1};
+  for (const bool aligned : {false, true}) {
+    IterationPrices last = uniform_prices(shape, {});
+    last.ranks[1].gradient_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 4))};
+    EXPECT_EQ(time_of(shape, last, {.aligned_gradients = aligned}), aligned ? 12s : 11s);
+    IterationPrices first = uniform_prices(shape, {});
+    first.ranks[0].gradient_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 4))};
+    EXPECT_EQ(time_of(shape, first, {.aligned_gradients = aligned}), 13s);
+  }
+}
+
 // System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.
 // Traffic takes half of the GPU. Expectations: the first half of the forward waits 1 s and loses half a
 // second to the second bucket.
@@ -121,14 +158,15 @@ IterationPrices busy_prices(const PipelineShape& shape) {
 TEST(Lower, UnfoldedEqualsFoldedBitForBit) {
   for (const auto& [name, chunks] :
        {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}, {"interleaved-group", 2}}) {
-    for (int flags = 0; flags < 8; ++flags) {
+    for (int flags = 0; flags < 16; ++flags) {
       SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
       const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = chunks};
       const Schedule schedule = schedule_of(name, shape);
       const IterationPrices prices = busy_prices(shape);
       LowerOptions options{.blocking_messages = (flags & 1) != 0,
                            .overlap_gradients = (flags & 2) != 0,
-                           .overlap_parameters = (flags & 4) != 0};
+                           .overlap_parameters = (flags & 4) != 0,
+                           .aligned_gradients = (flags & 8) != 0};
       const Program folded = lower(schedule, prices, options);
       options.replicas = 3;
       const Program unfolded = lower(schedule, prices, options);
