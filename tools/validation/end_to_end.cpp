@@ -66,7 +66,8 @@ ProfileFit fit_profile_rows(const std::string& profile, const std::vector<Fitted
                  .before = {},
                  .sources = rows.sources,
                  .rows = rows.counts,
-                 .fit = {}};
+                 .fit = {},
+                 .blind = {}};
   EndToEndProblem problem;
   for (const FittedConstant& constant : constants) {
     out.before.push_back(value_now(constant, rows));
