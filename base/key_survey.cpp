@@ -11,7 +11,7 @@ namespace {
 // Keys whose word decides which others count.
 constexpr std::array<std::string_view, 5> kDeciding{"kind", "family", "name", "mode", "granularity"};
 
-bool is_number(std::string_view part) {
+bool is_index(std::string_view part) {
   return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -21,7 +21,7 @@ std::string general(std::string_view path) {
   while (!path.empty()) {
     const std::size_t dot = std::min(path.find('.'), path.size());
     const std::string_view part = path.substr(0, dot);
-    if (is_number(part))
+    if (is_index(part))
       result += "[]";
     else
       result += (result.empty() ? "" : ".") + std::string(part);
@@ -39,7 +39,7 @@ SurveyedKey* KeySurvey::find(const std::string& map, std::string_view key) {
     if (!index_.contains(root)) return nullptr;  // of another file: a profile, the defaults
     path += '.';
   }
-  path += is_number(key) ? "<n>" : std::string(key);
+  path += is_index(key) ? "<n>" : std::string(key);
   const auto [at, is_new] = index_.emplace(path, entries_.size());
   if (is_new) entries_.push_back({.path = path});
   const auto choice = choices_.find(map);
@@ -50,7 +50,7 @@ SurveyedKey* KeySurvey::find(const std::string& map, std::string_view key) {
 void KeySurvey::enter(const std::string& map) {
   choices_.erase(map);
   const std::size_t item = map.rfind('.');
-  if (item == std::string::npos || !is_number(std::string_view(map).substr(item + 1))) return;
+  if (item == std::string::npos || !is_index(std::string_view(map).substr(item + 1))) return;
   const std::string list = map.substr(0, item);
   const std::size_t key = list.rfind('.');
   if (key == std::string::npos && !index_.contains(list)) return;  // of another document

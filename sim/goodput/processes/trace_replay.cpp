@@ -82,7 +82,8 @@ std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon) {
       if (row.event == TraceEvent::kFaultStart) started[row.fault] = row.time;
       if (row.event == TraceEvent::kFaultEnd)
         row.time = std::max(row.time, started[row.fault] + kShortestFault);
-      // A fault that ends at time 0 is over at the start: its node does not break down only to be back at once.
+      // A fault that ends at time 0 is over at the start: its node does not break down only to be back at
+      // once.
       const Duration heard(row.event == TraceEvent::kFaultEnd ? 1 : 0);
       if (row.time < horizon) (row.time < heard ? before : played).push_back(row);
     }
