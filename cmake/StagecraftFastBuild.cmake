@@ -33,7 +33,8 @@ function(stagecraft_fast_library target)
   if(STAGECRAFT_FAST_BUILD)
     target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_library)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a batch is no main file to the compiler
+    # A batch is no main file to GCC.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
