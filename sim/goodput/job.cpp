@@ -474,15 +474,9 @@ void Job::begin_training() {
 // By the slow nodes of the plan.
 double Job::slowed() const {
   if (step_.slowness_priced) return 1;
-  double slowest = 1;
-  std::vector<SlowPlace> slow;
-  for (const int node : machines_.slow()) {
-    const int place = place_[static_cast<std::size_t>(node)];
-    if (place < 0) continue;
-    slowest = std::max(slowest, machines_.factor(node));
-    slow.push_back({.place = place, .compute = machines_.compute(node), .traffic = machines_.traffic(node)});
-  }
-  if (slow.empty() || !spec_.slow_replicas) return slowest;
+  const std::vector<SlowPlace> slow =
+      slow_places(machines_, [this](int node) { return place_[static_cast<std::size_t>(node)]; });
+  if (slow.empty() || !spec_.slow_replicas) return slowest_factor(slow);
   return std::ranges::max(spec_.slow_replicas(static_cast<int>(step_.nodes.size()), slow));
 }
 

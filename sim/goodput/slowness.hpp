@@ -5,8 +5,11 @@
 // one, every step takes as long as its slowest node makes it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
+
+#include "sim/goodput/machines.hpp"
 
 namespace stagecraft {
 
@@ -17,6 +20,24 @@ struct SlowPlace {
 
   friend bool operator==(const SlowPlace&, const SlowPlace&) = default;
 };
+
+// The slow nodes that have a place, in the order in which they became slow; `place_of(node)` is below 0 where
+// it has none.
+template <class PlaceOf>
+[[nodiscard]] std::vector<SlowPlace> slow_places(const Machines& machines, const PlaceOf& place_of) {
+  std::vector<SlowPlace> slow;
+  for (const int node : machines.slow())
+    if (const int place = place_of(node); place >= 0)
+      slow.push_back({.place = place, .compute = machines.compute(node), .traffic = machines.traffic(node)});
+  return slow;
+}
+
+// 1 where nobody is slow.
+[[nodiscard]] inline double slowest_factor(const std::vector<SlowPlace>& slow) {
+  double factor = 1;
+  for (const SlowPlace& at : slow) factor = std::max({factor, at.compute, at.traffic});
+  return factor;
+}
 
 // Of a step on `nodes` nodes: how many times as long each data replica takes that has one of these places,
 // all others being as fast as ever; >= 1, in any order. The step takes as long as the slowest. Called from

@@ -70,12 +70,6 @@ double between_steps(double factor, const Pace& pace) {
   return from + (to - from) * (factor - low) / (high - low);
 }
 
-double slowest(const std::vector<SlowPlace>& slow) {
-  double factor = 1;
-  for (const SlowPlace& at : slow) factor = std::max({factor, at.compute, at.traffic});
-  return factor;
-}
-
 }  // namespace
 
 DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& full)
@@ -265,7 +259,7 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
   };
   const std::scoped_lock lock(mutex_);
   const auto shape = on_nodes_.find(nodes);
-  if (shape == on_nodes_.end() || !plan_of(shape->second)) return {slowest(slow)};
+  if (shape == on_nodes_.end() || !plan_of(shape->second)) return {slowest_factor(slow)};
   const ParallelPlan& plan = *plan_of(shape->second);
   std::map<int, Slow> by_replica;
   for (const SlowPlace& at : slow) {

@@ -65,21 +65,15 @@ std::vector<int> noticed(const SlowLadder& ladder, const Seats& seats, const Mac
 
 double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& machines,
                const std::vector<int>& without) {
-  double slowest = 1;
-  std::vector<SlowPlace> slow;
-  for (const int node : machines.slow()) {
-    if (!seats.has(node) || std::find(without.begin(), without.end(), node) != without.end()) continue;
-    slowest = std::max(slowest, machines.factor(node));
-    slow.push_back({.place = seats.place_of(node),
-                    .compute = machines.compute(node),
-                    .traffic = machines.traffic(node)});
-  }
+  const std::vector<SlowPlace> slow = slow_places(machines, [&](int node) {
+    return std::find(without.begin(), without.end(), node) == without.end() ? seats.place_of(node) : -1;
+  });
   if (slow.empty()) return 1;
   const auto places = static_cast<int>(seats.nodes().size());
   const std::vector<double> paces =
       ladder.slow_replicas ? ladder.slow_replicas(places, slow) : as_given(slow, ladder.replica_nodes);
   // What is not noticed is not acted on.
-  if (ladder.replica_nodes == 0 || slowest < ladder.notice) return std::ranges::max(paces);
+  if (ladder.replica_nodes == 0 || slowest_factor(slow) < ladder.notice) return std::ranges::max(paces);
   const int replicas = std::max(static_cast<int>(paces.size()), places / ladder.replica_nodes);
   return rebalanced_pace(paces, replicas, ladder.micro_batches);
 }
