@@ -1,0 +1,127 @@
+#include "formats/hf_import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace stagecraft {
+
+FragmentEntry number_entry(std::string key, const HfNumber& number) {
+  return {.key = std::move(key), .value = fragment_number(number.value, number.where), .comment = number.key};
+}
+
+// By `model_type`, else by the class in `architectures`, with a warning; nullptr when both are unknown.
+const HfArchitecture* HfImport::named_architecture() {
+  const auto type = in_.text({"model_type"});
+  const auto classes = in_.texts("architectures");
+  model_type = type ? type->value : "";
+  if (const HfArchitecture* known = hf_architecture(model_type)) return known;
+  const std::string class_name = classes && !classes->value.empty() ? classes->value.front() : "";
+  const HfArchitecture* known = hf_architecture_of_class(class_name);
+  if (known == nullptr) return nullptr;
+  in_.warning("model_type", "unknown-model-type",
+              type ? fmt::format("{} is not known here; read as {}, the class in architectures",
+                                 in_quotes(model_type), known->model_type)
+                   : fmt::format("is not given; read as {}, the class in architectures", known->model_type),
+              "compare the parameter count with the published one");
+  if (!type) model_type = known->model_type;
+  return known;
+}
+
+// Of a type that is not known: read as Llama when its keys are, which is a warning; else an error.
+bool HfImport::accept_as_llama() {
+  const std::string what =
+      model_type.empty() ? "is not given" : fmt::format("{} is not known here", in_quotes(model_type));
+  if (!is_shaped_like_llama()) {
+    in_.error("model_type", "unknown-model-type",
+              fmt::format("{}, and its keys are not those of llama", what),
+              "read are " + join(hf_model_types(), ", "));
+    return false;
+  }
+  in_.warning("model_type", "unknown-model-type",
+              fmt::format("{}; its keys are those of llama, and it is read as one", what),
+              "compare the parameter count with the published one");
+  assumed.push_back(fmt::format("layers as in llama: model_type {}", what));
+  architecture_ = *hf_architecture("llama");
+  if (model_type.empty()) model_type = "llama";
+  return true;
+}
+
+void HfImport::note_altered(const YamlEntry& entry, std::string_view meant, const std::string& read) {
+  altered.push_back({.code = "altered-key",
+                     .where = entry.where,
+                     .path = in_.path_of(entry.key),
+                     .message = fmt::format("not a key of {}, read as '{}' ({})", model_type, meant, read)});
+  assumed.push_back(fmt::format("{} means {}: the file was altered", entry.key, meant));
+}
+
+void HfImport::note_the_rest() {
+  if (const auto parallel = in_.flag("use_parallel_residual");
+      architecture_.shape == HfShape::kNeox && !(parallel && !parallel->value))
+    assumed.emplace_back(
+        "attention and feed-forward block one after the other: the parallel residual would save a "
+        "reduction between tensor ranks in each layer");
+  const auto precision = in_.text({"dtype", "torch_dtype"});
+  in_.mark("torch_dtype");
+  if (precision) training_hint = fmt::format("the weights are stored as {}", in_quotes(precision->value));
+  std::vector<std::string> all_known(in_.known().begin(), in_.known().end());
+  for (const HfFreeKeys& group : hf_free_keys()) {
+    std::vector<std::string> found;
+    for (const YamlEntry& item : in_.config().entries) {
+      if (std::ranges::find(group.keys, std::string_view(item.key)) == group.keys.end()) continue;
+      if (item.key != "architectures") found.push_back(item.key);
+      in_.mark(item.key);
+    }
+    for (const std::string_view key : group.keys) all_known.emplace_back(key);
+    if (!found.empty()) ignored.push_back(fmt::format("{}: {}", join(found, ", "), group.reason));
+  }
+  warn_of_unknown_keys(all_known);
+}
+
+void HfImport::warn_of_unknown_keys(const std::vector<std::string>& all_known) {
+  constexpr std::size_t kMost = 20;  // warnings: nobody reads more
+  std::vector<std::string> unknown;
+  for (const YamlEntry& item : in_.config().entries) {
+    if (in_.is_known(item.key) || item.value.kind == YamlNode::Kind::kNull) continue;
+    unknown.push_back(item.key);
+    if (unknown.size() > kMost) continue;
+    in_.diagnostics().warning({.code = "unknown-key",
+                               .where = item.where,
+                               .path = in_.path_of(item.key),
+                               .message = "is not known here, and was not read",
+                               .hint = suggest(item.key, all_known)});
+  }
+  if (unknown.empty()) return;
+  if (unknown.size() > kMost) unknown.resize(kMost);
+  assumed.push_back(fmt::format("no effect of what is not known here: {}", join(unknown, ", ")));
+}
+
+// False after a mistake. All keys are read before anything is said to be right.
+bool HfImport::run() {
+  const std::size_t before = in_.diagnostics().error_count();
+  if (const auto layers = in_.required({"num_hidden_layers", "n_layer"})) layers_ = layers->value;
+  const HfArchitecture* known = named_architecture();
+  if (known != nullptr) architecture_ = *known;
+  const std::size_t before_layers = in_.diagnostics().error_count();
+  refuse_other_layers();
+  if (known == nullptr) {
+    // Layers that are refused by name belong to types that are not known: one message is enough.
+    if (in_.diagnostics().error_count() != before_layers || !accept_as_llama()) return false;
+  }
+  read_sizes();
+  read_heads();
+  read_feed_forward();
+  read_latent_attention();
+  read_ends();
+  read_positions();
+  read_activation();
+  read_biases();
+  if (architecture_.qk_norm) add_flag("qk_norm", true, type_comment());
+  read_dropout();
+  note_the_rest();
+  return in_.diagnostics().error_count() == before;
+}
+
+}  // namespace stagecraft

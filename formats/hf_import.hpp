@@ -1,0 +1,110 @@
+// One Hugging Face `config.json` on its way from keys to the entries of a model section.
+//
+// Each of its files reads one part: the family and what is left over (hf_import.cpp), what is refused
+// (hf_refusals.cpp), layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to the reader's
+// diagnostics; whoever reads on treats a value that was reported as absent.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "base/yaml.hpp"
+#include "formats/fragment.hpp"
+#include "formats/hf_reader.hpp"
+#include "formats/hf_tables.hpp"
+
+namespace stagecraft {
+
+using HfNumber = HfValue<std::int64_t>;
+
+// `key: number  # the file's key`
+[[nodiscard]] FragmentEntry number_entry(std::string key, const HfNumber& number);
+
+class HfImport {
+ public:
+  HfImport(const YamlNode& config, const std::string& path, Diagnostics& diagnostics)
+      : in_(config, path, diagnostics) {}
+
+  // Reads everything that there is to read. False after a mistake, reported.
+  bool run();
+
+  std::vector<FragmentEntry> model = {};
+  std::vector<std::string> assumed = {};
+  std::vector<std::string> ignored = {};
+  std::string model_type = {};
+  std::string training_hint = {};        // of sequence length and precision
+  std::vector<Diagnostic> altered = {};  // warnings of keys of altered files; their hint comes later
+
+ private:
+  void add(std::string key, YamlNode value, std::string comment) {
+    model.push_back({.key = std::move(key), .value = std::move(value), .comment = std::move(comment)});
+  }
+  void add(std::string key, const std::optional<HfNumber>& number) {
+    if (number) add(std::move(key), fragment_number(number->value, number->where), number->key);
+  }
+  void add_word(std::string key, std::string_view word, std::string comment) {
+    add(std::move(key), fragment_text(word), std::move(comment));
+  }
+  void add_flag(std::string key, bool flag, std::string comment) {
+    add(std::move(key), fragment_flag(flag), std::move(comment));
+  }
+
+  void add_group(std::string key, std::vector<FragmentEntry> entries) {
+    if (entries.empty()) return;  // reported
+    YamlNode place;               // of the group: where its first value stands
+    place.where = entries.front().value.where;
+    model.push_back({.key = std::move(key), .value = std::move(place), .entries = std::move(entries)});
+  }
+
+  // hf_import.cpp: which family, and what is left over.
+  const HfArchitecture* named_architecture();
+  bool accept_as_llama();
+  void note_altered(const YamlEntry& entry, std::string_view meant, const std::string& read);
+  void note_the_rest();
+  void warn_of_unknown_keys(const std::vector<std::string>& all_known);
+
+  // hf_refusals.cpp: what is not modelled, or contradicts the family.
+  bool is_shaped_like_llama();
+  void refuse_other_layers();
+  bool refuse_layer_types();
+  void refuse_window();
+  void refuse_experts();
+
+  // hf_layers.cpp: keys of layers and ends.
+  void read_sizes();
+  void read_heads();
+  void read_positions();
+  void read_activation();
+  void read_biases();
+  void read_ends();
+  void read_dropout();
+  void read_latent_attention();
+  void read_feed_forward();
+
+  // hf_experts.cpp: keys of experts.
+  void read_experts(const std::optional<HfNumber>& width);
+  std::optional<HfNumber> expert_count();
+  void add_shared_experts(std::vector<FragmentEntry>& entries);
+  void add_dense_of_deepseek(std::vector<FragmentEntry>& entries);
+  void add_dense_of_qwen(std::vector<FragmentEntry>& entries);
+  void add_dense_list(std::vector<FragmentEntry>& entries, const std::vector<std::int64_t>& dense,
+                      const std::string& comment, const SourceLocation& where);
+  void note_routing();
+
+  [[nodiscard]] bool is_llama() const { return architecture_.shape == HfShape::kLlama; }
+  [[nodiscard]] std::string type_comment() const { return fmt::format("model_type: {}", model_type); }
+
+  HfReader in_;
+  HfArchitecture architecture_ = {};
+  std::int64_t layers_ = 0;  // 0 here and below: not known, reported
+  std::int64_t hidden_ = 0;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "base/text.hpp"
+#include "formats/hf_import.hpp"
+
+namespace stagecraft {
+
+void HfImport::read_sizes() {
+  add_word("family", is_llama() ? "llama" : "gpt", type_comment());
+  add("layers", layers_ > 0 ? in_.integer({"num_hidden_layers", "n_layer"}) : std::nullopt);
+  const auto hidden = in_.required({"hidden_size", "n_embd"});
+  add("hidden", hidden);
+  if (hidden) hidden_ = hidden->value;
+}
+
+void HfImport::read_heads() {
+  const auto heads = in_.required({"num_attention_heads", "n_head"});
+  add("heads", heads);
+  if (architecture_.latent) {
+    in_.mark("head_dim");
+    in_.mark("qk_head_dim");
+    if (in_.first({"num_key_value_heads"}) != nullptr)
+      ignored.emplace_back(
+          "num_key_value_heads: each head has keys and values of its own behind the low rank");
+    return;
+  }
+  const auto kv_heads = in_.integer({"num_key_value_heads"});
+  add("kv_heads", kv_heads);
+  if (!kv_heads && heads && is_llama() && in_.first({"num_key_value_heads"}) == nullptr)
+    add("kv_heads", fragment_number(heads->value, heads->where),
+        "num_key_value_heads is absent: as many as heads");
+  if (architecture_.own_head_size) {
+    add("head_size", in_.required({"head_dim"}));
+  } else if (const auto head_size = in_.integer({"head_dim"})) {
+    add("head_size", head_size);
+  } else if (in_.first({"head_dim"}) == nullptr && heads && hidden_ > 0 && hidden_ % heads->value == 0) {
+    add("head_size", fragment_number(hidden_ / heads->value, heads->where),
+        "head_dim is absent: hidden over heads");
+  }
+}
+
+void HfImport::read_latent_attention() {
+  if (!architecture_.latent) return;
+  std::vector<FragmentEntry> entries;
+  const auto take = [&](const char* key, const std::optional<HfNumber>& number) {
+    if (number) entries.push_back(number_entry(key, *number));
+  };
+  const YamlNode* query_rank = in_.config().find("q_lora_rank");
+  if (in_.is_null("q_lora_rank")) {
+    in_.mark("q_lora_rank");
+    entries.push_back({.key = "query_rank",
+                       .value = fragment_number(0, query_rank->where),
+                       .comment = "q_lora_rank: null, queries are projected in one step"});
+  } else {
+    take("query_rank", in_.required({"q_lora_rank"}));
+  }
+  take("kv_rank", in_.required({"kv_lora_rank"}));
+  take("nope_head_size", in_.required({"qk_nope_head_dim"}));
+  take("rope_head_size", in_.required({"qk_rope_head_dim"}));
+  take("value_head_size", in_.required({"v_head_dim"}));
+  add_group("latent_attention", std::move(entries));
+}
+
+void HfImport::read_positions() {
+  const bool learned = architecture_.shape == HfShape::kGpt2;
+  if (learned) {
+    add("max_sequence_length", in_.required({"n_positions", "n_ctx", "max_position_embeddings"}));
+  } else if (const auto ceiling = in_.integer({"max_position_embeddings", "n_positions"})) {
+    add("max_sequence_length", ceiling);
+  }
+  add_word("position", learned ? "learned" : "rope", type_comment());
+  add_word("normalization", is_llama() ? "rmsnorm" : "layernorm", type_comment());
+}
+
+void HfImport::read_activation() {
+  const auto written = in_.text({"hidden_act", "activation_function"});
+  const std::string_view ours = is_llama() ? "swiglu" : "gelu";
+  if (!written) {
+    if (in_.first({"hidden_act", "activation_function"}) != nullptr) return;  // of the wrong kind, reported
+    add_word("activation", ours, type_comment());
+    assumed.push_back(fmt::format("{}, as {} has: hidden_act is absent", ours, architecture_.model_type));
+    return;
+  }
+  const std::string& name = written->value;
+  const bool fits = is_llama() ? name == "silu" || name == "swish" || name == "swiglu"
+                               : name.starts_with("gelu") || name == "quick_gelu";
+  if (fits)
+    return add("activation", fragment_text(ours, written->where), fmt::format("{}: {}", written->key, name));
+  in_.error(written->key, "not-supported-yet",
+            fmt::format("{} in the feed-forward block of {} is not modelled", in_quotes(name), model_type),
+            is_llama() ? "silu is: three matrices, one of them a gate" : "gelu is: two matrices");
+}
+
+// Which linear layers have a bias. Ours: all, none, or those of Q, K and V alone.
+void HfImport::read_biases() {
+  const auto attention = in_.flag("attention_bias");
+  const auto mlp = in_.flag("mlp_bias");
+  const bool wanted = !is_llama();
+  const std::string source = attention ? "attention_bias" : type_comment();
+  if (architecture_.qkv_bias) {
+    const auto qkv = in_.flag("qkv_bias");
+    add_flag("biases", false, type_comment());
+    if (!qkv || qkv->value)
+      add_flag("qkv_bias", true, qkv ? qkv->key : type_comment() + ", on Q, K and V without saying so");
+    return;
+  }
+  const bool on_attention = attention ? attention->value : wanted;
+  const bool on_mlp = is_llama() ? mlp && mlp->value : true;
+  if (on_attention == on_mlp) return add_flag("biases", on_mlp, source);
+  in_.error(on_attention == wanted ? "mlp_bias" : "attention_bias", "not-supported-yet",
+            on_attention ? "biases in attention and none in the feed-forward block are not modelled"
+                         : "biases in the feed-forward block and none in attention are not modelled",
+            "all linear layers have one, or none, or Q, K and V alone (qwen2)");
+}
+
+void HfImport::read_ends() {
+  add("vocab", in_.required({"vocab_size"}));
+  if (const auto tied = in_.flag("tie_word_embeddings")) {
+    add("tied_embeddings", fragment_flag(tied->value, tied->where), tied->key);
+  } else if (in_.first({"tie_word_embeddings"}) == nullptr) {
+    add_flag("tied_embeddings", architecture_.tied, type_comment());
+    assumed.push_back(fmt::format("embedding and head {}, as in {}: tie_word_embeddings is absent",
+                                  architecture_.tied ? "tied" : "not tied", architecture_.model_type));
+  }
+}
+
+void HfImport::read_dropout() {
+  const bool gpt2 = architecture_.shape == HfShape::kGpt2;
+  constexpr double kGpt2Default = 0.1;
+  const std::initializer_list<std::string_view> gpt2_keys = {"resid_pdrop", "attn_pdrop", "embd_pdrop"};
+  const std::initializer_list<std::string_view> other_keys = {"attention_dropout", "hidden_dropout"};
+  std::string source, zero;
+  for (const std::string_view key : gpt2 ? gpt2_keys : other_keys) {
+    const auto share = in_.share(key);
+    if (share && zero.empty()) zero = key;
+    if ((share ? share->value : gpt2 ? kGpt2Default : 0) > 0 && source.empty())
+      source = share ? share->key : fmt::format("{} is absent: {}", key, kGpt2Default);
+  }
+  if (!source.empty()) {
+    add_flag("dropout", true, source);
+    if (!gpt2) assumed.emplace_back("dropout inside attention and behind both blocks, since there is some");
+  } else {
+    add_flag("dropout", false, zero.empty() ? type_comment() : zero);
+  }
+}
+
+// The dense block, and the experts in its place.
+void HfImport::read_feed_forward() {
+  std::optional<HfNumber> width;
+  if (architecture_.shape == HfShape::kGpt2) {
+    width = in_.integer({"n_inner", "intermediate_size"});
+    if (!width && in_.first({"n_inner", "intermediate_size"}) == nullptr && hidden_ > 0)
+      add("ffn_hidden", fragment_number(4 * hidden_), "n_inner is null or absent: 4 times hidden");
+  } else {
+    width = in_.required({"intermediate_size"});
+  }
+  add("ffn_hidden", width);
+  if (architecture_.experts == HfExperts::kNone)
+    refuse_experts();
+  else
+    read_experts(width);
+  if (!is_llama()) return;
+  const auto extra = in_.integer({"num_nextn_predict_layers", "mtp_num_hidden_layers"}, 0);
+  if (extra && extra->value > 0) add("mtp_layers", extra);
+}
+
+}  // namespace stagecraft

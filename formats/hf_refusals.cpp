@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.hpp"
+#include "formats/hf_import.hpp"
+#include "formats/input_text.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+bool means_nothing(const YamlNode& value) {
+  if (value.kind == YamlNode::Kind::kScalar) return value.text == "false" || value.text == "0";
+  return value.items.empty() && value.entries.empty();
+}
+
+}  // namespace
+
+// Llama's keys and nothing that says otherwise.
+bool HfImport::is_shaped_like_llama() {
+  for (const std::string_view key : {"num_hidden_layers", "hidden_size", "num_attention_heads",
+                                     "intermediate_size", "vocab_size", "rms_norm_eps"})
+    if (in_.config().find(key) == nullptr) return false;
+  for (const std::string_view key : kHfExpertCounts)
+    if (in_.config().find(key) != nullptr) return false;
+  const YamlNode* act = in_.config().find("hidden_act");
+  const bool latent = in_.config().find("kv_lora_rank") != nullptr;
+  return !latent && act != nullptr && act->text == "silu" &&
+         lower_case(model_type).find("moe") == std::string::npos;
+}
+
+// `layer_types`: false when it is not given. Reports any kind but full attention.
+bool HfImport::refuse_layer_types() {
+  const auto types = in_.texts("layer_types");
+  if (!types || types->value.empty()) return false;
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& type : types->value) {
+    // "attention" is the old word for "full_attention".
+    if (type != "full_attention" && type != "attention") ++counts[type];
+  }
+  for (const auto& [type, count] : counts) {
+    in_.error(
+        "layer_types", "not-supported-yet",
+        fmt::format("{} in {} of {} layers is not modelled", in_quotes(type), count, types->value.size()),
+        "full_attention in every layer is");
+  }
+  return true;
+}
+
+void HfImport::refuse_window() {
+  const auto window = in_.integer({"sliding_window"}, 0);
+  const auto used = in_.flag("use_sliding_window");
+  const auto first = in_.integer({"max_window_layers"}, 0);
+  const auto ceiling = in_.integer({"max_position_embeddings"});
+  if (used && !used->value) return;
+  const bool absent = !window && !in_.is_null("sliding_window");
+  constexpr std::int64_t kMistralDefault = 4096;
+  const bool by_default = absent && architecture_.window == HfWindow::kUnlessNull;
+  if (!window && !by_default) return;
+  const std::int64_t tokens = window ? window->value : kMistralDefault;
+  if (tokens == 0) return;
+  const std::int64_t layers = std::max<std::int64_t>(layers_, 0);
+  std::int64_t cut = layers;
+  if (architecture_.window == HfWindow::kWhenSwitchedOn) {
+    if (!used) return;
+    if (first) cut = std::max<std::int64_t>(0, layers - first->value);
+    if (cut == 0) return;
+  }
+  if (ceiling && ceiling->value <= tokens) {
+    assumed.push_back(
+        fmt::format("a sliding window of {} tokens cuts nothing off: max_position_embeddings is {}", tokens,
+                    ceiling->value));
+    return;
+  }
+  const std::string where = cut == layers ? "every layer" : fmt::format("{} of {} layers", cut, layers);
+  in_.error("sliding_window", "not-supported-yet",
+            by_default
+                ? fmt::format("is not given, and {} then means a window of {} tokens, which is not modelled",
+                              model_type, tokens)
+                : fmt::format("attention within {} tokens in {} is not modelled", tokens, where),
+            "with sliding_window: null all tokens are attended to, which takes longer on long sequences");
+}
+
+// Everything that makes a layer something else than full attention and a feed-forward block.
+void HfImport::refuse_other_layers() {
+  if (const auto interval = in_.integer({"full_attention_interval"}); interval && interval->value > 1) {
+    in_.error("full_attention_interval", "not-supported-yet",
+              fmt::format("linear attention in {} of {} layers (full_attention_interval: {}) is not modelled",
+                          layers_ - layers_ / interval->value, layers_, interval->value),
+              "full attention in every layer is");
+  }
+  if (!refuse_layer_types()) refuse_window();
+  for (const std::string_view key : {"sliding_window", "use_sliding_window", "max_window_layers"})
+    in_.mark(key);
+  for (const HfRefusedKey& refused : hf_refused_keys()) {
+    const YamlEntry* found = in_.first({refused.key});
+    if (found == nullptr || means_nothing(found->value)) continue;
+    in_.error(refused.key, "not-supported-yet", fmt::format("{}: not modelled", refused.what),
+              "a decoder whose layers are full attention and feed-forward is");
+  }
+}
+
+void HfImport::refuse_experts() {
+  for (const std::string_view name : kHfExpertCounts) {
+    const auto count = in_.integer({name}, 0);
+    if (!count || count->value == 0) continue;
+    in_.error(name, "contradiction", fmt::format("{} experts, and a {} has none", count->value, model_type),
+              "is model_type right? mixtral, qwen2_moe, qwen3_moe, deepseek_v2 and deepseek_v3 have experts");
+  }
+}
+
+}  // namespace stagecraft
