@@ -38,6 +38,7 @@ class Linker {
       kernel.op = op->op;
       kernel.call = op - events_.op_slices.data();
       if (kernel.collective < 0) kernel.collective = op->collective;
+      kernel.of_backward = events_.backward_threads.contains(op->thread);
     }
     kernel.step = static_cast<std::int32_t>(span_at(events_.trace.steps, asked));
     kernel.of_optimizer = span_at(events_.optimizer_steps, asked) >= 0;

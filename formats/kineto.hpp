@@ -32,7 +32,9 @@ enum class DeviceWork : std::uint8_t { kKernel, kCopy, kSet };
 struct KinetoInputs {
   std::vector<std::vector<std::int64_t>> dims;     // of what is no tensor, or a list of tensors: empty
   std::vector<std::vector<std::int64_t>> strides;  // of newer traces; else empty
-  std::vector<std::string> types;                  // "c10::BFloat16", "float", "Scalar", ""
+  std::vector<std::string> types;                  // "c10::BFloat16", "float", "Scalar", "TensorList", ""
+  std::vector<std::int64_t> list_elements;  // of all tensors of a list; 0: no list, or one of more than 30
+  std::vector<std::string> values;          // of attention, in newer traces: "True", "0.", ""; else empty
 
   friend bool operator==(const KinetoInputs&, const KinetoInputs&) = default;
 };
@@ -68,6 +70,7 @@ struct KinetoKernel {
   std::int32_t collective = -1;  // index into collectives, -1: none, or nothing is said
   std::int32_t step = -1;        // index into steps, -1: launched in none
   bool of_optimizer = false;     // launched inside an `Optimizer.step` annotation
+  bool of_backward = false;      // its operator ran on a thread of the autograd engine
 };
 
 struct KinetoStep {

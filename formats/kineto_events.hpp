@@ -5,6 +5,7 @@
 #include <istream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace stagecraft::detail {
 
 // A kernel, copy or setting of memory.
 struct DeviceSlice {
-  KinetoKernel kernel;  // start: absolute; op, step and of_optimizer are not yet known
+  KinetoKernel kernel;  // start: absolute; what links them is not yet known
   std::int64_t correlation = -1, external_id = -1;
 };
 
@@ -43,6 +44,7 @@ struct KinetoEvents {
   std::vector<LaunchSlice> launches;
   std::vector<OpSlice> op_slices;
   std::vector<SpanSlice> optimizer_steps;
+  std::set<std::int64_t> backward_threads;  // those of the autograd engine
   std::map<std::string, std::vector<int>> ranks_of_group;
   std::map<int, std::string> device_names;
   std::int64_t base_ns = 0;  // baseTimeNanoseconds: what the times of the file count from

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kDeepest = 64;
 constexpr int kMostMessages = 10;                  // a wrong file may have a million of the same
+constexpr std::int64_t kMostElements = 1LL << 50;  // of a list of tensors; more is no list that anybody has
 constexpr std::int64_t kMostNs = (1LL << 62) - 2;  // 146 years; two of them add up
 
 // Hands on what another buffer has, and knows the line that was read last.
@@ -137,7 +138,8 @@ std::string key_of(const KinetoOp& op) {
     key += '\n';
     for (const std::vector<std::int64_t>& list : *lists) key += fmt::format("[{}]", fmt::join(list, ","));
   }
-  return key + '\n' + join(op.inputs.types, ",");
+  return fmt::format("{}\n{}\n{}\n{}", key, join(op.inputs.types, ","),
+                     fmt::join(op.inputs.list_elements, ","), join(op.inputs.values, ","));
 }
 
 // What nlohmann's parser reports, event by event: the path of keys down to arguments is all that matters.
@@ -168,6 +170,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override;
   bool start_array(std::size_t) override { return open(true); }
   bool end_array() override {
+    if (in_arguments() && depth_ == 7 && argument_ == "Input Dims") finish_list_tensor();
     --depth_;
     return true;
   }
@@ -206,6 +209,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   void take_time(const std::string& decimal);
   void argument(std::int64_t value);
   void argument(const std::string& text);
+  void finish_list_tensor();
   void finish_event();
   void finish_device(const SliceCategory& category);
   void finish_annotation();
@@ -227,6 +231,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   int device_id_ = 0;                     // of the entry of deviceProperties
   std::string group_name_, device_name_;  // of the entry of pg_config, of deviceProperties
   std::vector<int> group_ranks_;
+  std::int64_t list_tensor_ = 1;  // elements of the tensor of a list that is being read
 };
 
 bool KinetoHandler::refuse(std::string code, int line, std::string message, std::string hint) {
@@ -263,6 +268,8 @@ bool KinetoHandler::open(bool array) {
                                                  : nullptr;
     if (lists != nullptr && depth_ == 6) lists->emplace_back();
     if (lists != nullptr && depth_ == 7 && !lists->empty()) lists->back().clear();
+    if (argument_ == "Input Dims" && depth_ == 6) event_.inputs.list_elements.push_back(0);
+    if (argument_ == "Input Dims" && depth_ == 7) list_tensor_ = 1;
   }
   return true;
 }
@@ -297,7 +304,18 @@ void KinetoHandler::take_time(const std::string& decimal) {
   (field_ == "ts" ? event_.start : event_.length) = time;
 }
 
+// Of a list, only how many elements all its tensors have.
+void KinetoHandler::finish_list_tensor() {
+  if (event_.inputs.list_elements.empty()) return;
+  std::int64_t& sum = event_.inputs.list_elements.back();
+  sum = std::min(sum + list_tensor_, kMostElements);
+}
+
 void KinetoHandler::argument(std::int64_t value) {
+  if (depth_ == 7 && argument_ == "Input Dims") {
+    const bool fits = value >= 0 && (value == 0 || list_tensor_ <= kMostElements / value);
+    list_tensor_ = fits ? list_tensor_ * value : kMostElements;
+  }
   if (depth_ == 6 && argument_ == "Input Dims" && !event_.inputs.dims.empty())
     event_.inputs.dims.back().push_back(value);
   if (depth_ == 6 && argument_ == "Input Strides" && !event_.inputs.strides.empty())
@@ -315,6 +333,7 @@ void KinetoHandler::argument(std::int64_t value) {
 
 void KinetoHandler::argument(const std::string& text) {
   if (argument_ == "Input type" && depth_ == 5) event_.inputs.types.push_back(text);
+  if (argument_ == "Concrete Inputs" && depth_ == 5) event_.inputs.values.push_back(text);
   if (depth_ != 4) return;
   if (argument_ == "Collective name") event_.collective.name = text;
   if (argument_ == "dtype") event_.collective.dtype = text;
@@ -387,7 +406,13 @@ void KinetoHandler::finish_event() {
                                  .start = *event_.start});
       return;
     case SliceKind::kOp: {
+      if (event_.name.starts_with("autograd::engine::")) out_.backward_threads.insert(event_.thread);
       if (event_.external_id < 0) return;
+      // Values change from call to call; those of attention say its mask, of others they would be kept for
+      // nothing.
+      if (lower_case(event_.name).find("atten") == std::string::npos &&
+          lower_case(event_.name).find("attn") == std::string::npos)
+        event_.inputs.values.clear();
       const std::int32_t collective = collective_of_event();
       KinetoOp op{.name = std::move(event_.name), .inputs = std::move(event_.inputs)};
       const std::string key = key_of(op);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/input_text.hpp"
+#include "formats/kineto_operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -108,7 +109,7 @@ WorkKind kind_of_name(const std::string& name, std::string_view op) {
   const std::string lower_op = lower_case(op);
   if (contains_any(name, {"adam", "multi_tensor_apply", "multitensorapply", "lamb_"}))
     return WorkKind::kOptimizer;
-  if (contains_any(name, {"flash", "fmha", "sdpa"}) ||
+  if (is_attention_operator(op) || contains_any(name, {"flash", "fmha", "sdpa"}) ||
       contains_any(lower_op, {"flash_att", "dot_product_flash", "dot_product_cudnn", "efficient_attention"}))
     return WorkKind::kAttention;
   if (contains_any(name, {"cross_entropy", "crossentropy", "logsoftmax", "log_softmax", "nll_loss"}) ||

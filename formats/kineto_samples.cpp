@@ -8,7 +8,9 @@
 
 #include "base/text.hpp"
 #include "calibrate/samples/statistics.hpp"
+#include "formats/input_text.hpp"
 #include "formats/kineto_kernels.hpp"
+#include "formats/kineto_operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,12 +24,23 @@ struct Executions {
   std::set<std::size_t> traces;
 };
 
+// Executions of operators: what each did, and the time of all its kernels.
+template <class Work>
+struct CallOf {
+  Work work;
+  Duration time{};
+};
+template <class Work>
+using CallsOf = std::map<std::int64_t, CallOf<Work>>;
+
 class SampleCollector {
  public:
   explicit SampleCollector(int gpus_per_node) : gpus_per_node_(gpus_per_node) {}
 
   void add(std::size_t index, const MeasuredTrace& measured) {
     add_products(index, measured);
+    add_attention(index, measured);
+    add_memory_work(index, measured);
     add_collectives(index, measured);
   }
 
@@ -70,6 +83,10 @@ class SampleCollector {
   }
 
   void add_products(std::size_t index, const MeasuredTrace& measured);
+  void add_attention(std::size_t index, const MeasuredTrace& measured);
+  void add_memory_work(std::size_t index, const MeasuredTrace& measured);
+  template <class Work>
+  void take_calls(std::size_t index, const CallsOf<Work>& calls, const char* without_time);
   void add_collectives(std::size_t index, const MeasuredTrace& measured);
   [[nodiscard]] int nodes_of(const std::vector<int>& ranks) const;
 
@@ -119,6 +136,100 @@ void SampleCollector::add_products(std::size_t index, const MeasuredTrace& measu
       take(product_point(execution.product), fmt::format("{} {}", index, call), to_seconds(execution.time),
            index);
   }
+}
+
+Sample training_sample(std::string family, std::string op) {
+  Sample sample;
+  sample.family = std::move(family);
+  sample.op = std::move(op);
+  sample.tags = {{"load", "training"}, {"source", kSource}};
+  return sample;
+}
+
+// Operands as the suite counts them: Q, K, V and the output, twice backward, and a statistic a row in fp32.
+Sample point_of(const KinetoAttention& a) {
+  Sample sample = training_sample("attention", a.backward ? "flash_backward" : "flash_forward");
+  sample.shape = {{"batch", a.batch},
+                  {"heads", a.heads},
+                  {"kv_heads", a.kv_heads},
+                  {"sequence", a.queries},
+                  {"head_size", a.head_size}};
+  sample.tags["dtype"] = a.dtype;
+  sample.tags["causal"] = a.causal ? "true" : "false";
+  sample.tags["implementation"] = a.implementation;
+  const auto tokens = static_cast<double>(a.batch) * static_cast<double>(a.queries),
+             heads = static_cast<double>(a.heads), kv_heads = static_cast<double>(a.kv_heads),
+             size = static_cast<double>(a.head_size);
+  const double forward = 4 * tokens * static_cast<double>(a.keys) * heads * size * (a.causal ? 0.5 : 1);
+  const double element = a.dtype == "fp32" ? 4 : 2;
+  sample.flops = a.backward ? 2.5 * forward : forward;
+  sample.bytes =
+      (a.backward ? 2 : 1) * element * tokens * size * (2 * heads + 2 * kv_heads) + 4 * tokens * heads;
+  return sample;
+}
+
+Sample point_of(const KinetoMemoryWork& work) {
+  Sample sample = training_sample("kernel", work.op);
+  sample.shape = work.shape;
+  sample.tags["dtype"] = work.dtype;
+  sample.tags["variant"] = "fused";
+  sample.bytes = work.bytes;
+  return sample;
+}
+
+template <class Work>
+void SampleCollector::take_calls(std::size_t index, const CallsOf<Work>& calls, const char* without_time) {
+  for (const auto& [call, execution] : calls) {
+    if (execution.time <= Duration::zero())
+      ++unused_[without_time];
+    else
+      take(point_of(execution.work), fmt::format("{} {}", index, call), to_seconds(execution.time), index);
+  }
+}
+
+void SampleCollector::add_attention(std::size_t index, const MeasuredTrace& measured) {
+  CallsOf<KinetoAttention> calls;
+  for (const KinetoKernel& kernel : measured.trace.kernels) {
+    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kAttention) continue;
+    const AttentionOrReason read = attention_of(measured.trace, kernel);
+    const auto* attention = std::get_if<KinetoAttention>(&read);
+    if (attention == nullptr) {
+      ++unused_[std::get<std::string>(read)];
+    } else if (attention->queries != attention->keys || attention->head_size != attention->value_size) {
+      ++unused_["attention of unequal queries and keys, or heads of two sizes"];
+    } else {
+      calls.try_emplace(kernel.call, CallOf<KinetoAttention>{.work = *attention}).first->second.time +=
+          kernel.length;
+    }
+  }
+  take_calls(index, calls, "attention without a time");
+}
+
+// Over PCIe or between GPUs: not the memory of this one.
+bool leaves_device(const KinetoTrace& trace, const KinetoKernel& kernel) {
+  return kernel.work == DeviceWork::kCopy && trace.name_of(kernel).find("DtoD") == std::string::npos;
+}
+
+void SampleCollector::add_memory_work(std::size_t index, const MeasuredTrace& measured) {
+  CallsOf<KinetoMemoryWork> calls;
+  for (const KinetoKernel& kernel : measured.trace.kernels) {
+    if (!counts(measured, kernel)) continue;
+    const WorkKind kind = work_kind(measured.trace, kernel);
+    if (kind == WorkKind::kProduct || kind == WorkKind::kAttention || kind == WorkKind::kCommunication)
+      continue;
+    if (leaves_device(measured.trace, kernel)) {
+      ++unused_["copies that leave the GPU's memory"];
+      continue;
+    }
+    const MemoryWorkOrReason read = memory_work_of(measured.trace, kernel);
+    const auto* work = std::get_if<KinetoMemoryWork>(&read);
+    if (work == nullptr)
+      ++unused_[std::get<std::string>(read)];
+    else
+      calls.try_emplace(kernel.call, CallOf<KinetoMemoryWork>{.work = *work}).first->second.time +=
+          kernel.length;
+  }
+  take_calls(index, calls, "memory-bound kernels without a time");
 }
 
 int SampleCollector::nodes_of(const std::vector<int>& ranks) const {
@@ -204,7 +315,7 @@ KinetoSamples kineto_samples(const std::vector<MeasuredTrace>& traces, int gpus_
                          .hint = "profile with record_shapes=True"});
   if (out.samples.empty())
     refuse_trace(traces.front().name, "nothing-to-import",
-                 "the steps hold no product with its shapes and no collective with its size",
+                 "the steps hold no operator with its shapes and no collective with its size",
                  "profile with record_shapes=True, and with a version of PyTorch from 2.3 on for collectives",
                  diagnostics);
   return out;

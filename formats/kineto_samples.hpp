@@ -1,11 +1,16 @@
 // What traces of a training run measured, as samples for `stagecraft calibrate fit`.
 //
 // A training run is no benchmark: clocks are what power and heat left, communication ran beside compute, and
-// a collective waits for its slowest rank. Each sample says so (tags `source`, `load`, `waiting`; setup
-// `clock_policy`), and a fit takes such products only where there are none of a benchmark.
+// a collective waits for its slowest rank; a kernel may find in L2 what the one before it left. Each sample
+// says so (tags `source`, `load`, `waiting`; setup `clock_policy`), and a fit takes them only where a family
+// has none of a benchmark.
 //
 //   product      m, n, k, batch, layout and type of each execution of a matrix operator: the sum of its
 //                kernels; median and spread over the executions in the steps
+//   attention    batch, heads, length, head size, mask and kernel of fused attention, forward and backward,
+//                where queries and keys are as many; FLOPs and bytes as the suite counts them
+//   kernel       operators bound by memory: norms, softmax, activations, dropout, rotations, embeddings, the
+//                loss, Adam, sums and products of tensors, copies and casts; bytes by their tensors
 //   collective   size in nccl-tests' convention, ranks, and nodes by the ranks of the group. With traces of
 //                several ranks the k-th execution in a step is the shortest of them: the last rank to come
 //                does not wait. Receives are left out.
@@ -29,7 +34,7 @@ struct MeasuredTrace {
 };
 
 struct KinetoSamples {
-  std::vector<Sample> samples;                 // products, then collectives; each by its key
+  std::vector<Sample> samples;                 // by family, then by key
   std::map<std::string, std::int64_t> unused;  // why kernels gave no sample, and how many
 };
 

@@ -22,6 +22,7 @@ Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, co
   return {.kind = shard.fused_kernels ? OpKind::kLoss : OpKind::kMemory,
           .name = name,
           .bytes = Bytes(per_logit * logits),
+          .elements = logits,
           .kernels = pass.kernels};
 }
 
@@ -38,11 +39,12 @@ Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) 
   const std::int64_t accumulate = 2 * element_bytes(shard.gradient);  // read and write
   const std::int64_t elements = shard.tokens() * model.hidden;
   const std::int64_t read = element_bytes(shard.precision) * elements;
-  Ops ops{{.name = "embedding", .bytes = Bytes(read + accumulate * elements)}};
+  Ops ops{{.name = "embedding", .bytes = Bytes(read + accumulate * elements), .elements = elements}};
   if (model.position ==
       Position::kLearned) {  // a sum over the samples into the s/c rows of the rank's tokens
     const std::int64_t rows = shard.tokens() / shard.micro_batch;
-    ops.push_back({.name = "positions", .bytes = Bytes(read + accumulate * rows * model.hidden)});
+    ops.push_back(
+        {.name = "positions", .bytes = Bytes(read + accumulate * rows * model.hidden), .elements = elements});
   }
   return ops;
 }

@@ -123,6 +123,7 @@ Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, cons
   SC_CHECK(pass.kernels > 0, "a pass that does nothing is no operator");
   return {.name = name,
           .bytes = Bytes(elements * pass.bytes * element_bytes(shard.precision) / 2),
+          .elements = elements,
           .kernels = pass.kernels};
 }
 
@@ -133,7 +134,8 @@ void add_memory(Ops& ops, std::string_view name, std::int64_t elements, MemoryPa
 Op permutation_op(std::string_view name, std::int64_t rows, std::int64_t width, const Shard& shard) {
   return {.kind = OpKind::kPermutation,
           .name = name,
-          .bytes = Bytes(element_bytes(shard.precision) * rows * width)};
+          .bytes = Bytes(element_bytes(shard.precision) * rows * width),
+          .elements = rows * width};
 }
 
 Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Beside beside, CommGroup group) {

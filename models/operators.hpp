@@ -67,6 +67,7 @@ struct Op {
   AttentionShape attention{};  // kFlashForward, kFlashBackward
   Flops flops{};               // of the math kinds; flash counts the full square
   Bytes bytes{};               // HBM traffic; payload of a collective in nccl-tests' convention
+  std::int64_t elements = 0;   // of the tensor that a memory-bound kind is about; 0: of none alone
   CollectiveKind collective = CollectiveKind::kAllReduce;
   CommGroup group = CommGroup::kTensor;
   Beside beside = Beside::kNothing;

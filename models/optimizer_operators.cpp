@@ -6,7 +6,7 @@ namespace stagecraft {
 namespace {
 
 Op sweep(std::string_view name, std::int64_t parameters, std::int64_t bytes_per_parameter) {
-  return {.name = name, .bytes = Bytes(parameters * bytes_per_parameter)};
+  return {.name = name, .bytes = Bytes(parameters * bytes_per_parameter), .elements = parameters};
 }
 
 }  // namespace

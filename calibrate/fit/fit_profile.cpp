@@ -101,6 +101,7 @@ class ProfileFitter {
   [[nodiscard]] GemmDevice gemm_device() const;
   [[nodiscard]] Precision table_precision() const;
   [[nodiscard]] std::string_view table_load() const;
+  [[nodiscard]] bool speaks(const Sample& sample) const;
 
   const SampleSet& set_;
   FittedProfile out_;
@@ -148,6 +149,14 @@ std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
   std::vector<GemmPoint> points;
   for (const auto& [shape, sample] : by_shape) points.push_back(point_of(*sample));
   return points;
+}
+
+// Samples of a training run speak where their family has none of a benchmark.
+bool ProfileFitter::speaks(const Sample& sample) const {
+  return tag(sample, "load", "burst") != "training" ||
+         std::ranges::none_of(set_.samples, [&](const Sample& other) {
+           return other.family == sample.family && tag(other, "load", "burst") != "training";
+         });
 }
 
 // Products of a training run speak where no benchmark does.
@@ -284,8 +293,8 @@ void ProfileFitter::fit_sustained() {
 
 void ProfileFitter::fit_memory_kernels() {
   std::map<std::string, Samples> by_op;
-  for (const Sample* sample : pick([](const Sample& s) {
-         return s.family == "kernel" && s.bytes > 0 && tag(s, "variant", "fused") == "fused" &&
+  for (const Sample* sample : pick([&](const Sample& s) {
+         return s.family == "kernel" && speaks(s) && s.bytes > 0 && tag(s, "variant", "fused") == "fused" &&
                 tag(s, "cache", "cold") == "cold";
        }))
     by_op[sample->op].push_back(sample);
@@ -345,8 +354,8 @@ void ProfileFitter::fit_attention_curve(const std::string& kernel, const std::st
                                         FlashPass& pass) {
   FlashCurve& curve = masked ? pass.causal : pass.dense;
   const Samples samples = pick([&](const Sample& s) {
-    return s.family == "attention" && s.op == op && attention_flops(s) > 0 && causal(s) == masked &&
-           tag(s, "implementation", kernel) == kernel;
+    return s.family == "attention" && speaks(s) && s.op == op && attention_flops(s) > 0 &&
+           causal(s) == masked && tag(s, "implementation", kernel) == kernel;
   });
   std::map<double, std::vector<double>> rates;  // by length; of several head counts and sizes the median
   for (const Sample* sample : samples)
@@ -386,7 +395,7 @@ FlashKernel& kernel_called(AttentionModel& model, const std::string& name) {
 void ProfileFitter::fit_attention_kernels() {
   AttentionModel& model = out_.profile.attention;
   std::set<std::string> names;
-  for (const Sample* sample : pick([](const Sample& s) { return s.family == "attention"; }))
+  for (const Sample* sample : pick([&](const Sample& s) { return s.family == "attention" && speaks(s); }))
     names.insert(tag(*sample, "implementation", model.kernel().name));
   for (const std::string& name : names) {
     FlashKernel& kernel = kernel_called(model, name);

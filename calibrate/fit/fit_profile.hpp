@@ -16,6 +16,7 @@
 //   attention    by `implementation`: flash_forward, flash_backward, causal and dense apart -> R and L_half
 //   of
 //                that pass of that kernel, from three lengths or more
+//                (kernel and attention: samples of a training run where the family has none of a benchmark)
 //   nccl         one fit per (collective, ranks, nodes, algorithm)
 #pragma once
 

@@ -136,7 +136,16 @@ class TraceCounter {
       return out_.traffic[{activity, word}].add(1, seconds);
     }
     out_.kinds[kind].add(1, seconds);
-    if (kind != WorkKind::kProduct) return out_.others[{kind, name_of(trace_, kernel)}].add(1, seconds);
+    if (kind != WorkKind::kProduct) {
+      const OperatorWork work = operator_work(trace_, kernel);
+      return out_
+          .others[{.kind = kind,
+                   .role = work.role,
+                   .backward = work.backward,
+                   .elements = work.elements,
+                   .name = name_of(trace_, kernel)}]
+          .add(1, seconds);
+    }
     const std::optional<KinetoProduct> product = product_of(trace_, kernel);
     if (!product) return out_.shapeless[short_name(trace_.name_of(kernel))].add(1, seconds);
     NamedTotal& known = out_.products[product_key(product->m, product->n, product->k, product->batch)];

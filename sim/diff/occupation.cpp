@@ -25,6 +25,10 @@ Duration Occupation::exposed_communication() const {
   return std::accumulate(exposed.begin(), exposed.end(), Duration{});
 }
 
+Duration Occupation::pipeline_or_idle() const {
+  return exposed[static_cast<std::size_t>(Activity::kPipeline)] + idle;
+}
+
 Occupation occupation(std::span<const Busy> busy, Duration begin, Duration end) {
   std::vector<Edge> edges;
   for (const Busy& item : busy) {

@@ -33,6 +33,9 @@ struct Occupation {
   Duration idle{};
 
   [[nodiscard]] Duration exposed_communication() const;
+  // Exposed messages of the pipeline and idle time. A receive that waits for its sender is a running kernel
+  // in a trace and idle time in a simulation: their sum is alike.
+  [[nodiscard]] Duration pipeline_or_idle() const;
   friend bool operator==(const Occupation&, const Occupation&) = default;
 };
 

@@ -73,6 +73,29 @@ WorkKind work_of(OpKind kind) {
   return WorkKind::kCommunication;
 }
 
+// What an operator of the model does, by its name.
+OperatorRole role_of(const Op& op) {
+  if (op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward) return OperatorRole::kAttention;
+  constexpr std::pair<std::string_view, OperatorRole> kEndings[] = {
+      {"norm", OperatorRole::kNorm},           {"activation", OperatorRole::kActivation},
+      {"softmax", OperatorRole::kSoftmax},     {"dropout", OperatorRole::kDropout},
+      {"dropout add", OperatorRole::kDropout}, {"rope", OperatorRole::kRope},
+      {"embedding", OperatorRole::kEmbedding}, {"loss", OperatorRole::kLoss},
+      {"loss gradient", OperatorRole::kLoss},  {"residual add", OperatorRole::kAdd},
+      {"shared add", OperatorRole::kAdd},      {"residual gradient", OperatorRole::kAdd},
+      {"gradient sum", OperatorRole::kAdd},    {"positions", OperatorRole::kAdd},
+      {"qkv split", OperatorRole::kMove},      {"head transposition", OperatorRole::kMove},
+      {"concatenation", OperatorRole::kMove},  {"cast", OperatorRole::kMove}};
+  const auto* const found =
+      std::ranges::find_if(kEndings, [&](const auto& entry) { return op.name.ends_with(entry.first); });
+  return found == std::end(kEndings) ? OperatorRole::kNone : found->second;
+}
+
+std::int64_t elements_of(const Op& op) {
+  if (op.attention.batch == 0) return op.elements;
+  return op.attention.batch * op.attention.queries * op.attention.keys;
+}
+
 std::string collective_word(CollectiveKind kind) {
   return std::string(kCollectiveNames[static_cast<std::size_t>(kind)]);
 }
@@ -124,12 +147,14 @@ class OpCounter {
       : network_(network), groups_(groups), precision_(precision), out_(out) {}
 
   void add(const LayerOps& ops, double times) {
-    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
-      for (const Op& op : *pass) add(op, times);
+    for (const Ops* pass : {&ops.forward, &ops.recompute})
+      for (const Op& op : *pass) add(op, times, false);
+    for (const Ops* pass : {&ops.input_gradient, &ops.weight_gradient})
+      for (const Op& op : *pass) add(op, times, true);
   }
 
  private:
-  void add(const Op& op, double times) {
+  void add(const Op& op, double times, bool backward) {
     const double launches = times * op.kernels;
     if (op.kind == OpKind::kCollective) {
       const double seconds = launches * to_seconds(layer_collective_cost(network_, groups_, op).time);
@@ -142,7 +167,14 @@ class OpCounter {
     const WorkKind kind = work_of(op.kind);
     out_.kernels += launches;
     out_.kinds[kind].add(launches, seconds);
-    if (kind != WorkKind::kProduct) return out_.others[{kind, std::string(op.name)}].add(launches, seconds);
+    if (kind != WorkKind::kProduct) {
+      const OtherKey key{.kind = kind,
+                         .role = role_of(op),
+                         .backward = backward,
+                         .elements = elements_of(op),
+                         .name = std::string(op.name)};
+      return out_.others[key].add(launches, seconds);
+    }
     NamedTotal& product = out_.products[product_key(op.gemm.m, op.gemm.n, op.gemm.k, op.gemm.batch)];
     product.names.emplace(op.name);
     product.total.add(times, seconds);
@@ -199,7 +231,9 @@ PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulat
   if (step > Duration::zero()) {
     out.ops.kernels += 1;
     out.ops.kinds[WorkKind::kOptimizer].add(1, to_seconds(step));
-    out.ops.others[{WorkKind::kOptimizer, "optimizer step"}].add(1, to_seconds(step));
+    const OtherKey key{
+        .kind = WorkKind::kOptimizer, .role = OperatorRole::kOptimizer, .name = "optimizer step"};
+    out.ops.others[key].add(1, to_seconds(step));
   }
   double operators = 0;
   for (const auto& [kind, total] : out.ops.kinds) operators += total.seconds;

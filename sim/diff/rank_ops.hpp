@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "formats/kineto_kernels.hpp"
+#include "formats/kineto_operators.hpp"
 #include "formats/kineto_samples.hpp"
 #include "sim/diff/occupation.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -51,14 +52,25 @@ struct NamedTotal {
   OpTotal total;
 };
 
+// An operator that is neither a product nor communication: what it does and on how much, as far as that is
+// known.
+struct OtherKey {
+  WorkKind kind = WorkKind::kMemory;
+  OperatorRole role = OperatorRole::kNone;
+  bool backward = false;
+  std::int64_t elements = 0;  // 0: not known
+  std::string name;           // "ffn norm", or "aten::native_layer_norm"
+  friend auto operator<=>(const OtherKey&, const OtherKey&) = default;
+};
+
 struct RankOps {
   Occupation occupation;
   double kernels = 0;  // of compute and communication; an operator of a prediction counts those it stands for
   std::map<ProductKey, NamedTotal> products;
   std::map<std::string, OpTotal> shapeless;  // products of unknown shape, by kernel
   std::map<TrafficKey, OpTotal> traffic;
-  std::map<std::pair<WorkKind, std::string>, OpTotal> others;  // by kind and name
-  std::map<WorkKind, OpTotal> kinds;                           // all compute
+  std::map<OtherKey, OpTotal> others;
+  std::map<WorkKind, OpTotal> kinds;  // all compute
 };
 
 // Of the pipeline rank on which `rank` lives, in the GPU whose collectives are priced first. Products,

@@ -29,7 +29,7 @@ void write_side(JsonWriter& json, std::string_view key, const Occupation& side, 
   json.key(key).begin_object();
   json.field("iteration_time_s", side.window).field("compute_s", side.compute);
   json.field("exposed_communication_s", side.exposed_communication()).field("idle_s", side.idle);
-  json.field("kernels", kernels);
+  json.field("pipeline_or_idle_s", side.pipeline_or_idle()).field("kernels", kernels);
   for (const auto& [name, times] : {std::pair{"exposed_s", &side.exposed}, std::pair{"busy_s", &side.busy}}) {
     json.key(name).begin_object();
     for (std::size_t i = 1; i < kActivityNames.size(); ++i) json.field(kActivityNames[i], (*times)[i]);
@@ -77,6 +77,33 @@ void write_products(JsonWriter& json, const TraceDiff& diff) {
   json.end_array();
 }
 
+void write_operators(JsonWriter& json, const TraceDiff& diff) {
+  json.key("operators").begin_array();
+  for (const OperatorRow& row : diff.operators) {
+    const TiedOperators& of = row.operators;
+    json.begin_object().field("family", kWorkKindNames[static_cast<std::size_t>(of.kind)]);
+    json.field("pass", std::string_view(of.backward ? "backward" : "forward"));
+    json.field("tied_by", kTieNames[static_cast<std::size_t>(of.tie)]).key("elements");
+    if (of.elements > 0)
+      json.value(of.elements);
+    else
+      json.null();
+    json.key("operators").begin_array();
+    for (const std::string& name : of.theirs) json.value(std::string_view(name));
+    json.end_array();
+    write_row(json, row.row);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_shares(JsonWriter& json, const TiedShares& shares) {
+  json.key("tied").begin_object();
+  json.field("compute_s", shares.compute).field("products_s", shares.products);
+  json.field("operators_by_shape_s", shares.by_shape).field("operators_by_name_s", shares.by_name);
+  json.field("by_family_s", shares.by_family()).end_object();
+}
+
 }  // namespace
 
 std::string render_json(const TraceDiff& diff) {
@@ -90,6 +117,8 @@ std::string render_json(const TraceDiff& diff) {
   write_families(json, diff);
   write_traffic(json, diff);
   write_products(json, diff);
+  write_operators(json, diff);
+  write_shares(json, tied_shares(diff));
   json.key("others").begin_array();
   for (const OtherRow& other : diff.others) {
     json.begin_object().field("family", kWorkKindNames[static_cast<std::size_t>(other.kind)]);

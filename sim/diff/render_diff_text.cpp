@@ -70,6 +70,9 @@ std::string iteration_table(const TraceDiff& diff) {
     row(fmt::format("    {}", kActivityNames[i]), diff.predicted.exposed[i], diff.measured.exposed[i]);
   }
   row("  idle", diff.predicted.idle, diff.measured.idle);
+  const auto pipeline = static_cast<std::size_t>(Activity::kPipeline);
+  if (diff.predicted.busy[pipeline] > Duration::zero() || diff.measured.busy[pipeline] > Duration::zero())
+    row("  pipeline and idle", diff.predicted.pipeline_or_idle(), diff.measured.pipeline_or_idle());
   const double more = diff.measured_kernels - diff.predicted_kernels;
   table.row({"kernels", diff.predicted_kernels > 0 ? count_text(diff.predicted_kernels) : "-",
              count_text(diff.measured_kernels),
@@ -151,11 +154,35 @@ std::string one_sided(const TraceDiff& diff, bool measured) {
   return list.str();
 }
 
+// The model's operators beside those of the trace that they are.
+std::string operators_table(const std::vector<OperatorRow>& rows) {
+  if (rows.empty()) return {};
+  TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight});
+  table.row({"operator", "tied by", "predicted", "kernels", "measured", "kernels", "difference"});
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+    const DiffRow& row = rows[i].row;
+    table.row({"  " + cut(row.name), std::string(kTieNames[static_cast<std::size_t>(rows[i].operators.tie)]),
+               times_or_dash(row.predicted), count_or_dash(row.predicted), times_or_dash(row.measured),
+               count_or_dash(row.measured), signed_time(row.difference())});
+  }
+  return "\n" + table.str() + rest_line(rows.size());
+}
+
+std::string shares_text(const TiedShares& shares) {
+  return fmt::format(
+      "\nOf the trace's {} of compute, {} are products that the model has, {} other operators tied by shape "
+      "and\n{} "
+      "by name; {} are compared by family alone.\n",
+      time_text(shares.compute), time_text(shares.products), time_text(shares.by_shape),
+      time_text(shares.by_name), time_text(std::max(shares.by_family(), 0.0)));
+}
+
 // Nothing ties these to each other but their family: of each, the longest of both sides.
 std::string others_table(const TraceDiff& diff) {
   constexpr int kMostOfSide = 3;
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.row({"other operators, longest of each family", "kernels", "predicted", "measured"});
+  table.row({"by family alone, the longest of each", "kernels", "predicted", "measured"});
   bool any = false;
   for (const OtherRow& family : diff.families) {
     int left[2] = {kMostOfSide, kMostOfSide};
@@ -180,13 +207,12 @@ std::string render_text(const TraceDiff& diff) {
   std::string out = heading(diff) + "\n" + iteration_table(diff);
   out += sums_table("compute, by family", diff.families, plain, "beyond its operators", diff.beyond);
   if (!diff.traffic.empty()) out += sums_table("communication", diff.traffic, plain, "", {});
-  out += products_table(matched) + others_table(diff) + one_sided(diff, true) + one_sided(diff, false);
+  out += products_table(matched) + operators_table(diff.operators) + others_table(diff) +
+         one_sided(diff, true) + one_sided(diff, false);
   const bool operators = std::ranges::any_of(
       diff.families, [](const OtherRow& family) { return family.row.predicted.has_value(); });
   if (!operators) out += "\nThe scenario gives costs of stages and no operators: only times are compared.\n";
-  const auto pipeline = static_cast<std::size_t>(Activity::kPipeline);
-  if (diff.measured.busy[pipeline] > Duration::zero())
-    out += "\nA receive that waits is pipeline time in the trace and idle time in the prediction.\n";
+  if (operators) out += shares_text(tied_shares(diff));
   return out;
 }
 

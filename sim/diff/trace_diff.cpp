@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -77,14 +79,35 @@ std::vector<OtherRow> family_rows(const RankOps& predicted, const RankOps& measu
   return rows;
 }
 
-std::vector<OtherRow> other_rows(const RankOps& predicted, const RankOps& measured) {
-  std::vector<OtherRow> rows;
-  for (const auto& [key, total] : predicted.others)
-    rows.push_back({.kind = key.first, .row = {.name = key.second, .predicted = total, .measured = {}}});
-  for (const auto& [key, total] : measured.others)
-    rows.push_back({.kind = key.first, .row = {.name = key.second, .predicted = {}, .measured = total}});
-  sort_by_difference(rows, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+std::vector<OperatorRow> operator_rows(std::vector<TiedOperators> tied) {
+  std::vector<OperatorRow> rows;
+  for (TiedOperators& operators : tied) {
+    DiffRow row{.name = joined(operators.ours) + (operators.backward ? " backward" : ""),
+                .predicted = operators.predicted,
+                .measured = operators.measured};
+    rows.push_back({.operators = std::move(operators), .row = std::move(row)});
+  }
+  sort_by_difference(rows, [](const OperatorRow& row) -> const DiffRow& { return row.row; });
   return rows;
+}
+
+std::vector<OtherRow> other_rows(const OperatorTies& ties) {
+  std::map<std::pair<WorkKind, std::string>, OtherRow> rows;  // of one name all passes and shapes
+  const auto add = [&](const OneSidedOperator& operators, std::optional<OpTotal> DiffRow::*side) {
+    const auto& [key, total] = operators;
+    OtherRow& row = rows[{key.kind, key.name}];
+    row.kind = key.kind;
+    row.row.name = key.name;
+    std::optional<OpTotal>& sum = row.row.*side;
+    if (!sum) sum = OpTotal{};
+    sum->add(total.count, total.seconds);
+  };
+  for (const OneSidedOperator& operators : ties.only_predicted) add(operators, &DiffRow::predicted);
+  for (const OneSidedOperator& operators : ties.only_measured) add(operators, &DiffRow::measured);
+  std::vector<OtherRow> out;
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  sort_by_difference(out, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+  return out;
 }
 
 }  // namespace
@@ -99,8 +122,20 @@ std::optional<double> DiffRow::ratio() const {
   return measured->seconds / measured->count / (predicted->seconds / predicted->count);
 }
 
+TiedShares tied_shares(const TraceDiff& diff) {
+  TiedShares out;
+  for (const OtherRow& family : diff.families)
+    if (family.row.measured) out.compute += family.row.measured->seconds;
+  for (const ProductRow& product : diff.products)
+    if (product.row.predicted && product.row.measured) out.products += product.row.measured->seconds;
+  for (const OperatorRow& row : diff.operators)
+    (row.operators.tie == Tie::kShape ? out.by_shape : out.by_name) += row.operators.measured.seconds;
+  return out;
+}
+
 TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measured, const MeasuredTrace& trace,
                           const DiffSources& sources) {
+  OperatorTies ties = tie_operators(predicted.ops, measured);
   TraceDiff diff{.scenario = sources.scenario,
                  .trace = sources.trace,
                  .rank = sources.rank,
@@ -114,7 +149,9 @@ TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measure
                  .products = product_rows(predicted.ops, measured),
                  .shapeless = {},
                  .traffic = traffic_rows(predicted.ops, measured),
-                 .others = other_rows(predicted.ops, measured)};
+                 .operators = {},
+                 .others = other_rows(ties)};
+  diff.operators = operator_rows(std::move(ties.tied));
   for (const std::int32_t step : trace.steps) {
     const std::int64_t number = trace.trace.steps[static_cast<std::size_t>(step)].number;
     if (number >= 0) diff.steps.push_back(number);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/diff/rank_ops.hpp"
+#include "sim/diff/tie_operators.hpp"
 
 namespace stagecraft {
 
@@ -31,6 +32,12 @@ struct TrafficRow {
   DiffRow row;
 };
 
+// Operators of the model, and what they are in the trace.
+struct OperatorRow {
+  TiedOperators operators;
+  DiffRow row;  // named as the model names them, with "backward" of that pass
+};
+
 struct OtherRow {
   WorkKind kind = WorkKind::kMemory;
   DiffRow row;
@@ -48,8 +55,18 @@ struct TraceDiff {
   std::vector<ProductRow> products;
   std::vector<DiffRow> shapeless;  // products of the trace without shapes, by kernel
   std::vector<TrafficRow> traffic;
-  std::vector<OtherRow> others;  // of one side each: a model and PyTorch name operators differently
+  std::vector<OperatorRow> operators;  // neither products nor communication, tied to each other
+  std::vector<OtherRow> others;        // of one side each: compared by family alone
 };
+
+// How much of the trace's compute finds its own operator in the prediction; seconds.
+struct TiedShares {
+  double products = 0;               // by shape
+  double by_shape = 0, by_name = 0;  // of the other operators
+  double compute = 0;                // all of it
+  [[nodiscard]] double by_family() const { return compute - products - by_shape - by_name; }
+};
+[[nodiscard]] TiedShares tied_shares(const TraceDiff& diff);
 
 struct DiffSources {
   std::string scenario, trace;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -11,6 +13,7 @@
 #include "sim/view/base64.hpp"
 #include "sim/view/label_view.hpp"
 #include "sim/view/lanes.hpp"
+#include "sim/view/link_use.hpp"
 #include "sim/view/memory_steps.hpp"
 #include "sim/view/pack.hpp"
 #include "sim/view/page.hpp"
@@ -85,8 +88,9 @@ void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
       .end_object();
 }
 
-constexpr std::size_t kBins = 240;       // of memory over time: pixels of a chart
+constexpr std::size_t kBins = 240;       // of memory and links over time: pixels of a chart
 constexpr std::size_t kMostCharts = 64;  // ranks
+constexpr std::size_t kMostLinks = 12;   // those of the report that come first
 
 // The most that is held in each of equal parts of the time.
 std::vector<std::int64_t> highest(const std::vector<MemoryStep>& steps, Duration end) {
@@ -125,6 +129,25 @@ void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
   json.end_array();
 }
 
+// Of the first links of the report, in thousandths of the capacity.
+void write_links_over_time(JsonWriter& json, const Viewed& viewed) {
+  const Program& program = viewed.simulation.program;
+  const std::vector<LinkReport>& reported = viewed.simulation.report.network.links;
+  std::vector<LinkId> links;
+  for (std::size_t i = 0; i < std::min(reported.size(), kMostLinks); ++i) {
+    const auto found = std::ranges::find(program.links, reported[i].name, &SharedLink::name);
+    if (found == program.links.end()) break;  // the page ties charts to links by their order
+    links.push_back(LinkId(static_cast<std::uint32_t>(found - program.links.begin())));
+  }
+  json.key("link_use").begin_array();
+  for (const std::vector<double>& shares : link_use(program, viewed.simulation.timeline, links, kBins)) {
+    json.begin_array();
+    for (const double share : shares) json.value(static_cast<std::int64_t>(std::llround(1000 * share)));
+    json.end_array();
+  }
+  json.end_array();
+}
+
 // Of one document the members, without their braces.
 std::string_view members(const JsonWriter& json) {
   const std::string_view text = json.str();
@@ -155,6 +178,7 @@ std::string run_view(const Scenario& scenario, const Simulation& simulation, con
   json.begin_object().field("title", std::string_view(options.title));
   write_summary(json, viewed);
   write_memory_over_time(json, viewed);
+  write_links_over_time(json, viewed);
   write_timeline(json, viewed, options.room);
   json.end_object();
   return fmt::format("{{{},\"result\":{}}}", members(json), render_json(simulation.report));

@@ -62,6 +62,59 @@ TEST(KinetoSamples, EverySampleSaysThatItIsOfATrainingRunAndReadsBack) {
   }
 }
 
+// One call of attention over 2 samples of 16 tokens, 4 heads of 8, causal: 2*2*16*16*4*8*2/2 FLOPs; its
+// backward is three kernels of 10, 20 and 3 us.
+TEST(KinetoSamples, AttentionIsTheSumOfTheKernelsOfACall) {
+  const auto arguments = [](const std::string& before, const std::string& values) {
+    return fmt::format(
+        R"("Input Dims": [{0}[2, 16, 4, 8], [2, 16, 4, 8], [2, 16, 4, 8]], "Input type": ["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "c10::BFloat16"], "Concrete Inputs": {1})",
+        before, values);
+  };
+  TraceText text;
+  text.kernel("aten::_flash_attention_forward",
+              arguments("", R"(["", "", "", "", "", "16", "16", "0.", "True"])"), "flash_fwd_kernel", 1, 7);
+  text.kernel("aten::_flash_attention_backward",
+              arguments("[2, 16, 4, 8], ", R"(["", "", "", "", "", "", "", "", "16", "16", "0.", "True"])"),
+              "flash_bwd_dot_do_o_kernel", 20, 10);
+  text.again("flash_bwd_dq_dk_dv_loop_kernel", 30, 20);
+  text.again("void convert_dq", 50, 3);
+  Diagnostics diagnostics;
+  const KinetoSamples made = kineto_samples({measured(text)}, 0, diagnostics);
+  EXPECT_THAT(made.unused, IsEmpty());
+  ASSERT_THAT(made.samples, SizeIs(2));
+  const Sample& backward = made.samples[0];
+  const Sample& forward = made.samples[1];
+  EXPECT_EQ(forward.op, "flash_forward");
+  EXPECT_EQ(forward.flops, 2 * 2 * 16 * 16 * 4 * 8 * 2 / 2);
+  EXPECT_EQ(forward.tags.at("implementation"), "fa2");
+  EXPECT_EQ(forward.tags.at("causal"), "true");
+  EXPECT_DOUBLE_EQ(forward.median_s, 7e-6);
+  EXPECT_EQ(backward.op, "flash_backward");
+  EXPECT_EQ(backward.flops, 2.5 * forward.flops);
+  EXPECT_DOUBLE_EQ(backward.median_s, 33e-6);
+  EXPECT_EQ(std::get<Sample>(parse_sample(to_json_line(backward))), backward);
+}
+
+TEST(KinetoSamples, MemoryBoundOperatorsHaveTheBytesOfTheirTensors) {
+  TraceText text;
+  text.kernel("aten::gelu", R"("Input Dims": [[4, 8]], "Input type": ["c10::BFloat16"])", "gelu_kernel", 1,
+              5);
+  text.kernel("aten::gelu", "", "gelu_kernel", 10, 5);
+  text.kernel("Unknown", "", "some_kernel", 20, 5);
+  text.raw(
+      R"({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "ts": 30, "dur": 5, "args": {"stream": 7, "device": 0}})");
+  Diagnostics diagnostics;
+  const KinetoSamples made = kineto_samples({measured(text)}, 0, diagnostics);
+  ASSERT_THAT(made.samples, SizeIs(1));
+  EXPECT_EQ(made.samples[0].family, "kernel");
+  EXPECT_EQ(made.samples[0].op, "gelu_forward");
+  EXPECT_EQ(made.samples[0].bytes, 2 * 2 * 32);
+  EXPECT_DOUBLE_EQ(made.samples[0].median_s, 5e-6);
+  EXPECT_EQ(made.unused.at("memory-bound kernels without shapes"), 1);
+  EXPECT_EQ(made.unused.at("memory-bound kernels of operators whose traffic is not counted"), 1);
+  EXPECT_EQ(made.unused.at("copies that leave the GPU's memory"), 1);
+}
+
 // Of two ranks that meet in an all-reduce of 2,000 bytes, one came 30 us early.
 TEST(KinetoSamples, TheLastRankToComeTellsWhatACollectiveCosts) {
   TraceText early, late;

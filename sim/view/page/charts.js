@@ -48,3 +48,23 @@ function memoryChart(stage, held, capacity, most, end) {
   redrawn.push(fill);
   return element('div', {class: 'chart'}, element('b', {}, `rank ${stage.stage}`), ` ${humanBytes(stage.peak_bytes)}`, picture);
 }
+
+// How full a link is over time: `shares` in thousandths of its capacity, in equal parts of the whole.
+function linkChart(link, shares, end) {
+  const width = 300, height = 90, left = 2, bottom = height - 16;
+  const most = Math.max(1000, ...shares), y = share => bottom - share / most * (bottom - 6);
+  const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${link.name}: ${percent(link.utilisation)} used`});
+  const fill = () => {
+    picture.replaceChildren();
+    const step = (width - left) / shares.length;
+    let path = `M${left} ${bottom}`;
+    shares.forEach((share, i) => { path += `L${(left + i * step).toFixed(1)} ${y(share).toFixed(1)}L${(left + (i + 1) * step).toFixed(1)} ${y(share).toFixed(1)}`; });
+    picture.append(svg('path', {d: path + `L${width} ${bottom}Z`, fill: colourOf(4)}, svg('title', {}, `at most ${percent(Math.max(...shares) / 1000)} of ${digits(link.capacity_bytes_per_s / 1e9)} GB/s`)),
+      svg('line', {x1: left, x2: width, y1: y(1000), y2: y(1000), stroke: variable('--bad'), 'stroke-width': '1.5', 'stroke-dasharray': '5 3'}, svg('title', {}, 'full')),
+      svg('line', {class: 'axis', x1: left, x2: width, y1: bottom, y2: bottom}),
+      svg('text', {x: left, y: height - 3}, '0'), svg('text', {x: width, y: height - 3, 'text-anchor': 'end'}, humanTime(end)));
+  };
+  fill();
+  redrawn.push(fill);
+  return element('div', {class: 'chart'}, element('b', {}, link.name), ` ${percent(link.utilisation)}`, picture);
+}

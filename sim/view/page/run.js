@@ -107,6 +107,9 @@ function networkSection(run) {
       element('span', {}, percent(link.utilisation))));
   }
   section.append(element('p', {class: 'muted small'}, 'Of the iteration: full (striped), busy but not full, idle; on the right what it carried of what it could.'));
+  if (run.link_use && run.link_use.length > 0) section.append(element('h3', {}, 'Use over time'),
+    element('div', {class: 'charts'}, ...run.link_use.map((shares, i) => linkChart(network.links[i], shares, run.timeline.end_ns))),
+    element('p', {class: 'muted small'}, 'Dashed: full. Each transfer of this job counts at its mean rate while it lasts.'));
   return section;
 }
 

@@ -89,7 +89,8 @@ TEST(TraceDiff, AStepReachesFromItsFirstKernelToThatOfTheNext) {
   EXPECT_EQ(product.count, 1);
   EXPECT_NEAR(product.seconds, 12e-6, 1e-15);
   EXPECT_EQ(ops.traffic.at({Activity::kTensor, "all-reduce"}).count, 1);
-  EXPECT_EQ(ops.others.at({WorkKind::kMemory, "RMSNorm"}).count, 1);
+  const OtherKey norm{.kind = WorkKind::kMemory, .role = OperatorRole::kNorm, .name = "RMSNorm"};
+  EXPECT_EQ(ops.others.at(norm).count, 1);
 }
 
 TEST(TraceDiff, GroupsAreToldByRanksThenByDescription) {
@@ -139,6 +140,44 @@ TEST(TraceDiff, EveryProductOfALayerFindsItsOwn) {
   ASSERT_THAT(diff.traffic, SizeIs(1));
   EXPECT_EQ(diff.traffic[0].row.name, "data all-reduce");
   EXPECT_THAT(diff.shapeless, IsEmpty());
+}
+
+// The trace has no shapes of its norms, whose names tell; its gate is two operators, and the model's is one.
+TEST(TraceDiff, EveryOperatorOfALayerFindsItsOwn) {
+  const TraceDiff diff = diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"));
+  const auto row = [&](const std::string& name) -> const TiedOperators& {
+    for (const OperatorRow& candidate : diff.operators)
+      if (candidate.row.name == name) return candidate.operators;
+    ADD_FAILURE() << "no row " << name;
+    return diff.operators.front().operators;
+  };
+  EXPECT_EQ(row("flash attention").tie, Tie::kShape);
+  EXPECT_EQ(row("flash attention").elements, 8 * 1024 * 1024);
+  EXPECT_EQ(row("flash attention backward").theirs, std::set<std::string>{"aten::_flash_attention_backward"});
+  EXPECT_EQ(row("activation").tie, Tie::kShape);
+  EXPECT_EQ(row("activation").theirs, (std::set<std::string>{"aten::mul", "aten::silu"}));
+  EXPECT_EQ(row("embedding").tie, Tie::kShape);
+  EXPECT_EQ(row("loss").theirs, std::set<std::string>{"aten::_log_softmax"});
+  EXPECT_EQ(row("attention norm, ffn norm, final norm").tie, Tie::kName);
+  EXPECT_EQ(row("optimizer step").theirs, std::set<std::string>{"aten::_fused_adamw_"});
+  for (const OtherRow& other : diff.others) EXPECT_FALSE(other.row.measured) << other.row.name;
+  const TiedShares shares = tied_shares(diff);
+  EXPECT_NEAR(shares.by_family(), 0, 1e-12);
+  EXPECT_GT(shares.by_shape, 0);
+  EXPECT_GT(shares.by_name, 0);
+}
+
+// A receive runs while it waits; the simulation idles. What both sides lose is alike.
+TEST(TraceDiff, WaitingForAMessageIsComparedWithWaiting) {
+  TraceText text;
+  text.kernel("aten::mul", "", "k", 0, 3000);
+  text.collective("SendRecv", collective_arguments("recv", 8, 8), 3000, 2000);
+  text.kernel("aten::mul", "", "k", 5000, 4000);
+  const TraceDiff diff = diff_of(scenario_of("made_pipeline.yaml"), measured(text));
+  EXPECT_EQ(diff.measured.idle, Duration{});
+  EXPECT_EQ(diff.measured.pipeline_or_idle(), milliseconds(2));
+  EXPECT_EQ(diff.predicted.pipeline_or_idle(), milliseconds(3));
+  EXPECT_THAT(render_text(diff), HasSubstr("pipeline and idle"));
 }
 
 TEST(TraceDiff, WhatOneSideAloneHasIsNamed) {

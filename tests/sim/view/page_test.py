@@ -143,6 +143,16 @@ class Pages(Case):
             self.assertEqual(33_000_000, slices[-1][1], row)
             self.assertEqual(9_000_000, sum(end - start for start, end, *_, paint in slices if paint >= BUBBLE), row)
 
+    def test_links_over_time_carry_what_the_report_says(self):
+        browser = self.opened(self.page("run", SHARED))
+        shown = browser.evaluate("JSON.parse(document.getElementById('data').textContent).runs[0]")
+        links, whole = shown["result"]["network"]["links"], shown["timeline"]["end_ns"] / 1e9
+        self.assertEqual(min(len(links), 12), browser.evaluate("document.querySelectorAll('#network .chart svg').length"))
+        self.assertEqual(min(len(links), 12), len(shown["link_use"]))
+        for link, use in zip(links, shown["link_use"]):
+            carried = link["utilisation"] * shown["result"]["iteration_time_s"]
+            self.assertAlmostEqual(carried, sum(use) / 1000 / len(use) * whole, delta=0.001 * whole, msg=link["name"])
+
     def test_tell_what_is_under_the_pointer(self):
         browser = self.opened(self.page("run", FLAGSHIP))
         left, top, _, _ = self.timeline_at(browser)

@@ -1,0 +1,21 @@
+// How full links are over time, by what each transfer moves while it lasts.
+//
+// A transfer moves its bytes evenly from the end of its latency to its end: the mean of the rates that the
+// engine gave it, so that each link's bytes are exact and a burst within one transfer is not seen.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+// [link as in `links`][part]: share of the capacity in each of `parts` equal parts of the makespan. Without
+// what other jobs move (loops of the program, of which a timeline knows the first round) and without
+// transfers that never end. requires parts > 0.
+[[nodiscard]] std::vector<std::vector<double>> link_use(const Program& program, const Timeline& timeline,
+                                                        const std::vector<LinkId>& links, std::size_t parts);
+
+}  // namespace stagecraft

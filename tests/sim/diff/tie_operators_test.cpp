@@ -1,0 +1,88 @@
+#include "sim/diff/tie_operators.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stagecraft {
+namespace {
+
+using enum OperatorRole;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Names = std::set<std::string>;
+
+void add(RankOps& ops, OperatorRole role, std::int64_t elements, const std::string& name,
+         bool backward = false, double seconds = 1) {
+  ops
+      .others[{
+          .kind = WorkKind::kMemory, .role = role, .backward = backward, .elements = elements, .name = name}]
+      .add(1, seconds);
+}
+
+TEST(TieOperators, OfOneSizeAndPassAreOneRow) {
+  RankOps model, trace;
+  add(model, kNorm, 64, "attention norm", false, 2);
+  add(model, kNorm, 64, "ffn norm", false, 3);
+  add(model, kNorm, 16, "query norm", false, 5);
+  add(model, kNorm, 64, "ffn norm", true, 7);
+  add(trace, kNorm, 64, "aten::native_layer_norm", false, 4);
+  add(trace, kNorm, 16, "aten::native_layer_norm", false, 6);
+  const OperatorTies ties = tie_operators(model, trace);
+  ASSERT_THAT(ties.tied, SizeIs(2));
+  EXPECT_EQ(ties.tied[0].elements, 16);
+  EXPECT_EQ(ties.tied[0].measured.seconds, 6);
+  EXPECT_EQ(ties.tied[1].ours, (Names{"attention norm", "ffn norm"}));
+  EXPECT_EQ(ties.tied[1].predicted.seconds, 5);
+  EXPECT_EQ(ties.tied[1].tie, Tie::kShape);
+  ASSERT_THAT(ties.only_predicted, SizeIs(1));
+  EXPECT_TRUE(ties.only_predicted[0].first.backward);
+}
+
+// One norm without a shape could be any of them.
+TEST(TieOperators, AnOperatorTiedByNameMakesItsRoleOneRow) {
+  RankOps model, trace;
+  add(model, kNorm, 64, "ffn norm");
+  add(model, kNorm, 16, "query norm");
+  add(trace, kNorm, 64, "aten::native_layer_norm");
+  add(trace, kNorm, 0, "MyNorm");
+  const OperatorTies ties = tie_operators(model, trace);
+  ASSERT_THAT(ties.tied, SizeIs(1));
+  EXPECT_EQ(ties.tied[0].tie, Tie::kName);
+  EXPECT_EQ(ties.tied[0].ours, (Names{"ffn norm", "query norm"}));
+  EXPECT_EQ(ties.tied[0].theirs, (Names{"MyNorm", "aten::native_layer_norm"}));
+}
+
+// 64 elements are the norm's, 256 the gate's; nothing of the model has 100.
+TEST(TieOperators, PlainOperatorsAreTiedByShapeOrNotAtAll) {
+  RankOps model, trace;
+  add(model, kNorm, 64, "ffn norm");
+  add(model, kActivation, 256, "activation");
+  add(model, kAdd, 64, "residual add");
+  add(trace, kMultiply, 64, "aten::mul");
+  add(trace, kMultiply, 256, "aten::mul");
+  add(trace, kAdd, 64, "aten::add");
+  add(trace, kMultiply, 100, "aten::mul");
+  add(trace, kMove, 0, "aten::copy_");
+  const OperatorTies ties = tie_operators(model, trace);
+  ASSERT_THAT(ties.tied, SizeIs(3));
+  for (const TiedOperators& row : ties.tied) {
+    EXPECT_EQ(row.tie, Tie::kShape);
+    EXPECT_EQ(row.predicted.seconds, row.measured.seconds);
+  }
+  ASSERT_THAT(ties.only_measured, SizeIs(2));
+  EXPECT_THAT(ties.only_predicted, IsEmpty());
+}
+
+TEST(TieOperators, ALookupOfOtherRowsIsNoEmbedding) {
+  RankOps model, trace;
+  add(model, kEmbedding, 64, "embedding");
+  add(trace, kEmbedding, 48, "aten::index_select");
+  EXPECT_THAT(tie_operators(model, trace).tied, IsEmpty());
+  add(trace, kEmbedding, 64, "aten::index_select");
+  const OperatorTies ties = tie_operators(model, trace);
+  ASSERT_THAT(ties.tied, SizeIs(1));
+  EXPECT_EQ(ties.tied[0].measured.count, 1);
+}
+
+}  // namespace
+}  // namespace stagecraft
