@@ -236,7 +236,7 @@ class NeoxImport {
   }
 
   // The pipeline engine reduces after the last micro-batch, and its messages wait for each other.
-  //   source  DeepSpeed deepspeed/runtime/pipe/schedule.py, TrainSchedule (recalled).
+  //   source  DeepSpeed @83fd8f87 deepspeed/runtime/pipe/schedule.py, TrainSchedule.
   Entries overlap() {
     Entries overlap;
     const ImportSource engine{.comment = "DeepSpeed's pipeline engine reduces at the end", .where = {}};

@@ -325,7 +325,8 @@ ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& optio
   ZeroSettings zero{.stage = reader.integer(kStage, 0, 3).value_or(0), .source = reader.source(kStage)};
   if (reader.is_auto(kStage))
     reader.error(kStage, "missing", "\"auto\" is filled in by the trainer", "0, 1, 2 or 3");
-  // DeepSpeed overlaps by default from stage 3 on.
+  // DeepSpeed overlaps by default from stage 3 on (@cbf3d661 deepspeed/runtime/zero/config.py,
+  // overlap_comm_valid).
   zero.overlaps_gradients = reader.flag("zero_optimization.overlap_comm", zero.stage == 3);
   if (const auto bucket = reader.integer("zero_optimization.reduce_bucket_size", 1))
     options.push_back(

@@ -18,6 +18,7 @@
 #include "tools/import_jobs.hpp"
 #include "tools/kineto_traces.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/unpack.hpp"
 
 namespace stagecraft {
 namespace {
@@ -55,7 +56,7 @@ int import_nccl_tests(const std::string& file, const Arguments& arguments, Sessi
   const std::optional<CollectiveKind> asked = asked_kind(arguments);
   Diagnostics diagnostics;
   std::string fragment;
-  if (const std::optional<std::string> text = read_text_file(file, diagnostics)) {
+  if (const auto text = unpacked(read_text_file(file, diagnostics), file, diagnostics)) {
     if (std::optional<NcclRun> run = read_nccl_tests(*text, file, diagnostics)) {
       if (asked) run->kind = asked;
       check_run(*run, file, diagnostics);
@@ -79,8 +80,9 @@ int import_hf(const std::vector<std::string>& words, const Arguments& arguments,
                      "stagecraft import hf config.json, or - for standard input");
   Diagnostics diagnostics;
   std::optional<HfConfig> read;
-  if (const std::optional<std::string> text = load_text_file(words[0], diagnostics))
-    read = read_hf_config(*text, place_name(words[0]), diagnostics);
+  const std::string name = place_name(words[0]);
+  if (const auto text = unpacked(load_text_file(words[0], diagnostics), name, diagnostics))
+    read = read_hf_config(*text, name, diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (!read) return kWrongInput;
   session.out << to_yaml(read->fragment);

@@ -15,6 +15,7 @@
 #include "sim/scenario/preset.hpp"
 #include "tools/files.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/unpack.hpp"
 
 namespace stagecraft {
 namespace {
@@ -95,7 +96,8 @@ int import_megatron_job(const std::vector<std::string>& words, const Arguments& 
   std::optional<MegatronArguments> job;
   if (options) {
     job = read_megatron_words(words, defines, diagnostics);
-  } else if (const auto text = read_text_file(words.front(), diagnostics)) {
+  } else if (const auto text =
+                 unpacked(read_text_file(words.front(), diagnostics), words.front(), diagnostics)) {
     job = read_megatron_text(*text, words.front(), defines, diagnostics);
   }
   std::optional<Fragment> fragment;
@@ -110,7 +112,7 @@ int import_deepspeed_job(const std::vector<std::string>& words, const Arguments&
   Diagnostics diagnostics;
   const ImportRequest request = request_of(arguments, session, diagnostics);
   std::optional<Fragment> fragment;
-  if (const auto text = read_text_file(words.front(), diagnostics))
+  if (const auto text = unpacked(read_text_file(words.front(), diagnostics), words.front(), diagnostics))
     fragment = import_deepspeed(*text, words.front(), request, diagnostics);
   return answer(fragment, diagnostics, arguments, session);
 }
@@ -123,8 +125,9 @@ int import_topology_file(const std::vector<std::string>& words, const Arguments&
   const TopologyRequest request = topology_request_of(arguments);
   Diagnostics diagnostics;
   std::optional<Fragment> fragment;
-  if (const auto text = load_text_file(words.front(), diagnostics))
-    fragment = import_topology(*text, place_name(words.front()), request, diagnostics);
+  const std::string name = place_name(words.front());
+  if (const auto text = unpacked(load_text_file(words.front(), diagnostics), name, diagnostics))
+    fragment = import_topology(*text, name, request, diagnostics);
   return answer(fragment, diagnostics, arguments, session);
 }
 

@@ -6,6 +6,7 @@ usage: cli_test.py STAGECRAFT SOURCE_DIR [CLASS[.TEST]]
 What whole commands print is kept in golden/*.txt; STAGECRAFT_BLESS=1 writes those files anew. Predicted numbers are in
 golden/flagship.txt alone: everything else here is about given numbers, or about no numbers at all.
 """
+import gzip
 import json
 import os
 import pty
@@ -219,9 +220,14 @@ class Goldens(Case):
 
     def test_imported_jobs_of_megatron(self):
         data = "tests/data/megatron"
-        defined = " ".join(f"--define {line[2:].strip()}"
-                           for line in (SOURCE / data / "train_llama3_8b_h100_fp8.args.txt").read_text().splitlines()
-                           if re.fullmatch(r"# [A-Z_]+=\S+", line))
+
+        def with_its_variables(name):  # "# TP=8" in its comments
+            lines = (SOURCE / data / f"{name}.args.txt").read_text().splitlines()
+            defined = [f"--define {line[2:].strip()}" for line in lines if re.fullmatch(r"# [A-Z0-9_]+=\S+", line)]
+            return " ".join([f"stagecraft import megatron {data}/{name}.args.txt", *defined])
+
+        header, *rows = [line.split() for line in (SOURCE / data / "sc21_scenarios.tsv").read_text().splitlines()]
+        sc21 = " ".join(f"--define {name}={value}" for name, value in zip(header[1:], rows[1][1:]) if value.isalnum())
         gpt3 = f"stagecraft import megatron {data}/train_gpt3_175b_distributed.args.txt"
         self.assert_golden("import-megatron", transcript([
             f"stagecraft import megatron {data}/args_dump_gpt_64layer_tp4_pp16.log.txt",
@@ -229,8 +235,13 @@ class Goldens(Case):
             gpt3,
             f"{gpt3} --define GPUS_PER_NODE=8 --define NUM_NODES=1",
             f"{gpt3} --gpus 1024 --vocab 50257 --node dgx-a100-80gb",
-            f"stagecraft import megatron {data}/train_llama3_8b_h100_fp8.args.txt {defined}",
+            with_its_variables("train_llama3_8b_h100_fp8"),
+            f"{with_its_variables('train_mixtral_8x7b_distributed')} --vocab 32000",
+            f"{with_its_variables('modelopt_DeepSeek-R1')} --gpus 1024 --node dgx-h100",
+            f"{with_its_variables('modelopt_Qwen3-235B-A22B')} --gpus 256 --node dgx-h100",
+            f"{with_its_variables('sbatch_mfsdp_deepseek_v3')} --gpus 1024 --node dgx-h100",
             f"stagecraft import megatron {data}/sc21_common.args.txt --json",
+            f"stagecraft import megatron {data}/sc21_common.args.txt {sc21} --gpus 128 --vocab 51200",
             "stagecraft import megatron --gpus 16 --vocab 1000 --node dgx-h100 -- --num-layers 8 --hidden-size 64 "
             "--num-attention-heads 4 --max-position-embeddings 32 --seq-length 32 --micro-batch-size 1 --bf16 --wibble 3",
             "stagecraft import megatron no-such-file",
@@ -242,10 +253,11 @@ class Goldens(Case):
     def test_imported_configurations_of_deepspeed(self):
         data = "tests/data/deepspeed"
         self.assert_golden("import-deepspeed", transcript([
-            f"stagecraft import deepspeed {data}/ds_config_fp16_z3.json",
+            *(f"stagecraft import deepspeed {data}/ds_config_fp16_z{stage}.json" for stage in (0, 1, 2, 3)),
             f"stagecraft import deepspeed {data}/deepcompile_ds_config.json.template",
             "stagecraft import deepspeed tests/data/neox/20B.yml",
             "stagecraft import deepspeed tests/data/neox/20B.yml --gpus 96 --vocab 50257 --node dgx-a100-40gb",
+            "stagecraft import deepspeed tests/data/neox/175B.yml --gpus 1024 --vocab 50257",
             "stagecraft import deepspeed README.md",
             "stagecraft import deepspeed",
         ]))
@@ -475,6 +487,28 @@ class Answers(Case):
                 self.assertEqual(DONE, imported.returncode, imported.stderr)
                 checked = stagecraft("check", "-", text_in=imported.stdout)
                 self.assertEqual(DONE, checked.returncode, checked.stderr)
+
+    def test_compressed_files_are_imported_as_what_they_hold(self):
+        files = {"hf": "hf_config/llama-3-8b.config.json", "megatron": "megatron/made_args_dump_traps.log.txt",
+                 "deepspeed": "deepspeed/ds_config_fp16_z3.json", "nccl-tests": "nccl_tests/all_reduce_gh200_2x4_fast.txt",
+                 "topology": "nccl_topo/made_hgx8_dump.xml"}
+        for kind, file in files.items():
+            with self.subTest(kind=kind):
+                packed = self.folder / "file.gz"
+                packed.write_bytes(gzip.compress((SOURCE / "tests/data" / file).read_bytes()))
+                plain = stagecraft("import", kind, str(SOURCE / "tests/data" / file))
+                ran = stagecraft("import", kind, str(packed))
+                self.assertEqual(DONE, ran.returncode, ran.stderr)
+                self.assertEqual(plain.stdout.replace(str(SOURCE / "tests/data" / file), str(packed)), ran.stdout)
+                packed.write_bytes(packed.read_bytes()[:100])
+                cut = stagecraft("import", kind, str(packed))
+                self.assert_refused(cut)
+                self.assertIn("file.gz: error: is compressed, and damaged or cut off", cut.stderr)
+        bomb = self.folder / "bomb.gz"
+        bomb.write_bytes(gzip.compress(bytes(65 << 20)))
+        ran = stagecraft("import", "hf", str(bomb))
+        self.assert_refused(ran)
+        self.assertIn("is larger than 64 MiB when unpacked", ran.stderr)
 
     def results(self, ran):
         return [json.loads(line) for line in ran.stdout.splitlines()]
