@@ -213,6 +213,8 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
   if (job.expert > 1) {
     entries.push_back(flag_entry("expert", reader.flag("overlap_moe_expert_parallel_comm"),
                                  reader.source("overlap_moe_expert_parallel_comm")));
+    constexpr const char* kShared = "moe_shared_expert_overlap";
+    if (reader.flag(kShared)) entries.push_back(flag_entry("shared_experts", true, reader.source(kShared)));
   }
   return entries;
 }

@@ -22,15 +22,24 @@ struct Exchange {
   CollectiveKind kind = CollectiveKind::kAllToAll;
   CommGroup group = CommGroup::kExpert;
   std::int64_t rows = 0, extra = 0;
+  SharedHalf shared = SharedHalf::kNone;
 };
+
+bool runs_beside_shared(const Exchange& exchange, const TransformerSpec& model, const Shard& shard) {
+  return shard.overlap_shared_experts && exchange.shared != SharedHalf::kNone &&
+         model.experts->shared_width() > 0;
+}
 
 void add_exchange(Ops& ops, const Exchange& exchange, const TransformerSpec& model, const Shard& shard) {
   const bool over_experts = exchange.group == CommGroup::kExpert;
   if ((over_experts ? shard.expert : shard.expert_tensor) == 1) return;
-  const Beside beside = over_experts && shard.overlap_expert ? Beside::kOtherMicroBatch : Beside::kNothing;
+  const Beside beside = over_experts && shard.overlap_expert         ? Beside::kOtherMicroBatch
+                        : runs_beside_shared(exchange, model, shard) ? Beside::kSharedExperts
+                                                                     : Beside::kNothing;
   const std::int64_t row = element_bytes(shard.precision) * model.hidden + exchange.extra;
   ops.push_back(
       collective_op(exchange.name, exchange.kind, Bytes(exchange.rows * row), beside, exchange.group));
+  ops.back().shared = exchange.shared;
 }
 
 void add_counts(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -52,8 +61,12 @@ void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shar
   const TokenRouting r = routing(model, shard);
   add_counts(ops, model, shard);
   ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
-  add_exchange(ops, {.name = "expert dispatch", .rows = r.received, .extra = kRoutingWeightBytes}, model,
-               shard);
+  add_exchange(ops,
+               {.name = "expert dispatch",
+                .rows = r.received,
+                .extra = kRoutingWeightBytes,
+                .shared = SharedHalf::kUp},
+               model, shard);
   add_exchange(ops,
                {.name = "expert gather",
                 .kind = CollectiveKind::kAllGather,
@@ -73,14 +86,16 @@ void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard
                 .group = CommGroup::kExpertTensor,
                 .rows = r.rows()},
                model, shard);
-  add_exchange(ops, {.name = "expert combine", .rows = r.received}, model, shard);
+  add_exchange(ops, {.name = "expert combine", .rows = r.received, .shared = SharedHalf::kDown}, model,
+               shard);
   ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
 }
 
 void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
   ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
-  add_exchange(ops, {.name = "expert combine gradient", .rows = r.received}, model, shard);
+  add_exchange(ops, {.name = "expert combine gradient", .rows = r.received, .shared = SharedHalf::kDown},
+               model, shard);
   add_exchange(ops,
                {.name = "expert gradient gather",
                 .kind = CollectiveKind::kAllGather,
@@ -100,7 +115,11 @@ void add_dispatch_gradient_by_exchange(Ops& ops, const TransformerSpec& model, c
                 .rows = r.rows(),
                 .extra = kRoutingWeightBytes},
                model, shard);
-  add_exchange(ops, {.name = "expert dispatch gradient", .rows = r.received, .extra = kRoutingWeightBytes},
+  add_exchange(ops,
+               {.name = "expert dispatch gradient",
+                .rows = r.received,
+                .extra = kRoutingWeightBytes,
+                .shared = SharedHalf::kUp},
                model, shard);
   ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
 }

@@ -6,10 +6,13 @@
 // sees C times the mean, padded or dropped.
 //   all-to-all   copies are sorted by expert, sent to their expert's rank, gathered over et, sorted by local
 //                expert; the results go back the same way. Payloads are the busiest rank's receive buffer,
-//                the dispatch with a routing weight beside each copy. Counts of tokens go ahead.
+//                the dispatch with a routing weight beside each copy. Counts of tokens go ahead. With
+//                overlap_shared_experts the dispatch runs beside the shared experts' first product and
+//                activation, the combine beside their second, and the gradients of both beside those.
 //   all-gather   all ranks' tokens, weights and maps are gathered, and the copies of local experts picked;
 //                results are summed into the gathered tokens and scattered back.
-//   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py; capacity: Lepikhin et al. (arXiv
+//   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py and shared_experts.py; capacity:
+//   Lepikhin et al. (arXiv
 //           2006.16668).
 //   throws  InternalError if t > 1 without sequence parallelism, or if e does not divide E.
 #pragma once

@@ -1,5 +1,8 @@
 #include "models/expert_operators.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "models/elementwise.hpp"
 #include "models/expert_exchange.hpp"
 #include "models/feed_forward_operators.hpp"
@@ -55,13 +58,23 @@ Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, cons
   return memory_op("expert activation", e.routing.rows() * e.widths.ffn, both, shard);
 }
 
+void mark(Ops& ops, std::size_t from, SharedHalf half) {
+  for (std::size_t i = from; i < ops.size(); ++i) ops[i].shared = half;
+}
+
 void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t elements = shard.local_tokens() * model.hidden;
   if (model.experts->shared_width() == 0) return;
   if (model.experts->shared_gate) {
     add_memory(ops, "shared gate", elements, kSharedGateTraffic.backward, shard);
   }
-  add_feed_forward_input_gradient(ops, shared_feed_forward(model, shard), model, shard);
+  const FeedForward block = shared_feed_forward(model, shard);
+  const std::size_t first = ops.size();
+  add_feed_forward_input_gradient(ops, block, model, shard);
+  const auto half = std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(first), ops.end(),
+                                 [&](const Op& op) { return op.name == block.names.activation; });
+  mark(ops, first, SharedHalf::kDown);
+  mark(ops, static_cast<std::size_t>(half - ops.begin()), SharedHalf::kUp);
 }
 
 // Router, routed and shared experts read the same vectors.
@@ -124,7 +137,13 @@ void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const
 
 void add_shared_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (model.experts->shared_width() == 0) return;
-  add_feed_forward(ops, shared_feed_forward(model, shard), model, shard);
+  const FeedForward block = shared_feed_forward(model, shard);
+  const std::size_t first = ops.size();
+  add_feed_forward_up(ops, block, model, shard);
+  const std::size_t half = ops.size();
+  mark(ops, first, SharedHalf::kUp);
+  add_feed_forward_down(ops, block, model, shard);
+  mark(ops, half, SharedHalf::kDown);
   if (model.experts->shared_gate) {
     add_memory(ops, "shared gate", shard.local_tokens() * model.hidden, kSharedGateTraffic.forward, shard);
   }

@@ -54,10 +54,15 @@ void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSp
              activation_traffic(model, shard).forward, shard);
 }
 
-void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard) {
-  add_feed_forward_up(ops, block, model, shard);
+void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                           const Shard& shard) {
   add_forward(ops, block.down, shard);
   add_reduce(ops, block.names.reduce, model.hidden, shard, beside_previous_gemm(shard));
+}
+
+void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard) {
+  add_feed_forward_up(ops, block, model, shard);
+  add_feed_forward_down(ops, block, model, shard);
 }
 
 void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,

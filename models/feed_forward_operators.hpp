@@ -32,9 +32,11 @@ struct FeedForward {
 [[nodiscard]] FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard);
 
 void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard);
-// Of these, what ends with the activation: all but the down projection and its collective.
+// Of these, what ends with the activation; and the down projection with its collective.
 void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                          const Shard& shard);
+void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                           const Shard& shard);
 // The first product, of a gated block its gate alone, and the activation.
 void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                const Shard& shard);

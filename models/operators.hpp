@@ -44,7 +44,11 @@ enum class Beside : std::uint8_t {
   kAttentionBlock,   // a ring message beside the attention block before it: all but the last block cover one
                      // each
   kOtherMicroBatch,  // beside the compute of another micro-batch's pass through the layer
+  kSharedExperts,    // beside a half of the shared experts, on a stream of their own
 };
+
+// The halves of the shared experts' block: its first product and activation, its second product.
+enum class SharedHalf : std::uint8_t { kNone, kUp, kDown };
 
 struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
@@ -71,7 +75,8 @@ struct Op {
   CollectiveKind collective = CollectiveKind::kAllReduce;
   CommGroup group = CommGroup::kTensor;
   Beside beside = Beside::kNothing;
-  int kernels = 1;  // launches that this stands for; a collective runs so often
+  SharedHalf shared = SharedHalf::kNone;  // that this is part of, or that an exchange runs beside
+  int kernels = 1;                        // launches that this stands for; a collective runs so often
 };
 
 using Ops = std::vector<Op>;
@@ -85,8 +90,8 @@ struct LayerOps {
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard,
                                        LayerKind kind = LayerKind::kDense);
-// What a layer of multi-token prediction has beside its layer and a second head: two norms and the
-// projection.
+// What a layer of multi-token prediction has beside its layer and a second head: the lookup of the shifted
+// tokens, two norms and the projection.
 [[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
 // Last stage: final norm, head and loss. The loss is counted unfused; as kLoss a profile's loss_traffic
@@ -111,7 +116,8 @@ struct ParameterShare {
 // and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
                                               const WeightSplit& split);
-// Of a layer of multi-token prediction, its inner layer included; embedding and head are shared.
+// Of a layer of multi-token prediction, its inner layer included; embedding and head are shared. Where the
+// last stage has no embedding, it keeps a copy for all its predictions (stage_share).
 [[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
 // Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
 [[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);

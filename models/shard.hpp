@@ -107,9 +107,10 @@ struct Shard {
   bool gradient_accumulation_fusion = true;
   ContextExchange context_exchange = ContextExchange::kRing;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
-  bool overlap_tensor = false;  // tensor collectives in chunks beside their GEMM (user buffers)
-  bool overlap_context = true;  // ring messages beside the previous block of the core
-  bool overlap_expert = false;  // expert exchanges beside the other micro-batch's compute
+  bool overlap_tensor = false;          // tensor collectives in chunks beside their GEMM (user buffers)
+  bool overlap_context = true;          // ring messages beside the previous block of the core
+  bool overlap_expert = false;          // expert exchanges beside the other micro-batch's compute
+  bool overlap_shared_experts = false;  // the same beside the shared experts
   SoftwareMemory software = {};
 
   [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T

@@ -133,7 +133,8 @@ class Changes {
                                   {"pipeline", overlap.pipeline},
                                   {"tensor", overlap.tensor},
                                   {"context", overlap.context},
-                                  {"expert", overlap.expert}})
+                                  {"expert", overlap.expert},
+                                  {"shared_experts", overlap.shared_experts}})
       if (!on) add({fmt::format("overlap.{}=true", key)});
   }
 

@@ -111,6 +111,8 @@ class PassPricing {
         return behind_block(time, i);
       case Beside::kOtherMicroBatch:
         return behind(compute_, time);
+      case Beside::kSharedExperts:
+        return behind_shared(time, ops_[i].shared);
     }
     SC_CHECK(false, "every way to overlap is listed");
     return {};
@@ -123,6 +125,18 @@ class PassPricing {
       if (ops_[at].kind == OpKind::kGemm) return behind(room_[at], time);
     }
     return Duration::zero();
+  }
+
+  // What one half of the shared experts hides.
+  [[nodiscard]] Duration behind_shared(Duration time, SharedHalf half) {
+    Duration hidden{}, covered{};
+    for (std::size_t i = 0; i < ops_.size() && covered < time; ++i) {
+      if (ops_[i].kind == OpKind::kCollective || ops_[i].shared != half) continue;
+      const Duration beside = std::min(time - covered, room_[i]);
+      covered += beside;
+      hidden += behind(room_[i], beside);
+    }
+    return hidden;
   }
 
   // The attention kernels that were launched last before the message: one flash kernel, or all of an unfused

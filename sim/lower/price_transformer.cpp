@@ -103,6 +103,7 @@ Shard shard_of(const PricingRequest& request) {
           .overlap_tensor = request.overlap.tensor,
           .overlap_context = request.overlap.context,
           .overlap_expert = request.overlap.expert,
+          .overlap_shared_experts = request.overlap.shared_experts,
           .software = request.options.memory};
 }
 

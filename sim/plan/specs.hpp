@@ -75,6 +75,7 @@ struct OverlapSpec {
   bool tensor = false;     // tensor collectives in chunks beside their GEMM
   bool context = true;     // ring messages beside the attention block before
   bool expert = false;     // expert exchanges beside another micro-batch's compute
+  bool shared_experts = false;  // expert exchanges beside the shared experts
 
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };

@@ -257,6 +257,7 @@ OverlapSpec load_overlap(YamlMap& root) {
   spec.tensor = map.boolean("tensor", false);
   spec.context = map.boolean("context", true);
   spec.expert = map.boolean("expert", false);
+  spec.shared_experts = map.boolean("shared_experts", false);
   map.finish();
   return spec;
 }

@@ -62,6 +62,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "overlap.tensor",
                            "overlap.context",
                            "overlap.expert",
+                           "overlap.shared_experts",
                            "options.scatter_gather",
                            "options.fused_kernels",
                            "options.gradient_accumulation_fusion",
@@ -157,6 +158,17 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.zero_stage is 0, and nothing is sharded");
 }
 
+void listen_to_shared_experts(Listener& listener, const Scenario& scenario) {
+  constexpr const char* kPath = "overlap.shared_experts";
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool shared = model != nullptr && model->experts && model->experts->shared_width() > 0;
+  listener.say(kPath, scenario.parallelism.expert == 1, "parallelism.expert is 1");
+  listener.say(kPath, !shared, "the model has no shared experts");
+  listener.say(kPath, scenario.options.expert_dispatcher != ExpertDispatcher::kAllToAll,
+               "only an all-to-all (options.expert_dispatcher) runs beside them");
+  listener.say(kPath, scenario.overlap.expert, "overlap.expert has another micro-batch beside the exchanges");
+}
+
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const bool one_replica = replicas_of(scenario) <= 1;
@@ -172,6 +184,7 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.context", parallel.context_exchange != ContextExchange::kRing,
                "only the messages of a ring (context_exchange: p2p) overlap");
   listener.say("overlap.expert", parallel.expert == 1, "parallelism.expert is 1");
+  listen_to_shared_experts(listener, scenario);
 }
 
 void listen_to_options(Listener& listener, const Scenario& scenario) {

@@ -297,6 +297,7 @@ void print(Emitter& out, const OverlapSpec& spec) {
   out.flag("tensor", spec.tensor);
   out.flag("context", spec.context);
   out.flag("expert", spec.expert);
+  out.flag("shared_experts", spec.shared_experts);
 }
 
 void print(Emitter& out, const OptionsSpec& spec) {

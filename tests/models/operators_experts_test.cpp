@@ -110,6 +110,33 @@ TEST(Experts, ExchangeFourTimesAndTwiceMoreIfRepeated) {
   EXPECT_EQ(all(), 6);
 }
 
+// Megatron-LM's shared_experts.py: first product and activation beside the dispatch, the second beside the
+// combine; backwards the same halves.
+TEST(Experts, ExchangeBesideTheSharedOnesIfOverlapped) {
+  Shard shard{.sequence = 4096, .expert = 64, .overlap_shared_experts = true};
+  const TransformerSpec model = zoo::deepseek_v3();
+  const LayerOps layer = layer_operators(model, shard, LayerKind::kExperts);
+  const auto expect = [](const Ops& ops, const char* exchange, SharedHalf half) {
+    EXPECT_EQ(find(ops, exchange).beside, Beside::kSharedExperts) << exchange;
+    EXPECT_EQ(find(ops, exchange).shared, half) << exchange;
+  };
+  expect(layer.forward, "expert dispatch", SharedHalf::kUp);
+  expect(layer.forward, "expert combine", SharedHalf::kDown);
+  expect(layer.input_gradient, "expert dispatch gradient", SharedHalf::kUp);
+  expect(layer.input_gradient, "expert combine gradient", SharedHalf::kDown);
+  for (const Ops* ops : {&layer.forward, &layer.input_gradient}) {
+    EXPECT_EQ(find(*ops, "shared up").shared, SharedHalf::kUp);
+    EXPECT_EQ(find(*ops, "shared activation").shared, SharedHalf::kUp);
+    EXPECT_EQ(find(*ops, "shared down").shared, SharedHalf::kDown);
+    EXPECT_EQ(find(*ops, "expert up").shared, SharedHalf::kNone);
+  }
+  shard.overlap_expert = true;  // another micro-batch hides more
+  EXPECT_EQ(find(layer_operators(model, shard, LayerKind::kExperts).forward, "expert dispatch").beside,
+            Beside::kOtherMicroBatch);
+  shard = {.sequence = 4096, .expert = 8, .overlap_shared_experts = true};
+  EXPECT_EQ(find(mixtral(shard).forward, "expert dispatch").beside, Beside::kNothing);  // has none
+}
+
 TEST(Experts, ExchangeBesideAnotherMicroBatchIfOverlapped) {
   Shard shard = kEight;
   EXPECT_EQ(find(mixtral(shard).forward, "expert dispatch").beside, Beside::kNothing);

@@ -215,6 +215,7 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"overlap.tensor", "tensor collectives in chunks beside their products"},
     KeyHelp{"overlap.context", "context messages beside attention"},
     KeyHelp{"overlap.expert", "expert exchanges beside another micro-batch's compute"},
+    KeyHelp{"overlap.shared_experts", "expert exchanges beside the shared experts"},
     KeyHelp{"options", "what the training software does"},
     KeyHelp{"options.scatter_gather",
             "tensor ranks send a part each of a pipeline message, receivers gather"},

@@ -28,6 +28,7 @@ const Alternatives kAlternatives[] = {
     {"overlap.tensor", "true", "false"},
     {"overlap.context", "true", "false"},
     {"overlap.expert", "true", "false"},
+    {"overlap.shared_experts", "true", "false"},
     {"options.scatter_gather", "true", "false"},
     {"options.fused_kernels", "true", "false"},
     {"options.gradient_accumulation_fusion", "true", "false"},
