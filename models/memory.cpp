@@ -274,7 +274,7 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, Lay
 
 SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  SavedTensors tensors;
+  SavedTensors tensors = embedding_tensors(model, shard);
   keep(tensors, "multi-token norm inputs", 2 * sizes.residual(), kInput);
   keep(tensors, "multi-token projection input", 2 * sizes.residual(), kWeight);
   return tensors;

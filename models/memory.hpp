@@ -52,8 +52,8 @@ using SavedTensors = std::vector<SavedTensor>;
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
-// What a layer of multi-token prediction keeps beside its layer and its head: both norm inputs and the
-// projection's input (arXiv 2412.19437, section 2.2).
+// What a layer of multi-token prediction keeps beside its layer and its head: the shifted tokens' ids, both
+// norm inputs and the projection's input (arXiv 2412.19437, section 2.2).
 [[nodiscard]] SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard);
 // Kept per micro-batch in flight: token ids and the dropout mask.
 [[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);

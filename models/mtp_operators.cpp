@@ -1,9 +1,10 @@
 // What multi-token prediction puts before its layer: the hidden vector and the embedding of the next token
 // are normed, put side by side, and projected from 2h to h. The projection is column-parallel with its output
-// gathered; sequence parallelism gathers its input and keeps the rank's tokens of the output.
+// gathered; sequence parallelism gathers its input and keeps the rank's tokens of the output. The embedding
+// of the shifted tokens is looked up for each prediction anew, and never made again.
 //
-//   source  DeepSeek-AI (arXiv 2412.19437), section 2.2, eq. 21; Megatron-LM @d98e8a64
-//           core/transformer/multi_token_prediction.py.
+//   source  DeepSeek-AI (arXiv 2412.19437), section 2.2, eq. 21; Megatron-LM
+//           core/transformer/multi_token_prediction.py @13f8f526 and @d98e8a64.
 #include "models/elementwise.hpp"
 #include "models/norm_operators.hpp"
 #include "models/op_builder.hpp"
@@ -31,12 +32,17 @@ void add_output_gather(Ops& ops, const TransformerSpec& model, const Shard& shar
   ops.push_back(collective_op("mtp output gather", CollectiveKind::kAllGather, payload, Beside::kNothing));
 }
 
+void append(Ops& ops, const Ops& more) {
+  ops.insert(ops.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
   const Linear linear = projection(model, shard);
   const Norm hidden = residual_norm("mtp hidden norm", model, shard);
   const Norm embedding = residual_norm("mtp embedding norm", model, shard);
+  const LayerOps lookup = embedding_operators(model, shard);
   LayerOps ops;
   add_norm_forward(ops.forward, embedding, model, shard);
   add_norm_forward(ops.forward, hidden, model, shard);
@@ -45,6 +51,7 @@ LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
   add_forward(ops.forward, linear, shard);
   add_output_gather(ops.forward, model, shard);
   if (shard.recompute == Recompute::kFull) ops.recompute = ops.forward;
+  ops.forward.insert(ops.forward.begin(), lookup.forward.begin(), lookup.forward.end());
 
   // The adjoint of keeping the rank's tokens; without sequence parallelism each rank takes its columns.
   add_gather(ops.input_gradient, "mtp gradient gather", model.hidden, shard, Beside::kNothing);
@@ -54,8 +61,10 @@ LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
   add_concatenation(ops.input_gradient, model, shard);
   add_norm_backward(ops.input_gradient, hidden, model, shard, Residual::kNone);
   add_norm_backward(ops.input_gradient, embedding, model, shard, Residual::kNone);
+  append(ops.input_gradient, lookup.input_gradient);
 
   add_weight_gradient(ops.weight_gradient, linear, shard);
+  append(ops.weight_gradient, lookup.weight_gradient);
   return ops;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -136,6 +137,8 @@ class RankLedger {
   std::vector<StageUnit> units() const;
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes gathered_units(std::int64_t bytes) const;
+  Bytes staged_units(std::int64_t bytes) const;
+  Bytes staged_activations() const;
   void add_weights(Items& items) const;
   void add_gradients(Items& items) const;
   void add_optimizer(Items& items) const;
@@ -183,6 +186,43 @@ Bytes RankLedger::gathered_units(std::int64_t bytes) const {
   return Bytes(most * bytes);
 }
 
+// The unit that computes and the one that is on its way from the host, of ZeRO 3 the rank's shards of them;
+// never more than there are.
+Bytes RankLedger::staged_units(std::int64_t bytes) const {
+  const auto shard = [&](const ParameterShare& share) {
+    const std::int64_t n = zero() >= 3 ? plan_.shard_group : 1;
+    const std::int64_t expert_n = zero() >= 3 ? plan_.expert_shard_group() : 1;
+    return (share.dense * bytes + n - 1) / n + (share.experts * bytes + expert_n - 1) / expert_n;
+  };
+  std::int64_t most = 0;
+  for (const StageUnit& unit : units()) most = std::max(most, shard(unit.gathered));
+  return Bytes(std::min(2 * most, shard(parameters_)));
+}
+
+// What two layers keep, the one that computes and the one that is on its way, as far as there are two; of
+// checkpoints those beside the one that is being made again.
+Bytes RankLedger::staged_activations() const {
+  const std::int64_t group = pass_habits(request_.job.training.recompute, OffloadSpec{}).checkpoint_group;
+  const bool full = shard_.recompute == Recompute::kFull;
+  Bytes most{};
+  for (const int stage : held_) {
+    const StageContent& here = content(stage);
+    std::vector<Bytes> layers;
+    const auto add = [&](std::int64_t count, Bytes size) {
+      layers.insert(layers.end(), static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, 2)), size);
+    };
+    const std::int64_t experts = here.expert_layers - (full ? here.recomputed_experts : 0);
+    const std::int64_t plain = here.layers - (full ? here.recomputed : 0);
+    if (plain > experts) add(plain - experts, total(layer_tensors(model_, shard_)));
+    if (experts > 0) add(experts, total(layer_tensors(model_, shard_, LayerKind::kExperts)));
+    if (full) add((here.recomputed + group - 1) / group - 1, boundary_activation(model_, shard_));
+    std::ranges::sort(layers, std::greater{});
+    layers.resize(std::min<std::size_t>(layers.size(), 2));
+    most = std::max(most, std::accumulate(layers.begin(), layers.end(), Bytes(0)));
+  }
+  return most;
+}
+
 void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded,
                              double kept) const {
   const auto part = [&](std::int64_t count, int ranks) {
@@ -204,9 +244,8 @@ void RankLedger::add_weights(Items& items) const {
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (zero() >= 3 && plan_.shard_group > 1)
     items.add(kWeights, "gathered units", gathered_units(state.weight));
-  // The unit that computes and the one that is on its way from the host.
   if (offloaded > 0)
-    items.add(kWeights, "units from the host", share_of(largest_unit(state.weight) * 2, offloaded));
+    items.add(kWeights, "units from the host", share_of(staged_units(state.weight), offloaded));
 }
 
 void RankLedger::add_gradients(Items& items) const {
@@ -235,11 +274,9 @@ void RankLedger::add_buffers(Items& items) const {
   if (dense) items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_));
   if (experts)
     items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, LayerKind::kExperts));
-  if (request_.job.offload.activations > 0) {
-    const Bytes layer = total(layer_tensors(model_, shard_, dense ? LayerKind::kDense : LayerKind::kExperts));
+  if (request_.job.offload.activations > 0)
     items.add(kBuffers, "activations on their way to the host",
-              share_of(layer * 2, request_.job.offload.activations));
-  }
+              share_of(staged_activations(), request_.job.offload.activations));
   // Registered once for the inputs and outputs of a layer's four products, which sequence parallelism gathers
   // and scatters.
   if (shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
@@ -272,7 +309,8 @@ void RankLedger::add_activations(Items& items, const ReplayPeak& peak, const Pip
 }
 
 // Groups that send at all, one communicator each. A pipeline rank has one for its neighbours; the ends of a
-// pipeline with tied words have one more, and so has every rank of one that runs both ways.
+// pipeline with tied words or multi-token prediction have one more, and so has every rank of one that runs
+// both ways.
 int RankLedger::communicators() const {
   int count = 0;
   for (const int ranks : {plan_.tensor, plan_.context, plan_.data, plan_.pipeline}) count += ranks > 1;
@@ -283,7 +321,8 @@ int RankLedger::communicators() const {
   }
   const bool end = holds(&StageContent::embedding) || holds(&StageContent::head);
   if (plan_.places().copies() > 1) ++count;  // with the rank that has the other copies
-  return count + (model_.tied_embeddings && !ends_meet(plan_) && end ? 1 : 0);
+  const bool two_copies = model_.tied_embeddings || model_.mtp_layers > 0;  // of the words
+  return count + (two_copies && !ends_meet(plan_) && end ? 1 : 0);
 }
 
 void RankLedger::add_overhead(Items& items, StageMemory& memory) const {

@@ -58,7 +58,10 @@ class StageSum {
                        .forward_transient = {},
                        .backward_transient = {},
                        .held_for_weight_gradients = held()};
-    if (content_.recompute_pass) stage.made_again = std::exchange(stage.kept, input());
+    if (content_.recompute_pass) {
+      stage.made_again = std::exchange(stage.kept, input());
+      take_away(stage.made_again, "norm 1 input", total(stage.kept));
+    }
     const auto larger = [](SavedTensors& most, SavedTensors other) {
       if (total(other) > total(most)) most = std::move(other);
     };
@@ -72,6 +75,8 @@ class StageSum {
     }
     if (content_.embedding)
       larger(stage.backward_transient, embedding_backward(total(stage.kept) + total(stage.made_again)));
+    else if (content_.mtp_layers > 0)
+      larger(stage.backward_transient, embedding_backward(gone_behind_mtp()));
     return stage;
   }
 
@@ -105,6 +110,12 @@ class StageSum {
                      .freed_by = FreedBy::kInputGradient}});
   }
 
+  // The input that is kept is what the first norm saves again.
+  static void take_away(SavedTensors& tensors, std::string_view name, Bytes size) {
+    for (SavedTensor& tensor : tensors)
+      if (tensor.name == name) tensor.size = std::max(tensor.size - size, Bytes(0));
+  }
+
   Bytes on_gpu(Bytes size) const { return share_of(size, 1 - habits_.offloaded); }
 
   Bytes held() const {
@@ -126,10 +137,12 @@ class StageSum {
     const LayerTransient layer = layer_transient(model_, plain_, count.kind);
     Bytes again = layer.recomputed;
     if (count.recomputed > 0) {
+      // The first norm of the group saves the checkpoint, which is there already.
       const std::int64_t expanded = std::min(habits_.checkpoint_group, count.recomputed);
-      again = std::max(again, total(layer_tensors(model_, plain_, count.kind)) * expanded);
+      const Bytes checkpoint = on_gpu(boundary_activation(model_, shard_));
+      again = std::max(again, total(layer_tensors(model_, plain_, count.kind)) * expanded - checkpoint);
     }
-    const Bytes gone = content_.head ? head_activation(model_, shard_) : Bytes(0);
+    const Bytes gone = content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0);
     const Bytes working = std::max(layer.backward - gone, Bytes(0));
     const Bytes rest = gone - (layer.backward - working);
     return nonzero({{"recomputed layer", std::max(again - rest, Bytes(0))},
@@ -171,9 +184,18 @@ class StageSum {
                     {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
   }
 
-  // The lookup's gradient is a whole 16-bit matrix, made when the rest of the micro-batch is gone.
+  // The lookup's gradient is a whole 16-bit matrix, made when `kept` is gone: of the first stage all that the
+  // micro-batch holds.
   SavedTensors embedding_backward(Bytes kept) const {
     return nonzero({{"word gradient", std::max(word_gradient() - kept, Bytes(0))}});
+  }
+
+  // When the backward of multi-token prediction ends: its own tensors and those of all heads.
+  Bytes gone_behind_mtp() const {
+    Bytes own = total(mtp_tensors(model_, shard_));
+    own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
+                                  : total(layer_tensors(model_, plain_, model_.mtp_kind()));
+    return on_gpu(own * content_.mtp_layers + head_activation(model_, shard_) * (1 + content_.mtp_layers));
   }
 
   const TransformerSpec& model_;

@@ -130,11 +130,13 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   price.kept_gathered = !request_.options.reshard_after_forward;
 }
 
-// First and last rank each have a copy of the word embedding and sum its gradients two by two, of ZeRO >= 2
-// the shard of each. Nobody does where one rank has both ends.
+// First and last rank each have a copy of the word embedding where it is tied, or where multi-token
+// prediction looks tokens up on the last; they sum its gradients two by two, of ZeRO >= 2 the shard of each.
+// Nobody does where one rank has both ends.
+//   source  Megatron-LM core/distributed/finalize_model_grads.py, _allreduce_word_embedding_grads.
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
-  if (!model_.tied_embeddings || ends_meet(plan)) return {};
+  if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
   const std::int64_t words = vocabulary_share(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
   const Bytes size(
@@ -166,24 +168,36 @@ PassPrice GradientPricing::price_optimizer(const ParameterShare& share) const {
   return price;
 }
 
-// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model.
+// Along the axes that split what a pipeline rank steps: with ZeRO a rank has the norm of its shard alone.
+// Experts' ranks are among all the replicas and tensor ranks; of a part of the replicas they may not be.
+//   source  Megatron-LM core/optimizer/clip_grads.py: one all-reduce over the model-parallel ranks, over all
+//           ranks under the distributed optimizer (get_grad_stats_parallel_group); DeepSpeed
+//           runtime/zero/stage_1_and_2.py: over the data-parallel group, then the model-parallel one.
+PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) {
+  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
+  PassPrice price = group_price(network, groups(rank, RankGroup::kTensor), job);
+  const bool sharded = request_.parallelism.zero_stage > 0 && dense_.shards_n > 1;
+  if (sharded) price.add(group_price(network, groups(rank, dense_.shards), job));
+  const bool all_ranks = sharded && dense_.shards_n == dense_.ranks;
+  if (network.plan.expert > 1 && !all_ranks)
+    price.add(group_price(network, groups(rank, RankGroup::kExpert), job));
+  return price;
+}
+
+// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states.
 PassPrice GradientPricing::price_norm(int rank) {
   const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
   PassPrice price = group_price(network_, groups(rank, RankGroup::kPipeline), job);
-  price.add(group_price(network_, groups(rank, RankGroup::kTensor), job));
-  if (network_.plan.expert > 1) price.add(group_price(network_, groups(rank, RankGroup::kExpert), job));
+  price.add(norm_of_rank(network_, rank));
   return price;
 }
 
 // These numbers take no links, nor does the whole norm.
 void GradientPricing::price_partial_norm(int rank, RankPrice& price) {
-  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
   Network quiet = network_;
   quiet.patterns = nullptr;
   quiet.exchange_overhead = Duration::zero();  // nobody waits for it
-  price.partial_norm = group_price(quiet, groups(rank, RankGroup::kTensor), job);
-  if (network_.plan.expert > 1)
-    price.partial_norm.add(group_price(quiet, groups(rank, RankGroup::kExpert), job));
+  price.partial_norm = norm_of_rank(quiet, rank);
   if (rank + 1 < network_.plan.pipeline)
     price.norm_message = rank_message(quiet, rank, rank + 1, Bytes(4)).forward;
 }

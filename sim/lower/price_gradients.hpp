@@ -13,6 +13,8 @@
 //   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
 //   one bucket where nothing overlaps; dense and expert buckets of a chunk are merged in the order in which a
 //   backward pass completes them.
+//   The gradient norm is an all-reduce of 4 bytes over the ranks that split the model, and over the N that
+//   share its states.
 //   Where the pipeline runs both ways, the two ranks of each stage then sum what they have of its gradients,
 //   two by two: all of them under ZeRO 0, a shard otherwise. Each copy is stepped where it lives.
 //   source  Megatron-LM's DistributedDataParallelConfig and distributed optimizer; Rajbhandari et al.
@@ -55,6 +57,7 @@ class GradientPricing {
   [[nodiscard]] PassPrice price_tied_embedding() const;
   [[nodiscard]] PassPrice price_copies(int stage) const;
   [[nodiscard]] PassPrice price_optimizer(const ParameterShare& share) const;
+  [[nodiscard]] PassPrice norm_of_rank(const Network& network, int rank);
   [[nodiscard]] PassPrice price_norm(int rank);
   void price_partial_norm(int rank, RankPrice& price);
 

@@ -19,6 +19,15 @@ std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& p
   return model.tied_embeddings && ends_meet(plan) ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
 }
 
+// The copy of the embedding that multi-token prediction looks the shifted tokens up in, where the rank has
+// none; of tied words it has the head's.
+std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan& plan,
+                               const StageContent& content) {
+  if (content.mtp_layers == 0 || ends_meet(plan)) return 0;
+  const std::int64_t words = vocabulary_share(model, plan.tensor) * model.hidden;
+  return embedding_parameters(model, plan.tensor) - (model.tied_embeddings ? words : 0);
+}
+
 }  // namespace
 
 bool ends_meet(const ParallelPlan& plan) {
@@ -37,7 +46,10 @@ ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& pla
   if (dense > 0) add(share, layer_parameters(model, LayerKind::kDense, split), dense);
   if (content.expert_layers > 0)
     add(share, layer_parameters(model, LayerKind::kExperts, split), content.expert_layers);
-  if (content.mtp_layers > 0) add(share, mtp_parameters(model, split), content.mtp_layers);
+  if (content.mtp_layers > 0) {
+    add(share, mtp_parameters(model, split), content.mtp_layers);
+    share.dense += lookup_parameters(model, plan, content);
+  }
   if (content.embedding) share.dense += embedding_parameters(model, plan.tensor);
   if (content.head) share.dense += head_parameters(model, plan.tensor) - tied_parameters(model, plan);
   return share;
@@ -74,8 +86,11 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
     const LayerKind kind = model.kind_of(first + layer);
     add_unit({.layer = kind, .recomputed = layer < content.recomputed}, layer_parameters(model, kind, split));
   }
-  for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer)
-    add_unit({.kind = UnitKind::kMtp}, mtp_parameters(model, split));
+  for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer) {
+    ParameterShare share = mtp_parameters(model, split);
+    if (layer == 0) share.dense += lookup_parameters(model, plan, content);
+    add_unit({.kind = UnitKind::kMtp}, share);
+  }
   if (content.head) {
     add_unit({.kind = UnitKind::kHead}, {.dense = head_parameters(model, plan.tensor)});
     units.back().reduced.dense -= tied_parameters(model, plan);

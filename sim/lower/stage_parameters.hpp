@@ -2,7 +2,9 @@
 // counted from.
 //
 //   A tied word embedding is held once by a rank that has both ends of the model: always with p = 1, on a V
-//   or a wave, and where the pipeline runs both ways. Elsewhere each end has its own.
+//   or a wave, and where the pipeline runs both ways. Elsewhere each end has its own. Multi-token prediction
+//   looks tokens up on the last stage: a rank without the embedding has a copy of it (Megatron-LM
+//   core/models/gpt/gpt_model.py, `pre_process or mtp_process`).
 #pragma once
 
 #include <cstdint>

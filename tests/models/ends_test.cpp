@@ -113,12 +113,15 @@ TEST(HeadOperators, NormWithoutAResidual) {
   EXPECT_EQ(find(ends.input_gradient, "final norm").bytes, Bytes(6 * 2048 * 12288 + 4 * 12288));
 }
 
-// Two norms, two vectors side by side (4 bytes per element of 2h), a product from 2h to h.
-TEST(MtpOperators, NormJoinAndProject) {
+// The shifted tokens are looked up; two norms, two vectors side by side (4 bytes per element of 2h), a
+// product from 2h to h.
+TEST(MtpOperators, LookUpNormJoinAndProject) {
   const LayerOps ops = mtp_operators(zoo::deepseek_v3(), {.sequence = 4096});
   const std::int64_t th = 4096 * 7168;
-  EXPECT_EQ(names(ops.forward),
-            (Names{"mtp embedding norm", "mtp hidden norm", "mtp concatenation", "mtp projection"}));
+  EXPECT_EQ(names(ops.forward), (Names{"embedding", "mtp embedding norm", "mtp hidden norm",
+                                       "mtp concatenation", "mtp projection"}));
+  EXPECT_EQ(find(ops.forward, "embedding").bytes, Bytes(4 * th));
+  EXPECT_EQ(find(ops.weight_gradient, "embedding").bytes, Bytes(10 * th));  // read 2, add 8 in fp32
   const GemmShape forward{.m = 4096, .n = 7168, .k = 14336, .layout = GemmLayout::kTN};
   const GemmShape weight{.m = 7168, .n = 14336, .k = 4096, .layout = GemmLayout::kNT};
   EXPECT_EQ(find(ops.forward, "mtp projection").gemm, forward);
@@ -133,18 +136,22 @@ TEST(MtpOperators, SplitTheProjectionByColumns) {
   const LayerOps ops = mtp_operators(zoo::deepseek_v3(), shard);
   const std::int64_t th = 4096 * 7168;
   EXPECT_EQ(find(ops.forward, "mtp projection").gemm.n, 1792);
+  EXPECT_EQ(find(ops.forward, "embedding reduce").bytes, Bytes(2 * th));
+  EXPECT_EQ(find(ops.input_gradient, "embedding gradient gather").bytes, Bytes(2 * th));
   EXPECT_EQ(find(ops.forward, "mtp gather").bytes, Bytes(4 * th));
   EXPECT_EQ(find(ops.forward, "mtp output gather").bytes, Bytes(2 * th));
   EXPECT_EQ(find(ops.input_gradient, "mtp gradient gather").bytes, Bytes(2 * th));
   EXPECT_EQ(find(ops.input_gradient, "mtp gradient reduce").bytes, Bytes(4 * th));
 }
 
+// What was looked up is kept.
 TEST(MtpOperators, AreRepeatedWithAWholeLayerOnly) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
   EXPECT_TRUE(mtp_operators(zoo::deepseek_v3(), shard).recompute.empty());
   shard.recompute = Recompute::kFull;
   const LayerOps ops = mtp_operators(zoo::deepseek_v3(), shard);
-  EXPECT_EQ(names(ops.recompute), names(ops.forward));
+  EXPECT_EQ(names(ops.recompute),
+            (Names{"mtp embedding norm", "mtp hidden norm", "mtp concatenation", "mtp projection"}));
 }
 
 // Zero 4; norm 4, Adam 28, copy 6, sharded: 4 + 38/N bytes per parameter.

@@ -57,6 +57,26 @@ TEST(Weights, OfUnevenStagesAreThoseOfTheirOwnLayers) {
   EXPECT_EQ(weights_of_rank(scenario, 1), 2 * (50257 * h + 2 * h + 3 * layer));
 }
 
+// Multi-token prediction looks tokens up on the last stage, which has a copy of the embedding unless the
+// first is on the same rank, or its head is tied (Megatron-LM core/models/gpt/gpt_model.py).
+TEST(Weights, OfMultiTokenPredictionHaveTheEmbeddingWithThem) {
+  for (const bool tied : {false, true}) {
+    for (const char* parallelism : {"pipeline: 1", "pipeline: 2"}) {
+      SCOPED_TRACE(testing::Message() << parallelism << (tied ? ", tied" : ""));
+      Scenario scenario = small(parallelism, 2);
+      auto& model = std::get<TransformerSpec>(scenario.model);
+      model.position = Position::kRope;
+      model.tied_embeddings = tied;
+      const bool piped = scenario.parallelism.pipeline > 1;
+      const std::size_t last = piped ? 1 : 0;
+      const std::int64_t without = weights_of_rank(scenario, last);
+      model.mtp_layers = 2;
+      const std::int64_t copy = piped && !tied ? 50257 * 1024 : 0;
+      EXPECT_EQ(weights_of_rank(scenario, last) - without, 2 * (2 * mtp_parameters(model, {}).all() + copy));
+    }
+  }
+}
+
 // 1F1B keeps p - rank micro-batches (SC'21, section 2.2), GPipe all of them.
 TEST(Activations, AreThoseOfTheMicroBatchesInFlight) {
   Scenario scenario = small("pipeline: 4", 4);

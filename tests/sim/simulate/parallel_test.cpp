@@ -146,6 +146,22 @@ TEST(ZeroAlone, ChangesNothing) {
   }
 }
 
+// One number: summed over the ranks that have a shard each, whole nodes or a part of them.
+TEST(GradientNorm, IsSummedOverTheRanksThatShareTheStates) {
+  const auto norm = [](const std::string& parallelism) {
+    return prices_of(llama(parallelism)).ranks.front().gradient_norm.total();
+  };
+  EXPECT_EQ(norm("data: 16, zero_stage: 0"), Duration::zero());
+  const Duration all = norm("data: 16, zero_stage: 1");
+  EXPECT_GT(all, Duration::zero());
+  EXPECT_EQ(norm("data: 16, zero_stage: 2"), all);
+  EXPECT_EQ(norm("data: 16, zero_stage: 3"), all);
+  EXPECT_EQ(norm("data: 8, context: 2, zero_stage: 1"), all);
+  EXPECT_LT(norm("data: 16, zero_stage: 3, zero_group: 8"), all);  // in a node
+  EXPECT_EQ(norm("data: 16, zero_stage: 3, zero_group: 1"), Duration::zero());
+  EXPECT_GT(norm("tensor: 2, data: 8, zero_stage: 1"), norm("tensor: 2, data: 8"));
+}
+
 TEST(Zero, StageThreeExposesItsFirstGather) {
   for (const bool overlapped : {true, false}) {
     Scenario scenario = llama("data: 16, zero_stage: 3");
@@ -266,6 +282,27 @@ TEST(ExpertExchange, HidesBehindAnotherMicroBatch) {
 
 // Experts on twice as many ranks have half as many replicas, hence half the shards to reduce: less data
 // traffic.
+// An exchange hides behind the shared experts as far as they last, at the loss of chunked overlap, and no
+// more.
+TEST(ExpertExchange, HidesBehindTheSharedExperts) {
+  Scenario scenario = mixtral(32);
+  auto& experts = *std::get<TransformerSpec>(scenario.model).experts;
+  const auto comm = [&](std::int64_t width, bool overlapped) {
+    experts.shared = width > 0 ? 1 : 0;
+    experts.shared_ffn_hidden = width;
+    scenario.overlap.shared_experts = overlapped;
+    return prices_of(scenario).stages.front().forward.of(Category::kExpertComm);
+  };
+  const Duration exposed = comm(0, false);
+  EXPECT_EQ(comm(0, true), exposed);
+  EXPECT_EQ(comm(2048, false), exposed);
+  const Duration narrow = comm(2048, true), wide = comm(8192, true);
+  EXPECT_LT(narrow, exposed);
+  EXPECT_LT(wide, narrow);
+  scenario.options.expert_dispatcher = ExpertDispatcher::kAllGather;
+  EXPECT_EQ(comm(2048, true), comm(2048, false));
+}
+
 TEST(ExpertGradients, AreReducedOverTheirOwnRanks) {
   const auto reductions = [](int expert) {
     const IterationPrices prices = prices_of(mixtral(expert));
