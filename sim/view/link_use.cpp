@@ -20,7 +20,7 @@ bool never_ends(const Timeline& timeline, TaskId task) {
 }
 
 // `amount` spread evenly over [begin, end), in units of parts.
-void spread(std::vector<double>& bins, double begin, double end, double amount) {
+void fill_bins(std::vector<double>& bins, double begin, double end, double amount) {
   const auto last = static_cast<double>(bins.size() - 1);
   const auto first_bin = static_cast<std::size_t>(std::clamp(begin, 0.0, last));
   const auto last_bin = static_cast<std::size_t>(std::clamp(end, 0.0, last));
@@ -55,7 +55,7 @@ std::vector<std::vector<double>> link_use(const Program& program, const Timeline
       const std::size_t at = place[use.link.index()];
       if (at == kNotAsked) continue;
       const double bytes = use.flows * flow.rate.count() * to_seconds(flow.transfer);
-      spread(out[at], begin, end, bytes / (program.links[use.link].capacity.count() * part));
+      fill_bins(out[at], begin, end, bytes / (program.links[use.link].capacity.count() * part));
     }
   }
   return out;
