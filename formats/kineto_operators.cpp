@@ -242,7 +242,8 @@ std::int64_t main_elements(const KnownOperator& known, const KinetoInputs& input
   switch (known.traffic) {
     case Traffic::kLookup: {
       const Operand table = operand(inputs, known.main), rows = operand(inputs, known.indices);
-      return table.dims == nullptr || table.dims->size() != 2 ? 0 : rows.elements() * table.dims->back();
+      if (table.dims == nullptr || table.dims->size() != 2) return 0;
+      return product({rows.elements(), table.dims->back()});
     }
     case Traffic::kBroadcast: {
       const std::optional<Broadcast> all = broadcast_of(inputs);
@@ -476,7 +477,7 @@ OperatorWork operator_work(const KinetoTrace& trace, const KinetoKernel& kernel)
       OperatorWork work{.role = OperatorRole::kAttention, .backward = attention->backward};
       const AttentionOrReason shape = attention_of(trace, kernel);
       if (const auto* a = std::get_if<KinetoAttention>(&shape))
-        work.elements = a->batch * a->heads * a->queries * a->keys;
+        work.elements = product({a->batch, a->heads, a->queries, a->keys});
       return work;
     }
     if (const KnownOperator* known = known_or_foreach(op->name)) {

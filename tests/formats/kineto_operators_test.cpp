@@ -165,6 +165,21 @@ TEST(KinetoOperators, ExtentsOfAttentionStandWhereItsOperatorHasThem) {
   EXPECT_FALSE(cudnn.causal);
 }
 
+// Extents that no memory holds are not recorded ones.
+TEST(KinetoOperators, ExtentsBeyondAnyMemoryAreNone) {
+  const std::string vast = "[4194304, 2097152, 16, 1]";
+  const KinetoTrace trace = one("aten::_flash_attention_forward",
+                                attention_arguments(fmt::format("[{0}, {0}, {0}]", vast),
+                                                    R"(["", "", "", "", "", "16", "16", "0.", "True"])"),
+                                "flash_fwd_kernel");
+  EXPECT_EQ(operator_work(trace, trace.kernels.at(0)).elements, 0);
+  EXPECT_THAT(
+      why_not(
+          "aten::index_select",
+          R"("Input Dims": [[8, 1125899906842624], [], [1125899906842624]], "Input type": ["float", "Scalar", "long int"])"),
+      HasSubstr("without shapes"));
+}
+
 TEST(KinetoOperators, TheMaskIsTheCallsElseTheKernels) {
   const std::string dims =
       R"("Input Dims": [[2, 16, 4, 8], [2, 16, 4, 8], [2, 16, 4, 8]], )" + std::string(kBf16x3);
