@@ -1,5 +1,6 @@
 #include "sim/shared_fabric.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/engine/engine.hpp"
@@ -35,6 +36,41 @@ Duration time_of(const Folded& job) {
   return run(job.program).makespan;
 }
 
+// One task of that duration, over the links of `own`.
+Program beside_clock(const Program& own, Duration duration) {
+  ProgramBuilder builder;
+  builder.add_task(builder.add_resource({}), duration,
+                   builder.add_label({.name = "clock", .parts = {{0, duration}}}));
+  Program clock = std::move(builder).build();
+  clock.links = own.links;
+  return clock;
+}
+
+// All jobs as loops beside a clock, which runs until `iterations` of ours have ended.
+RepeatedReport repeated(const Program& own, std::span<const FabricJob> others, int iterations,
+                        Duration first) {
+  std::vector<Duration> ends;
+  for (Duration clock = iterations * first; std::ssize(ends) < iterations; clock += iterations * first) {
+    Program all = beside_clock(own, clock);
+    all.loops.push_back(put_beside(all, own, "ours"));
+    for (const FabricJob& job : others) {
+      Loop loop = put_beside(all, job.program, job.name);
+      loop.start = job.start;
+      all.loops.push_back(loop);
+    }
+    ends = run(folded(std::move(all)).program).rounds.front();
+  }
+  ends.resize(static_cast<std::size_t>(iterations));
+  RepeatedReport report{.iterations = iterations, .mean = ends.back() / iterations, .least = ends.front()};
+  Duration before{};
+  for (const Duration end : ends) {
+    report.least = std::min(report.least, end - before);
+    report.most = std::max(report.most, end - before);
+    before = end;
+  }
+  return report;
+}
+
 // The columns of the tasks and resources that `own` has: they come first.
 Timeline part_of(const Timeline& all, const Program& own) {
   Timeline part;
@@ -50,7 +86,7 @@ Timeline part_of(const Timeline& all, const Program& own) {
 
 }  // namespace
 
-SharedRun run_together(Program& own, std::span<const FabricJob> others) {
+SharedRun run_together(Program& own, std::span<const FabricJob> others, int iterations) {
   Folded alone = folded(own);
   const Folded all = others.empty() ? alone : beside(own, others);
   const Timeline timeline = run(all.program);
@@ -75,6 +111,7 @@ SharedRun run_together(Program& own, std::span<const FabricJob> others) {
          .iterations = count,
          .cost = time_of(beside(own, others.subspan(i, 1))) - *result.network.alone_time});
   }
+  if (iterations > 1) result.network.repeated = repeated(own, others, iterations, timeline.makespan);
   own = std::move(alone.program);
   return result;
 }

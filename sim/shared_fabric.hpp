@@ -3,7 +3,8 @@
 // All programs run in one engine over the same links. The measured job runs one iteration from time 0; every
 // other job repeats its own from its `start` until that has ended, each iteration beginning at the instant
 // when the one before has ended. So the phases in which jobs meet are those of the starts that are given, in
-// the first iteration of the measured job; later ones would meet others in other phases. Nothing is random.
+// the first iteration of the measured job; later ones meet others in other phases, and where more than one is
+// asked for, the measured job repeats its own as well, for their mean. Nothing is random.
 #pragma once
 
 #include <span>
@@ -29,7 +30,8 @@ struct SharedRun {
 };
 
 // `own`: the measured job, with all links of the fabric; afterwards with those that matter to it alone. Each
-// other job is also run alone, and alone beside the measured one, which says what it costs.
-[[nodiscard]] SharedRun run_together(Program& own, std::span<const FabricJob> others);
+// other job is also run alone, and alone beside the measured one, which says what it costs. `iterations`
+// above 1: that many of the measured job in a row, in another run of all.
+[[nodiscard]] SharedRun run_together(Program& own, std::span<const FabricJob> others, int iterations = 1);
 
 }  // namespace stagecraft

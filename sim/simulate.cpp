@@ -450,7 +450,8 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
   std::vector<FabricJob> others;
   for (const OtherJob& other : scenario.jobs) others.push_back(lower_other(other, *whole, scenario));
   const auto run_all = [&](Program& program) {
-    return shared ? run_together(program, others) : SharedRun{.timeline = run(program), .network = {}};
+    return shared ? run_together(program, others, scenario.network.iterations)
+                  : SharedRun{.timeline = run(program), .network = {}};
   };
   Program without = scenario.faults.empty() ? Program() : without_changes(job.program);
   SharedRun result = run_all(job.program);

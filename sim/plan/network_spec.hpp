@@ -39,6 +39,8 @@ struct NetworkSpec {
   // Nodes of the cluster that the job runs on, in the order of its ranks, as the cluster counts them; empty:
   // all of them. Not empty where there are other jobs.
   std::vector<int> placement = {};
+  // Of the job among others, in a row: more than one also tells their mean, as phases drift.
+  int iterations = 1;
 
   [[nodiscard]] bool shared() const { return mode == NetworkMode::kFlow; }
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;

@@ -57,6 +57,10 @@ void write_jobs(JsonWriter& json, const NetworkReport& network) {
     json.field("cost_s", job.cost).end_object();
   }
   json.end_array();
+  if (!network.repeated) return;
+  json.key("repeated").begin_object().field("iterations", network.repeated->iterations);
+  json.field("mean_s", network.repeated->mean).field("least_s", network.repeated->least);
+  json.field("most_s", network.repeated->most).end_object();
 }
 
 std::string job_row(const OtherJobReport& job) {
@@ -72,6 +76,10 @@ std::string job_lines(const Report& report) {
   const Duration cost = report.iteration_time - *network.alone_time;
   std::string out = fmt::format("{:<16} cost {} of the iteration ({}), alone {}\n", "other jobs", human(cost),
                                 percent(share_of(cost, report.iteration_time)), human(*network.alone_time));
+  if (network.repeated)
+    out += row(fmt::format("{} iterations in a row take {} on average, from {} to {}",
+                           network.repeated->iterations, human(network.repeated->mean),
+                           human(network.repeated->least), human(network.repeated->most)));
   for (const OtherJobReport& job : network.jobs) out += job_row(job);
   return out;
 }

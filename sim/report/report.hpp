@@ -80,6 +80,14 @@ struct OtherJobReport {
   friend bool operator==(const OtherJobReport&, const OtherJobReport&) = default;
 };
 
+// Our job's iterations one after the other while the others repeat theirs, the first from time 0.
+struct RepeatedReport {
+  std::int64_t iterations = 0;
+  Duration mean{}, least{}, most{};
+
+  friend bool operator==(const RepeatedReport&, const RepeatedReport&) = default;
+};
+
 // Of a network whose links are shared.
 struct NetworkReport {
   bool shared = false;
@@ -88,6 +96,7 @@ struct NetworkReport {
   std::vector<MeetingReport> meetings;   // longest first
   std::optional<Duration> alone_time{};  // of the same iteration, where there are other jobs, without them
   std::vector<OtherJobReport> jobs{};    // as the scenario lists them
+  std::optional<RepeatedReport> repeated{};  // where more than one iteration was asked for
 
   friend bool operator==(const NetworkReport&, const NetworkReport&) = default;
 };

@@ -105,6 +105,12 @@ NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& ori
   YamlMap map = root.map("network");
   if (!map.present()) return spec;
   spec.mode = load_mode(map, "mode");
+  if (map.has("iterations")) {
+    spec.iterations = static_cast<int>(map.integer("iterations", {.min = 1, .max = 1000}));
+    if (!map.has("jobs"))
+      map.error("iterations", "contradiction", "one job alone meets the same in each of its iterations",
+                "leave it out, or list other jobs");
+  }
   for (const char* key : {"jobs", "placement"}) (void)map.has(key);  // load_jobs() reads them
   const YamlNode* list = map.get("background");
   if (list != nullptr && list->kind != YamlNode::Kind::kSequence) {

@@ -352,6 +352,7 @@ void print_network(Emitter& out, const Scenario& scenario) {
     out.close();
   }
   if (!scenario.jobs.empty()) {
+  if (spec.iterations > 1) out.number("iterations", spec.iterations);
     out.open("jobs");
     for (const OtherJob& job : scenario.jobs) {
       out.item();

@@ -244,6 +244,8 @@ constexpr std::array kScenarioHelp{
             "nodes and ranges, ascending: `[0-15, 32]`; left out with `placement`, what other jobs leave"},
     KeyHelp{"network.jobs", "other jobs on the same fabric"},
     KeyHelp{"network.jobs.scenario", "of the other job"},
+    KeyHelp{"network.iterations",
+            "of this job among `jobs`, in a row: above 1 the report has their mean as well"},
     KeyHelp{"network.jobs.name", "free text", "the file's name"},
     KeyHelp{"network.jobs.start", "when its first iteration begins"},
     KeyHelp{"network.jobs.nodes", "nodes and ranges, ascending: `[16-31]`"},

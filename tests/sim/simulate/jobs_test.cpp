@@ -85,6 +85,32 @@ TEST(Jobs, RepeatTheirIterationsForAsLongAsOursRuns) {
   EXPECT_EQ(report.network.jobs.front().shared_time, 110ms);
 }
 
+// Ours reduces for 40 ms of its 70, the other one starts at 20 ms. Ours first takes 90 ms, as above; at 90 it
+// begins again and reduces from 120, when the other one, which had 200 MB left then, has just begun its
+// second iteration at 110 and reduces from 140: ours has 200 MB left then, for 40 ms at half the rate, until
+// 180. The other one has 200 MB left: so it goes on, 90 ms each.
+TEST(Jobs, InARowTakeWhatTheyTakeOnAverage) {
+  const std::string jobs = kTwin + "nodes: [1, 3], start: 20 ms}";
+  const Report report =
+      simulate(scenario_of(host("  placement: {nodes: [0, 2]}\n  iterations: 4\n  jobs: [" + jobs + "]\n")));
+  EXPECT_EQ(report.iteration_time, 90ms);
+  ASSERT_TRUE(report.network.repeated.has_value());
+  EXPECT_EQ(*report.network.repeated,
+            (RepeatedReport{.iterations = 4, .mean = 90ms, .least = 90ms, .most = 90ms}));
+}
+
+// Ours with 4,000 MB, as above, takes 670 ms in its first iteration. The other one is then in the 10th of the
+// 30 ms that it computes: the second meets it in another phase.
+TEST(Jobs, InARowMeetInOtherPhases) {
+  Scenario scenario = scenario_of(
+      host("  placement: {nodes: [0, 2]}\n  iterations: 2\n  jobs: [" + kTwin + "nodes: [1, 3]}]\n"));
+  std::get<StagesSpec>(scenario.model).gradient = {Bytes(4'000'000'000)};
+  const RepeatedReport repeated = simulate(scenario).network.repeated.value();
+  EXPECT_EQ(repeated.most, 670ms);
+  EXPECT_EQ(repeated.least, 660ms);
+  EXPECT_EQ(repeated.mean, 665ms);
+}
+
 // On leaf 2 alone, which has an uplink of its own that nobody needs.
 TEST(Jobs, OnOtherLinksCostNothingToTheBit) {
   const Simulation alone = simulate_in_full(scenario_of(host("  placement: {nodes: [0, 2]}\n")));
