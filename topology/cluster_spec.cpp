@@ -261,6 +261,7 @@ FabricSpec load_fabric(YamlMap& map) {
   fabric.collective_latency = map.duration("collective_latency", Duration::zero());
   fabric.step_latency = map.duration("step_latency", Duration::zero());
   fabric.chunking = map.number("chunking", {.min = 0, .max = 1, .fallback = 0.0});
+  fabric.chunk = map.bytes("chunk", Bytes(0));
   fabric.sharp = map.boolean("sharp", false);
   fabric.point_to_point_latency = map.duration("point_to_point_latency", Duration::zero());
   fabric.tensor_collective_factor =

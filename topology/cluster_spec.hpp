@@ -88,6 +88,7 @@ struct FabricSpec {
   Duration collective_latency{};            // added once per collective that leaves the node
   Duration step_latency{};                  // per step between nodes, 2(N-1) of them in a ring all-reduce
   double chunking = 0;                      // 0..1: share of the steps that chunks of the best size pay again
+  Bytes chunk{};                            // what a step of a tree passes on at once; 0 = too little to tell
   bool sharp = false;                       // the switches add: all-reduces may go through them (CollNet)
   Duration point_to_point_latency{};        // added to each message between nodes
   double tensor_collective_factor = 1;      // site term: tensor-parallel collectives last so much longer

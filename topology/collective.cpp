@@ -45,7 +45,7 @@ Tier inside(const NodeSpec& node, const Curve& curve, const GroupPlacement& grou
 // each step and 1/k for each start: twice the root of the product.
 Priced over_nodes(const NetworkWay& way, const Tier& node) {
   const double bytes = std::max(node.time.bytes, way.bytes);
-  const double fixed = node.time.fixed + way.latency + 2 * std::sqrt(way.chunking * bytes);
+  const double fixed = node.time.fixed + way.latency + way.filling + 2 * std::sqrt(way.chunking * bytes);
   return {.time = {.fixed = fixed, .bytes = bytes},
           .algorithm = way.algorithm,
           .network_efficiency = way.efficiency,

@@ -5,7 +5,8 @@
 // neighbour in a ring). n ranks on N nodes, r of them on each, g such groups on a node at the same time.
 // Groups of one and sizes of 0 cost nothing.
 //
-//   in a node    t = a + S*f/B + c*sqrt(S), f the bus factor; a, B and c are the profile's fit for (kind, n).
+//   in a node    t = a + S*f/B + c*sqrt(S), f the bus factor; a, B and c are the profile's fit for (kind, n),
+//                stretched to go through the points of its curve where the profile keeps them.
 //                Between fitted group sizes a, B and c are linear in log2 n, beyond them those of the nearest
 //                size hold. A kind without fits follows from all-reduce: the same B, and half of a and c for
 //                the one-way kinds, so that reduce-scatter and all-gather together make one all-reduce. Where
@@ -14,12 +15,14 @@
 //                between its rows and no other kind. A profile without any fit: 12 us + S*f/(0.78 NVLink) + 8
 //                ns * sqrt(S). Where the node's NVLink rate is not the one that the fits were made on, B
 //                scales.
-//   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + bytes + root,
+//   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + bytes + filling + root,
 //                bytes = max(S*f(r)/B(r), network bytes),
+//                filling of the two trees = (steps - 1) * min(S, chunk) * g/(efficiency * W),
 //                root = 2*sqrt(chunking * steps * step_latency * bytes).
-//                NCCL pipelines the tiers, so their bytes overlap and their latencies add. The root is what
-//                chunks cost that are neither too long to fill the pipeline nor too short to fill the links;
-//                fabrics that describe training leave it out.
+//                NCCL pipelines the tiers, so their bytes overlap and their latencies add. A node of a tree
+//                passes a chunk on when it has the whole of it, so that the first one is paid for at each
+//                step; NVLSTree's is 8 MiB from 4 nodes on: 16 channels * 8 GPUs * 64 KiB. The root is what
+//                chunks cost whose size follows S. Fabrics that describe training leave both out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
 //                r*g senders get through their own NICs; efficiency is collective_efficiency times a share,
 //                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one,
@@ -46,7 +49,8 @@
 //                below a leaf; a ring crosses each uplink once.
 //                node_efficiency is what B leaves a GPU's link to carry of its capacity: B/NVLink of a ring.
 //
-//   source       f: nccl-tests PERFORMANCE.md. Steps and shares: NCCL 2.28.9 src/graph/tuning.cc. Bytes of
+//   source       f: nccl-tests PERFORMANCE.md. Steps and shares: NCCL 2.28.9 src/graph/tuning.cc; chunks of
+//                NVLSTree: src/enqueue.cc since 2.19.3. Bytes of
 //                the two trees: collective_transfers.hpp. Chunks: Sanders, Speck and Träff (2009). The
 //                default fit: 8 H100 through XLA's collective tables (12 us, 0.78, 8 ns).
 //                Constants of a fabric: its YAML file says where from.

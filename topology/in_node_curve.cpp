@@ -23,7 +23,21 @@ std::string_view algorithm_name(std::string_view in_profile) {
   return "any";
 }
 
-Curve exact(const CollectiveFit& fit) {
+// Of a size the points of a fit speak; of none its formula.
+using AtSize = std::optional<Bytes>;
+
+Curve stretched(Curve curve, double ratio) {
+  curve.latency *= ratio;
+  curve.bus_rate /= ratio;
+  curve.sqrt_term *= ratio;
+  return curve;
+}
+
+double ratio_at(const CollectiveFit& fit, AtSize size) {
+  return size ? points_over_formula(fit, static_cast<double>(size->count())) : 1;
+}
+
+Curve formula(const CollectiveFit& fit) {
   return {.latency = to_seconds(fit.latency),
           .bus_rate = fit.bus_bandwidth.count(),
           .sqrt_term = fit.sqrt_seconds,
@@ -31,22 +45,27 @@ Curve exact(const CollectiveFit& fit) {
           .provenance = fit.provenance};
 }
 
-Curve between(const CollectiveFit& low, const CollectiveFit& high, int ranks) {
+Curve exact(const CollectiveFit& fit, AtSize size) {
+  return stretched(formula(fit), ratio_at(fit, size));
+}
+
+Curve between(const CollectiveFit& low, const CollectiveFit& high, int ranks, AtSize size) {
   const double share = std::log2(static_cast<double>(ranks) / low.ranks) /
                        std::log2(static_cast<double>(high.ranks) / low.ranks);
-  const Curve a = exact(low);
-  const Curve b = exact(high);
-  return {.latency = std::lerp(a.latency, b.latency, share),
-          .bus_rate = std::lerp(a.bus_rate, b.bus_rate, share),
-          .sqrt_term = std::lerp(a.sqrt_term, b.sqrt_term, share),
-          .algorithm = a.algorithm,
-          .provenance = Provenance::kInterpolated};
+  const Curve a = formula(low);
+  const Curve b = formula(high);
+  const Curve curve{.latency = std::lerp(a.latency, b.latency, share),
+                    .bus_rate = std::lerp(a.bus_rate, b.bus_rate, share),
+                    .sqrt_term = std::lerp(a.sqrt_term, b.sqrt_term, share),
+                    .algorithm = a.algorithm,
+                    .provenance = Provenance::kInterpolated};
+  return stretched(curve, std::lerp(ratio_at(low, size), ratio_at(high, size), share));
 }
 
 // The curve of one algorithm for `ranks`, from its fits inside a node; nullopt when it has none (NVLS: none
 // around `ranks`).
 std::optional<Curve> fitted(const HardwareProfile& profile, CollectiveKind kind, std::string_view algorithm,
-                            int ranks) {
+                            int ranks, AtSize size) {
   const CollectiveFit* low = nullptr;   // the largest size <= ranks
   const CollectiveFit* high = nullptr;  // the smallest size >= ranks
   for (const CollectiveFit& fit : profile.collectives) {
@@ -56,9 +75,9 @@ std::optional<Curve> fitted(const HardwareProfile& profile, CollectiveKind kind,
   }
   if (low == nullptr && high == nullptr) return std::nullopt;
   if (low != nullptr && high != nullptr)
-    return low->ranks == ranks ? exact(*low) : between(*low, *high, ranks);
+    return low->ranks == ranks ? exact(*low, size) : between(*low, *high, ranks, size);
   if (algorithm == "nvls") return std::nullopt;
-  Curve nearest = exact(low != nullptr ? *low : *high);
+  Curve nearest = formula(low != nullptr ? *low : *high);
   nearest.provenance = Provenance::kAnalytic;
   return nearest;
 }
@@ -105,17 +124,18 @@ bool nccl_runs_nvls(const NodeSpec& node, CollectiveKind kind, int ranks, Bytes 
 // The fastest of the profile's curves by these algorithms; failing all, what all-reduce tells of another
 // kind.
 std::optional<Curve> fastest(const HardwareProfile& profile, CollectiveKind kind, int ranks, Bytes size,
-                             std::initializer_list<std::string_view> algorithms) {
+                             AtSize points, std::initializer_list<std::string_view> algorithms) {
   const double factor = bus_factor(kind, ranks);
   std::optional<Curve> best;
   const auto consider = [&](const std::optional<Curve>& curve) {
     if (curve && (!best || time_of(*curve, factor, size).total() < time_of(*best, factor, size).total()))
       best = curve;
   };
-  for (const std::string_view algorithm : algorithms) consider(fitted(profile, kind, algorithm, ranks));
+  for (const std::string_view algorithm : algorithms)
+    consider(fitted(profile, kind, algorithm, ranks, points));
   if (best || kind == CollectiveKind::kAllReduce) return best;
   for (const std::string_view algorithm : {"any", "ring"})
-    if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, algorithm, ranks))
+    if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, algorithm, ranks, std::nullopt))
       consider(derived(*curve, kind));
   return best;
 }
@@ -134,7 +154,7 @@ bool serves_nvls(const NodeSpec& node, int ranks) {
 
 Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks) {
   SC_CHECK(serves_nvls(node, ranks), "NVLS has an NVSwitch that adds");
-  if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks))
+  if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks, std::nullopt))
     return on_links_of(node, profile, *curve);
   return {.latency = to_seconds(kNcclNvlsLatency),
           .bus_rate = nccl_nvls_bandwidth(*nccl_generation(node.nvlink)).count(),
@@ -144,16 +164,17 @@ Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks
 
 Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
                     Bytes size) {
-  const std::optional<Curve> best = fastest(profile, kind, ranks, size, {"any", "ring", "tree", "direct"});
+  const std::optional<Curve> best =
+      fastest(profile, kind, ranks, size, std::nullopt, {"any", "ring", "tree", "direct"});
   return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
 }
 
 Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
                     Bytes size) {
-  const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks);
+  const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks, size);
   if (nvls && nccl_runs_nvls(node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
   const std::optional<Curve> best =
-      fastest(profile, kind, ranks, size, {"any", "ring", "tree", "nvls", "direct"});
+      fastest(profile, kind, ranks, size, size, {"any", "ring", "tree", "nvls", "direct"});
   return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
 }
 

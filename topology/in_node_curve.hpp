@@ -27,12 +27,13 @@ struct Curve {
 
 [[nodiscard]] TierTime time_of(const Curve& curve, double factor, Bytes size);
 
-// The curve of `ranks` GPUs of one node, by the rules of collective.hpp.
+// The curve of `ranks` GPUs of one node, by the rules of collective.hpp: at `size`, where the points of a fit
+// have been followed.
 [[nodiscard]] Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 
-// The same without NVLS: what a node adds to an algorithm over nodes whose GPUs pass everything on
-// themselves.
+// The same without NVLS and without points, so that a sum of two tiers rises with the size: what a node adds
+// to an algorithm over nodes whose GPUs pass everything on themselves.
 [[nodiscard]] Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 

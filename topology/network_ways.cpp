@@ -21,6 +21,8 @@ struct Recipe {
   double bytes = 0;  // out of a node for one group
   double steps = 0;
   double share = 1;  // of the links' usual efficiency
+  // Steps that a chunk waits for whole. A ring has none: its bytes are those of every step.
+  double passed_on = 0;
 };
 
 struct Request {
@@ -48,10 +50,10 @@ std::vector<Recipe> all_reduces(const Request& r) {
   // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
   std::vector<Recipe> recipes;
   if (serves_nvls(r.cluster.node_spec_of(r.member), group.ranks_per_node))
-    recipes.push_back({"nvls-tree", trees, depth});
+    recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
   else
     recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
-  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kTreeShare : 1});
+  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kTreeShare : 1, depth - 1});
   if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", r.size, 2});
   return recipes;
 }
@@ -126,11 +128,13 @@ std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member, co
   const double efficiency = efficiency_of(request);
   const double rate = raw_network(request) / group.groups_per_node;
   SC_CHECK(rate > 0, "a group over nodes has a network");
+  const double chunk = static_cast<double>(std::min(size, fabric.chunk).count());
   std::vector<NetworkWay> ways;
   for (const Recipe& recipe : recipes(request))
     ways.push_back({.algorithm = recipe.algorithm,
                     .latency = latency(fabric, kind, recipe.steps),
                     .chunking = fabric.chunking * recipe.steps * to_seconds(fabric.step_latency),
+                    .filling = recipe.passed_on * chunk / (rate * efficiency * recipe.share),
                     .bytes = recipe.bytes / (rate * efficiency * recipe.share),
                     .efficiency = efficiency * recipe.share});
   return ways;

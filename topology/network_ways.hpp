@@ -18,6 +18,7 @@ struct NetworkWay {
   std::string_view algorithm;
   double latency = 0;     // seconds, all steps
   double chunking = 0;    // seconds of them that chunks pay again
+  double filling = 0;     // seconds until a chunk has come through all steps but the last
   double bytes = 0;       // seconds, with all groups of the node at the same time
   double efficiency = 1;  // payload over raw capacity of the links
 };

@@ -61,6 +61,28 @@ std::string bytes_name(double bytes) {
   return human(to_bytes(bytes));
 }
 
+CollectiveFit fit_and_points(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
+  const double factor = bus_factor(group.kind, group.ranks);
+  VectorXd constants = fit_relative(
+      [factor](double size) {
+        return VectorXd{{1.0, size * factor, std::sqrt(size)}};
+      },
+      points);
+  // No size takes longer than another: a bus so fast that it does not show at the largest.
+  if (constants(1) == 0) {
+    const auto largest = std::ranges::max_element(points, {}, &CurvePoint::size);
+    constants(1) = 1e-3 * largest->seconds / (largest->size * factor);
+  }
+  return {.kind = group.kind,
+          .ranks = group.ranks,
+          .nodes = group.nodes,
+          .algorithm = group.algorithm,
+          .latency = from_seconds(constants(0)),
+          .bus_bandwidth = Bandwidth(1 / constants(1)),
+          .sqrt_seconds = constants(2),
+          .points = group.nodes == 1 ? rising_points(points) : std::vector<CollectivePoint>{}};
+}
+
 }  // namespace
 
 std::string group_name(const CollectiveGroup& group) {
@@ -68,30 +90,49 @@ std::string group_name(const CollectiveGroup& group) {
                      group.ranks, group.nodes, group.nodes == 1 ? "" : "s");
 }
 
+std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points) {
+  std::erase_if(points, [](const CurvePoint& point) { return point.size < kPointsFrom; });
+  std::ranges::sort(points, {}, &CurvePoint::size);
+  struct Pool {
+    double log_seconds = 0, count = 1;
+  };
+  std::vector<Pool> pools;
+  for (const CurvePoint& point : points) {
+    pools.push_back({.log_seconds = std::log(point.seconds)});
+    while (pools.size() > 1 && pools[pools.size() - 2].log_seconds >= pools.back().log_seconds) {
+      const Pool last = pools.back();
+      pools.pop_back();
+      Pool& before = pools.back();
+      const double count = before.count + last.count;
+      before = {.log_seconds = (before.log_seconds * before.count + last.log_seconds * last.count) / count,
+                .count = count};
+    }
+  }
+  std::vector<CollectivePoint> rising;
+  double seconds = 0;
+  std::size_t next = 0;
+  for (const Pool& pool : pools)
+    for (int i = 0; i < static_cast<int>(pool.count); ++i) {
+      seconds = std::max(std::exp(pool.log_seconds), seconds * (1 + kLeastRise));
+      rising.push_back({.size = to_bytes(points[next++].size), .time = from_seconds(seconds)});
+    }
+  return rising;
+}
+
 FittedCollective fit_collective(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
   SC_CHECK(points.size() >= kMinCollectivePoints, "too few sizes for the three constants of a collective");
-  const double factor = bus_factor(group.kind, group.ranks);
-  const Terms terms = [factor](double size) { return VectorXd{{1.0, size * factor, std::sqrt(size)}}; };
-  const std::string prefix = group_name(group) + ", ";
-  Curve curve = fit_curve(terms, points, [&](double size) { return prefix + bytes_name(size); });
-  // No size takes longer than another: a bus so fast that it does not show at the largest.
-  if (curve.constants(1) == 0) {
-    const auto largest = std::ranges::max_element(points, {}, &CurvePoint::size);
-    curve.constants(1) = 1e-3 * largest->seconds / (largest->size * factor);
+  FittedCollective fitted{.fit = fit_and_points(group, points), .left_out = {}};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    std::vector<CurvePoint> others = points;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    fitted.left_out.add(group_name(group) + ", " + bytes_name(points[i].size),
+                        predict_seconds(fit_and_points(group, others), points[i].size), points[i].seconds);
   }
-  return {.fit = {.kind = group.kind,
-                  .ranks = group.ranks,
-                  .nodes = group.nodes,
-                  .algorithm = group.algorithm,
-                  .latency = from_seconds(curve.constants(0)),
-                  .bus_bandwidth = Bandwidth(1 / curve.constants(1)),
-                  .sqrt_seconds = curve.constants(2)},
-          .left_out = std::move(curve.left_out)};
+  return fitted;
 }
 
 double predict_seconds(const CollectiveFit& fit, double bytes) {
-  return to_seconds(fit.latency) + bytes * bus_factor(fit.kind, fit.ranks) / fit.bus_bandwidth.count() +
-         fit.sqrt_seconds * std::sqrt(bytes);
+  return formula_seconds(fit, bytes) * points_over_formula(fit, bytes);
 }
 
 std::optional<AttentionFit> fit_attention(const std::string& name,

@@ -9,7 +9,8 @@
 //
 // All three are lines in their constants, so they are fitted by non-negative least squares on the relative
 // error: a microsecond matters at 64 KiB and does not at 1 GiB; odd points count less (kOutlier). None of
-// them ever falls as the size grows.
+// them ever falls as the size grows. A collective inside a node keeps its points as well, and follows them
+// (hardware_profile.hpp): with each size left out that is nearer than the formula on every published table.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +49,14 @@ inline constexpr std::size_t kMinCollectivePoints = 4;
 //   requires  at least kMinCollectivePoints points at distinct sizes above 0.
 [[nodiscard]] FittedCollective fit_collective(const CollectiveGroup& group,
                                               const std::vector<CurvePoint>& points);
+
+// Sizes of kPointsFrom and more: below, launches are the time. Times that fall with the size are pooled
+// (their geometric mean; isotonic regression in ln t), and each is above the one before by kLeastRise at
+// least.
+inline constexpr double kPointsFrom = 65536;
+inline constexpr double kLeastRise = 1e-3;
+[[nodiscard]] std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points);
+
 [[nodiscard]] double predict_seconds(const CollectiveFit& fit, double bytes);
 
 struct AttentionFit {

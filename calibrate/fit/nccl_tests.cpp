@@ -236,10 +236,10 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            fitted.left_out.summary());
   const CurvePoint& largest = points.back();
   // Bytes on the bus at the largest size over its time: what was seen, whatever the fit makes of it.
-  const double on_bus = (predict_seconds(fit, largest.size) - to_seconds(fit.latency) -
+  const double on_bus = (formula_seconds(fit, largest.size) - to_seconds(fit.latency) -
                          fit.sqrt_seconds * std::sqrt(largest.size)) *
                         fit.bus_bandwidth.count();
-  const double miss = predict_seconds(fit, largest.size) / largest.seconds - 1;
+  const double miss = formula_seconds(fit, largest.size) / largest.seconds - 1;
   std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
                                 human(to_bytes(points.back().size)));
   out += fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
@@ -257,7 +257,7 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
         "with more iterations\n",
         100 * miss);
   }
-  return out + "collectives:\n" + collective_table({fit}, {});
+  return out + "collectives:\n" + collective_table({fit}, {}) + collective_points_section({fit});
 }
 
 }  // namespace stagecraft

@@ -172,6 +172,20 @@ std::string collective_table(const std::vector<CollectiveFit>& fits,
   return out;
 }
 
+std::string collective_points_section(const std::vector<CollectiveFit>& fits) {
+  std::string out;
+  for (const CollectiveFit& fit : fits) {
+    if (fit.points.empty()) continue;
+    out += fmt::format(
+        "- provenance: {}\n  source: {}\n  columns: [kind, ranks, algorithm, size, time]\n  rows:\n",
+        name(fit.provenance), scalar(fit.points_source.empty() ? fit.source : fit.points_source));
+    for (const CollectivePoint& point : fit.points)
+      out += fmt::format("  - [{}, {}, {}, {}, {}]\n", kCollectiveNames[static_cast<std::size_t>(fit.kind)],
+                         fit.ranks, fit.algorithm, written(point.size), written(point.time));
+  }
+  return out.empty() ? out : "collective_points:\n" + out;
+}
+
 std::string residual_section(const ResidualModel& residuals) {
   std::string out = "residuals:\n";
   for (std::size_t i = 0; i < kOpFamilyCount; ++i)
@@ -197,7 +211,7 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
   out += fmt::format("software: {{replicated: {}, sharded: {}}}\n", scalar(profile.software.replicated),
                      scalar(profile.software.sharded));
-  out += collectives_section(profile.collectives);
+  out += collectives_section(profile.collectives) + collective_points_section(profile.collectives);
   out += "memory:\n  " + constant("context", profile.memory.context);
   out += "  " + constant("communicators", profile.memory.communicators);
   out += "  " + constant("workspace", profile.memory.workspace);

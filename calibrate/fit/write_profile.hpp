@@ -24,6 +24,9 @@ struct ProfileRemarks {
 [[nodiscard]] std::string collective_table(const std::vector<CollectiveFit>& fits,
                                            const std::vector<std::string>& remarks);
 
+// The section `collective_points`: the points of the fits that have any; "" without.
+[[nodiscard]] std::string collective_points_section(const std::vector<CollectiveFit>& fits);
+
 // The section `residuals:`, the last of a file.
 [[nodiscard]] std::string residual_section(const ResidualModel& residuals);
 

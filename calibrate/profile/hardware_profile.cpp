@@ -1,5 +1,8 @@
 #include "calibrate/profile/hardware_profile.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -39,6 +42,30 @@ double bus_factor(CollectiveKind kind, int ranks) {
   }
   SC_CHECK(false, "every kind of collective is listed");
   return 0;
+}
+
+double formula_seconds(const CollectiveFit& fit, double bytes) {
+  return to_seconds(fit.latency) + bytes * bus_factor(fit.kind, fit.ranks) / fit.bus_bandwidth.count() +
+         fit.sqrt_seconds * std::sqrt(bytes);
+}
+
+double points_over_formula(const CollectiveFit& fit, double bytes) {
+  if (fit.points.empty()) return 1;
+  const auto formula = [&](const CollectivePoint& point) {
+    return std::log(formula_seconds(fit, static_cast<double>(point.size.count())));
+  };
+  const auto ratio = [&](const CollectivePoint& point) {
+    return std::log(to_seconds(point.time)) - formula(point);
+  };
+  const auto above = std::ranges::find_if(fit.points, [&](const CollectivePoint& point) {
+    return static_cast<double>(point.size.count()) >= bytes;
+  });
+  if (above == fit.points.begin()) return std::exp(ratio(fit.points.front()));
+  if (above == fit.points.end()) return std::exp(ratio(fit.points.back()));
+  const CollectivePoint& below = *std::prev(above);
+  const double share =
+      (std::log(formula_seconds(fit, bytes)) - formula(below)) / (formula(*above) - formula(below));
+  return std::exp(std::lerp(ratio(below), ratio(*above), share));
 }
 
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {

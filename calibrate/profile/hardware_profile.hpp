@@ -97,6 +97,12 @@ struct GemmModel {
 
 inline constexpr std::string_view kCollectiveAlgorithms[] = {"any", "ring", "tree", "nvls", "nvls-tree"};
 
+struct CollectivePoint {
+  Bytes size{};
+  Duration time{};
+  friend bool operator==(const CollectivePoint&, const CollectivePoint&) = default;
+};
+
 // t = latency + bytes_on_bus / bandwidth + sqrt_term * sqrt(bytes); bus convention of nccl-tests.
 struct CollectiveFit {
   CollectiveKind kind = CollectiveKind::kAllReduce;
@@ -108,7 +114,17 @@ struct CollectiveFit {
   double sqrt_seconds = 0;  // seconds per square root of a byte
   Provenance provenance = Provenance::kPublished;
   std::string source{};
+  std::vector<CollectivePoint> points{};  // of the curve, where it is kept; sizes and times rise
+  std::string points_source{};            // "" = as source
+
+  friend bool operator==(const CollectiveFit&, const CollectiveFit&) = default;
 };
+
+// The formula of a fit, and what its points say over the formula: 1 without points. Between two points
+// time follows the formula, stretched so that it meets both: ln t is a line in ln(formula). So it rises with
+// the size wherever formula and points do. Beyond the points the last ratio holds.
+[[nodiscard]] double formula_seconds(const CollectiveFit& fit, double bytes);
+[[nodiscard]] double points_over_formula(const CollectiveFit& fit, double bytes);
 
 // What is special about the kernels of a mixture of experts.
 struct ExpertKernels {

@@ -315,6 +315,50 @@ std::vector<CollectiveFit> read_collectives(YamlMap& root) {
   return fits;
 }
 
+void read_point(TableRow& row, const Story& story, std::vector<CollectiveFit>& fits) {
+  const auto kind = static_cast<CollectiveKind>(row.choice(0, kCollectiveNames));
+  const auto ranks = static_cast<int>(row.integer(1, 2));
+  const std::string_view algorithm = kCollectiveAlgorithms[row.choice(2, kCollectiveAlgorithms)];
+  const CollectivePoint point{.size = row.bytes(3), .time = row.duration(4)};
+  const auto fit = std::ranges::find_if(fits, [&](const CollectiveFit& one) {
+    return one.kind == kind && one.ranks == ranks && one.nodes == 1 && one.algorithm == algorithm;
+  });
+  if (fit == fits.end()) {
+    row.error("unknown-name",
+              fmt::format("no row of collectives is of {} {} ranks in a node, algorithm {}",
+                          kCollectiveNames[static_cast<std::size_t>(kind)], ranks, algorithm),
+              "points stretch the formula of a row");
+    return;
+  }
+  const CollectivePoint before = fit->points.empty() ? CollectivePoint{} : fit->points.back();
+  if (point.size <= before.size || point.time <= before.time) {
+    row.error("out-of-range", "the points of a group rise in size and in time",
+              "noise that falls is pooled with its neighbours before it is written here");
+    return;
+  }
+  fit->points.push_back(point);
+  fit->points_source = story.source;
+}
+
+// `collective_points`, optional: curves that are kept beside their fits.
+void read_collective_points(YamlMap& root, std::vector<CollectiveFit>& fits) {
+  if (!root.has("collective_points")) return;
+  const YamlNode* list = root.get("collective_points");
+  if (list == nullptr || list->kind != YamlNode::Kind::kSequence) {
+    root.error("collective_points", "empty-table", "a list of tables is required", std::string(kTableIs));
+    return;
+  }
+  const std::vector<std::string> columns = {"kind", "ranks", "algorithm", "size", "time"};
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const YamlNode& node = list->items[i];
+    YamlMap table(&node, fmt::format("collective_points[{}]", i), node.where, root.diagnostics());
+    if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
+    const Story story = read_story(table);
+    for (TableRow& row : read_rows(table, columns)) read_point(row, story, fits);
+    table.finish();
+  }
+}
+
 void read_spread(YamlMap& root, HardwareProfile& profile) {
   Section section =
       required_section(root, "relative_spread", "one standard deviation of a cost, by provenance");
@@ -360,6 +404,7 @@ HardwareProfile read_profile(YamlMap& root) {
   if (root.has("fused_share"))
     profile.fused_share = read_number(root, "fused_share", {.above = 0.5, .up_to = 1, .closed_below = true});
   profile.collectives = read_collectives(root);
+  read_collective_points(root, profile.collectives);
   profile.memory = read_memory(root);
   read_spread(root, profile);
   profile.residuals = read_residuals(root);

@@ -151,6 +151,12 @@ Duration TableRow::duration(std::size_t column) {
   return value.value_or(Duration{});
 }
 
+Bytes TableRow::bytes(std::size_t column) {
+  const std::optional<Bytes> value = parse_bytes(text(column));
+  if (!value) error(column, "no-unit", fmt::format("'{}' is no size", text(column)), "for instance 64 KiB");
+  return value.value_or(Bytes{});
+}
+
 Bandwidth TableRow::bandwidth(std::size_t column) {
   const std::optional<Bandwidth> value = parse_bandwidth(text(column));
   if (!value) {

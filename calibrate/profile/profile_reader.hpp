@@ -60,6 +60,7 @@ class TableRow {
   std::int64_t integer(std::size_t column, std::int64_t at_least = 1);  // up to 2^31 - 1
   double number(std::size_t column, Range range);
   Duration duration(std::size_t column);
+  Bytes bytes(std::size_t column);
   Bandwidth bandwidth(std::size_t column);  // above 0
   std::size_t choice(std::size_t column, std::span<const std::string_view> names);
 

@@ -169,6 +169,7 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.field("collective_latency", quantity(fabric.collective_latency));
   out.field("step_latency", quantity(fabric.step_latency));
   if (fabric.chunking > 0) out.real("chunking", fabric.chunking);
+  if (fabric.chunk > Bytes(0)) out.field("chunk", quantity(fabric.chunk));
   if (fabric.sharp) out.flag("sharp", fabric.sharp);
   out.field("point_to_point_latency", quantity(fabric.point_to_point_latency));
   out.real("tensor_collective_factor", fabric.tensor_collective_factor);
@@ -351,8 +352,8 @@ void print_network(Emitter& out, const Scenario& scenario) {
     print_nodes(out, spec.placement);
     out.close();
   }
-  if (!scenario.jobs.empty()) {
   if (spec.iterations > 1) out.number("iterations", spec.iterations);
+  if (!scenario.jobs.empty()) {
     out.open("jobs");
     for (const OtherJob& job : scenario.jobs) {
       out.item();

@@ -39,7 +39,7 @@ HardwareProfile profile(const std::string& name) {
 }
 
 // The fabrics of published curves, each alone on its machine; constants fitted on that curve (the three
-// NVLSTree curves have one set of constants).
+// NVLSTree curves have one set).
 FabricSpec hdr_2022() {  // coreweave/nccl-tests README before 2023-02: 4 x 8 A100; and its later version
   return {.name = "hdr 2022",
           .collective_efficiency = 0.586,
@@ -59,8 +59,10 @@ FabricSpec efa_p5() {  // awsome-distributed-training: 2 x p5.48xlarge
           .step_latency = 34900ns,
           .chunking = 0.493};
 }
-FabricSpec ndr() {  // NVIDIA GTC24 s62129, slide 35
-  return {.name = "ndr", .collective_efficiency = 1, .step_latency = 24440ns, .chunking = 0.096};
+// NVIDIA GTC24 s62129, slide 35. NCCL's own step of NVLSTree and, from 4 nodes on, its own chunk: 16 channels
+// of 8 GPUs pass 64 KiB each. Only the share of the NICs is fitted.
+FabricSpec ndr() {
+  return {.name = "ndr", .collective_efficiency = 0.93, .step_latency = 20900ns, .chunk = 8_MiB};
 }
 
 struct Errors {
@@ -75,7 +77,7 @@ struct Setting {
   HardwareProfile profile;
 };
 
-Errors errors_of(const Setting& setting, const NamedCurve& curve) {
+Errors errors_of(const Setting& setting, const NamedCurve& curve, Duration launches) {
   const int nodes = curve.group.nodes, per_node = curve.group.ranks / nodes;
   const GroupPlacement group{.ranks = curve.group.ranks,
                              .nodes = nodes,
@@ -86,8 +88,9 @@ Errors errors_of(const Setting& setting, const NamedCurve& curve) {
   std::cout << "  " << curve.id << "\n";
   for (const CurvePoint& point : curve.points) {
     const Bytes size(static_cast<std::int64_t>(point.size));
-    const CollectiveCost cost =
+    CollectiveCost cost =
         collective_cost(setting.cluster, setting.profile, gpu(0), group, curve.group.kind, size);
+    cost.time += launches;
     const double error = to_seconds(cost.time) / point.seconds - 1;
     std::cout << "    " << size.count() / 1024 << " KiB " << cost.algorithm << " "
               << to_seconds(cost.time) * 1e6 << " us, measured " << point.seconds * 1e6 << ", "
@@ -121,6 +124,7 @@ struct Row {
   FabricSpec fabric;
   double mid = 0.12;
   double plateau = 0.05;
+  Duration launches{};  // beside the collective, of the way in which the curve was measured
 };
 
 void expect_rows(const std::vector<NamedCurve>& curves, const std::vector<Row>& rows) {
@@ -129,7 +133,7 @@ void expect_rows(const std::vector<NamedCurve>& curves, const std::vector<Row>& 
     const NamedCurve& curve = named(curves, row.id);
     const Setting setting{round_cluster(curve.group.nodes, row.fabric, node_preset(row.node)),
                           profile(row.profile)};
-    const Errors errors = errors_of(setting, curve);
+    const Errors errors = errors_of(setting, curve, row.launches);
     EXPECT_LE(errors.mid, row.mid);
     EXPECT_LE(std::abs(errors.plateau), row.plateau);
   }
@@ -142,16 +146,17 @@ TEST(PublishedCurves, OfNcclTestsAndPyTorchAreMet) {
                               {"a100x32_hdr_coreweave_2022", "dgx-a100-80gb", "a100-sxm4-80gb", hdr_2022()},
                               {"a100x32_hdr_coreweave_2023", "dgx-a100-80gb", "a100-sxm4-80gb", hdr_2023()},
                               {"h100x16_p5_efa", "dgx-h100", "h100-sxm5-80gb", efa_p5()},
-                              {"gtc24_nvlstree_32", "dgx-h100", "h100-sxm5-80gb", ndr()}});
+                              {"gtc24_nvlstree_32", "dgx-h100", "h100-sxm5-80gb", ndr()},
+                              {"gtc24_nvlstree_128", "dgx-h100", "h100-sxm5-80gb", ndr()},
+                              {"gtc24_nvlstree_1024", "dgx-h100", "h100-sxm5-80gb", ndr()}});
 }
 
-// Latencies of NVLSTree jump where its curves do: 441 us at 4 MiB on 1,024 GPUs and 644 at 8, of which the
-// bytes are 22. The curve of one process for 8 GPUs has 20 us of launch that the profile's curve, of one
-// process each, has not.
-TEST(PublishedCurves, OfNcclTestsThatAreMissedStayWhereTheyAre) {
-  expect_rows(nccl_curves(), {{"gtc24_nvlstree_128", "dgx-h100", "h100-sxm5-80gb", ndr(), 0.125},
-                              {"gtc24_nvlstree_1024", "dgx-h100", "h100-sxm5-80gb", ndr(), 0.145},
-                              {"a100x8_nvswitch_g8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.225, 0.065}});
+// One thread launches on 8 GPUs, one after the other: at 8 B, where nothing is sent, 40.12 us where a process
+// each takes 20.26. At 256 and 512 MiB this run is 8 % slower than the other of the same machine, and as fast
+// from 1 GiB on.
+TEST(PublishedCurves, OfOneProcessForAllHasItsLaunchesAndIsMissed) {
+  expect_rows(nccl_curves(),
+              {{"a100x8_nvswitch_g8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.155, 0.06, 19860ns}});
 }
 
 TEST(PublishedCurves, OfVTrainAreMet) {

@@ -98,6 +98,30 @@ TEST(Collective, AddsTheSquareRootTerm) {
             40us + 2187500ns + 100us);
 }
 
+// The formula of 8 ranks says 215 us of 8 MB and 1,790 us of 80 MB. Points say 200 and 2,000 us; so they say
+// of 4 MB, 127.5 us by the formula, 127.5 * 200/215, and of 800 MB 17,540 us * 2000/1790. Over nodes the
+// formula holds.
+TEST(Collective, GoesThroughThePointsOfItsCurve) {
+  HardwareProfile profile = round_profile();
+  profile.collectives.back().points = {{megabytes(8), 200us}, {megabytes(80), 2ms}};
+  const auto of = [&](int nodes, const GroupPlacement& group, Bytes size) {
+    return collective_cost(round_cluster(nodes), profile, gpu(0), group, CollectiveKind::kAllReduce, size);
+  };
+  EXPECT_EQ(of(1, kNode, megabytes(8)).time, 200us);
+  EXPECT_EQ(of(1, kNode, megabytes(80)).time, 2ms);
+  EXPECT_EQ(of(1, kNode, megabytes(4)).time, 118'605ns);
+  EXPECT_EQ(of(1, kNode, megabytes(800)).time, 19'597'765ns);
+  EXPECT_EQ(of(2, kTwoNodes, megabytes(80)).time, 2ms + 40us + 120us);
+  // Four ranks are half of the way from 2, which have no points: 2,030 us * (1 + 2000/1790)/2.
+  const GroupPlacement four{.ranks = 4, .nodes = 1, .ranks_per_node = 4, .groups_per_node = 2};
+  EXPECT_EQ(of(1, four, megabytes(80)).time, 2'149'078ns);
+  Duration before{};
+  for (Bytes size = 1_KiB; size <= 4_GiB; size = Bytes(size.count() * 11 / 10)) {
+    EXPECT_GT(of(1, kNode, size).time, before) << size.count();
+    before = of(1, kNode, size).time;
+  }
+}
+
 // Half of the way from 2 to 8 in log2: 30 us, 60 GB/s; 1.5 * 80 MB / 60 GB/s = 2 ms.
 TEST(Collective, OfFourGpusLiesBetweenTheFitsOfTwoAndEight) {
   const GroupPlacement four{.ranks = 4, .nodes = 1, .ranks_per_node = 4, .groups_per_node = 2};
@@ -206,6 +230,20 @@ TEST(Collective, OfEightConcurrentDataGroupsSharesTheNics) {
             60ms + 400us);
   EXPECT_EQ(cost(round_cluster(16, two), alone, CollectiveKind::kAllReduce, megabytes(40)).time,
             15ms + 400us);
+}
+
+// A tree on two nodes has two steps: the first waits for a whole chunk, 4 MB / 40 GB/s = 100 us. A ring waits
+// for none, its steps are of pieces already: 1 MB takes it, 1.875 MB / 40 GB/s, and so do 16 nodes.
+TEST(Collective, OfATreeWaitsForAChunkAtEachStepButTheLast) {
+  FabricSpec chunks = round_fabric();
+  chunks.chunk = megabytes(4);
+  const auto of = [&](int nodes, const GroupPlacement& group, Bytes size) {
+    return cost(round_cluster(nodes, chunks), group, CollectiveKind::kAllReduce, size);
+  };
+  EXPECT_EQ(of(2, kTwoNodes, megabytes(80)).time, 2ms + 40us + 120us + 100us);
+  EXPECT_EQ(of(2, kTwoNodes, megabytes(80)).transfer, 2ms);
+  EXPECT_EQ(of(2, kTwoNodes, megabytes(1)).time, 46'875ns + 40us + 120us);
+  EXPECT_EQ(of(16, kRails, megabytes(40)).time, 15ms + 400us);
 }
 
 // Small messages go down a tree of depth 4: 100 us + 8 * 10 us, and 8 * 2 * 4600 B / 0.92 / 40 GB/s = 2 us;

@@ -386,6 +386,46 @@ TEST(LoadProfile, AProfileNeedsCollectives) {
 )");
 }
 
+constexpr std::string_view kPoints = R"(  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]
+  - [all-gather, 8, 1, any, 20 us, 50 GB/s, 0]
+collective_points:
+- provenance: published
+  source: the curve
+  columns: [kind, ranks, algorithm, size, time]
+  rows:
+  - [all-gather, 8, any, 64 KiB, 21 us]
+  - [all-gather, 8, any, 1 MiB, 40 us]
+)";
+
+TEST(LoadProfile, ReadsThePointsOfACurve) {
+  const auto [profile, said] = load(with("  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]\n", kPoints));
+  ASSERT_TRUE(profile) << said;
+  EXPECT_TRUE(profile->collectives.at(0).points.empty());
+  const CollectiveFit& fit = profile->collectives.at(1);
+  EXPECT_THAT(fit.points, testing::ElementsAre(CollectivePoint{64_KiB, std::chrono::microseconds(21)},
+                                               CollectivePoint{1_MiB, std::chrono::microseconds(40)}));
+  EXPECT_EQ(fit.points_source, "the curve");
+}
+
+// Points over two nodes are of no fit that is followed; then a size without a unit, and a time that falls.
+TEST(LoadProfile, PointsBelongToAFitAndRise) {
+  std::string points(kPoints);
+  points +=
+      "  - [all-reduce, 8, ring, 2 MiB, 90 us]\n  - [all-gather, 8, any, 2, 80 us]\n"
+      "  - [all-gather, 8, any, 4 MiB, 40 us]\n";
+  EXPECT_EQ(
+      complaint("  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]\n", points),
+      R"(toy.yaml:62:5: error: collective_points[0].rows[2]: no row of collectives is of all-reduce 8 ranks in a node, algorithm ring
+  hint: points stretch the formula of a row
+toy.yaml:63:5: error: collective_points[0].rows[3]: the points of a group rise in size and in time
+  hint: noise that falls is pooled with its neighbours before it is written here
+toy.yaml:63:26: error: collective_points[0].rows[3].size: '2' is no size
+  hint: for instance 64 KiB
+toy.yaml:64:5: error: collective_points[0].rows[4]: the points of a group rise in size and in time
+  hint: noise that falls is pooled with its neighbours before it is written here
+)");
+}
+
 TEST(LoadProfile, AnotherSchemaIsRefused) {
   EXPECT_EQ(complaint(R"(stagecraft_profile: 1)", R"(stagecraft_profile: 2)"),
             R"(toy.yaml:1:21: error: stagecraft_profile: 2 is not a schema that this version reads
