@@ -6,6 +6,8 @@ namespace stagecraft {
 
 namespace {
 
+constexpr std::int64_t kScaleBytes = 4;  // a largest value in fp32
+
 Flops gemm_flops(const GemmShape& shape) {
   return Flops(2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                static_cast<double>(shape.k) * static_cast<double>(shape.batch));
@@ -21,11 +23,12 @@ std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
          (operand_bytes(shard.precision) * read + element_bytes(shard.precision) * shape.m * shape.n);
 }
 
-// Delayed scaling: read 16 bit, write 8 bit, and a transposed copy (read 1, write 1) for the other pass.
+// Read 16 bit, write 8 bit, and a transposed copy (read 1, write 1) for the other pass; dynamic scaling reads
+// 16 bit before, for the largest value.
 void add_cast(Ops& ops, std::int64_t elements, const Shard& shard) {
-  if (shard.precision == Precision::kFp8) {
-    ops.push_back(memory_op("fp8 cast", elements, {.bytes = 5, .kernels = 2}, shard));
-  }
+  if (shard.precision != Precision::kFp8) return;
+  const MemoryPass delayed{.bytes = 5, .kernels = 2}, dynamic{.bytes = 7, .kernels = 3};
+  ops.push_back(memory_op("fp8 cast", elements, shard.dynamic_scaling ? dynamic : delayed, shard));
 }
 
 // One weight, or those of several experts: `count` alike products in one kernel.
@@ -43,10 +46,22 @@ Linear member_of(const GroupedLinear& linear) {
       .name = linear.name, .tokens = linear.tokens, .out = linear.out, .in = linear.in, .bias = linear.bias};
 }
 
+// Under dynamic scaling the weights are cast in every pass that reads them, with a transposed copy where the
+// layout of the product is not theirs. Tensor ranks agree on the largest value of a weight that they share.
+void add_weight_cast(Ops& ops, Group group, const Linear& linear, bool transposed, const Shard& shard) {
+  if (shard.precision != Precision::kFp8 || !shard.dynamic_scaling) return;
+  const MemoryPass pass{.bytes = transposed ? 7 : 5, .kernels = transposed ? 3 : 2};
+  ops.push_back(memory_op("fp8 weight cast", group.count * linear.in * linear.out, pass, shard));
+  if (shard.tensor > 1 && group.op == OpKind::kGemm)
+    ops.push_back(
+        collective_op("fp8 scale", CollectiveKind::kAllReduce, Bytes(kScaleBytes), Beside::kNothing));
+}
+
 void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
   const GemmShape shape{
       .m = linear.tokens, .n = linear.out, .k = linear.in, .batch = group.count, .layout = GemmLayout::kTN};
   add_cast(ops, group.count * linear.tokens * linear.in, shard);
+  add_weight_cast(ops, group, linear, false, shard);
   ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
 }
 
@@ -54,6 +69,7 @@ void input_gradient(Ops& ops, Group group, const Linear& linear, const Shard& sh
   const GemmShape shape{
       .m = linear.tokens, .n = linear.in, .k = linear.out, .batch = group.count, .layout = GemmLayout::kNN};
   add_cast(ops, group.count * linear.tokens * linear.out, shard);
+  add_weight_cast(ops, group, linear, true, shard);
   ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
 }
 
@@ -149,7 +165,10 @@ Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Besi
 
 void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
   if (shard.tensor == 1 || !shard.sequence_parallel) return;
-  const Bytes payload(element_bytes(shard.precision) * shard.tokens() * width);
+  // Scaled by what it holds, an operand is cast before it is gathered (torchao's float8 tensor parallelism).
+  const std::int64_t bytes =
+      shard.dynamic_scaling ? operand_bytes(shard.precision) : element_bytes(shard.precision);
+  const Bytes payload(bytes * shard.tokens() * width);
   ops.push_back(collective_op(name, CollectiveKind::kAllGather, payload, beside));
 }
 

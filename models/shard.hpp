@@ -77,6 +77,14 @@ struct SoftwareMemory {
   // pipeline, no_sync).
   bool whole_gradients = false;
   bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
+  // FSDP2: what no layer holds (embedding, last norm, head) is one unit, gathered from the forward's first
+  // use to the backward's last; gathers allocate on a stream of their own, whose cached blocks no other
+  // stream reuses.
+  bool fully_shard = false;
+  // PyTorch's pipeline: every micro-batch has receive buffers of its own, and a stage's outputs, the last
+  // one's logits too, stay until the step ends.
+  bool step_messages = false;
+  bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
   std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
 
   friend bool operator==(const SoftwareMemory&, const SoftwareMemory&) = default;
@@ -105,6 +113,9 @@ struct Shard {
   bool recompute_stops_early = false;
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
+  // fp8: every pass scales its operands anew, weights as well (torchao); else scales are those of earlier
+  // iterations, and weights were cast once (Transformer Engine's delayed scaling).
+  bool dynamic_scaling = false;
   ContextExchange context_exchange = ContextExchange::kRing;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   bool overlap_tensor = false;          // tensor collectives in chunks beside their GEMM (user buffers)

@@ -6,12 +6,15 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/text.hpp"
 #include "models/memory.hpp"
+#include "models/op_builder.hpp"
 #include "models/operators.hpp"
+#include "models/partition.hpp"
 #include "sim/lower/memory_replay.hpp"
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
@@ -135,14 +138,17 @@ class RankLedger {
   // One micro-batch has nothing to add to.
   bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
   std::vector<StageUnit> units() const;
+  std::vector<std::int64_t> gathers() const;
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes gathered_units(std::int64_t bytes) const;
   Bytes staged_units(std::int64_t bytes) const;
   Bytes staged_activations() const;
+  Bytes stream_blocks() const;
   void add_weights(Items& items) const;
   void add_gradients(Items& items) const;
   void add_optimizer(Items& items) const;
   void add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
+  void add_messages(Items& items) const;
   void add_buffers(Items& items) const;
   void add_activations(Items& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
   void add_overhead(Items& items, StageMemory& memory) const;
@@ -172,18 +178,45 @@ Bytes RankLedger::largest_unit(std::int64_t bytes) const {
   return Bytes(most * bytes);
 }
 
+// Parameters that come together, in the order in which they come; the root of FSDP2, empty or not, first.
+std::vector<std::int64_t> RankLedger::gathers() const {
+  std::vector<std::int64_t> gathers;
+  const bool root = shard_.software.fully_shard;
+  if (root) gathers.push_back(0);
+  for (const StageUnit& unit : units()) {
+    if (root && (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead))
+      gathers.front() += unit.gathered.all();
+    else
+      gathers.push_back(unit.gathered.all());
+  }
+  return gathers;
+}
+
+// Two that follow each other, at most.
+std::int64_t largest_pair(std::span<const std::int64_t> sizes) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    most = std::max(most, sizes[i] + (i + 1 < sizes.size() ? sizes[i + 1] : 0));
+  return most;
+}
+
 // Under ZeRO 3: the unit that computes, and the next one where it is gathered beside; all of them where they
-// are kept from the forward to the backward.
+// are kept from the forward to the backward. FSDP2's root stays.
 Bytes RankLedger::gathered_units(std::int64_t bytes) const {
   if (!request_.job.options.reshard_after_forward) return Bytes(parameters_.all() * bytes);
-  if (!request_.job.overlap.parameters) return largest_unit(bytes);
-  const std::vector<StageUnit> all = units();
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::int64_t next = i + 1 < all.size() ? all[i + 1].gathered.all() : 0;
-    most = std::max(most, all[i].gathered.all() + next);
-  }
-  return Bytes(most * bytes);
+  const std::vector<std::int64_t> all = gathers();
+  const std::size_t resident = shard_.software.fully_shard ? 1 : 0;
+  const std::span<const std::int64_t> passing = std::span(all).subspan(resident);
+  const std::int64_t kept = resident > 0 ? all.front() : 0;
+  if (request_.job.overlap.parameters) return Bytes((kept + largest_pair(passing)) * bytes);
+  return Bytes((kept + (passing.empty() ? 0 : std::ranges::max(passing))) * bytes);
+}
+
+// What the stream of FSDP2's gathers has cached and no other can use: the outputs of two of them, which are
+// copied out on the stream that computes. Reductions allocate on that one (pytorch/pytorch #129721, #132445).
+Bytes RankLedger::stream_blocks() const {
+  if (!shard_.software.fully_shard || zero() < 2 || plan_.shard_group == 1) return Bytes(0);
+  return Bytes(largest_pair(gathers()) * state_bytes(shard_.precision, shard_.gradient).weight);
 }
 
 // The unit that computes and the one that is on its way from the host, of ZeRO 3 the rank's shards of them;
@@ -263,9 +296,27 @@ void RankLedger::add_optimizer(Items& items) const {
   add_sharded(items, kOptimizer, state.optimizer, zero() >= 1, 1 - request_.job.offload.optimizer);
 }
 
+// Two each way, or a receive buffer for every micro-batch and the outputs of the step, and two gradients on
+// their way.
+void RankLedger::add_messages(Items& items) const {
+  if (plan_.pipeline == 1) return;
+  const Bytes message = boundary_activation(model_, shard_);
+  if (!shard_.software.step_messages) return items.add(kBuffers, "messages between stages", message * 4);
+  items.add(kBuffers, "messages between stages", message * 2);
+  const std::int64_t micro_batches = plan_.micro_batches;
+  const Bytes logits(element_bytes(shard_.precision) * shard_.tokens() *
+                     vocabulary_share(model_, shard_.tensor));
+  for (const int stage : held_) {
+    const bool first = content(stage).embedding, last = content(stage).head;
+    const int neighbours = (first ? 0 : 1) + (last ? 0 : 1);
+    items.add(kBuffers, "receive buffers of the step", message * micro_batches * neighbours);
+    items.add(kBuffers, "outputs of the step", (last ? logits : message) * micro_batches);
+  }
+}
+
 void RankLedger::add_buffers(Items& items) const {
   const Bytes message = boundary_activation(model_, shard_);
-  if (plan_.pipeline > 1) items.add(kBuffers, "messages between stages", message * 4);  // two each way
+  add_messages(items);
   bool dense = false, experts = false;
   for (const int stage : held_) {
     dense = dense || content(stage).layers > content(stage).expert_layers;
@@ -279,7 +330,7 @@ void RankLedger::add_buffers(Items& items) const {
               share_of(staged_activations(), request_.job.offload.activations));
   // Registered once for the inputs and outputs of a layer's four products, which sequence parallelism gathers
   // and scatters.
-  if (shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
+  if (shard_.software.user_buffers && shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
     items.add(kBuffers, "user buffers", message * plan_.tensor * 4);
   items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
 }
@@ -330,6 +381,9 @@ void RankLedger::add_overhead(Items& items, StageMemory& memory) const {
   const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
   memory.fragmentation = share_of(items.allocated(), share);
   items.add(kOverhead, "fragmentation", memory.fragmentation);
+  const Bytes blocks = stream_blocks();
+  items.add(kOverhead, "blocks of other streams", blocks);
+  memory.fragmentation += blocks;
   items.add(kOverhead, "CUDA context", overheads.context.value);
   items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
 }

@@ -92,7 +92,10 @@ class StageSum {
     const Bytes row = boundary_activation(model_, shard_);
     if (checkpoints > 0) {
       const std::int64_t groups = (checkpoints + habits_.checkpoint_group - 1) / habits_.checkpoint_group;
-      add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}}, groups);
+      // The first one's input lies in the receive buffer of the micro-batch.
+      const std::int64_t received = shard_.software.step_messages && !content_.embedding ? 1 : 0;
+      add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
+          groups - received);
     }
     add(kept, mtp_tensors(model_, shard_), content_.mtp_layers);
     if (content_.head) add(kept, head_tensors(model_, shard_), 1 + content_.mtp_layers);

@@ -98,6 +98,7 @@ Shard shard_of(const PricingRequest& request) {
           .recompute_stops_early = stops_early(request),
           .fused_kernels = request.options.fused_kernels,
           .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion,
+          .dynamic_scaling = request.options.dynamic_scaling,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,
           .overlap_tensor = request.overlap.tensor,

@@ -96,6 +96,7 @@ struct OptionsSpec {
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
   // launched what comes next, their GPUs idle.
   Duration exchange_overhead{};
+  bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
   bool aligned_gradients = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.

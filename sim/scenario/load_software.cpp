@@ -18,6 +18,8 @@ struct SoftwarePreset {
   double jitter_per_doubling = 0;
   Duration exchange_overhead{};
   bool aligned_gradients = false;
+  bool dynamic_scaling = false;
+  bool fully_shard = false, step_messages = false, user_buffers = true;
   std::optional<double> sharded_overlap_slowdown;
 };
 
@@ -32,6 +34,10 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
   preset.aligned_gradients = map.boolean("aligned_gradients");
+  preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
+  preset.fully_shard = map.boolean("fully_shard", false);
+  preset.step_messages = map.boolean("step_messages", false);
+  preset.user_buffers = map.boolean("user_buffers", true);
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
@@ -64,6 +70,10 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.aligned_gradients = preset.aligned_gradients;
+  spec.dynamic_scaling = preset.dynamic_scaling;
+  spec.memory.fully_shard = preset.fully_shard;
+  spec.memory.step_messages = preset.step_messages;
+  spec.memory.user_buffers = preset.user_buffers;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   if (options.has("attention_kernel")) return;
   // One that every device of the cluster has.

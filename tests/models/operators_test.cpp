@@ -114,6 +114,27 @@ TEST(LinearLayer, CastsItsOperandsToFp8) {
   EXPECT_EQ(find(layer.weight_gradient, "qkv").bytes, Bytes(t * (in + out) + 8 * in * out));
 }
 
+// torchao: the largest value of each operand is read first, in every pass, weights' too; tensor ranks agree
+// on those of weights, and gather what is cast already.
+TEST(LinearLayer, ScalesItsOperandsAnewInEveryPass) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.precision = Precision::kFp8;
+  const LayerOps delayed = layer_operators(zoo::gpt3_175b(), shard);
+  shard.dynamic_scaling = true;
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+  const std::int64_t t = 2048, in = 12288, out = 4608;
+  EXPECT_EQ(find(layer.forward, "fp8 cast").bytes, Bytes(7 * t * in));
+  EXPECT_EQ(find(layer.forward, "fp8 weight cast").bytes, Bytes(5 * in * out));
+  EXPECT_EQ(find(layer.forward, "fp8 scale").bytes, Bytes(4));
+  EXPECT_EQ(find(layer.forward, "qkv gather").bytes * 2, find(delayed.forward, "qkv gather").bytes);
+  EXPECT_EQ(find(layer.forward, "ffn reduce").bytes, find(delayed.forward, "ffn reduce").bytes);
+  EXPECT_EQ(find(layer.input_gradient, "fp8 weight cast").bytes, Bytes(7LL * 12288 * 6144));
+  shard.precision = Precision::kBf16;
+  const LayerOps bf16 = layer_operators(zoo::gpt3_175b(), shard);
+  shard.dynamic_scaling = false;
+  EXPECT_EQ(names(bf16.forward), names(layer_operators(zoo::gpt3_175b(), shard).forward));
+}
+
 // Shapes (s, s, q) and (s, q, s) for each of b a/t heads; two forward, four backward.
 TEST(UnfusedAttention, MultipliesSixBatchesOfHeads) {
   Shard shard = gpt3_shard();

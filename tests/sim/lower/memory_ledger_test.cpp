@@ -21,23 +21,29 @@ struct Job {
   int shard_group = 1;
 };
 
-StageMemory memory_of(const Job& job) {
+// Of a pipeline the layers are divided evenly, and all of its ranks come back.
+MemoryLedger ledger_of(const Job& job) {
   const int data = job.parallelism.data.value_or(1);
   const RankMesh alone({1, 1, 1, 1, 1}, job.parallelism.order);
   const std::int64_t experts = job.model.layers_of(LayerKind::kExperts);
   ParallelPlan plan{.tensor = job.parallelism.tensor,
+                    .pipeline = job.parallelism.pipeline,
                     .data = data,
                     .expert = job.parallelism.expert,
                     .expert_tensor = job.parallelism.expert_tensor,
                     .shard_group = job.shard_group,
                     .micro_batches = 64 / data,
-                    .stages = {{.layers = job.model.layers,
-                                .expert_layers = experts,
-                                .mtp_layers = job.model.mtp_layers,
-                                .embedding = true,
-                                .head = true}},
+                    .stages = {},
                     .mesh = alone,
                     .expert_mesh = alone};
+  for (int stage = 0; stage < plan.pipeline; ++stage) {
+    const bool last = stage + 1 == plan.pipeline;
+    plan.stages.push_back({.layers = job.model.layers / plan.pipeline,
+                           .expert_layers = experts / plan.pipeline,
+                           .mtp_layers = last ? job.model.mtp_layers : 0,
+                           .embedding = stage == 0,
+                           .head = last});
+  }
   const PricingRequest request{.plan = plan,
                                .parallelism = job.parallelism,
                                .training = job.training,
@@ -45,11 +51,15 @@ StageMemory memory_of(const Job& job) {
                                .options = job.options,
                                .offload = job.offload};
   const Shard shard = shard_of(request);
-  const Schedule schedule = generate(*find_schedule("1f1b"), {.micro_batches = plan.micro_batches});
+  const Schedule schedule =
+      generate(*find_schedule("1f1b"), {.ranks = plan.pipeline, .micro_batches = plan.micro_batches});
   HardwareProfile profile;
   return transformer_ledger(job.model,
-                            {.job = request, .shard = shard, .schedule = schedule, .profile = profile})
-      .stages.front();
+                            {.job = request, .shard = shard, .schedule = schedule, .profile = profile});
+}
+
+StageMemory memory_of(const Job& job) {
+  return ledger_of(job).stages.front();
 }
 
 Bytes item_of(const StageMemory& stage, std::string_view name) {
@@ -91,6 +101,41 @@ TEST(Zero, GathersTwoNeighboursOrOneWhereNothingIsGatheredBeside) {
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kWords + 4096)));
   job.options.reshard_after_forward = false;
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters));
+}
+
+// FSDP2: embedding, last norm and head are one unit, gathered first and kept; layers pass two at a time. The
+// stream of the gathers has the root's block and a layer's, which count as reserved only.
+TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
+  Job job = zero(3, 8);
+  job.options.memory.fully_shard = true;
+  const Bytes root(2 * (2 * kWords + 4096));
+  const StageMemory memory = memory_of(job);
+  EXPECT_EQ(item_of(memory, "gathered units"), root + Bytes(2 * 2 * kLayer));
+  EXPECT_EQ(item_of(memory, "blocks of other streams"), root + Bytes(2 * kLayer));
+  EXPECT_EQ(memory.reserved() - memory.allocated(),
+            item_of(memory, "fragmentation") + item_of(memory, "blocks of other streams"));
+  job.overlap.parameters = false;
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), root + Bytes(2 * kLayer));
+  EXPECT_EQ(item_of(memory_of(zero(3, 8)), "blocks of other streams"), Bytes(0));
+}
+
+// PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends; the
+// last stage keeps 16-bit logits. What is received is a checkpoint already.
+TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
+  Job job;
+  job.parallelism.pipeline = 4;
+  const std::int64_t message = 2LL * 4096 * 4096, logits = 2LL * 4096 * 128256;
+  EXPECT_EQ(item_of(ledger_of(job).stages[1], "messages between stages"), Bytes(4 * message));
+  job.options.memory.step_messages = true;
+  const MemoryLedger ledger = ledger_of(job);
+  for (const StageMemory& stage : ledger.stages) {
+    const bool last = stage.stage == 3, end = last || stage.stage == 0;
+    EXPECT_EQ(item_of(stage, "messages between stages"), Bytes(2 * message));
+    EXPECT_EQ(item_of(stage, "receive buffers of the step"), Bytes(64 * message * (end ? 1 : 2)));
+    EXPECT_EQ(item_of(stage, "outputs of the step"), Bytes(64 * (last ? logits : message)));
+  }
+  job.parallelism.pipeline = 1;
+  EXPECT_EQ(item_of(memory_of(job), "outputs of the step"), Bytes(0));
 }
 
 // Hybrid sharding: 32 ranks, groups of 8 share a copy.

@@ -516,6 +516,11 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(hooks).recompute_gathers_again);
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
+  EXPECT_TRUE(options(named).dynamic_scaling);
+  EXPECT_TRUE(options(named).memory.fully_shard && options(named).memory.step_messages);
+  EXPECT_FALSE(options(named).memory.user_buffers);
+  EXPECT_FALSE(options(sharded).memory.fully_shard || options(sharded).memory.step_messages);
+  EXPECT_TRUE(options(sharded).memory.user_buffers);
   const Result again = read(to_yaml(*sharded.scenario));
   ASSERT_TRUE(again.scenario) << again.messages;
   EXPECT_EQ(options(again), options(sharded));
