@@ -400,7 +400,10 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   // Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone.
   Items step = items;
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
-  add_sharded(step, kGradients, state.gradient_copy, zero() >= 1, 1 - request_.job.offload.optimizer);
+  // DeepSpeed's FP16_Optimizer, which has no ZeRO, casts tensor by tensor and then joins the copies.
+  const std::int64_t copies = zero() == 0 && shard_.software.bucket_copies ? 2 : 1;
+  add_sharded(step, kGradients, state.gradient_copy * copies, zero() >= 1,
+              1 - request_.job.offload.optimizer);
   add_activations(items, peak, tensors);
 
   StageMemory memory;

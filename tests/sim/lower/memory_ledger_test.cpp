@@ -138,6 +138,23 @@ TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
   EXPECT_EQ(item_of(memory_of(job), "outputs of the step"), Bytes(0));
 }
 
+// fp16 gradients are stepped in fp32: a copy when the activations are gone; DeepSpeed without ZeRO has two.
+TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
+  Job job = zero(0, 1);
+  job.training.precision = job.training.gradient = Precision::kFp16;
+  job.training.sequence_length = 1024;
+  const StageMemory memory = memory_of(job);
+  EXPECT_FALSE(memory.moment.action.has_value());
+  EXPECT_EQ(memory.gradients, Bytes((2 + 4) * kParameters));
+  job.options.memory.bucket_copies = true;
+  EXPECT_EQ(memory_of(job).gradients, Bytes((2 + 4 + 4) * kParameters));
+  job = zero(1, 8);
+  job.training.precision = job.training.gradient = Precision::kFp16;
+  job.options.memory.bucket_copies = true;
+  job.training.sequence_length = 1024;
+  EXPECT_LT(memory_of(job).gradients, Bytes((2 + 4) * kParameters));
+}
+
 // Hybrid sharding: 32 ranks, groups of 8 share a copy.
 TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
   Job job = zero(1, 32);

@@ -23,7 +23,7 @@ PublishedSet published(const std::string& file) {
 }
 
 // Source: BigScience's chronicles, nvidia-smi of the nodes with the embedding. Left out: L634, which says 65
-// for micro-batch 2 and L635 56 for micro-batch 4 of the same layout; L670, from another code branch.
+// for micro-batch 2 and L635 56 for micro-batch 4 of the same layout.
 TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
   const PublishedSet set = published("bloom_jean_zay.yaml");
   const MemoryScores scores = score_memory(set, repository());
@@ -32,11 +32,26 @@ TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
   EXPECT_LE(scores.median_absolute(), 0.05);
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {
-    if (!row.error() || row.id.ends_with("L634") || row.id.ends_with("L670")) continue;
+    if (!row.error() || row.id.ends_with("L634")) continue;
     EXPECT_LE(std::abs(*row.error()), 0.11) << row.id;
     ++compared;
   }
-  EXPECT_EQ(compared, 31);
+  EXPECT_EQ(compared, 32);
+}
+
+// Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. The 405B row under a pipeline is left
+// out: 23 of its 82.5 GiB are not explained (docs/accuracy.md).
+TEST(TorchtitanOnH100, WithoutPipelineIsPredictedWithinThreePercent) {
+  const PublishedSet set = published("memory/torchtitan_h100.yaml");
+  const MemoryScores scores = score_memory(set, repository());
+  int compared = 0;
+  for (const MemoryScore& row : scores.rows) {
+    if (!row.id.starts_with("tt_8b_")) continue;
+    EXPECT_LE(std::abs(row.error().value()), 0.03) << row.id;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 2);
+  EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
 // Source: Qi et al. (arXiv 2401.10241), Table 4: the allocator's peak over stages.
