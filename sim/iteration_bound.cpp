@@ -14,7 +14,7 @@ class Bound {
       : plan_(plan), prices_(prices), options_(options), places_(plan.places()) {
     const ScheduleKind* kind = find_schedule(schedule.name);
     split_ = kind == nullptr || kind->split_backward;
-    fused_ = options.fused_share < 1 && (kind == nullptr || kind->fused_pairs);
+    fused_ = options.pairs && (kind == nullptr || kind->fused_pairs);
     micro_batches_.resize(static_cast<std::size_t>(places_.copies()));
     for (int mb = 0; mb < plan.micro_batches; ++mb)
       ++micro_batches_[static_cast<std::size_t>(places_.copy_of(mb, plan.micro_batches))];
@@ -55,22 +55,19 @@ class Bound {
     for (const HeldStage& held : places_.held_by(rank)) {
       const std::size_t at = places_.index_of(held.stage, held.copy);
       const StagePrice& price = prices_.stages[at];
-      busy += (price.forward.total() + price.recompute.total() + price.input_gradient.total() +
-               price.weight_gradient.total()) *
-              micro_batches_[static_cast<std::size_t>(held.copy)];
+      for (const PassPrice* pass :
+           {&price.forward, &price.recompute, &price.input_gradient, &price.weight_gradient})
+        busy += least_of(*pass) * micro_batches_[static_cast<std::size_t>(held.copy)];
       head = std::min(head, before_[at]);
       tail = std::min(tail, behind_[at]);
     }
-    if (fused_) return at_share(busy);
+    if (fused_) return busy;
     if (split_) tail = Duration::zero();
     return head + busy + std::max(tail, reductions(rank));
   }
 
-  // Every pair is rounded once, down by less than a nanosecond for each of its passes.
-  [[nodiscard]] Duration at_share(Duration busy) const {
-    const double share = options_.fused_share * static_cast<double>(busy.count());
-    const std::int64_t passes = std::int64_t{4} * plan_.micro_batches * places_.chunks * places_.copies();
-    return std::max(Duration::zero(), Duration(static_cast<std::int64_t>(std::floor(share)) - passes));
+  [[nodiscard]] Duration least_of(const PassPrice& pass) const {
+    return fused_ ? least_in_pair(pass, *options_.pairs) : pass.total();
   }
 
   // That follow the last pass.

@@ -29,6 +29,7 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .overlap = scenario.overlap,
           .options = scenario.options,
           .offload = scenario.offload,
+          .fused_pairs = runs_fused_pairs(scenario),
           .shared_links = shared_links && scenario.network.shared()};
 }
 
@@ -60,13 +61,14 @@ double overlap_slowdown_of(const Scenario& scenario) {
   return most;
 }
 
-double fused_share(const Scenario& scenario) {
-  if (scenario.schedule.fused_share) return *scenario.schedule.fused_share;
-  if (!scenario.profile) return 1;
-  double most = scenario.profile->fused_share.value;
-  for (const HardwareProfile* profile : profiles_of(scenario))
-    most = std::max(most, profile->fused_share.value);
-  return most;
+std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
+  if (!runs_fused_pairs(scenario)) return std::nullopt;
+  FusedPairRule rule{.share = scenario.schedule.fused_share};
+  if (scenario.profile) {
+    for (const HardwareProfile* profile : profiles_of(scenario))
+      rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
+  }
+  return rule;
 }
 
 // What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
@@ -77,7 +79,6 @@ ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   const IterationPrices prices =
       price(scenario, cluster ? &*cluster : nullptr, pricing_request(scenario, plan, false));
   ScheduleCosts costs;
-  costs.fused = fused_share(scenario);
   double freed = 1;
   for (const StagePrice& stage : prices.stages) {
     const Duration backward = stage.recompute.total() + stage.input_gradient.total();
@@ -355,7 +356,7 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),
           .rollback = expected_rollback(scenario, schedule, prices),
-          .fused_share = fused_share(scenario)};
+          .pairs = pair_rule(scenario)};
 }
 
 namespace {

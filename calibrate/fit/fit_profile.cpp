@@ -28,6 +28,10 @@ std::int64_t extent(const Sample& sample, const std::string& key, std::int64_t f
   return found == sample.shape.end() ? fallback : found->second;
 }
 
+// Multiprocessors that collectives hold: between these lie the 20 that DeepSeek-V3 gives its exchanges
+// (arXiv 2412.19437, section 3.2.2) and the 16 or 24 channels of an NCCL ring inside a node of eight.
+constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
+
 double rounded(double value, double step) {
   return std::round(value / step) * step;
 }
@@ -53,6 +57,7 @@ class ProfileFitter {
   FittedProfile run() && {
     tell_limited();
     fit_kernel_gap();
+    fit_overlap_slowdown();
     fit_gemms();
     fit_batched();
     fit_sustained();
@@ -76,6 +81,7 @@ class ProfileFitter {
 
   void tell_limited();
   void fit_kernel_gap();
+  void fit_overlap_slowdown();
   void fit_gemms();
   void fit_batched();
   void fit_sustained();
@@ -209,6 +215,32 @@ void ProfileFitter::fit_kernel_gap() {
   const Duration gap = from_seconds(median(seconds));
   measured(out_.profile.host.kernel_gap, gap, seconds.size(), "an empty kernel in a busy stream, median");
   tell("system, kernel gap", human(gap));
+}
+
+// A collective is a kernel that copies and adds with this many multiprocessors; a product beside it is slower
+// by what they and their memory traffic take.
+void ProfileFitter::fit_overlap_slowdown() {
+  const auto held = [](const Sample& s) { return s.shape.contains("sms") ? s.shape.at("sms") : -1; };
+  const Samples beside = pick([&](const Sample& s) {
+    return s.family == "interference" && s.op == "gemm_beside_reduce" && held(s) >= kLeastCollectiveSms &&
+           held(s) <= kMostCollectiveSms;
+  });
+  std::vector<double> slowdowns;
+  for (const Sample* sample : beside) {
+    std::map<std::string, std::int64_t> alone = sample->shape;
+    alone["sms"] = 0;
+    for (const Sample* other : pick([&](const Sample& s) {
+           return s.family == "interference" && s.shape == alone &&
+                  tag(s, "layout", "") == tag(*sample, "layout", "");
+         }))
+      slowdowns.push_back(sample->median_s / other->median_s);
+  }
+  if (slowdowns.empty()) return;
+  const double slowdown = std::clamp(median(slowdowns), 1.0, 2.0);
+  measured(out_.profile.gradient_overlap_slowdown, slowdown, slowdowns.size(),
+           fmt::format("products beside a kernel that copies and adds with {} to {} multiprocessors, median",
+                       kLeastCollectiveSms, kMostCollectiveSms));
+  tell("interference, overlap slowdown", fmt::format("{:.3f}", slowdown));
 }
 
 void ProfileFitter::fit_gemms() {

@@ -12,6 +12,8 @@
 //                ratio)
 //                a burst whose clock was held (seen_clock:limited) is left out, and listed
 //   system       an empty kernel in a busy stream -> kernel gap
+//   interference products beside 16 to 24 multiprocessors that copy and add, over the same alone -> overlap
+//                slowdown of gradients and fused pairs (median)
 //   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
 //   attention    by `implementation`: flash_forward, flash_backward, causal and dense apart -> R and L_half
 //   of

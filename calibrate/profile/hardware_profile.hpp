@@ -209,15 +209,12 @@ struct HardwareProfile {
   HostModel host;
   Sourced<double>
       tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides
-  Sourced<double> gradient_overlap_slowdown;  // backward runs this much longer while gradients are reduced
-                                              // beside it (1 = not)
+  // A pass runs this much longer while gradients are reduced, weights gathered, or the traffic of the other
+  // pass of a fused pair moves beside it (1 = not).
+  Sourced<double> gradient_overlap_slowdown;
   // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
   Sourced<double> sharded_overlap_slowdown;
   DefaultSoftware software;
-  // Of the sum of its passes, what a fused pair (a forward beside a backward) takes. A profile may leave it
-  // out: no measurement is known that tells one device from another, so the passes then take their sum.
-  Sourced<double> fused_share{
-      .value = 1, .provenance = Provenance::kAssumed, .source = "one pass after the other"};
   std::vector<CollectiveFit> collectives;  // inside a node, and over nodes where curves exist
   MemoryOverheads memory;
   std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance

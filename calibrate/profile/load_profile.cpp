@@ -401,8 +401,6 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.gradient_overlap_slowdown = read_number(root, "gradient_overlap_slowdown", kSlowdown);
   profile.sharded_overlap_slowdown = read_number(root, "sharded_overlap_slowdown", kSlowdown);
   profile.software = read_software(root);
-  if (root.has("fused_share"))
-    profile.fused_share = read_number(root, "fused_share", {.above = 0.5, .up_to = 1, .closed_below = true});
   profile.collectives = read_collectives(root);
   read_collective_points(root, profile.collectives);
   profile.memory = read_memory(root);

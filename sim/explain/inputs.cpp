@@ -30,7 +30,8 @@ PricingRequest pricing_request_of(const Scenario& scenario, const ParallelPlan& 
           .training = scenario.training,
           .overlap = scenario.overlap,
           .options = scenario.options,
-          .offload = scenario.offload};
+          .offload = scenario.offload,
+          .fused_pairs = runs_fused_pairs(scenario)};
 }
 
 }  // namespace stagecraft

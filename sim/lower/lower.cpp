@@ -97,15 +97,12 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   }
   for (const auto& at : last)
     if (at) stretch[*at].last_backward = true;
-  if (options_.fused_share == 1) return stretch;
+  if (!options_.pairs) return stretch;
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
     if (!stretch[i].action.fused) continue;
-    const Duration first = time_of(stretch[i]), second = time_of(stretch[i + 1]);
-    const auto share = [&](Duration whole) {
-      return Duration(std::llround(options_.fused_share * static_cast<double>(whole.count())));
-    };
-    stretch[i].lasts = std::min(share(first), share(first + second));
-    stretch[i + 1].lasts = share(first + second) - *stretch[i].lasts;
+    const PairTimes times = fused_pair_times(price_of(stretch[i]), price_of(stretch[i + 1]), *options_.pairs);
+    stretch[i].lasts = times.first;
+    stretch[i + 1].lasts = times.second;
   }
   return stretch;
 }
@@ -204,19 +201,9 @@ Lowering::Arrivals Lowering::empty_arrivals() const {
   return arrivals;
 }
 
-// In the proportions of its price; they add up to what it lasts.
 std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
-  std::vector<TaskPart> parts = price_of(pass).parts();
-  if (!pass.lasts || parts.empty()) return parts;
-  const Duration whole = price_of(pass).total();
-  Duration rest = *pass.lasts;
-  for (TaskPart& part : parts) {
-    const double share = to_seconds(part.time) / to_seconds(whole);
-    const Duration scaled(static_cast<std::int64_t>(share * static_cast<double>(pass.lasts->count())));
-    part.time = &part == &parts.back() ? rest : std::min(rest, scaled);
-    rest -= part.time;
-  }
-  return parts;
+  const PassPrice price = price_of(pass);
+  return pass.lasts ? parts_in_pair(price, *pass.lasts, *options_.pairs) : price.parts();
 }
 
 std::span<const PassPrice> Lowering::buckets_beside(int rank, const RankPass& pass) const {

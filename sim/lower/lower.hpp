@@ -27,10 +27,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/lower/fault_plan.hpp"
 #include "sim/lower/flow_plan.hpp"
+#include "sim/lower/fused_pair.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/program/program.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -62,9 +64,9 @@ struct LowerOptions {
   std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
   std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
   int iterations = 1;               // in a row
-  StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
-  Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first
-  double fused_share = 1;              // of the sum of its passes that a fused pair takes
+  StepRule step = StepRule::kBarrier;    // kOwn and kDelayed without reductions of sharded weights
+  Duration rollback{};                   // expected loss by roll-backs, before every iteration but the first
+  std::optional<FusedPairRule> pairs{};  // what fused pairs last; none: the sum of their passes
   // Links that are shared; nullptr: the network is closed-form. Prices then carry traffic.
   const SharedNetwork* network = nullptr;
 };

@@ -44,7 +44,7 @@ class Lowering {
     std::size_t place = 0;  // of its stage: StagePlaces::index_of()
     std::size_t chunk = 0;
     bool first_forward = false, last_backward = false;  // of its stage, in its iteration
-    std::optional<Duration> lasts = {};  // of a fused pair that takes other than the sum of its passes
+    std::optional<Duration> lasts = {};                 // where it is one of a fused pair
   };
   // Of a rank, from the end of an iteration to the end of the next.
   using Stretch = std::vector<RankPass>;

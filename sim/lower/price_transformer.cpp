@@ -103,7 +103,7 @@ Shard shard_of(const PricingRequest& request) {
           .expert_dispatcher = request.options.expert_dispatcher,
           .overlap_tensor = request.overlap.tensor,
           .overlap_context = request.overlap.context,
-          .overlap_expert = request.overlap.expert,
+          .overlap_expert = request.overlap.expert && !request.fused_pairs,
           .overlap_shared_experts = request.overlap.shared_experts,
           .software = request.options.memory};
 }

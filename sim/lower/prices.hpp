@@ -122,6 +122,7 @@ struct PricingRequest {
   const OverlapSpec& overlap;
   const OptionsSpec& options;
   const OffloadSpec& offload;
+  bool fused_pairs = false;   // which hide the exchanges of experts, in place of overlap.expert
   bool shared_links = false;  // note what everything puts on the links of the cluster
   // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
   PlacementMemo* memo = nullptr;

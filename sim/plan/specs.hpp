@@ -125,7 +125,7 @@ struct ScheduleSpec {
   bool global_step = true;    // false: a rank steps without waiting for all, as far as the schedule allows
   double rollback = 0;        // probability that a step which did not wait is taken back
   int iterations = 1;         // simulated in a row
-  std::optional<double> fused_share = {};  // of the sum of its passes that a fused pair takes; the profile's
+  std::optional<double> fused_share = {};  // of the sum of its passes that a fused pair takes
 
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };

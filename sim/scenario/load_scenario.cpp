@@ -23,6 +23,7 @@
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -298,6 +299,15 @@ std::int64_t replicas_of(const Scenario& scenario) {
   if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
   if (!scenario.cluster) return parallel.context;
   return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
+}
+
+bool runs_fused_pairs(const Scenario& scenario) {
+  if (!scenario.order) {
+    const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+    return kind != nullptr && kind->fused_pairs;
+  }
+  return std::ranges::any_of(scenario.order->schedule.ranks,
+                             [](const auto& order) { return std::ranges::any_of(order, &Action::fused); });
 }
 
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,

@@ -184,6 +184,8 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.context", parallel.context_exchange != ContextExchange::kRing,
                "only the messages of a ring (context_exchange: p2p) overlap");
   listener.say("overlap.expert", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("overlap.expert", runs_fused_pairs(scenario),
+               "the fused pairs of the schedule hide the exchanges of either pass");
   listen_to_shared_experts(listener, scenario);
 }
 

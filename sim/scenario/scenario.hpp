@@ -91,6 +91,9 @@ struct OtherJob {
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
 [[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
 
+// Whether forwards and backwards of its order run in pairs, as one pass each.
+[[nodiscard]] bool runs_fused_pairs(const Scenario& scenario);
+
 // Where models, nodes, fabrics and profiles by name are found.
 struct DataDirectory {
   std::filesystem::path root;  // holds scenarios/{models,nodes,fabrics}/ and calibrate/profiles/

@@ -185,6 +185,29 @@ TEST(FitProfile, AnEmptyKernelInABusyStreamIsTheKernelGap) {
   EXPECT_EQ(profile.host.kernel_gap.provenance, Provenance::kMeasured);
 }
 
+// Beside 16 and 24 multiprocessors that add: 1.2 and 1.3 times; neither fewer of them nor copies count.
+TEST(FitProfile, ProductsBesideACollectivesMultiprocessorsAreTheOverlapSlowdown) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = all_reduce_samples();
+  const auto add = [&](const char* op, std::int64_t sms, double slowdown) {
+    Sample sample = made_sample("interference", op);
+    sample.shape = {{"m", 4096}, {"n", 4096}, {"k", 14336}, {"sms", sms}};
+    sample.tags = {{"layout", "TN"}, {"dtype", "bf16"}};
+    sample.median_s = sample.min_s = 1e-3 * slowdown;
+    samples.push_back(sample);
+  };
+  add("gemm_beside_copy", 0, 1);
+  add("gemm_beside_copy", 16, 1.9);
+  add("gemm_beside_reduce", 8, 1.05);
+  EXPECT_EQ(fitted(samples, base).profile.gradient_overlap_slowdown.value,
+            base.gradient_overlap_slowdown.value);
+  add("gemm_beside_reduce", 16, 1.2);
+  add("gemm_beside_reduce", 24, 1.3);
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_NEAR(profile.gradient_overlap_slowdown.value, 1.25, 1e-9);
+  EXPECT_EQ(profile.gradient_overlap_slowdown.provenance, Provenance::kMeasured);
+}
+
 TEST(FitProfile, SustainedOverBurstIsTheScale) {
   const HardwareProfile base = a100();
   std::vector<Sample> samples = gemm_samples(base);

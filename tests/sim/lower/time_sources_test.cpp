@@ -98,7 +98,7 @@ TEST(PriceShape, IsNotAllThatAGraphOfUnitsDependsOn) {
   EXPECT_TRUE(is_traceable(prices, {}));
   EXPECT_FALSE(is_traceable(prices, {.replicas = 2}));
   EXPECT_FALSE(is_traceable(prices, {.iterations = 2}));
-  EXPECT_FALSE(is_traceable(prices, {.fused_share = 0.9}));
+  EXPECT_FALSE(is_traceable(prices, {.pairs = FusedPairRule{}}));
   prices.stages[0].units.emplace_back();
   EXPECT_FALSE(is_traceable(prices, {}));
 }

@@ -56,6 +56,7 @@ const Case kCases[] = {
     {"llama3-8b-64xA100.yaml", {"training.attention=unfused", "parallelism.zero_stage=1"}},
     {"seqsel-22b-8xA100-full.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {}},
+    {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
 };
 
 void PrintTo(const Case& the_case, std::ostream* out) {

@@ -280,8 +280,6 @@ TEST(ExpertExchange, HidesBehindAnotherMicroBatch) {
   EXPECT_LT(exchange(scenario), whole);
 }
 
-// Experts on twice as many ranks have half as many replicas, hence half the shards to reduce: less data
-// traffic.
 // An exchange hides behind the shared experts as far as they last, at the loss of chunked overlap, and no
 // more.
 TEST(ExpertExchange, HidesBehindTheSharedExperts) {
@@ -303,6 +301,29 @@ TEST(ExpertExchange, HidesBehindTheSharedExperts) {
   EXPECT_EQ(comm(2048, true), comm(2048, false));
 }
 
+// In pairs the exchanges of a pass last at least 1 - 1 / 1.19 of what they take alone, and where each pass
+// has compute enough for them, no more; passes without a partner pay for theirs.
+TEST(FusedPairs, HideTheExchangesOfEitherPass) {
+  Scenario scenario = mixtral(8);
+  scenario.parallelism.data = 16;
+  scenario.parallelism.pipeline = 2;
+  scenario.schedule.name = "dualpipe";
+  scenario.schedule.fused_share = 1;
+  const Report apart = simulate(scenario);
+  scenario.schedule.fused_share = {};
+  const Report beside = simulate(scenario);
+  scenario.overlap.expert = true;
+  EXPECT_EQ(simulate(scenario).iteration_time, beside.iteration_time);
+  const Duration before = part_of(apart, Category::kExpertComm),
+                 after = part_of(beside, Category::kExpertComm);
+  EXPECT_LT(beside.iteration_time, apart.iteration_time);
+  EXPECT_LT(to_seconds(after), 0.9 * to_seconds(before));
+  EXPECT_GE(to_seconds(after), (1 - 1 / 1.19) * to_seconds(before));
+  EXPECT_EQ(part_of(beside, Category::kForward), part_of(apart, Category::kForward));
+}
+
+// Experts on twice as many ranks have half as many replicas, hence half the shards to reduce: less data
+// traffic.
 TEST(ExpertGradients, AreReducedOverTheirOwnRanks) {
   const auto reductions = [](int expert) {
     const IterationPrices prices = prices_of(mixtral(expert));

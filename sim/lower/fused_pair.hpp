@@ -1,0 +1,47 @@
+// What the passes of a fused pair last: a forward beside the backward of another micro-batch, as DualPipe
+// runs them.
+//
+// The two are cut into pieces that take turns, so that what one of them sends moves while the other one
+// computes. With C1, C2 what the passes compute and N1, N2 what they send (tensor, context and expert
+// traffic inside the pass that nothing else hides), and compute that is sigma times slower while traffic
+// moves beside it,
+//     T1 = C1 + N1 - min(N1 / sigma, C2)        T2 = C2 + N2 - min(N2 / sigma, C1)
+// and the pair lasts T1 + T2: between the longer of its passes and their sum. Traffic of one pass never
+// hides behind its own compute, which needs it.
+//   source  DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), sections 3.2.1 and 3.2.2: all-to-all and messages
+//           are hidden behind the compute of the other pass, at the price of 20 of 132 multiprocessors, which
+//           makes compute 1.18 times slower; sigma is the profile's gradient_overlap_slowdown, 1.19 as
+//           published for traffic beside compute (arXiv 2507.03114) until it is measured.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft {
+
+struct FusedPairRule {
+  std::optional<double> share = {};  // (0, 1]: of the sum of its passes, in place of the above
+  double slowdown = 1;               // sigma, at least 1
+};
+
+struct PairTimes {
+  Duration first, second;
+};
+
+[[nodiscard]] PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second,
+                                         const FusedPairRule& rule);
+
+// What a price adds at least to a pass of a pair, whatever runs beside it: a bound from below also where
+// several prices make one pass.
+[[nodiscard]] Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule);
+
+// By category, of a pass that takes `lasts` of its price in a pair: its traffic is shorter, or where a share
+// is given, all of it. They add up to `lasts`.
+[[nodiscard]] std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts,
+                                                  const FusedPairRule& rule);
+
+}  // namespace stagecraft

@@ -1,0 +1,115 @@
+#include "sim/lower/fused_pair.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "sim/engine/engine.hpp"
+#include "sim/lower/lower.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+PassPrice pass(Category compute, std::int64_t computes, std::int64_t tensor, std::int64_t expert) {
+  PassPrice price;
+  price.add(compute, Duration(computes), Provenance::kMeasured);
+  price.add(Category::kTensorComm, Duration(tensor), Provenance::kMeasured);
+  price.add(Category::kExpertComm, Duration(expert), Provenance::kMeasured);
+  return price;
+}
+
+Duration sum_of(const std::vector<TaskPart>& parts) {
+  Duration sum{};
+  for (const TaskPart& part : parts) sum += part.time;
+  return sum;
+}
+
+// 100 + 50 beside 200 + 80, compute 1.25 times slower beside traffic: of the forward's 50 the backward's
+// compute covers 40, of the backward's 80 the forward's covers 64.
+TEST(FusedPair, HidesTrafficBehindTheOtherPass) {
+  const PassPrice forward = pass(Category::kForward, 100, 20, 30),
+                  backward = pass(Category::kBackward, 200, 0, 80);
+  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 1.25});
+  EXPECT_EQ(times.first, Duration(110));
+  EXPECT_EQ(times.second, Duration(216));
+  const std::vector<TaskPart> parts = parts_in_pair(forward, times.first, {.slowdown = 1.25});
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].time, Duration(100));  // compute is not shorter
+  EXPECT_EQ(parts[1].time, Duration(4));    // of 20
+  EXPECT_EQ(parts[2].time, Duration(6));    // of 30
+}
+
+// Exchanges that last as long as the compute are paid for by the slowdown alone: 20 of 132 multiprocessors
+// (DeepSeek-V3, section 3.2.2) make 16 % of them.
+TEST(FusedPair, OfEqualComputeAndTrafficTakesTheSlowdownOnly) {
+  const PassPrice forward = pass(Category::kForward, 112'000, 0, 112'000);
+  const PassPrice backward = pass(Category::kBackward, 112'000, 0, 112'000);
+  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 132.0 / 112.0});
+  EXPECT_EQ(times.first + times.second, Duration(2 * (112'000 + 112'000 * 20 / 132 + 1)));
+}
+
+// Nothing but what the other pass computes can cover traffic.
+TEST(FusedPair, HidesNoMoreThanThereIsCompute) {
+  const PassPrice forward = pass(Category::kForward, 10, 0, 1000),
+                  backward = pass(Category::kBackward, 30, 0, 5);
+  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 1});
+  EXPECT_EQ(times.first, Duration(1010 - 30));
+  EXPECT_EQ(times.second, Duration(30));
+}
+
+TEST(FusedPair, TakesAShareOfTheSumWhereOneIsGiven) {
+  const PassPrice forward = pass(Category::kForward, 100, 20, 30),
+                  backward = pass(Category::kBackward, 201, 0, 80);
+  const FusedPairRule rule{.share = 0.5, .slowdown = 1.25};
+  const PairTimes times = fused_pair_times(forward, backward, rule);
+  EXPECT_EQ(times.first + times.second, Duration(216));  // 215.5
+  EXPECT_EQ(sum_of(parts_in_pair(backward, times.second, rule)), times.second);
+}
+
+TEST(FusedPair, LastsBetweenTheLongerPassAndTheSum) {
+  std::mt19937 random(20261122);
+  std::uniform_int_distribution<std::int64_t> any(0, 1000);
+  std::uniform_real_distribution<double> slowdown(1, 2);
+  for (int i = 0; i < 20'000; ++i) {
+    const PassPrice first = pass(Category::kForward, any(random), any(random), any(random));
+    const PassPrice second = pass(Category::kBackward, any(random), any(random), any(random));
+    const FusedPairRule rule{.slowdown = slowdown(random)};
+    const PairTimes times = fused_pair_times(first, second, rule);
+    ASSERT_LE(times.first + times.second, first.total() + second.total());
+    ASSERT_GE(times.first + times.second, std::max(first.total(), second.total()));
+    ASSERT_GE(times.first, least_in_pair(first, rule));
+    ASSERT_GE(times.second, least_in_pair(second, rule));
+    ASSERT_EQ(sum_of(parts_in_pair(first, times.first, rule)), times.first);
+    ASSERT_EQ(sum_of(parts_in_pair(second, times.second, rule)), times.second);
+  }
+}
+
+// The whole of an order: what is on no pair's rank keeps its price.
+TEST(FusedPair, ShortensDualPipeByWhatItHides) {
+  const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = 2};
+  const Schedule schedule = generate(*find_schedule("dualpipe-v"), shape);
+  IterationPrices prices;
+  prices.ranks.resize(4);
+  prices.edges.resize(8);
+  for (int stage = 0; stage < 8; ++stage)
+    prices.stages.push_back({.forward = pass(Category::kForward, 100, 0, 50),
+                             .recompute = {},
+                             .input_gradient = pass(Category::kBackward, 100, 0, 50),
+                             .weight_gradient = pass(Category::kBackward, 100, 0, 0)});
+  const auto makespan = [&](std::optional<FusedPairRule> pairs) {
+    return run(lower(schedule, prices, {.pairs = pairs})).makespan;
+  };
+  const Duration apart = makespan(std::nullopt), beside = makespan(FusedPairRule{.slowdown = 1.25});
+  EXPECT_EQ(makespan(FusedPairRule{.share = 1}), apart);
+  int fewest = 1000;  // pairs of a rank, each of which hides 40 + 40
+  for (const std::vector<Action>& order : schedule.ranks)
+    fewest = std::min(fewest, static_cast<int>(std::ranges::count_if(order, &Action::fused)));
+  EXPECT_GT(fewest, 0);
+  EXPECT_LE(beside, apart - 80 * fewest * Duration(1) + Duration(4 * 150));
+  EXPECT_GE(beside, apart - 80 * 16 * Duration(1));
+}
+
+}  // namespace
+}  // namespace stagecraft
