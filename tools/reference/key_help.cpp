@@ -247,7 +247,7 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"network.placement.nodes",
             "nodes and ranges, ascending: `[0-15, 32]`; left out with `placement`, what other jobs leave"},
     KeyHelp{"network.iterations",
-            "of this job among `jobs`, in a row: above 1 the report has their mean as well"},
+            "of this job among `jobs`, in a row: above 1 the report has their mean as well", "1"},
     KeyHelp{"network.jobs", "other jobs on the same fabric"},
     KeyHelp{"network.jobs.scenario", "of the other job"},
     KeyHelp{"network.jobs.name", "free text", "the file's name"},
