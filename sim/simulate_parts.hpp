@@ -1,5 +1,6 @@
 // The steps of simulate(), for who takes them one by one: a search that has thousands of plans to try keeps
-// what they share between the steps. Not for others.
+// what they share between the steps; explanations and recovery policies price pieces of a stage. Not for
+// others.
 #pragma once
 
 #include <optional>

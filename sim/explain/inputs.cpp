@@ -24,14 +24,4 @@ Origin profile_origin(const HardwareProfile& profile, Provenance provenance, con
           .text = fmt::format("{} of {}, {}: {}", profile.name, profile.date, name(provenance), source)};
 }
 
-PricingRequest pricing_request_of(const Scenario& scenario, const ParallelPlan& plan) {
-  return {.plan = plan,
-          .parallelism = scenario.parallelism,
-          .training = scenario.training,
-          .overlap = scenario.overlap,
-          .options = scenario.options,
-          .offload = scenario.offload,
-          .fused_pairs = runs_fused_pairs(scenario)};
-}
-
 }  // namespace stagecraft

@@ -5,8 +5,6 @@
 
 #include "calibrate/profile/hardware_profile.hpp"
 #include "sim/explain/explanation.hpp"
-#include "sim/lower/prices.hpp"
-#include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -23,8 +21,5 @@ template <class T>
                                         const Sourced<T>& constant) {
   return leaf("profile." + name, value, profile_origin(profile, constant.provenance, constant.source));
 }
-
-// What simulate() asks the prices for.
-[[nodiscard]] PricingRequest pricing_request_of(const Scenario& scenario, const ParallelPlan& plan);
 
 }  // namespace stagecraft

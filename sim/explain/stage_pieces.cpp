@@ -4,9 +4,9 @@
 #include <variant>
 
 #include "base/check.hpp"
-#include "sim/explain/inputs.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -53,7 +53,7 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   SC_CHECK(model != nullptr && scenario_.cluster && scenario_.profile, "a transformer on hardware");
   const Cluster cluster(*scenario_.cluster);
   const Network network{.cluster = cluster, .profile = *scenario_.profile, .plan = plan_};
-  const Shard shard = shard_of(pricing_request_of(scenario_, plan_));
+  const Shard shard = shard_of(pricing_request(scenario_, plan_, false));
   std::vector<StagePiece> slowest;
   Duration longest{};
   const StageContent& content = plan_.stages[static_cast<std::size_t>(held.stage)];

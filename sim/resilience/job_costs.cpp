@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
+#include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -40,6 +41,8 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
   parallelism.zero_stage = 0;
   parallelism.zero_group.reset();
   probe.training.global_batch_size = *parallelism.data * probe.training.micro_batch_size;
+  probe.schedule = {.name = "1f1b"};  // what the policies run their layers in
+  probe.order.reset();
   return probe;
 }
 
@@ -74,12 +77,7 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  const PricingRequest request{.plan = *plan,
-                               .parallelism = probe.parallelism,
-                               .training = probe.training,
-                               .overlap = probe.overlap,
-                               .options = probe.options,
-                               .offload = probe.offload};
+  const PricingRequest request = pricing_request(probe, *plan, false);
   const IterationPrices prices = price_transformer(model, profile, cluster, request);
   const StateBytes bytes = bytes_of(scenario);
   const Bytes activation = boundary_activation(model, shard_of(request));
