@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kNotYet = -1;
 constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
 
+// The ranks run in turn, each as far as it gets; who makes what another rank waits for wakes that rank. So
+// each pass is looked at once, and once more for each time its rank waited for it.
 class Clockwork {
  public:
   Clockwork(const Schedule& schedule, const ScheduleCosts& costs, bool senders_wait)
@@ -24,6 +26,8 @@ class Clockwork {
         clock_(schedule.ranks.size(), 0),
         waits_for_(schedule.ranks.size(), kNothing),
         arrival_(2 * pairs(schedule), kNotYet) {
+    SC_CHECK(costs.stages.size() <= 1 || costs.stages.size() == static_cast<std::size_t>(schedule.stages()),
+             "one cost for all stages or one each");
     result_.busy.assign(schedule.ranks.size(), 0);
     for (const std::vector<Action>& order : schedule.ranks) result_.ranks.emplace_back(order.size());
   }
@@ -37,7 +41,7 @@ class Clockwork {
       }
     }
     for (std::size_t rank = 0; rank < next_.size(); ++rank) {
-      SC_CHECK(next_[rank] == schedule_.ranks[rank].size(), "an order that check() would refuse");
+      SC_CHECK(next_[rank] == schedule_.ranks[rank].size(), "a deadlock: ask check() first");
       const std::vector<PassTime>& times = result_.ranks[rank];
       if (times.empty()) continue;
       result_.makespan = std::max(result_.makespan, times.back().end);
