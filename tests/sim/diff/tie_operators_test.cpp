@@ -11,23 +11,34 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Names = std::set<std::string>;
 
-void add(RankOps& ops, OperatorRole role, std::int64_t elements, const std::string& name,
-         bool backward = false, double seconds = 1) {
-  ops
-      .others[{
-          .kind = WorkKind::kMemory, .role = role, .backward = backward, .elements = elements, .name = name}]
-      .add(1, seconds);
-}
+class TieOperators : public testing::Test {
+ protected:
+  static void add(RankOps& ops, OperatorRole role, std::int64_t elements, const std::string& name,
+                  double seconds = 1, bool backward = false) {
+    ops.others
+        [{.kind = WorkKind::kMemory, .role = role, .backward = backward, .elements = elements, .name = name}]
+            .add(1, seconds);
+  }
+  [[nodiscard]] OperatorTies ties() const { return tie_operators(model, trace); }
 
-TEST(TieOperators, OfOneSizeAndPassAreOneRow) {
   RankOps model, trace;
-  add(model, kNorm, 64, "attention norm", false, 2);
-  add(model, kNorm, 64, "ffn norm", false, 3);
-  add(model, kNorm, 16, "query norm", false, 5);
-  add(model, kNorm, 64, "ffn norm", true, 7);
-  add(trace, kNorm, 64, "aten::native_layer_norm", false, 4);
-  add(trace, kNorm, 16, "aten::native_layer_norm", false, 6);
-  const OperatorTies ties = tie_operators(model, trace);
+};
+
+// Norms of 64 and of 16 elements, of which the trace has the first.
+class TieNorms : public TieOperators {
+ protected:
+  TieNorms() {
+    add(model, kNorm, 64, "ffn norm", 3);
+    add(model, kNorm, 16, "query norm", 5);
+    add(trace, kNorm, 64, "aten::native_layer_norm", 4);
+  }
+};
+
+TEST_F(TieNorms, OfOneSizeAndPassAreOneRow) {
+  add(model, kNorm, 64, "attention norm", 2);
+  add(model, kNorm, 64, "ffn norm", 7, true);
+  add(trace, kNorm, 16, "aten::native_layer_norm", 6);
+  const OperatorTies ties = this->ties();
   ASSERT_THAT(ties.tied, SizeIs(2));
   EXPECT_EQ(ties.tied[0].elements, 16);
   EXPECT_EQ(ties.tied[0].measured.seconds, 6);
@@ -39,13 +50,9 @@ TEST(TieOperators, OfOneSizeAndPassAreOneRow) {
 }
 
 // One norm without a shape could be any of them.
-TEST(TieOperators, AnOperatorTiedByNameMakesItsRoleOneRow) {
-  RankOps model, trace;
-  add(model, kNorm, 64, "ffn norm");
-  add(model, kNorm, 16, "query norm");
-  add(trace, kNorm, 64, "aten::native_layer_norm");
+TEST_F(TieNorms, WithOneTiedByNameAreOneRow) {
   add(trace, kNorm, 0, "MyNorm");
-  const OperatorTies ties = tie_operators(model, trace);
+  const OperatorTies ties = this->ties();
   ASSERT_THAT(ties.tied, SizeIs(1));
   EXPECT_EQ(ties.tied[0].tie, Tie::kName);
   EXPECT_EQ(ties.tied[0].ours, (Names{"ffn norm", "query norm"}));
@@ -53,8 +60,7 @@ TEST(TieOperators, AnOperatorTiedByNameMakesItsRoleOneRow) {
 }
 
 // 64 elements are the norm's, 256 the gate's; nothing of the model has 100.
-TEST(TieOperators, PlainOperatorsAreTiedByShapeOrNotAtAll) {
-  RankOps model, trace;
+TEST_F(TieOperators, PlainOnesAreTiedByShapeOrNotAtAll) {
   add(model, kNorm, 64, "ffn norm");
   add(model, kActivation, 256, "activation");
   add(model, kAdd, 64, "residual add");
@@ -63,7 +69,7 @@ TEST(TieOperators, PlainOperatorsAreTiedByShapeOrNotAtAll) {
   add(trace, kAdd, 64, "aten::add");
   add(trace, kMultiply, 100, "aten::mul");
   add(trace, kMove, 0, "aten::copy_");
-  const OperatorTies ties = tie_operators(model, trace);
+  const OperatorTies ties = this->ties();
   ASSERT_THAT(ties.tied, SizeIs(3));
   for (const TiedOperators& row : ties.tied) {
     EXPECT_EQ(row.tie, Tie::kShape);
@@ -73,13 +79,12 @@ TEST(TieOperators, PlainOperatorsAreTiedByShapeOrNotAtAll) {
   EXPECT_THAT(ties.only_predicted, IsEmpty());
 }
 
-TEST(TieOperators, ALookupOfOtherRowsIsNoEmbedding) {
-  RankOps model, trace;
+TEST_F(TieOperators, ALookupOfOtherRowsIsNoEmbedding) {
   add(model, kEmbedding, 64, "embedding");
   add(trace, kEmbedding, 48, "aten::index_select");
-  EXPECT_THAT(tie_operators(model, trace).tied, IsEmpty());
+  EXPECT_THAT(ties().tied, IsEmpty());
   add(trace, kEmbedding, 64, "aten::index_select");
-  const OperatorTies ties = tie_operators(model, trace);
+  const OperatorTies ties = this->ties();
   ASSERT_THAT(ties.tied, SizeIs(1));
   EXPECT_EQ(ties.tied[0].measured.count, 1);
 }

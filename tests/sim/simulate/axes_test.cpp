@@ -1,9 +1,11 @@
 // What is true of time and memory on every axis: context, experts, ZeRO, sequence parallelism, recompute and
 // offload.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "tests/sim/simulate/axes_grid.hpp"
@@ -167,18 +169,32 @@ TEST(AxesMemory, NeverFallsWhenTheJobGrows) {
   });
 }
 
+std::string words_of(const RecomputeSpec& way) {
+  return fmt::format("granularity {}, method {}, layers {}", static_cast<int>(way.granularity),
+                     static_cast<int>(way.method), way.layers);
+}
+
+std::string words_of(const OffloadSpec& way) {
+  return fmt::format("optimizer {}, activations {}, weights {}", way.optimizer, way.activations, way.weights);
+}
+
+// `spec` is a part of the scenario, and saves nothing as it is: with none of the ways is there more memory.
+template <class Spec>
+void expect_no_more_with(Scenario& scenario, Spec& spec, const std::vector<Spec>& ways) {
+  const MemoryLedger none = memory_of(scenario);
+  for (const Spec& way : ways) {
+    SCOPED_TRACE(words_of(way));
+    spec = way;
+    expect_no_more(none, memory_of(scenario));
+  }
+}
+
 TEST(AxesMemory, NeverRisesWithRecompute) {
   for_each_in_axes([](const std::string& name, Scenario scenario) {
     SCOPED_TRACE(name);
     scenario.training.recompute = {};
     scenario.offload.activations = 0;  // what is in host memory is made again on the GPU
-    const MemoryLedger none = memory_of(scenario);
-    for (const RecomputeSpec& way : ways_to_recompute(scenario)) {
-      scenario.training.recompute = way;
-      SCOPED_TRACE(testing::Message() << "granularity " << static_cast<int>(way.granularity) << ", method "
-                                      << static_cast<int>(way.method) << ", layers " << way.layers);
-      expect_no_more(none, memory_of(scenario));
-    }
+    expect_no_more_with(scenario, scenario.training.recompute, ways_to_recompute(scenario));
   });
 }
 
@@ -186,42 +202,55 @@ TEST(AxesMemory, NeverRisesWithOffload) {
   for_each_in_axes([](const std::string& name, Scenario scenario) {
     SCOPED_TRACE(name);
     scenario.offload = {};
-    const MemoryLedger none = memory_of(scenario);
-    for (const OffloadSpec& offload :
-         {OffloadSpec{.optimizer = 0.5}, OffloadSpec{.optimizer = 1}, OffloadSpec{.activations = 0.5},
-          OffloadSpec{.activations = 1}, OffloadSpec{.weights = 0.5}, OffloadSpec{.weights = 1}}) {
-      scenario.offload = offload;
-      SCOPED_TRACE(testing::Message() << "optimizer " << offload.optimizer << ", activations "
-                                      << offload.activations << ", weights " << offload.weights);
-      expect_no_more(none, memory_of(scenario));
-    }
+    expect_no_more_with(scenario, scenario.offload,
+                        {{.optimizer = 0.5},
+                         {.optimizer = 1},
+                         {.activations = 0.5},
+                         {.activations = 1},
+                         {.weights = 0.5},
+                         {.weights = 1}});
   });
+}
+
+// From one to the next, none first.
+template <class Visit>
+void for_each_zero_stage(Scenario scenario, const Visit& visit) {
+  for (const int zero : {0, 1, 2, 3}) {
+    SCOPED_TRACE(testing::Message() << "zero " << zero);
+    scenario.parallelism.zero_stage = zero;
+    visit(scenario);
+  }
+}
+
+using States = std::array<std::int64_t, 3>;
+
+// Weights, gradients and optimizer of each stage.
+std::vector<States> states_of(const MemoryLedger& memory) {
+  std::vector<States> states;
+  for (const StageMemory& stage : memory.stages) {
+    States own{};
+    for (const MemoryClass kind : {MemoryClass::kWeights, MemoryClass::kGradients, MemoryClass::kOptimizer}) {
+      const std::string word(kMemoryClassNames[static_cast<std::size_t>(kind)]);
+      own[static_cast<std::size_t>(kind)] =
+          item_of(stage, kind, word) + item_of(stage, kind, "experts' " + word);
+    }
+    states.push_back(own);
+  }
+  return states;
 }
 
 // Buffers apart: a bucket may be larger than what a small model saves.
 TEST(AxesMemory, OfStatesFallsFromOneZeroStageToTheNext) {
-  for_each_in_axes([](const std::string& name, Scenario scenario) {
+  for_each_in_axes([](const std::string& name, const Scenario& scenario) {
     SCOPED_TRACE(name);
-    std::vector<std::array<std::int64_t, 3>> before;
-    for (const int zero : {0, 1, 2, 3}) {
-      SCOPED_TRACE(zero);
-      scenario.parallelism.zero_stage = zero;
-      std::vector<std::array<std::int64_t, 3>> states;
-      for (const StageMemory& stage : memory_of(scenario).stages) {
-        std::array<std::int64_t, 3> own{};
-        for (const MemoryClass kind :
-             {MemoryClass::kWeights, MemoryClass::kGradients, MemoryClass::kOptimizer}) {
-          const std::string word(kMemoryClassNames[static_cast<std::size_t>(kind)]);
-          own[static_cast<std::size_t>(kind)] =
-              item_of(stage, kind, word) + item_of(stage, kind, "experts' " + word);
-        }
-        states.push_back(own);
-      }
+    std::vector<States> before;
+    for_each_zero_stage(scenario, [&](const Scenario& sharded) {
+      const std::vector<States> states = states_of(memory_of(sharded));
       for (std::size_t i = 0; i < before.size(); ++i)
-        for (std::size_t k = 0; k < 3; ++k)
+        for (std::size_t k = 0; k < states[i].size(); ++k)
           EXPECT_LE(states[i][k], before[i][k]) << "stage " << i << ", " << k;
       before = states;
-    }
+    });
   });
 }
 
@@ -233,17 +262,16 @@ TEST(AxesMemory, FallsFromOneZeroStageToTheNext) {
       "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
       "training: {global_batch_size: 64, sequence_length: 4096}\n");
   for (const int group : {8, 64}) {
+    SCOPED_TRACE(testing::Message() << "over " << group);
     scenario.parallelism.zero_group = group;
-    Bytes before = Bytes(0);
-    for (const int zero : {0, 1, 2, 3}) {
-      SCOPED_TRACE(testing::Message() << "zero " << zero << " over " << group);
-      scenario.parallelism.zero_stage = zero;
-      const Bytes peak = memory_of(scenario).heaviest().peak();
-      if (zero > 0) {
-        EXPECT_LT(peak, before);
+    std::optional<Bytes> before;
+    for_each_zero_stage(scenario, [&](const Scenario& sharded) {
+      const Bytes peak = memory_of(sharded).heaviest().peak();
+      if (before) {
+        EXPECT_LT(peak, *before);
       }
       before = peak;
-    }
+    });
   }
 }
 
@@ -289,21 +317,19 @@ TEST(AxesOfDegreeOne, AreTheModelWithoutThem) {
 
 // With nobody to shard over, and no pipeline that orders passes around units, every ZeRO stage is none.
 TEST(AxesOfDegreeOne, ShardNothing) {
-  for_each_in_axes([](const std::string& name, Scenario scenario) {
+  for_each_in_axes([](const std::string& name, const Scenario& scenario) {
     const ParallelSpec& spec = scenario.parallelism;
     if (*spec.data * spec.context > 1 ||
         spec.tensor * *spec.data * spec.context > spec.expert * spec.expert_tensor)
       return;
     SCOPED_TRACE(name);
-    scenario.parallelism.zero_stage = 0;
-    const Report none = simulate(scenario);
-    for (const int zero : {1, 2, 3}) {
-      SCOPED_TRACE(zero);
-      scenario.parallelism.zero_stage = zero;
-      const Report same = simulate(scenario);
-      EXPECT_EQ(same.iteration_time, none.iteration_time);
-      EXPECT_EQ(same.memory.heaviest().peak(), none.memory.heaviest().peak());
-    }
+    std::optional<Report> none;
+    for_each_zero_stage(scenario, [&](const Scenario& sharded) {
+      const Report same = simulate(sharded);
+      if (!none) none = same;
+      EXPECT_EQ(same.iteration_time, none->iteration_time);
+      EXPECT_EQ(same.memory.heaviest().peak(), none->memory.heaviest().peak());
+    });
   });
 }
 
