@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ class TextPlaces {
 
 // Without blanks and tabs at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+
+// Is one of the words anywhere in the text?
+[[nodiscard]] bool contains_any(std::string_view text, std::initializer_list<std::string_view> words);
 
 // ASCII letters in lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);

@@ -92,6 +92,10 @@ struct KinetoTrace {
   bool has_shapes = false;   // some operator with its shapes
 
   [[nodiscard]] const std::string& name_of(const KinetoKernel& kernel) const { return names[kernel.name]; }
+  // nullptr where it is not known.
+  [[nodiscard]] const KinetoOp* op_of(const KinetoKernel& kernel) const {
+    return kernel.op < 0 ? nullptr : &ops[static_cast<std::size_t>(kernel.op)];
+  }
 };
 
 // Reads to the end of `in`; `name` is used in places only. Warned of: slices without a duration, which count

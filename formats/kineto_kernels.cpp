@@ -1,25 +1,20 @@
 #include "formats/kineto_kernels.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "formats/input_text.hpp"
-#include "formats/kineto_operators.hpp"
+#include "formats/kineto_arguments.hpp"
+#include "formats/kineto_attention.hpp"
 
 namespace stagecraft {
 namespace {
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(
-      words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
-}
-
 std::string_view op_name(const KinetoTrace& trace, const KinetoKernel& kernel) {
-  if (kernel.op < 0) return {};
-  return trace.ops[static_cast<std::size_t>(kernel.op)].name;
+  const KinetoOp* op = trace.op_of(kernel);
+  return op == nullptr ? std::string_view() : op->name;
 }
 
 // Which arguments of an operator are the matrices.
@@ -38,8 +33,6 @@ const ProductOp* product_op(std::string_view name) {
   const auto* const found = std::ranges::find(kProductOps, name, &ProductOp::name);
   return found == std::end(kProductOps) ? nullptr : found;
 }
-
-using Extents = std::vector<std::int64_t>;
 
 // Rows x columns of a matrix or of `batch` alike ones; those of a linear layer's input are all its tokens.
 struct Matrices {
@@ -109,7 +102,7 @@ WorkKind kind_of_name(const std::string& name, std::string_view op) {
   const std::string lower_op = lower_case(op);
   if (contains_any(name, {"adam", "multi_tensor_apply", "multitensorapply", "lamb_"}))
     return WorkKind::kOptimizer;
-  if (is_attention_operator(op) || contains_any(name, {"flash", "fmha", "sdpa"}) ||
+  if (attention_is_backward(op).has_value() || contains_any(name, {"flash", "fmha", "sdpa"}) ||
       contains_any(lower_op, {"flash_att", "dot_product_flash", "dot_product_cudnn", "efficient_attention"}))
     return WorkKind::kAttention;
   if (contains_any(name, {"cross_entropy", "crossentropy", "logsoftmax", "log_softmax", "nll_loss"}) ||

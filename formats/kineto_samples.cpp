@@ -9,8 +9,9 @@
 #include "base/text.hpp"
 #include "calibrate/samples/statistics.hpp"
 #include "formats/input_text.hpp"
+#include "formats/kineto_attention.hpp"
 #include "formats/kineto_kernels.hpp"
-#include "formats/kineto_operators.hpp"
+#include "formats/kineto_memory_work.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/kineto_attention.hpp"
 #include "formats/kineto_kernels.hpp"
+#include "formats/kineto_memory_work.hpp"
 #include "tests/formats/kineto_traces.hpp"
 
 namespace stagecraft {
