@@ -118,8 +118,8 @@ int diff_command(const Arguments& arguments, Session& session) {
     throw UsageError("`diff` takes a scenario and a trace", "stagecraft diff my.yaml rank0.json.gz");
   if (words[0] == "-" && words[1] == "-")
     throw UsageError("standard input can be read only once", "give - once");
-  return for_each_scenario({words[0]}, arguments, session, [&](const Scenario& scenario) {
-    return answer_diff(scenario, words[1], arguments, session);
+  return for_each_scenario({words[0]}, arguments, session, [&](const Scenario& scenario, Session& own) {
+    return answer_diff(scenario, words[1], arguments, own);
   });
 }
 

@@ -43,7 +43,9 @@ void refuse_plan_of_others(const Scenario& scenario) {
 
 int print_one(const Scenario& scenario, const Arguments& arguments, Session& session) {
   if (arguments.has("plan")) refuse_plan_of_others(scenario);
-  GoodputReport report = predict_goodput(scenario, options_of(arguments));
+  GoodputOptions options = options_of(arguments);
+  if (arguments.words().size() > 1) options.threads = 1;  // they are spread over the scenarios
+  GoodputReport report = predict_goodput(scenario, options);
   if (arguments.has("html")) write_page(arguments, report);
   if (!arguments.has("timeline")) report.timeline.clear();  // the page alone has asked for it
   if (arguments.has("json")) {
@@ -146,8 +148,9 @@ int goodput_command(const Arguments& arguments, Session& session) {
     throw UsageError(
         fmt::format("--html writes one file, and there are {} scenarios", arguments.words().size()),
         "run them one by one, or give --vary");
-  return for_each_scenario(arguments, session,
-                           [&](const Scenario& scenario) { return print_one(scenario, arguments, session); });
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
+    return print_one(scenario, arguments, own);
+  });
 }
 
 }  // namespace stagecraft

@@ -136,9 +136,9 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
 }  // namespace
 
 int memory_command(const Arguments& arguments, Session& session) {
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario) -> int {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) -> int {
     if (arguments.has("model") && arguments.text("model") == "fujii")
-      return print_fujii(scenario, arguments, session);
+      return print_fujii(scenario, arguments, own);
     Simulation simulation = simulate_in_full(scenario);
     Answer answer{.report = std::move(simulation.report),
                   .estimate = estimate_of(scenario, simulation.prepared.plan),
@@ -146,11 +146,11 @@ int memory_command(const Arguments& arguments, Session& session) {
     const MemoryLedger& memory = answer.report.memory;
     answer.what_ifs = memory_what_ifs(scenario, memory.heaviest().peak());
     if (arguments.has("json")) {
-      print_json(answer, session);
+      print_json(answer, own);
     } else {
-      print_text(answer, session);
+      print_text(answer, own);
     }
-    return arguments.has("require-fit") && !fits(scenario, memory, session) ? kAnswerIsNo : kDone;
+    return arguments.has("require-fit") && !fits(scenario, memory, own) ? kAnswerIsNo : kDone;
   });
 }
 

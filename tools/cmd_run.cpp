@@ -23,8 +23,9 @@ namespace {
 
 // Changes are tried as --set has them: the file is read again with one more.
 std::optional<Why> why_of(const Scenario& scenario, const Report& report, const Arguments& arguments,
-                          Library& library) {
+                          const DataDirectory& data) {
   if (!arguments.has("why") || !report.finishes()) return std::nullopt;
+  Library library(data);
   return explain_why(scenario, report, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
     std::vector<std::string> all = arguments.all("set");
     all.insert(all.end(), set.begin(), set.end());
@@ -58,27 +59,26 @@ int run_command(const Arguments& arguments, Session& session) {
     throw UsageError("standard input can be read only once, and --why tries changes of the scenario",
                      "write the path of a file");
   const bool views = wants_views(arguments);
-  Library library(session.data);
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
     Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
     if (views) write_views(arguments, scenario, simulation);
     Report& report = simulation.report;
-    const std::optional<Why> why = why_of(scenario, report, arguments, library);
+    const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     if (arguments.has("json")) {
-      session.out << json_of(report, why) << '\n';
+      own.out << json_of(report, why) << '\n';
     } else {
       if (arguments.has("quiet")) report.warnings.clear();
-      session.out << render_text(report, arguments.has("verbose"));
-      if (why) session.out << text_of(*why);
+      own.out << render_text(report, arguments.has("verbose"));
+      if (why) own.out << text_of(*why);
     }
-    const bool yes = assertions_hold(scenario, report, session.err);
-    const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, session);
+    const bool yes = assertions_hold(scenario, report, own.err);
+    const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, own);
     return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
   });
 }
 
 int check_command(const Arguments& arguments, Session& session) {
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
     Diagnostics diagnostics;
     const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
     diagnostics.throw_if_errors();
@@ -96,14 +96,13 @@ int check_command(const Arguments& arguments, Session& session) {
           .field("expert", plan.expert)
           .field("expert_tensor", plan.expert_tensor);
       json.field("data", plan.data).field("micro_batches", plan.micro_batches).end_object();
-      session.out << json.str() << '\n';
+      own.out << json.str() << '\n';
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
       const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
-      session.out << fmt::format(
-          "{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n", scenario.source,
-          plan.gpus(), plan.tensor, context, plan.pipeline, plan.data, expert, plan.micro_batches,
-          scenario.schedule.name);
+      own.out << fmt::format("{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n",
+                             scenario.source, plan.gpus(), plan.tensor, context, plan.pipeline, plan.data,
+                             expert, plan.micro_batches, scenario.schedule.name);
     }
     return kDone;
   });

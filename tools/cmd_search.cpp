@@ -22,7 +22,6 @@ namespace {
 constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
 constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
 constexpr int kMostListed = 1'000'000;
-constexpr int kBySignal = 128;
 
 class SearchCommand {
  public:

@@ -24,7 +24,6 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kExample = "stagecraft sweep scenarios/sweeps/schedules.yaml";
-constexpr int kBySignal = 128;
 
 struct Shard {
   std::size_t index = 0, count = 1;

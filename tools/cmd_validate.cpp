@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "base/text.hpp"
 #include "tools/commands.hpp"
+#include "tools/interrupt.hpp"
 #include "tools/memory_scores.hpp"
+#include "tools/ordered_answers.hpp"
 #include "tools/page_files.hpp"
 #include "tools/published.hpp"
 #include "tools/scenarios.hpp"
@@ -46,10 +50,19 @@ double max_error(const Arguments& arguments) {
 struct Call {
   const Arguments& arguments;
   Session& session;
-  ScoreData data;
+  const ScoreData& data;
   double limit = HUGE_VAL;
   bool pages = false;  // Markdown: print at the end
   RenderOptions render;
+
+  [[nodiscard]] Call with(Session& own) const {
+    return {.arguments = arguments,
+            .session = own,
+            .data = data,
+            .limit = limit,
+            .pages = pages,
+            .render = render};
+  }
 };
 
 // Memory in place of time. A wrong verdict passes no limit.
@@ -67,8 +80,8 @@ int score_memory_of(const PublishedSet& set, const Call& call) {
 
 // A set of which nothing could be scored passes no limit.
 int score_time_of(const PublishedSet& set, Library& library, const Call& call,
-                  std::vector<SetScore>& scores) {
-  const SetScore& score = scores.emplace_back(
+                  std::optional<SetScore>& scored) {
+  const SetScore& score = scored.emplace(
       score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
   if (call.arguments.has("json")) {
     print_set_json(score, call.data, call.render, call.session.out);
@@ -103,16 +116,25 @@ void print_all(const std::vector<SetScore>& scores, const Call& call) {
 }
 
 int score_files(const SetFabrics& fabrics, const Call& call) {
-  Library library(call.session.data);
+  const std::vector<std::filesystem::path> files = files_to_score(call.arguments, call.session);
+  std::vector<std::optional<SetScore>> scored(files.size());
+  const auto score = [&](std::size_t i, Library& library, const Call& own) -> int {
+    const std::optional<PublishedSet> set = load_set(files[i], fabrics, own);
+    if (!set) return kWrongInput;
+    return own.arguments.has("memory") ? score_memory_of(*set, own)
+                                       : score_time_of(*set, library, own, scored[i]);
+  };
+  const OrderedAnswers answers{
+      .count = files.size(), .noun = "sets", .make_ask = [&]() -> OrderedAnswers::Ask {
+        return [&, library = std::make_shared<Library>(call.session.data)](std::size_t i, Session& own) {
+          return score(i, *library, call.with(own));
+        };
+      }};
+  const int worst = answers.print(call.arguments, call.session);
+  if (worst >= kBySignal) return worst;
   std::vector<SetScore> scores;
-  int worst = kDone;
-  for (const std::filesystem::path& file : files_to_score(call.arguments, call.session)) {
-    const std::optional<PublishedSet> set = load_set(file, fabrics, call);
-    const int code = !set                           ? static_cast<int>(kWrongInput)
-                     : call.arguments.has("memory") ? score_memory_of(*set, call)
-                                                    : score_time_of(*set, library, call, scores);
-    worst = std::max(worst, code);
-  }
+  for (std::optional<SetScore>& set : scored)
+    if (set) scores.push_back(*std::move(set));
   print_all(scores, call);
   if (call.arguments.has("html")) write_page(call.arguments, scores);
   return worst;
@@ -144,19 +166,20 @@ int validate_command(const Arguments& arguments, Session& session) {
     throw UsageError(
         "--html shows predicted times beside measured ones, not --memory, --ablation or --leave-out",
         "give --html in a call of its own");
-  Call call{.arguments = arguments,
-            .session = session,
-            .data = {},
-            .limit = max_error(arguments),
-            .pages = arguments.has("markdown"),
-            .render = {.quiet = arguments.has("quiet"), .attribute = arguments.has("attribute")}};
+  const double limit = max_error(arguments);
   Diagnostics diagnostics;
   const SetFabrics fabrics = set_fabrics(session.data, diagnostics);
-  call.data = load_score_data(session.data, diagnostics);
+  const ScoreData data = load_score_data(session.data, diagnostics);
   if (diagnostics.has_errors()) {
     print_diagnostics(diagnostics.sorted(), arguments, session);
     return kWrongInput;
   }
+  const Call call{.arguments = arguments,
+                  .session = session,
+                  .data = data,
+                  .limit = limit,
+                  .pages = arguments.has("markdown"),
+                  .render = {.quiet = arguments.has("quiet"), .attribute = arguments.has("attribute")}};
   return studies ? print_studies(fabrics, call) : score_files(fabrics, call);
 }
 

@@ -26,7 +26,9 @@ constexpr OptionSpec kCommonOptions[] = {
      .help = "colour on a terminal; NO_COLOR is honoured",
      .values = "auto|always|never"},
     {.name = "seed", .argument = "N", .help = "seed of what is random; a run has nothing random"},
-    {.name = "jobs", .argument = "N", .help = "threads at most; compare and sweep have a use for several"},
+    {.name = "jobs",
+     .argument = "N",
+     .help = "threads at most: for several scenarios, points, plans, repeats"},
     {.name = "help", .help = "this text"},
 };
 

@@ -3,6 +3,8 @@
 
 namespace stagecraft {
 
+inline constexpr int kBySignal = 128;  // and the signal: the exit code of who is stopped
+
 // While one lives, SIGINT and SIGTERM are noted and end nothing; a second one ends the program as ever.
 class Interrupt {
  public:

@@ -22,8 +22,8 @@ std::string spoken(double seconds) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::ostream& err, bool terminal, std::size_t total)
-    : err_(err), terminal_(terminal), total_(total) {}
+ProgressLine::ProgressLine(std::ostream& err, bool terminal, std::size_t total, std::string_view noun)
+    : err_(err), terminal_(terminal), total_(total), noun_(noun) {}
 
 void ProgressLine::update(std::size_t done) {
   const auto now = Clock::now();
@@ -32,8 +32,8 @@ void ProgressLine::update(std::size_t done) {
   const double seconds = std::chrono::duration<double>(now - begun_).count();
   const double rate = static_cast<double>(done) / seconds;
   const std::string line =
-      fmt::format("{} of {} points, {:.3g}/s, {} left", with_thousands(static_cast<std::int64_t>(done)),
-                  with_thousands(static_cast<std::int64_t>(total_)), rate,
+      fmt::format("{} of {} {}, {:.3g}/s, {} left", with_thousands(static_cast<std::int64_t>(done)),
+                  with_thousands(static_cast<std::int64_t>(total_)), noun_, rate,
                   spoken(static_cast<double>(total_ - done) / rate));
   if (terminal_) {
     err_ << "\r\x1b[K" << line << std::flush;

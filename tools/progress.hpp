@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <iosfwd>
+#include <string_view>
 
 namespace stagecraft {
 
 class ProgressLine {
  public:
-  ProgressLine(std::ostream& err, bool terminal, std::size_t total);
+  // `noun`: what is counted.
+  ProgressLine(std::ostream& err, bool terminal, std::size_t total, std::string_view noun = "points");
   void update(std::size_t done);
   void finish();  // takes the line away
 
@@ -19,6 +21,7 @@ class ProgressLine {
   std::ostream& err_;
   bool terminal_;
   std::size_t total_;
+  std::string_view noun_;
   std::size_t tenth_ = 0;
   bool shown_ = false;
   Clock::time_point begun_ = Clock::now();

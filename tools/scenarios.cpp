@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 
 #include "sim/scenario/library.hpp"
+#include "tools/ordered_answers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,7 +25,7 @@ std::string source_line(const SourceLocation& where) {
 }
 
 int answer_one(const std::string& file, const Arguments& arguments, Session& session, Library& library,
-               const std::function<int(const Scenario&)>& answer) {
+               const AnswerScenario& answer) {
   Diagnostics diagnostics;
   try {
     const std::optional<Scenario> scenario = load_scenario(file, arguments.all("set"), library, diagnostics);
@@ -33,7 +35,7 @@ int answer_one(const std::string& file, const Arguments& arguments, Session& ses
     }
     if (!arguments.has("quiet") && !arguments.has("json"))
       print_diagnostics(diagnostics.sorted(), arguments, session);
-    return answer(*scenario);
+    return answer(*scenario, session);
   } catch (const ScenarioError& error) {
     print_diagnostics(error.diagnostics(), arguments, session);
     return kWrongInput;
@@ -60,24 +62,25 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
   }
 }
 
-int for_each_scenario(const Arguments& arguments, Session& session,
-                      const std::function<int(const Scenario&)>& answer) {
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer) {
   return for_each_scenario(arguments.words(), arguments, session, answer);
 }
 
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const std::function<int(const Scenario&)>& answer) {
+                      const AnswerScenario& answer) {
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
   if (std::find(files.begin(), files.end(), "") != files.end())
     throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
   if (std::count(files.begin(), files.end(), "-") > 1)
     throw UsageError("standard input can be read only once", "give - once");
-  int worst = kDone;
-  Library library(session.data);
-  for (const std::string& file : files)
-    worst = std::max(worst, answer_one(file, arguments, session, library, answer));
-  return worst;
+  const OrderedAnswers answers{.count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
+                                 return [&, library = std::make_shared<Library>(session.data)](std::size_t i,
+                                                                                               Session& own) {
+                                   return answer_one(files[i], arguments, own, *library, answer);
+                                 };
+                               }};
+  return answers.print(arguments, session);
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 // What run, check and memory have in common: each scenario on the command line is loaded, answered or
-// refused, and the worst exit code wins.
+// refused, and the worst exit code wins. Several are answered on as many threads as --jobs says, and printed
+// in their order.
 #pragma once
 
 #include <functional>
@@ -11,13 +12,16 @@
 
 namespace stagecraft {
 
-// Calls `answer` for every scenario that loads; it returns kDone or kAnswerIsNo, and may throw ScenarioError.
-// throws UsageError when there is no scenario on the command line.
-int for_each_scenario(const Arguments& arguments, Session& session,
-                      const std::function<int(const Scenario&)>& answer);
+// Prints on the outputs that it is given, keeps nothing between calls, and returns kDone or kAnswerIsNo; may
+// throw ScenarioError. Called on several threads.
+using AnswerScenario = std::function<int(const Scenario&, Session&)>;
+
+// Calls `answer` for every scenario that loads. throws UsageError when there is no scenario on the command
+// line.
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
 // The same where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const std::function<int(const Scenario&)>& answer);
+                      const AnswerScenario& answer);
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
 // standard output.
