@@ -109,6 +109,16 @@ void HfImport::add_dense_of_qwen(std::vector<FragmentEntry>& entries) {
   add_dense_list(entries, {dense.begin(), dense.end()}, "decoder_sparse_step, mlp_only_layers", where);
 }
 
+// Groups limit a token's choice under every method but `greedy`.
+void HfImport::add_routing_groups(std::vector<FragmentEntry>& entries) {
+  const auto groups = in_.integer({"n_group"}, 0);
+  const auto chosen = in_.integer({"topk_group"}, 0);
+  const auto method = in_.text({"topk_method"});
+  if (!groups || !chosen || groups->value <= 1 || (method && method->value == "greedy")) return;
+  entries.push_back(number_entry("groups", *groups));
+  entries.push_back(number_entry("top_groups", *chosen));
+}
+
 // `width` is that of the dense block, or what the file calls so: Mixtral has none, and means an expert's.
 void HfImport::read_experts(const std::optional<HfNumber>& width) {
   constexpr std::int64_t kMostLayers = 100'000;
@@ -122,6 +132,7 @@ void HfImport::read_experts(const std::optional<HfNumber>& width) {
   const bool mixtral = architecture_.experts == HfExperts::kMixtral;
   const auto own_width = mixtral ? width : in_.required({"moe_intermediate_size"});
   if (own_width) entries.push_back(number_entry("ffn_hidden", *own_width));
+  add_routing_groups(entries);
   add_shared_experts(entries);
   if (architecture_.experts == HfExperts::kDeepSeek)
     add_dense_of_deepseek(entries);
@@ -133,14 +144,7 @@ void HfImport::read_experts(const std::optional<HfNumber>& width) {
 
 // What of the routing is not modelled, and could be missed.
 void HfImport::note_routing() {
-  const auto groups = in_.integer({"n_group"}, 0);
-  const auto chosen = in_.integer({"topk_group"}, 0);
   const auto method = in_.text({"topk_method"});
-  if (groups && chosen && chosen->value < groups->value)
-    assumed.push_back(
-        fmt::format("a token may go to any expert: the limit to {} of {} groups (topk_group, n_group) "
-                    "would save messages between nodes",
-                    chosen->value, groups->value));
   if (method && method->value == "noaux_tc")
     assumed.emplace_back(
         "the router's correction of loads (one number an expert) is a buffer, not a parameter");

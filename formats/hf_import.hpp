@@ -91,6 +91,7 @@ class HfImport {
   // hf_experts.cpp: keys of experts.
   void read_experts(const std::optional<HfNumber>& width);
   std::optional<HfNumber> expert_count();
+  void add_routing_groups(std::vector<FragmentEntry>& entries);
   void add_shared_experts(std::vector<FragmentEntry>& entries);
   void add_dense_of_deepseek(std::vector<FragmentEntry>& entries);
   void add_dense_of_qwen(std::vector<FragmentEntry>& entries);

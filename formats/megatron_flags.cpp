@@ -58,6 +58,8 @@ constexpr MegatronFlag kFlags[] = {
     {"num_experts", kRead, ""},
     {"moe_ffn_hidden_size", kRead, kDense},
     {"moe_router_topk", kRead, kDense},
+    {"moe_router_num_groups", kRead, kDense},
+    {"moe_router_group_topk", kRead, kDense},
     {"moe_layer_freq", kRead, kDense},
     {"moe_shared_expert_intermediate_size", kRead, kDense},
     {"moe_shared_expert_gate", kRead, kDense},

@@ -202,6 +202,7 @@ class ModelSection {
     Entries experts;
     experts.push_back(entry("count", count, reader_.source("num_experts")));
     experts.push_back(number_or(reader_, "moe_router_topk", "top_k", 2, "default"));
+    add_routing_groups(experts);
     experts.push_back(number_or(reader_, "moe_ffn_hidden_size", "ffn_hidden", ffn_, "as ffn-hidden-size"));
     if (const auto width = reader_.integer("moe_shared_expert_intermediate_size")) {
       const ImportSource source = reader_.source("moe_shared_expert_intermediate_size");
@@ -216,6 +217,20 @@ class ModelSection {
       experts.push_back(
           share_entry("capacity_factor", *factor, reader_.source("moe_expert_capacity_factor")));
     add(map_entry("experts", std::move(experts)));
+  }
+
+  // Without --moe-router-group-topk no group is left out.
+  void add_routing_groups(Entries& experts) {
+    constexpr const char *kGroups = "moe_router_num_groups", *kChosen = "moe_router_group_topk";
+    const auto groups = reader_.integer(kGroups);
+    const auto chosen = reader_.integer(kChosen);
+    if (!chosen) return;
+    if (!groups)
+      return reader_.error(kChosen, "needs-another-key",
+                           "chooses among groups, and their number is not given",
+                           "add --moe-router-num-groups");
+    experts.push_back(entry("groups", *groups, reader_.source(kGroups)));
+    experts.push_back(entry("top_groups", *chosen, reader_.source(kChosen)));
   }
 
   void add_dense_layers(Entries& experts) {

@@ -9,6 +9,8 @@ namespace stagecraft {
 
 namespace {
 
+constexpr std::int64_t kMaxGroups = 4096;  // of experts: they are of the order of nodes
+
 std::vector<std::int64_t> first_layers(YamlMap& map, std::int64_t layers) {
   const std::int64_t first = map.integer("first_dense_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
   if (first >= layers) {
@@ -64,6 +66,32 @@ void load_shared_experts(YamlMap& map, ExpertsSpec& experts) {
     map.error("shared_gate", "contradiction", "gates the output of shared experts, but there are none", hint);
 }
 
+// All experts of all groups unless given.
+void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
+  const std::size_t mistakes = map.diagnostics().error_count();
+  experts.groups = map.integer("groups", {.min = 1, .max = kMaxGroups, .fallback = 1});
+  experts.top_groups = read_count(map, "top_groups", experts.groups);
+  if (!known || map.diagnostics().error_count() > mistakes) return;
+  if (experts.count % experts.groups != 0) {
+    map.error("groups", "not-divisible",
+              fmt::format("{} does not divide experts.count = {}", experts.groups, experts.count),
+              "groups are of one size: use a number that divides it");
+  } else if (map.has("top_groups") && !map.has("groups")) {
+    map.error("top_groups", "needs-another-key", "chooses among groups, but there are none",
+              "give groups, or leave this out");
+  } else if (experts.top_groups > experts.groups) {
+    map.error("top_groups", "out-of-range",
+              fmt::format("{} is more than experts.groups = {}", experts.top_groups, experts.groups),
+              fmt::format("use 1 to {}", experts.groups));
+  } else if (experts.top_k <= experts.count && experts.top_k > experts.candidates()) {
+    const std::int64_t size = experts.count / experts.groups;
+    map.error("top_groups", "out-of-range",
+              fmt::format("{} × {} experts to choose from are fewer than top_k = {}", experts.top_groups,
+                          size, experts.top_k),
+              fmt::format("use at least {}", (experts.top_k + size - 1) / size));
+  }
+}
+
 // Balanced shares: an expert or a rank of them takes at most all tokens, which is less than `count` of them.
 void load_balance(YamlMap& map, ExpertsSpec& experts) {
   const auto most = static_cast<double>(experts.count);
@@ -94,6 +122,7 @@ std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers) {
               fmt::format("{} is more than experts.count = {}", experts.top_k, experts.count),
               fmt::format("use 1 to {}", experts.count));
   }
+  load_groups(map, experts, known);
   load_shared_experts(map, experts);
   experts.dense_layers = dense_layers(map, layers);
   if (!known) experts.count = kMaxCount;  // what stands in for a refused count bounds nothing

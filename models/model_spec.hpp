@@ -39,8 +39,13 @@ struct LatentAttentionSpec {
 // Mixture of experts in place of the feed-forward block. Every expert is a block of the model's activation,
 // `E` experts of width f_e, of which each token visits K, and shared experts that all tokens visit.
 struct ExpertsSpec {
-  std::int64_t count = 0;              // E, routed experts
-  std::int64_t top_k = 1;              // K
+  std::int64_t count = 0;  // E, routed experts
+  std::int64_t top_k = 1;  // K
+  // Consecutive experts make groups of one size; a token chooses its experts among those of `top_groups` of
+  // them. Limited so, it goes to few nodes. (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; n_group and
+  // topk_group of its configuration.)
+  std::int64_t groups = 1;
+  std::int64_t top_groups = 1;
   std::int64_t ffn_hidden = 0;         // f_e, of one routed expert
   std::int64_t shared = 0;             // shared experts
   std::int64_t shared_ffn_hidden = 0;  // of one shared expert; f_e unless given
@@ -52,6 +57,8 @@ struct ExpertsSpec {
   double imbalance = 1;  // beta: tokens of the busiest expert rank over the balanced share; 1 = balanced
 
   [[nodiscard]] std::int64_t shared_width() const { return shared * shared_ffn_hidden; }  // f_s
+  // Experts that a token may choose among once its groups are chosen.
+  [[nodiscard]] std::int64_t candidates() const { return count / groups * top_groups; }
   friend bool operator==(const ExpertsSpec&, const ExpertsSpec&) = default;
 };
 
@@ -114,10 +121,10 @@ using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 // Reads the mapping at `map` (contract section 1) and finishes it. Defaults by family: gpt: kv_heads = heads,
 // head_size = hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama:
 // swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts: {count, top_k,
-// ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers, capacity_factor,
-// imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size, rope_head_size, value_head_size}`,
-// `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages the three times are required. After
-// a mistake the value is harmless, and its diagnostics say not to use it.
+// groups, top_groups, ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers,
+// capacity_factor, imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size, rope_head_size,
+// value_head_size}`, `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages the three times
+// are required. After a mistake the value is harmless, and its diagnostics say not to use it.
 [[nodiscard]] ModelSpec load_model(YamlMap& map);
 
 // Parameters of the whole model, exact, multi-token prediction included. Tied embeddings count once; learned

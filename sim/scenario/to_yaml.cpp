@@ -39,6 +39,10 @@ void print(Emitter& out, const LatentAttentionSpec& latent) {
 void print(Emitter& out, const ExpertsSpec& experts) {
   out.number("count", experts.count);
   out.number("top_k", experts.top_k);
+  if (experts.groups > 1) {
+    out.number("groups", experts.groups);
+    out.number("top_groups", experts.top_groups);
+  }
   out.number("ffn_hidden", experts.ffn_hidden);
   out.number("shared", experts.shared);
   if (experts.shared > 0) out.number("shared_ffn_hidden", experts.shared_ffn_hidden);

@@ -155,6 +155,15 @@ TEST(HfConfig, ProjectsQueriesInOneStepWithoutTheirRank) {
   EXPECT_EQ(model.latent_attention->kv_rank, 512);
 }
 
+// Of 8 groups of experts a token chooses 4; a greedy choice knows no groups.
+TEST(HfConfig, ReadsTheGroupsOfDeepSeek) {
+  const ExpertsSpec limited = *model_of(sample("deepseek-r1")).experts;
+  EXPECT_EQ(limited.groups, 8);
+  EXPECT_EQ(limited.top_groups, 4);
+  EXPECT_EQ(model_of(changed(sample("deepseek-r1"), "\"noaux_tc\"", "\"greedy\"")).experts->groups, 1);
+  EXPECT_EQ(model_of(changed(sample("deepseek-r1"), "\"n_group\": 8", "\"n_group\": 1")).experts->groups, 1);
+}
+
 // Qwen2-57B-A14B: 8 shared experts' worth in one, behind a gate.
 TEST(HfConfig, ReadsTheSharedExpertOfQwen2) {
   const TransformerSpec model = model_of(

@@ -35,6 +35,8 @@ TEST(MegatronImport, ReadsBothDeepSeekFiles) {
     EXPECT_EQ(import.at("model.experts.first_dense_layers"), "3");
     EXPECT_EQ(import.at("model.experts.count"), "256");
     EXPECT_EQ(import.at("model.experts.top_k"), "8");
+    EXPECT_EQ(import.at("model.experts.groups"), "8");
+    EXPECT_EQ(import.at("model.experts.top_groups"), "4");
     EXPECT_EQ(import.at("model.experts.shared_ffn_hidden"), "2048");
     EXPECT_EQ(import.at("model.latent_attention.query_rank"), "1536");
     EXPECT_EQ(import.at("model.latent_attention.kv_rank"), "512");
@@ -79,6 +81,15 @@ TEST(MegatronImport, PutsDenseLayersInTheMiddleOneByOne) {
   const Import import = import_text(job("--num-experts 4 --moe-layer-freq [1]*2+[0]*2+[1]*4"));
   EXPECT_EQ(import.at("model.experts.dense_layers"), "2 3");
   EXPECT_EQ(import.at("model.experts.ffn_hidden"), "256");
+}
+
+TEST(MegatronImport, TakesGroupsOfExpertsOnlyWhereTheyLimitTheChoice) {
+  const Import whole = import_text(job("--num-experts 4 --moe-router-num-groups 2"));
+  EXPECT_EQ(whole.at("model.experts.count"), "4");
+  EXPECT_EQ(whole.at("model.experts.groups"), "absent");
+  const Import lone = import_text(job("--num-experts 4 --moe-router-group-topk 1"));
+  EXPECT_THAT(lone.messages, Contains(HasSubstr("--moe-router-group-topk: chooses among groups, and their "
+                                                "number is not given")));
 }
 
 }  // namespace

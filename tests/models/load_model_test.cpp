@@ -215,6 +215,15 @@ TEST(LoadModel, TakesEveryNumberOfExperts) {
   EXPECT_EQ(model.mtp_kind(), LayerKind::kDense);
 }
 
+TEST(LoadModel, TakesGroupsOfExperts) {
+  const ExpertsSpec limited = *transformer(with_experts("groups: 4, top_groups: 2")).experts;
+  EXPECT_EQ(limited.groups, 4);
+  EXPECT_EQ(limited.top_groups, 2);
+  EXPECT_EQ(limited.candidates(), 4);  // two groups of two
+  EXPECT_EQ(transformer(with_experts("groups: 4")).experts->top_groups, 4);
+  EXPECT_EQ(transformer(with_experts("")).experts->candidates(), 8);
+}
+
 TEST(LoadModel, MakesSharedExpertsAsWideAsRoutedOnes) {
   EXPECT_EQ(transformer(with_experts("shared: 3")).experts->shared_width(), 3 * 32);
 }
@@ -289,6 +298,20 @@ TEST(BadModel, SendsATokenToMoreExpertsThanThereAre) {
                    "ffn_hidden: 1}}")
                   .messages,
               ElementsAre("model.experts.top_k: 9 is more than experts.count = 8 (use 1 to 8)"));
+}
+
+TEST(BadModel, GroupsItsExpertsUnevenlyOrTooNarrowly) {
+  EXPECT_THAT(load(with_experts("groups: 3")).messages,
+              ElementsAre("model.experts.groups: 3 does not divide experts.count = 8 (groups are of one "
+                          "size: use a number that divides it)"));
+  EXPECT_THAT(load(with_experts("groups: 2, top_groups: 4")).messages,
+              ElementsAre("model.experts.top_groups: 4 is more than experts.groups = 2 (use 1 to 2)"));
+  EXPECT_THAT(load(with_experts("groups: 8, top_groups: 1")).messages,
+              ElementsAre("model.experts.top_groups: 1 × 1 experts to choose from are fewer than top_k = 2 "
+                          "(use at least 2)"));
+  EXPECT_THAT(load(with_experts("top_groups: 1")).messages,
+              ElementsAre("model.experts.top_groups: chooses among groups, but there are none (give groups, "
+                          "or leave this out)"));
 }
 
 TEST(BadModel, HasNoLayerWithExperts) {

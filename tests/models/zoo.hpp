@@ -92,6 +92,8 @@ inline TransformerSpec deepseek_v3() {
                                                .value_head_size = 128};
   model.experts = ExpertsSpec{.count = 256,
                               .top_k = 8,
+                              .groups = 8,
+                              .top_groups = 4,
                               .ffn_hidden = 2048,
                               .shared = 1,
                               .shared_ffn_hidden = 2048,
