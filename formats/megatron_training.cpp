@@ -238,18 +238,14 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
     const std::string word = reader.text("moe_token_dispatcher_type");
     ImportSource source = reader.source("moe_token_dispatcher_type");
     if (word.empty()) reader.assume(reader.spelled("moe_token_dispatcher_type") + " allgather");
-    if (word == "flex") {
-      reader.warning("moe_token_dispatcher_type", "not-modelled",
-                     fmt::format("the flexible dispatcher {}is priced as an all-to-all",
-                                 reader.text("moe_flex_dispatcher_backend").empty()
-                                     ? ""
-                                     : in_quotes(reader.text("moe_flex_dispatcher_backend")) + " "));
-    } else if (!word.empty() && word != "allgather" && word != "alltoall" && word != "alltoall_seq") {
+    const bool flexible = word == "flex";  // DeepEP or HybridEP: both send once to each node
+    if (flexible) (void)reader.flag("moe_enable_deepep"), (void)reader.text("moe_flex_dispatcher_backend");
+    if (!flexible && !word.empty() && word != "allgather" && word != "alltoall" && word != "alltoall_seq")
       reader.error("moe_token_dispatcher_type", "unknown-name",
                    in_quotes(word) + " is not a known dispatcher", "allgather, alltoall or flex");
-    }
     const bool gathers = word.empty() || word == "allgather";
-    entries.push_back(text_entry("expert_dispatcher", gathers ? "all-gather" : "all-to-all", source));
+    const char* dispatcher = gathers ? "all-gather" : flexible ? "node-aware" : "all-to-all";
+    entries.push_back(text_entry("expert_dispatcher", dispatcher, source));
   }
   const bool swiglu = reader.flag("swiglu");
   warn_of_unfused(reader, "bias_gelu_fusion",

@@ -11,9 +11,33 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kCountBytes = 8;  // tokens of an expert, int64
+constexpr std::int64_t kSourceBytes =
+    8;  // of a node-aware copy: where it came from, and to which ranks it goes
+constexpr std::int64_t kChoiceBytes = 4;       // number of an expert, int32
+constexpr std::int64_t kScaledTogether = 128;  // elements of a row that share an fp32 scale
+constexpr std::int64_t kScaleOfRowBytes = 4;
 
 std::int64_t scaled(std::int64_t count, double factor) {
   return std::llround(static_cast<double>(count) * factor);
+}
+
+std::int64_t fp8_row_bytes(const TransformerSpec& model) {
+  return model.hidden + kScaleOfRowBytes * ((model.hidden + kScaledTogether - 1) / kScaledTogether);
+}
+
+TokenChoice choice_of(const ExpertsSpec& experts) {
+  return {.count = experts.count,
+          .top_k = experts.top_k,
+          .groups = experts.groups,
+          .top_groups = experts.top_groups};
+}
+
+// Which way the vectors of a collective go: to the experts, maybe in fp8, or back.
+enum class Towards : std::uint8_t { kExperts, kTokens };
+
+std::int64_t row_bytes(Towards towards, const TransformerSpec& model, const Shard& shard) {
+  return towards == Towards::kExperts ? dispatched_row_bytes(model, shard)
+                                      : element_bytes(shard.precision) * model.hidden;
 }
 
 // A collective of vectors of h with `extra` bytes beside each.
@@ -23,10 +47,16 @@ struct Exchange {
   CommGroup group = CommGroup::kExpert;
   std::int64_t rows = 0, extra = 0;
   SharedHalf shared = SharedHalf::kNone;
+  Towards towards = Towards::kTokens;
 };
 
+// Beside a copy, where `each` is of one expert that its token chose: a node-aware copy has all of them.
+std::int64_t beside_copy(std::int64_t each, const TransformerSpec& model, const Shard& shard) {
+  return shard.sends_by_node() ? kSourceBytes + model.experts->top_k * each : each;
+}
+
 bool runs_beside_shared(const Exchange& exchange, const TransformerSpec& model, const Shard& shard) {
-  return shard.overlap_shared_experts && exchange.shared != SharedHalf::kNone &&
+  return shard.overlap_shared_experts && !shard.sends_by_node() && exchange.shared != SharedHalf::kNone &&
          model.experts->shared_width() > 0;
 }
 
@@ -36,10 +66,12 @@ void add_exchange(Ops& ops, const Exchange& exchange, const TransformerSpec& mod
   const Beside beside = over_experts && shard.overlap_expert         ? Beside::kOtherMicroBatch
                         : runs_beside_shared(exchange, model, shard) ? Beside::kSharedExperts
                                                                      : Beside::kNothing;
-  const std::int64_t row = element_bytes(shard.precision) * model.hidden + exchange.extra;
-  ops.push_back(
-      collective_op(exchange.name, exchange.kind, Bytes(exchange.rows * row), beside, exchange.group));
-  ops.back().shared = exchange.shared;
+  const std::int64_t row = row_bytes(exchange.towards, model, shard) + exchange.extra;
+  Op op = collective_op(exchange.name, exchange.kind, Bytes(exchange.rows * row), beside, exchange.group);
+  op.shared = exchange.shared;
+  if (over_experts && shard.sends_by_node())
+    op.nodes = {.choice = choice_of(*model.experts), .each = Bytes(routing(model, shard).whole * row)};
+  ops.push_back(op);
 }
 
 void add_counts(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -50,78 +82,129 @@ void add_counts(Ops& ops, const TransformerSpec& model, const Shard& shard) {
                               Bytes(kCountBytes * model.experts->count * ranks), Beside::kNothing, group));
 }
 
+// Rows of h elements that are moved one by one.
+Op permutation(std::string_view name, std::int64_t rows, Towards towards, const TransformerSpec& model,
+               const Shard& shard) {
+  Op op = permutation_op(name, rows, model.hidden, shard);
+  op.bytes = Bytes(rows * row_bytes(towards, model, shard));
+  return op;
+}
+
 // Rows move from the order of their sender to that of the local experts, and back.
-void add_sort(Ops& ops, std::string_view name, const TransformerSpec& model, const Shard& shard) {
+void add_sort(Ops& ops, std::string_view name, Towards towards, const TransformerSpec& model,
+              const Shard& shard) {
   const TokenRouting r = routing(model, shard);
-  if (r.experts > 1) ops.push_back(permutation_op(name, 2 * r.rows(), model.hidden, shard));
+  if (r.experts > 1) ops.push_back(permutation(name, r.arrived + r.rows(), towards, model, shard));
+}
+
+// A rank's tokens are copied for each of their choices, or the copies summed; what sends by node does both on
+// the way.
+void add_permute(Ops& ops, std::string_view name, Towards towards, const TransformerSpec& model,
+                 const Shard& shard) {
+  const TokenRouting r = routing(model, shard);
+  if (!shard.sends_by_node()) ops.push_back(permutation(name, r.tokens + r.sent, towards, model, shard));
+}
+
+// Before tokens are sent, 16 bit to fp8; behind, for products in 16 bit, the other way.
+void add_dispatch_cast(Ops& ops, std::string_view name, std::int64_t rows, const TransformerSpec& model,
+                       const Shard& shard) {
+  if (!shard.sends_fp8()) return;
+  const std::int64_t elements = rows * model.hidden;
+  ops.push_back({.name = name,
+                 .bytes = Bytes(rows * fp8_row_bytes(model) + element_bytes(shard.precision) * elements),
+                 .elements = elements});
+}
+
+void add_cast_back(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  if (shard.precision == Precision::kFp8) return;
+  add_dispatch_cast(ops, "dispatch cast back", routing(model, shard).rows(), model, shard);
 }
 
 // From the rank's tokens to the rows of the local experts. Its own reverse, in sum, on the way back.
 void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
+  const std::int64_t choice = kRoutingWeightBytes + (shard.sends_by_node() ? kChoiceBytes : 0);
   add_counts(ops, model, shard);
-  ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
+  add_dispatch_cast(ops, "dispatch cast", r.tokens, model, shard);
+  add_permute(ops, "permute", Towards::kExperts, model, shard);
   add_exchange(ops,
                {.name = "expert dispatch",
                 .rows = r.received,
-                .extra = kRoutingWeightBytes,
-                .shared = SharedHalf::kUp},
+                .extra = beside_copy(choice, model, shard),
+                .shared = SharedHalf::kUp,
+                .towards = Towards::kExperts},
                model, shard);
   add_exchange(ops,
                {.name = "expert gather",
                 .kind = CollectiveKind::kAllGather,
                 .group = CommGroup::kExpertTensor,
-                .rows = r.rows(),
-                .extra = kRoutingWeightBytes},
+                .rows = r.arrived,
+                .extra = beside_copy(choice, model, shard),
+                .towards = Towards::kExperts},
                model, shard);
-  add_sort(ops, "expert sort", model, shard);
+  add_sort(ops, "expert sort", Towards::kExperts, model, shard);
+  add_cast_back(ops, model, shard);
 }
 
 void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
-  add_sort(ops, "expert unsort", model, shard);
+  add_sort(ops, "expert unsort", Towards::kTokens, model, shard);
   add_exchange(ops,
                {.name = "expert scatter",
                 .kind = CollectiveKind::kReduceScatter,
                 .group = CommGroup::kExpertTensor,
-                .rows = r.rows()},
+                .rows = r.arrived,
+                .extra = beside_copy(0, model, shard)},
                model, shard);
-  add_exchange(ops, {.name = "expert combine", .rows = r.received, .shared = SharedHalf::kDown}, model,
-               shard);
-  ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
+  add_exchange(ops,
+               {.name = "expert combine",
+                .rows = r.received,
+                .extra = beside_copy(0, model, shard),
+                .shared = SharedHalf::kDown},
+               model, shard);
+  add_permute(ops, "unpermute", Towards::kTokens, model, shard);
 }
 
 void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
-  ops.push_back(permutation_op("unpermute", r.tokens + r.sent, model.hidden, shard));
-  add_exchange(ops, {.name = "expert combine gradient", .rows = r.received, .shared = SharedHalf::kDown},
+  add_dispatch_cast(ops, "dispatch cast", r.tokens, model, shard);
+  add_permute(ops, "unpermute", Towards::kExperts, model, shard);
+  add_exchange(ops,
+               {.name = "expert combine gradient",
+                .rows = r.received,
+                .extra = beside_copy(0, model, shard),
+                .shared = SharedHalf::kDown,
+                .towards = Towards::kExperts},
                model, shard);
   add_exchange(ops,
                {.name = "expert gradient gather",
                 .kind = CollectiveKind::kAllGather,
                 .group = CommGroup::kExpertTensor,
-                .rows = r.rows()},
+                .rows = r.arrived,
+                .extra = beside_copy(0, model, shard),
+                .towards = Towards::kExperts},
                model, shard);
-  add_sort(ops, "expert unsort", model, shard);
+  add_sort(ops, "expert unsort", Towards::kExperts, model, shard);
+  add_cast_back(ops, model, shard);
 }
 
 void add_dispatch_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
-  add_sort(ops, "expert sort", model, shard);
+  add_sort(ops, "expert sort", Towards::kTokens, model, shard);
   add_exchange(ops,
                {.name = "expert gradient scatter",
                 .kind = CollectiveKind::kReduceScatter,
                 .group = CommGroup::kExpertTensor,
-                .rows = r.rows(),
-                .extra = kRoutingWeightBytes},
+                .rows = r.arrived,
+                .extra = beside_copy(kRoutingWeightBytes, model, shard)},
                model, shard);
   add_exchange(ops,
                {.name = "expert dispatch gradient",
                 .rows = r.received,
-                .extra = kRoutingWeightBytes,
+                .extra = beside_copy(kRoutingWeightBytes, model, shard),
                 .shared = SharedHalf::kUp},
                model, shard);
-  ops.push_back(permutation_op("permute", r.tokens + r.sent, model.hidden, shard));
+  add_permute(ops, "permute", Towards::kTokens, model, shard);
 }
 
 // Tokens of all ranks of the expert-tensor group, and of the expert group too.
@@ -204,15 +287,31 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   const double busiest = capacity ? experts.capacity_factor : experts.imbalance;
   const std::int64_t ranks = shard.expert * shard.expert_tensor;
   const double mean = static_cast<double>(copies * ranks) / static_cast<double>(experts.count);
-  return {.tokens = shard.local_tokens(),
-          .sent = scaled(copies, sent),
-          .received = scaled(copies, busiest),
-          .experts = experts.count / shard.expert,
-          .per_expert = std::max<std::int64_t>(1, std::llround(mean * busiest))};
+  TokenRouting r{.tokens = shard.local_tokens(),
+                 .sent = scaled(copies, sent),
+                 .received = scaled(copies, busiest),
+                 .whole = scaled(shard.local_tokens(), busiest),
+                 .experts = experts.count / shard.expert,
+                 .per_expert = std::max<std::int64_t>(1, std::llround(mean * busiest))};
+  r.arrived = r.rows();
+  if (shard.sends_by_node()) {
+    r.received = scaled(shard.local_tokens(), busiest * expected_holders(choice_of(experts), shard.expert));
+    r.arrived = r.received * shard.expert_tensor;
+  }
+  return r;
+}
+
+std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& shard) {
+  return shard.sends_fp8() ? fp8_row_bytes(model) : element_bytes(shard.precision) * model.hidden;
+}
+
+std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard) {
+  return shard.precision == Precision::kFp8 ? dispatched_row_bytes(model, shard)
+                                            : element_bytes(shard.precision) * model.hidden;
 }
 
 void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
     return add_dispatch_by_exchange(ops, model, shard);
   }
   add_tokens_gather(ops, {"expert gather", "expert dispatch"}, scores_bytes(model), model, shard);
@@ -220,7 +319,7 @@ void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard) {
 }
 
 void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
     return add_combine_by_exchange(ops, model, shard);
   }
   ops.push_back(spread("unpermute", model, shard));
@@ -228,7 +327,7 @@ void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard) {
 }
 
 void add_combine_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
     return add_combine_gradient_by_exchange(ops, model, shard);
   }
   add_tokens_gather(ops, {"expert gradient gather", "expert combine gradient"}, 0, model, shard);
@@ -237,7 +336,7 @@ void add_combine_gradient(Ops& ops, const TransformerSpec& model, const Shard& s
 
 // The map has no gradient, the weights have.
 void add_dispatch_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher == ExpertDispatcher::kAllToAll) {
+  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
     return add_dispatch_gradient_by_exchange(ops, model, shard);
   }
   ops.push_back(spread("permute", model, shard));

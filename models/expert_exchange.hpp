@@ -11,9 +11,19 @@
 //                activation, the combine beside their second, and the gradients of both beside those.
 //   all-gather   all ranks' tokens, weights and maps are gathered, and the copies of local experts picked;
 //                results are summed into the gathered tokens and scattered back.
+//   node-aware   a token goes once to each node that holds one of its experts, to the rank of its sender's
+//                place there, and from that once to each rank: T' D_n copies between nodes and T' D_e inside
+//                them (token_spread.hpp; times the imbalance, or C), each with 8 bytes that say whence, and
+//                forward with number and weight of each choice. Tokens are not sorted before; ranks copy them
+//                to their experts and sum results of one token before these go back, summed again on the way.
+//   fp8          what goes to the experts, forward and backward, has one byte an element and an fp32 scale
+//                for each 128 of a row; what comes back has 16 bit. It is cast before it is sent; where the
+//                products are in 16 bit it is cast back behind, where in fp8 only the copy for the weight
+//                gradient is still to make (op_builder.hpp).
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py and shared_experts.py; capacity:
-//   Lepikhin et al. (arXiv
-//           2006.16668).
+//           Lepikhin et al. (arXiv 2006.16668). Node-aware: DeepSeek-AI (arXiv 2412.19437), section 3.2.2,
+//           and DeepEP @008e399e csrc/kernels/internode.cu, which has what lies beside a token. Fp8: the
+//           same report, section 3.3.3: dispatch, and the gradient of the combine, in fp8; both combines not.
 //   throws  InternalError if t > 1 without sequence parallelism, or if e does not divide E.
 #pragma once
 
@@ -25,11 +35,18 @@ namespace stagecraft {
 
 inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 
+// One token as it is sent to experts, without what lies beside it.
+[[nodiscard]] std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& shard);
+// The same as a rank keeps it for its products.
+[[nodiscard]] std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard);
+
 // How many tokens, or copies of them, a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank
   std::int64_t sent = 0;        // copies that leave it: T' K, or C T' K
   std::int64_t received = 0;    // copies that the busiest rank gets, before they are gathered over et
+  std::int64_t arrived = 0;     // and behind: what its experts' rows are made of
+  std::int64_t whole = 0;       // tokens of the rank, as often as the busiest rank is busier than the mean
   std::int64_t experts = 0;     // E/e, of the rank
   std::int64_t per_expert = 0;  // m_e, mean of the busiest rank's experts; at least 1
   [[nodiscard]] std::int64_t rows() const { return experts * per_expert; }  // that its experts work on

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "models/expert_exchange.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
@@ -151,7 +152,7 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
   keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count, kInput);
   keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
-  keep(tensors, "received tokens", sizes.element() * pairs * model.hidden, kWeight);
+  keep(tensors, "received tokens", expert_input_row_bytes(model, shard) * pairs, kWeight);
   keep(tensors, "expert up output", sizes.gates() * width, kInput);
   if (!shard.recomputes(RecomputeModule::kMoeActivation)) keep(tensors, "expert down input", width, kWeight);
 }
@@ -189,6 +190,14 @@ RingBytes ring_bytes(const LayerSizes& sizes, const Shard& shard) {
     return {shard.context * block, 2 * shard.context * block};
   const std::int64_t heads = sizes.query() + block;  // all-to-all: the same tensors once more
   return {heads, 2 * heads};
+}
+
+// Of what comes to a rank's experts and of what goes back: one buffer each.
+std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t back = element_bytes(shard.precision) * model.hidden;
+  const std::int64_t copies =
+      shard.sends_by_node() ? routing(model, shard).arrived : received_pairs(model, shard);
+  return copies * (dispatched_row_bytes(model, shard) + back);
 }
 
 Bytes without_selective_recompute(const TransformerSpec& model, Shard shard, LayerKind kind) {
@@ -310,9 +319,8 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard
   std::int64_t held = 4 * sizes.residual() + sizes.query() + sizes.key() + sizes.value() + sizes.output();
   if (kind == LayerKind::kDense) return Bytes(held + sizes.up() + sizes.ffn());
   const std::int64_t pairs = received_pairs(model, shard);
-  const std::int64_t routed =
-      2 * model.hidden + (sizes.gates() + 1) * expert_width(model, shard);  // tokens in, gradients out
-  held += sizes.element() * pairs * routed;
+  const std::int64_t widths = (sizes.gates() + 1) * expert_width(model, shard);
+  held += pairs * (2 * expert_input_row_bytes(model, shard) + sizes.element() * widths);  // tokens, gradients
   return Bytes(held + (sizes.gates() + 1) * sizes.columns(shared_width(model, shard)));
 }
 
@@ -357,7 +365,7 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
   std::int64_t block = sizes.up();
   if (kind == LayerKind::kExperts) {
     const std::int64_t row = sizes.element() * received_pairs(model, shard);
-    const std::int64_t exchanges = 2 * row * model.hidden;  // out and back
+    const std::int64_t exchanges = exchange_buffers(model, shard);
     forward = std::max(forward, exchanges);
     block = exchanges + sizes.gates() * row * expert_width(model, shard);
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/model_spec.hpp"
 #include "models/shard.hpp"
+#include "models/token_spread.hpp"
 
 namespace stagecraft {
 
@@ -77,6 +79,10 @@ struct Op {
   Beside beside = Beside::kNothing;
   SharedHalf shared = SharedHalf::kNone;  // that this is part of, or that an exchange runs beside
   int kernels = 1;                        // launches that this stands for; a collective runs so often
+  // Of a collective that goes over nodes first: `bytes` are then those that move inside nodes.
+  std::optional<NodeCopies> nodes = {};
+  // Of a product that does not run in the precision of the others.
+  std::optional<Precision> precision = {};
 };
 
 using Ops = std::vector<Op>;

@@ -58,8 +58,10 @@ inline constexpr RecomputeModules kCoreAttentionOnly =
 enum class ContextExchange : std::uint8_t { kRing, kAllGather, kAllToAll };
 inline constexpr std::string_view kContextExchangeNames[] = {"p2p", "all-gather", "all-to-all"};
 
-enum class ExpertDispatcher : std::uint8_t { kAllToAll, kAllGather };
-inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all-gather"};
+// Node-aware: a token goes once to each node that has one of its experts, to the rank of the sender's place
+// there, and from that to each rank that has one; results come back summed the same way (DeepEP).
+enum class ExpertDispatcher : std::uint8_t { kAllToAll, kAllGather, kNodeAware };
+inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all-gather", "node-aware"};
 
 // What the training software leaves on the GPU beyond what the mathematics needs. Defaults are Megatron-LM's
 // with its own kernels.
@@ -118,6 +120,7 @@ struct Shard {
   bool dynamic_scaling = false;
   ContextExchange context_exchange = ContextExchange::kRing;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
+  bool fp8_dispatch = false;            // what is sent to the experts, forward and backward, is fp8
   bool overlap_tensor = false;          // tensor collectives in chunks beside their GEMM (user buffers)
   bool overlap_context = true;          // ring messages beside the previous block of the core
   bool overlap_expert = false;          // expert exchanges beside the other micro-batch's compute
@@ -130,6 +133,14 @@ struct Shard {
   }  // T'
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
+  }
+  // One expert rank has nobody to send to, however it would.
+  [[nodiscard]] bool sends_by_node() const {
+    return expert > 1 && expert_dispatcher == ExpertDispatcher::kNodeAware;
+  }
+  // Tokens arrive at the experts as fp8: those of an all-gather do not.
+  [[nodiscard]] bool sends_fp8() const {
+    return fp8_dispatch && expert > 1 && expert_dispatcher != ExpertDispatcher::kAllGather;
   }
   [[nodiscard]] bool recomputes(RecomputeModule module) const {
     return recompute == Recompute::kSelective && modules.has(module);

@@ -52,9 +52,10 @@ std::string collectives_text(const Ops& ops) {
   static constexpr std::array<std::string_view, 4> kGroups = {"tensor", "context", "expert", "expert-tensor"};
   for (const Op& op : ops) {
     if (op.kind != OpKind::kCollective) continue;
-    words.push_back(fmt::format("{} {} of {} ({})", op.kernels,
+    words.push_back(fmt::format("{} {} of {} ({}{})", op.kernels,
                                 kCollectiveNames[static_cast<std::size_t>(op.collective)], human(op.bytes),
-                                kGroups[static_cast<std::size_t>(op.group)]));
+                                kGroups[static_cast<std::size_t>(op.group)],
+                                op.nodes ? ", once to each node before" : ""));
   }
   return words.empty() ? "launches of kernels" : join(words, ", ") + "; what compute hides is taken off";
 }

@@ -71,6 +71,20 @@ bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
          cluster.node_spec_of(device(a.member)) == cluster.node_spec_of(device(b.member));
 }
 
+GroupPlacement rails_of(const GroupPlacement& whole) {
+  return {.ranks = whole.nodes,
+          .nodes = whole.nodes,
+          .ranks_per_node = 1,
+          .groups_per_node = whole.groups_per_node * whole.ranks_per_node};
+}
+
+GroupPlacement in_node_of(const GroupPlacement& whole) {
+  return {.ranks = whole.ranks_per_node,
+          .nodes = 1,
+          .ranks_per_node = whole.ranks_per_node,
+          .groups_per_node = whole.groups_per_node};
+}
+
 GroupPlacement placement_of(const Network& network, int member, RankGroup group) {
   const ParallelPlan& plan = network.plan;
   const Cluster& cluster = network.cluster;
@@ -99,6 +113,10 @@ GroupPlacement placement_of(const Network& network, int member, RankGroup group)
       return experts.block_placement(cluster, member, {Axis::kData}, expert_shards);
     case RankGroup::kExpertShardReplicas:
       return experts.across_blocks_placement(cluster, member, {Axis::kData}, expert_shards);
+    case RankGroup::kExpertRails:
+      return rails_of(experts.placement(cluster, member, Axis::kExpert));
+    case RankGroup::kExpertInNode:
+      return in_node_of(experts.placement(cluster, member, Axis::kExpert));
   }
   SC_CHECK(false, "every group is listed");
   return {};

@@ -65,10 +65,17 @@ enum class RankGroup : std::uint8_t {
   kExpertReplicas,  // ranks with the same routed experts
   kExpertShards,
   kExpertShardReplicas,
+  kExpertRails,   // of the expert group: those at the same place of each node
+  kExpertInNode,  // of the expert group: those on one node
 };
 
 // How the group of `member` lies on the nodes.
 [[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
+
+// The parts of a group over nodes: one rank of each node (as many of these groups as the fullest node has
+// ranks), and those of one node.
+[[nodiscard]] GroupPlacement rails_of(const GroupPlacement& whole);
+[[nodiscard]] GroupPlacement in_node_of(const GroupPlacement& whole);
 
 // A group of ranks, as one of its GPUs sees it.
 struct PlacedGroup {

@@ -20,7 +20,30 @@ std::vector<DeviceId> devices(const std::vector<int>& ranks) {
   return ids;
 }
 
-std::vector<int> members_of(const ParallelPlan& plan, int member, RankGroup group) {
+int node_of(const Network& network, int rank) {
+  return network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
+}
+
+// Those of the expert group of `member` that share its node.
+std::vector<int> experts_in_node(const Network& network, int member) {
+  std::vector<int> ranks = network.plan.expert_mesh.group(member, Axis::kExpert);
+  std::erase_if(ranks, [&](int rank) { return node_of(network, rank) != node_of(network, member); });
+  return ranks;
+}
+
+// Those that are on their nodes what `member` is on its own: the first, the second.
+std::vector<int> expert_rails(const Network& network, int member) {
+  const auto place = [&](int rank) {
+    const std::vector<int> there = experts_in_node(network, rank);
+    return std::ranges::find(there, rank) - there.begin();
+  };
+  std::vector<int> ranks = network.plan.expert_mesh.group(member, Axis::kExpert);
+  std::erase_if(ranks, [&, mine = place(member)](int rank) { return place(rank) != mine; });
+  return ranks;
+}
+
+std::vector<int> members_of(const Network& network, int member, RankGroup group) {
+  const ParallelPlan& plan = network.plan;
   const RankMesh &mesh = plan.mesh, &experts = plan.expert_mesh;
   const int shards = plan.shard_group, expert_shards = plan.expert_shard_group();
   switch (group) {
@@ -46,6 +69,10 @@ std::vector<int> members_of(const ParallelPlan& plan, int member, RankGroup grou
       return experts.block_of(member, {Axis::kData}, expert_shards);
     case RankGroup::kExpertShardReplicas:
       return experts.across_blocks(member, {Axis::kData}, expert_shards);
+    case RankGroup::kExpertRails:
+      return expert_rails(network, member);
+    case RankGroup::kExpertInNode:
+      return experts_in_node(network, member);
   }
   SC_CHECK(false, "every group is listed");
   return {};
@@ -106,7 +133,7 @@ std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_ra
   std::vector<std::vector<int>> groups;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     if (placed[static_cast<std::size_t>(member)]) continue;
-    groups.push_back(members_of(network.plan, member, group));
+    groups.push_back(members_of(network, member, group));
     for (const int other : groups.back()) placed[static_cast<std::size_t>(other)] = true;
   }
   return groups;

@@ -79,15 +79,25 @@ class PassPricing {
  private:
   // All launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
-    const GroupPlacement& group = groups_.of(op.group);
     const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
     if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
-      const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
-      const double sent = bus_factor(op.collective, group.ranks) * static_cast<double>(op.bytes.count());
-      traffic_.add(collective_pattern(network_, rank, group_of(op.group), op.collective, cost),
-                   sent * static_cast<double>(op.kernels));
+      if (op.nodes) {
+        const NodeExchange exchange = node_exchange(network_, groups_, op);
+        add_traffic(op, exchange.rails, exchange.between, exchange.over_rails);
+        add_traffic(op, exchange.in_node, op.bytes, exchange.over_node);
+      } else {
+        add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
+      }
     }
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
+  }
+
+  void add_traffic(const Op& op, const PlacedGroup& group, Bytes size, const CollectiveCost& cost) {
+    if (cost.transfer == Duration::zero()) return;
+    const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
+    const double sent = bus_factor(op.collective, group.placement.ranks) * static_cast<double>(size.count());
+    traffic_.add(collective_pattern(network_, rank, group.group, op.collective, cost),
+                 sent * static_cast<double>(op.kernels));
   }
 
   // What `room` hides of `time` at the loss of chunked overlap; the room is used up.
@@ -231,7 +241,29 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
 
 }  // namespace
 
+NodeExchange node_exchange(const Network& network, const LayerGroups& groups, const Op& op) {
+  SC_CHECK(op.nodes && op.group == CommGroup::kExpert, "tokens go to experts by node");
+  const GroupPlacement& whole = groups.of(op.group);
+  NodeExchange exchange{.rails = {groups.member, rails_of(whole), RankGroup::kExpertRails},
+                        .in_node = {groups.member, in_node_of(whole), RankGroup::kExpertInNode},
+                        .between = op.nodes->over(whole.nodes)};
+  const Category category = category_of(op.group);
+  exchange.over_rails = network_cost(network, exchange.rails, {op.collective, exchange.between, category});
+  exchange.over_node = network_cost(network, exchange.in_node, {op.collective, op.bytes, category});
+  return exchange;
+}
+
+CollectiveCost NodeExchange::cost() const {
+  CollectiveCost slower = over_rails.transfer > over_node.transfer ? over_rails : over_node;
+  const CollectiveCost& other = over_rails.transfer > over_node.transfer ? over_node : over_rails;
+  slower.time += other.time - other.transfer;
+  slower.node_efficiency = over_node.node_efficiency;
+  slower.network_efficiency = over_rails.network_efficiency;
+  return slower;
+}
+
 CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups, const Op& op) {
+  if (op.nodes) return node_exchange(network, groups, op).cost();
   const GroupPlacement& group = groups.of(op.group);
   CollectiveCost cost = network_cost(network, {.member = groups.member, .placement = group},
                                      {op.collective, op.bytes, category_of(op.group)});

@@ -33,6 +33,18 @@ namespace stagecraft {
 // The groups of the GPUs of a pipeline rank, one of each way to lie on the nodes.
 [[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
 
+// An exchange that sends tokens once to each node: an all-to-all of the ranks at the same place of each node,
+// and one of the ranks of a node, both at the same time. Each has its latency; the bytes of the slower count,
+// as those of the two tiers of any collective over nodes (topology/collective.hpp).
+struct NodeExchange {
+  PlacedGroup rails, in_node;
+  Bytes between{};  // of one rank over the nodes; op.bytes inside them
+  CollectiveCost over_rails = {}, over_node = {};
+
+  [[nodiscard]] CollectiveCost cost() const;
+};
+[[nodiscard]] NodeExchange node_exchange(const Network& network, const LayerGroups& groups, const Op& op);
+
 // One launch of a collective of a layer, with the fabric's site terms.
 [[nodiscard]] CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups,
                                                    const Op& op);

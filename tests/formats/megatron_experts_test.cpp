@@ -51,7 +51,7 @@ TEST(MegatronImport, ReadsBothDeepSeekFiles) {
   EXPECT_EQ(fsdp.at("parallelism.zero_stage"), "3");
   EXPECT_EQ(fsdp.at("training.gradient_dtype"), "bf16");
   EXPECT_EQ(fsdp.at("training.recompute.modules"), "mlp moe mla_up_proj layernorm");
-  EXPECT_EQ(fsdp.at("options.expert_dispatcher"), "all-to-all");
+  EXPECT_EQ(fsdp.at("options.expert_dispatcher"), "node-aware");  // flex, hybridep
   EXPECT_EQ(fsdp.at("options.gradient_accumulation_fusion"), "false");
 }
 
@@ -81,6 +81,14 @@ TEST(MegatronImport, PutsDenseLayersInTheMiddleOneByOne) {
   const Import import = import_text(job("--num-experts 4 --moe-layer-freq [1]*2+[0]*2+[1]*4"));
   EXPECT_EQ(import.at("model.experts.dense_layers"), "2 3");
   EXPECT_EQ(import.at("model.experts.ffn_hidden"), "256");
+}
+
+TEST(MegatronImport, TakesDeepEpAsNodeAware) {
+  const std::string experts = "--num-experts 8 --expert-model-parallel-size 8 --moe-token-dispatcher-type ";
+  const Import deep = import_text(job(experts + "flex --moe-enable-deepep"));
+  EXPECT_EQ(deep.at("options.expert_dispatcher"), "node-aware");
+  EXPECT_THAT(deep.messages, testing::Not(Contains(HasSubstr("deepep"))));
+  EXPECT_EQ(import_text(job(experts + "alltoall")).at("options.expert_dispatcher"), "all-to-all");
 }
 
 TEST(MegatronImport, TakesGroupsOfExpertsOnlyWhereTheyLimitTheChoice) {

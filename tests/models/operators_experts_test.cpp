@@ -312,7 +312,8 @@ std::vector<Shard> split_shards(ExpertDispatcher dispatcher) {
 TEST(Experts, SplitTheirProductsEvenly) {
   for (const TransformerSpec& model : {zoo::mixtral_8x7b(), zoo::deepseek_v3()}) {
     const Flops alone = products(layer_operators(model, kAlone, LayerKind::kExperts));
-    for (const ExpertDispatcher dispatcher : {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather}) {
+    for (const ExpertDispatcher dispatcher :
+         {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather, ExpertDispatcher::kNodeAware}) {
       for (const Shard& shard : split_shards(dispatcher)) {
         SCOPED_TRACE(testing::Message() << "t=" << shard.tensor << " c=" << shard.context
                                         << " e=" << shard.expert << " et=" << shard.expert_tensor);

@@ -235,7 +235,12 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"options.bucket_parameters", "parameters of one gradient bucket",
             "the larger of 40 million and 1 million times the replicas"},
     KeyHelp{"options.reshard_after_forward", "of ZeRO 3: weights are gathered again for the backward"},
-    KeyHelp{"options.expert_dispatcher", "how tokens get to experts"},
+    KeyHelp{"options.expert_dispatcher",
+            "how tokens get to experts; `node-aware`: once to each node that has one of theirs, and spread "
+            "there (DeepEP)"},
+    KeyHelp{"options.fp8_dispatch",
+            "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
+            "(DeepSeek-V3); what comes back is not"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
     KeyHelp{"options.memory.fused_loss", "the loss writes its gradient over the 16-bit logits"},
     KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits"},
