@@ -165,7 +165,7 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
 }
 
 Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op) {
-  const Work work = work_of(profile, precision, op);
+  const Work work = work_of(profile, op.precision.value_or(precision), op);
   return {.time = from_seconds(work.seconds) + op.kernels * profile.host.kernel_gap.value,
           .relative_spread = profile.spread(work.provenance),
           .provenance = work.provenance};

@@ -46,6 +46,7 @@ struct Cost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
+// `precision` is that of products which have none of their own.
 // throws InternalError for a collective, which topology/ prices; for an empty GEMM or attention core; for a
 // precision without a peak.
 [[nodiscard]] Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op);

@@ -12,7 +12,8 @@ Linear head(const TransformerSpec& model, const Shard& shard) {
   return {.name = "head",
           .tokens = shard.tokens(),
           .out = vocabulary_share(model, shard.tensor),
-          .in = model.hidden};
+          .in = model.hidden,
+          .sixteen_bit = true};
 }
 
 // fp32 logits need no conversion on the way: 6 bytes less in each pass.
@@ -75,13 +76,14 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const Norm norm = residual_norm("final norm", model, shard);
   LayerOps ends;
   add_norm_forward(ends.forward, norm, model, shard);
-  add_gather(ends.forward, "head gather", model.hidden, shard, Beside::kNothing);
+  add_gather(ends.forward, "head gather", model.hidden, sixteen_bit(shard), Beside::kNothing);
   add_forward(ends.forward, linear, shard);
   ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
   add_loss_reductions(ends.forward, shard);
 
   ends.input_gradient.push_back(loss("loss gradient", kLossTraffic.backward, model, shard));
-  add_gather(ends.input_gradient, "head input gather", model.hidden, shard, Beside::kWeightGradient);
+  add_gather(ends.input_gradient, "head input gather", model.hidden, sixteen_bit(shard),
+             Beside::kWeightGradient);
   add_input_gradient(ends.input_gradient, linear, shard);
   add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);

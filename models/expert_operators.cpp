@@ -27,24 +27,24 @@ Experts experts_of(const TransformerSpec& model, const Shard& shard) {
                          .tokens = r.per_expert,
                          .out = w.up,
                          .in = model.hidden,
-                         .bias = model.biases};
+                         .bias = model.biases,
+                         .fp8_input = shard.sends_fp8()};
   const GroupedLinear down{.name = "expert down",
                            .experts = w.experts,
                            .tokens = r.per_expert,
                            .out = model.hidden,
                            .in = w.ffn,
-                           .bias = model.biases};
+                           .bias = model.biases,
+                           .fp8_gradient = shard.sends_fp8()};
   return {.widths = w, .routing = r, .up = up, .down = down};
 }
 
 Linear router(const TransformerSpec& model, const Shard& shard) {
-  return {.name = "router", .tokens = shard.local_tokens(), .out = model.experts->count, .in = model.hidden};
-}
-
-// The router stays in 16 bit where the other products are in 8.
-Shard router_shard(Shard shard) {
-  if (shard.precision == Precision::kFp8) shard.precision = Precision::kBf16;
-  return shard;
+  return {.name = "router",
+          .tokens = shard.local_tokens(),
+          .out = model.experts->count,
+          .in = model.hidden,
+          .sixteen_bit = true};
 }
 
 Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
@@ -88,7 +88,7 @@ void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) 
 
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
-  add_forward(ops, router(model, shard), router_shard(shard));
+  add_forward(ops, router(model, shard), shard);
   ops.push_back(router_choice(kRouterTraffic.of(shard).forward, model, shard));
   add_shared_experts_forward(ops, model, shard);
   add_dispatch(ops, model, shard);
@@ -113,7 +113,7 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
   add_dispatch_gradient(ops, model, shard);
   add_shared_experts_input_gradient(ops, model, shard);
   ops.push_back(router_choice(kRouterTraffic.of(shard).backward, model, shard));
-  add_input_gradient(ops, router(model, shard), router_shard(shard));
+  add_input_gradient(ops, router(model, shard), shard);
   add_branch_sum(ops, model, shard);
 }
 
@@ -124,7 +124,7 @@ void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const S
   if (model.experts->shared_width() > 0) {
     add_feed_forward_weight_gradient(ops, shared_feed_forward(model, shard), shard);
   }
-  add_weight_gradient(ops, router(model, shard), router_shard(shard));
+  add_weight_gradient(ops, router(model, shard), shard);
 }
 
 void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {

@@ -24,11 +24,13 @@ std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
 }
 
 // Read 16 bit, write 8 bit, and a transposed copy (read 1, write 1) for the other pass; dynamic scaling reads
-// 16 bit before, for the largest value.
-void add_cast(Ops& ops, std::int64_t elements, const Shard& shard) {
+// 16 bit before, for the largest value. What arrives in fp8 only wants the copy.
+void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
+  const MemoryPass copy{.bytes = 2, .kernels = 1};
   const MemoryPass delayed{.bytes = 5, .kernels = 2}, dynamic{.bytes = 7, .kernels = 3};
-  ops.push_back(memory_op("fp8 cast", elements, shard.dynamic_scaling ? dynamic : delayed, shard));
+  const MemoryPass pass = arrives ? copy : shard.dynamic_scaling ? dynamic : delayed;
+  ops.push_back(memory_op("fp8 cast", elements, pass, shard));
 }
 
 // One weight, or those of several experts: `count` alike products in one kernel.
@@ -42,8 +44,13 @@ Group group_of(const GroupedLinear& linear) {
 }
 
 Linear member_of(const GroupedLinear& linear) {
-  return {
-      .name = linear.name, .tokens = linear.tokens, .out = linear.out, .in = linear.in, .bias = linear.bias};
+  return {.name = linear.name,
+          .tokens = linear.tokens,
+          .out = linear.out,
+          .in = linear.in,
+          .bias = linear.bias,
+          .fp8_input = linear.fp8_input,
+          .fp8_gradient = linear.fp8_gradient};
 }
 
 // Under dynamic scaling the weights are cast in every pass that reads them, with a transposed copy where the
@@ -60,7 +67,7 @@ void add_weight_cast(Ops& ops, Group group, const Linear& linear, bool transpose
 void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
   const GemmShape shape{
       .m = linear.tokens, .n = linear.out, .k = linear.in, .batch = group.count, .layout = GemmLayout::kTN};
-  add_cast(ops, group.count * linear.tokens * linear.in, shard);
+  add_cast(ops, group.count * linear.tokens * linear.in, linear.fp8_input, shard);
   add_weight_cast(ops, group, linear, false, shard);
   ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
 }
@@ -68,7 +75,7 @@ void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
 void input_gradient(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
   const GemmShape shape{
       .m = linear.tokens, .n = linear.in, .k = linear.out, .batch = group.count, .layout = GemmLayout::kNN};
-  add_cast(ops, group.count * linear.tokens * linear.out, shard);
+  add_cast(ops, group.count * linear.tokens * linear.out, linear.fp8_gradient, shard);
   add_weight_cast(ops, group, linear, true, shard);
   ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
 }
@@ -93,6 +100,16 @@ void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& s
   }
 }
 
+// A pass of one weight, in the precision that it runs in.
+template <class Pass>
+void add_pass(Ops& ops, const Linear& linear, const Shard& shard, const Pass& pass) {
+  const Shard own = linear.sixteen_bit ? sixteen_bit(shard) : shard;
+  const std::size_t first = ops.size();
+  pass(ops, Group{.op = OpKind::kGemm}, linear, own);
+  if (own.precision == shard.precision) return;
+  for (std::size_t i = first; i < ops.size(); ++i) ops[i].precision = own.precision;
+}
+
 bool user_buffers(const Shard& shard) {
   return shard.overlap_tensor && shard.sequence_parallel;
 }
@@ -103,20 +120,25 @@ std::int64_t element_bytes(Precision precision) {
   return precision == Precision::kFp32 ? 4 : 2;
 }
 
+Shard sixteen_bit(Shard shard) {
+  if (shard.precision == Precision::kFp8) shard.precision = Precision::kBf16;
+  return shard;
+}
+
 std::int64_t operand_bytes(Precision precision) {
   return precision == Precision::kFp8 ? 1 : element_bytes(precision);
 }
 
 void add_forward(Ops& ops, const Linear& linear, const Shard& shard) {
-  forward(ops, {.op = OpKind::kGemm}, linear, shard);
+  add_pass(ops, linear, shard, forward);
 }
 
 void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  input_gradient(ops, {.op = OpKind::kGemm}, linear, shard);
+  add_pass(ops, linear, shard, input_gradient);
 }
 
 void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  weight_gradient(ops, {.op = OpKind::kGemm}, linear, shard);
+  add_pass(ops, linear, shard, weight_gradient);
 }
 
 void add_forward(Ops& ops, const GroupedLinear& linear, const Shard& shard) {

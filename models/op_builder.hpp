@@ -21,7 +21,16 @@ struct Linear {
   std::string_view name;
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
+  bool sixteen_bit = false;  // also where the other products are in fp8
+  // In fp8: the input, or the output's gradient, arrives in it, and only its transposed copy is to make.
+  bool fp8_input = false, fp8_gradient = false;
 };
+
+// The same where a product, or what is gathered for it, stays in 16 bit under fp8.
+//   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
+//   of
+//           Transformer Engine's, torchtitan's recipes leave `output` out.
+[[nodiscard]] Shard sixteen_bit(Shard shard);
 
 // The passes of a linear layer: (tokens, out, in) TN, (tokens, in, out) NN, (out, in, tokens) NT. In fp8 the
 // input, or the output's gradient, is cast first. `add_weight_gradient` accumulates into gradients of
@@ -35,6 +44,7 @@ struct GroupedLinear {
   std::string_view name;
   std::int64_t experts = 0, tokens = 0, out = 0, in = 0;
   bool bias = false;
+  bool fp8_input = false, fp8_gradient = false;  // as of a Linear
 };
 
 // The passes of `experts` linear layers, in shapes and bytes `experts` times those of one.

@@ -254,7 +254,8 @@ class ShapePlanner {
     const Cost cost = compute_cost(profile_, shard_.precision, op);
     if (cost.provenance == Provenance::kMeasured || cost.provenance == Provenance::kPublished) return;
     WantedPoint point;
-    point.point = gemm ? gemm_sample(op, shard_.precision) : attention_sample(op, model_, shard_);
+    point.point = gemm ? gemm_sample(op, op.precision.value_or(shard_.precision))
+                       : attention_sample(op, model_, shard_);
     const std::string key = sample_key(point.point);
     Wanted& entry = wanted.try_emplace(key, Wanted{.point = std::move(point)}).first->second;
     entry.seconds += times * to_seconds(cost.time);

@@ -92,7 +92,8 @@ Explanation explain_operator(const HardwareProfile& profile, Precision precision
   if (op.kind == OpKind::kGemm) {
     node = formula(name, Operation::kSum,
                    {formula("work", Operation::kMaximum,
-                            {gemm_at_its_rate(profile, precision, op), bytes_at_memory_rate(profile, op)}),
+                            {gemm_at_its_rate(profile, op.precision.value_or(precision), op),
+                             bytes_at_memory_rate(profile, op)}),
                     gaps(profile, op)});
   } else if (op.kind == OpKind::kMemory) {
     node = formula(name, Operation::kSum, {bytes_at_memory_rate(profile, op), gaps(profile, op)});
