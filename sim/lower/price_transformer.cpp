@@ -101,6 +101,7 @@ Shard shard_of(const PricingRequest& request) {
           .dynamic_scaling = request.options.dynamic_scaling,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,
+          .fp8_dispatch = request.options.fp8_dispatch,
           .overlap_tensor = request.overlap.tensor,
           .overlap_context = request.overlap.context,
           .overlap_expert = request.overlap.expert && !request.fused_pairs,

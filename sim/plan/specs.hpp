@@ -105,6 +105,7 @@ struct OptionsSpec {
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
+  bool fp8_dispatch = false;  // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
   friend bool operator==(const OptionsSpec&, const OptionsSpec&) = default;

@@ -71,6 +71,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "options.attention_kernel",
                            "options.software",
                            "options.expert_dispatcher",
+                           "options.fp8_dispatch",
                            "offload.optimizer",
                            "offload.activations",
                            "offload.weights"})
@@ -204,6 +205,9 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("options.fp8_dispatch", scenario.options.expert_dispatcher == ExpertDispatcher::kAllGather,
+               "an all-gather (options.expert_dispatcher) sends 16 bit");
   const char* on_gpu = "a share of 0 stays on the GPU";
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);

@@ -49,7 +49,8 @@ std::vector<Shard> wide_shards() {
   std::vector<Shard> list;
   for (const ContextExchange exchange :
        {ContextExchange::kRing, ContextExchange::kAllGather, ContextExchange::kAllToAll}) {
-    for (const ExpertDispatcher dispatcher : {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather}) {
+    for (const ExpertDispatcher dispatcher :
+         {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather, ExpertDispatcher::kNodeAware}) {
       list.push_back({.sequence = 128,
                       .tensor = 2,
                       .context = 2,
@@ -57,7 +58,8 @@ std::vector<Shard> wide_shards() {
                       .expert_tensor = 2,
                       .sequence_parallel = true,
                       .context_exchange = exchange,
-                      .expert_dispatcher = dispatcher});
+                      .expert_dispatcher = dispatcher,
+                      .fp8_dispatch = exchange == ContextExchange::kRing});
     }
   }
   return list;

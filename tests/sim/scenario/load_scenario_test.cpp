@@ -169,14 +169,15 @@ std::vector<std::string> idle_keys(const std::string& rest) {
 TEST(Scenario, SaysWhenContextAndExpertKeysHadNoEffect) {
   const std::string keys =
       "training: {global_batch_size: 16}\noverlap: {context: true, expert: true}\n"
-      "options: {expert_dispatcher: all-gather}\n";
+      "options: {expert_dispatcher: all-gather, fp8_dispatch: true}\n";
   EXPECT_THAT(idle_keys(keys + "parallelism: {context_exchange: p2p}\n"),
               ElementsAre("parallelism.context_exchange", "overlap.context", "overlap.expert",
-                          "options.expert_dispatcher"));
+                          "options.expert_dispatcher", "options.fp8_dispatch"));
   EXPECT_THAT(idle_keys(keys + "parallelism: {context: 2, context_exchange: p2p}\n"),
-              ElementsAre("overlap.expert", "options.expert_dispatcher"));
-  EXPECT_THAT(idle_keys(keys + "parallelism: {context: 2, context_exchange: all-gather}\n"),
-              ElementsAre("overlap.context", "overlap.expert", "options.expert_dispatcher"));
+              ElementsAre("overlap.expert", "options.expert_dispatcher", "options.fp8_dispatch"));
+  EXPECT_THAT(
+      idle_keys(keys + "parallelism: {context: 2, context_exchange: all-gather}\n"),
+      ElementsAre("overlap.context", "overlap.expert", "options.expert_dispatcher", "options.fp8_dispatch"));
 }
 
 TEST(Scenario, SaysWhenShardingKeysHadNoEffect) {
@@ -453,7 +454,8 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
       "true, "
       "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
       "overlap: {tensor: true, context: false, expert: true}\n"
-      "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: all-gather}\n"
+      "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: node-aware, "
+      "fp8_dispatch: true}\n"
       "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
   for (const std::string recompute :
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",

@@ -111,6 +111,11 @@ Scenario drawn(Scenario scenario, const Degrees& degrees, Draw& draw) {
                       .context = draw.below(4) > 0,
                       .expert = draw.below(4) == 0};
   scenario.training.global_batch_size = 8 * degrees.data;
+  if (experts) {
+    scenario.options.expert_dispatcher = draw.of<ExpertDispatcher>(
+        {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather, ExpertDispatcher::kNodeAware});
+    scenario.options.fp8_dispatch = draw.below(2) == 0;
+  }
   if (degrees.gpus() < 8)
     scenario.cluster->gpus_used = degrees.gpus();
   else

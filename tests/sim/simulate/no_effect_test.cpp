@@ -35,6 +35,8 @@ const Alternatives kAlternatives[] = {
     {"options.bucket_parameters", "10000000", "100000000"},
     {"options.reshard_after_forward", "true", "false"},
     {"options.expert_dispatcher", "all-to-all", "all-gather"},
+    {"options.expert_dispatcher", "all-to-all", "node-aware"},
+    {"options.fp8_dispatch", "false", "true"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
     {"parallelism.zero_group", "1", "2"},
@@ -56,6 +58,7 @@ const Case kCases[] = {
     {"llama3-8b-64xA100.yaml", {"training.attention=unfused", "parallelism.zero_stage=1"}},
     {"seqsel-22b-8xA100-full.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {}},
+    {"mixtral-8x7b-64xH100.yaml", {"options.expert_dispatcher=all-gather"}},
     {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
 };
 
