@@ -1,14 +1,13 @@
 // To how many ranks or nodes a token goes, in the mean, when it is sent once to each that holds one of its
 // experts.
 //
-// A token chooses g of G groups of experts, then K of their M = g E/G experts, every choice as likely as any
-// other. Holder i of n has the experts from i E/n to (i + 1) E/n. It is missed with the probability
-// sum over x of P(x) C(M - x, K) / C(M, K), x the experts that it has in the chosen groups. So the token goes
-// to
+// A token chooses G_t of G groups of experts, then K of their M = G_t E/G experts, every choice as likely as
+// any other. Holder i of n has the experts from i E/n to (i + 1) E/n. It is missed with the probability sum
+// over x of P(x) C(M - x, K) / C(M, K), x the experts that it has in the chosen groups. So the token goes to
 //   n (1 - C(E - E/n, K) / C(E, K))            without groups: x = E/n,
-//   n g/G (1 - C(M - E/n, K) / C(M, K))        where a group has whole holders: x = E/n or 0,
+//   n G_t/G (1 - C(M - E/n, K) / C(M, K))      where a group has whole holders: x = E/n or 0,
 //   n (1 - sum_j P(j) C(M - j E/G, K) / C(M, K))   where a holder has q whole groups: of those j are chosen,
-//                                              P(j) = C(q, j) C(G - q, g - j) / C(G, g),
+//                                              P(j) = C(q, j) C(G - q, G_t - j) / C(G, G_t),
 // and the sum over holders where neither divides the other: such a holder has parts of two groups beside
 // whole ones.
 //   assumed  no choice is likelier than another. Groups that are chosen by the scores of their best experts
@@ -25,7 +24,7 @@ struct TokenChoice {
   std::int64_t count = 1;       // E
   std::int64_t top_k = 1;       // K
   std::int64_t groups = 1;      // G
-  std::int64_t top_groups = 1;  // g
+  std::int64_t top_groups = 1;  // G_t
 
   friend bool operator==(const TokenChoice&, const TokenChoice&) = default;
 };
