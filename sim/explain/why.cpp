@@ -95,16 +95,31 @@ class Changes {
  private:
   void add(std::vector<std::string> set) { settings_.push_back(std::move(set)); }
 
+  struct TriedOrder {
+    const char* name;
+    int chunks;
+    bool where_listed = false;  // only of software that lists it: it is the form of another order there
+  };
+  [[nodiscard]] bool runs(const TriedOrder& order) const {
+    const auto& listed = scenario_.options.schedules;
+    if (!listed) return !order.where_listed;
+    return std::ranges::find(*listed, order.name) != listed->end();
+  }
+
   void schedules() {
     if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
-    static constexpr std::array<std::pair<const char*, int>, 7> kTried = {{{"1f1b", 1},
-                                                                           {"interleaved-1f1b", 2},
-                                                                           {"interleaved-1f1b", 4},
-                                                                           {"zb-h1", 1},
-                                                                           {"interleaved-zb", 2},
-                                                                           {"zb-v", 2},
-                                                                           {"dualpipe-v", 2}}};
-    for (const auto& [name, chunks] : kTried) {
+    static constexpr TriedOrder kTried[] = {{"1f1b", 1},
+                                            {"interleaved-1f1b", 2},
+                                            {"interleaved-1f1b", 4},
+                                            {"interleaved-pytorch", 2, true},
+                                            {"interleaved-pytorch", 4, true},
+                                            {"zb-h1", 1},
+                                            {"interleaved-zb", 2},
+                                            {"zb-v", 2},
+                                            {"dualpipe-v", 2}};
+    for (const TriedOrder& order : kTried) {
+      const auto& [name, chunks, where_listed] = order;
+      if (!runs(order)) continue;
       if (scenario_.schedule.name == name && scenario_.parallelism.virtual_stages == chunks) continue;
       std::vector<std::string> set = {fmt::format("schedule={}", name)};
       if (scenario_.parallelism.virtual_stages != chunks)

@@ -1,9 +1,10 @@
 // Why an iteration is not faster, in three sentences: what bounds it, what of it is no compute, and which of
 // a fixed list of changes would help most.
 //
-//   The changes are of one thing each: the schedule, the micro-batch, recompute, an overlap that is off,
-//   sequence parallelism, the optimizer's sharding; and, for comparison, links of twice the bandwidth. Each
-//   is simulated. One that does not fit into memory helps nobody, unless the scenario does not fit either.
+//   The changes are of one thing each: the schedule, among those that the software runs where its preset
+//   lists them, the micro-batch, recompute, an overlap that is off, sequence parallelism, the optimizer's
+//   sharding; and, for comparison, links of twice the bandwidth. Each is simulated. One that does not fit
+//   into memory helps nobody, unless the scenario does not fit either.
 #pragma once
 
 #include <functional>

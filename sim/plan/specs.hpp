@@ -89,6 +89,8 @@ struct OptionsSpec {
   std::string attention_kernel = {};
   // A preset of scenarios/software/: gives the kernels where they are not given above, and what follows.
   std::string software = {};
+  // Orders of passes that the software runs, as its preset lists them; absent: nothing is said of them.
+  std::optional<std::vector<std::string>> schedules = {};
   bool recompute_stops_early = false;    // full recompute makes nothing that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: what is made again has a gather of its own
   double jitter_per_doubling =

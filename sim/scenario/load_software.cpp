@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -21,7 +23,17 @@ struct SoftwarePreset {
   bool dynamic_scaling = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   std::optional<double> sharded_overlap_slowdown;
+  std::optional<std::vector<std::string>> schedules;
 };
+
+std::vector<std::string> read_schedules(YamlMap& map) {
+  std::vector<std::string> names = map.texts("schedules");
+  for (const std::string& name : names)
+    if (find_schedule(name) == nullptr)
+      map.error("schedules", "unknown-name", in_quotes(name) + " is not a known schedule",
+                "`stagecraft schedule --help` lists them");
+  return names;
+}
 
 SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   YamlMap map(&root, "", root.where, diagnostics);
@@ -41,6 +53,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
+  if (map.has("schedules")) preset.schedules = read_schedules(map);
   (void)map.text("source");
   map.finish();
   return preset;
@@ -65,6 +78,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (root == nullptr) return;
   const SoftwarePreset preset = read_preset(*root, options.diagnostics());
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
+  spec.schedules = preset.schedules;
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.jitter_per_doubling = preset.jitter_per_doubling;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -103,6 +104,24 @@ TEST(Why, TheBestChangeIsReallySimulatedAndFits) {
   EXPECT_NE(report.memory.verdict(), Verdict::kOutOfMemory);
   for (const TriedChange& change : why.changes)
     EXPECT_TRUE(change.iteration_time.has_value() || !change.refused.empty()) << change.words;
+}
+
+// Of orders of passes, those that the preset lists; its form of interleaving in place of the usual one.
+TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
+  const std::map<std::string, std::set<std::string>> tried = {
+      {"megatron-core", {"1f1b", "interleaved-1f1b"}},
+      {"megatron-deepspeed-2021", {"1f1b"}},
+      {"fsdp-2023", {}},
+      {"fsdp2", {"1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"}}};
+  for (const auto& [software, orders] : tried) {
+    const Why why = why_of("gpt3-175b-1024xA100.yaml", {"schedule=gpipe", "parallelism.virtual_stages=1",
+                                                        "options.software=" + software});
+    std::set<std::string> seen;
+    for (const TriedChange& change : why.changes)
+      if (change.words.starts_with("schedule="))
+        seen.insert(change.words.substr(9, change.words.find(' ') - 9));
+    EXPECT_EQ(seen, orders) << software;
+  }
 }
 
 TEST(Codes, AreSortedAndSaySomething) {

@@ -88,6 +88,7 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
   EXPECT_EQ(s.options, (OptionsSpec{.software = "megatron-lm-2021",
+                                    .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
                                     .exchange_overhead = std::chrono::microseconds(700)}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
@@ -524,6 +525,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_FALSE(options(named).memory.user_buffers);
   EXPECT_FALSE(options(sharded).memory.fully_shard || options(sharded).memory.step_messages);
   EXPECT_TRUE(options(sharded).memory.user_buffers);
+  EXPECT_EQ(options(whole).schedules, (std::vector<std::string>{"1f1b", "interleaved-1f1b"}));
+  EXPECT_EQ(options(sharded).schedules, std::vector<std::string>());  // it has no pipeline
   const Result again = read(to_yaml(*sharded.scenario));
   ASSERT_TRUE(again.scenario) << again.messages;
   EXPECT_EQ(options(again), options(sharded));
