@@ -6,13 +6,13 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <variant>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "models/operators.hpp"
+#include "sim/search/frames.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,20 +32,27 @@ struct PlanCell {
   Align align = Align::kRight;
 };
 
-std::vector<PlanCell> degrees_of(const SearchPoint& point) {
+std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& space) {
   std::vector<PlanCell> cells;
   const auto add = [&](const char* path, const char* title, std::int64_t value) {
     cells.push_back({.path = path, .title = title, .value = std::to_string(value)});
+  };
+  const auto by_divisors = [&](const char* path) {
+    const SearchAxis* axis = space.find(path);
+    return axis != nullptr && axis->all();
   };
   add("parallelism.tensor", "tp", point.tensor);
   add("parallelism.pipeline", "pp", point.pipeline);
   add("parallelism.data", "dp", point.data);
   add("parallelism.context", "cp", point.context);
   add("parallelism.expert", "ep", point.expert);
+  if (by_divisors("parallelism.expert_tensor")) add("parallelism.expert_tensor", "etp", point.expert_tensor);
   add("parallelism.virtual_stages", "chunks", point.virtual_stages);
   add("training.micro_batch_size", "mb", point.micro_batch);
   add("training.global_batch_size", "batch", point.global_batch);
   add("parallelism.zero_stage", "zero", point.zero_stage);
+  if (by_divisors("parallelism.zero_group"))
+    add("parallelism.zero_group", "over", point.zero_group > 0 ? point.zero_group : point.replicas());
   return cells;
 }
 
@@ -63,7 +70,7 @@ class Plans {
  public:
   explicit Plans(const SearchAnswer& answer) : answer_(answer) {
     for (const SearchAxis& axis : answer.space.axes)
-      if (is_other(axis.path)) others_.push_back(&axis);
+      if (is_other(axis)) others_.push_back(&axis);
   }
 
   [[nodiscard]] const SearchPoint& point(const RankedPlan& plan) const {
@@ -76,7 +83,7 @@ class Plans {
   [[nodiscard]] std::vector<PlanCell> cells(std::size_t index) const {
     const SearchPoint& at = answer_.plans.points[index];
     const SearchFrame& frame = answer_.plans.frames[at.frame];
-    std::vector<PlanCell> cells = degrees_of(at);
+    std::vector<PlanCell> cells = degrees_of(at, answer_.space);
     const auto words = [&](const char* path, const char* title, std::string value, bool text = true) {
       cells.push_back(
           {.path = path, .title = title, .value = std::move(value), .text = text, .align = Align::kLeft});
@@ -132,15 +139,8 @@ class Plans {
 
  private:
   // A key that frames differ in, beside the schedule.
-  [[nodiscard]] static bool is_other(const std::string& path) {
-    static const std::set<std::string> kKnown = {"parallelism.tensor",           "parallelism.pipeline",
-                                                 "parallelism.context",          "parallelism.data",
-                                                 "parallelism.expert",           "parallelism.virtual_stages",
-                                                 "training.micro_batch_size",    "schedule",
-                                                 "training.recompute",           "parallelism.zero_stage",
-                                                 "parallelism.sequence_parallel"};
-    const auto& switches = point_switches();
-    return !kKnown.contains(path) && std::ranges::find(switches, path, &PointSwitch::path) == switches.end();
+  [[nodiscard]] static bool is_other(const SearchAxis& axis) {
+    return axis.path != "schedule" && !set_in_place(axis);
   }
 
   // Frames are made in the order of the axes, the last fastest, two of each.
@@ -148,7 +148,7 @@ class Plans {
     std::size_t rest = frame / 2;
     for (std::size_t i = answer_.space.axes.size(); i-- > 0;) {
       const SearchAxis& axis = answer_.space.axes[i];
-      if (axis.path != "schedule" && !is_other(axis.path)) continue;
+      if (set_in_place(axis)) continue;
       if (&axis == others_[other]) return rest % axis.values.size();
       rest /= axis.values.size();
     }

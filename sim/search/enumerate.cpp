@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -37,6 +38,12 @@ class AxisReader {
       refuse(path, node, fmt::format("is no whole number from {} to {}", min, max), "");
       return std::nullopt;
     });
+  }
+
+  // Of an axis whose listed values are in frames.
+  AxisValues dividing(const char* path) {
+    const SearchAxis* axis = space_.find(path);
+    return {.axis = axis != nullptr && axis->all() ? axis : nullptr};
   }
 
   AxisValues flags(const char* path) {
@@ -114,6 +121,8 @@ class Enumerator {
     context_ = reader.whole_numbers("parallelism.context", 1, kMostDegree);
     data_ = reader.whole_numbers("parallelism.data", 1, kMostDegree);
     expert_ = reader.whole_numbers("parallelism.expert", 1, kMostDegree);
+    expert_tensor_ = reader.dividing("parallelism.expert_tensor");
+    zero_group_ = reader.dividing("parallelism.zero_group");
     chunks_ = reader.whole_numbers("parallelism.virtual_stages", 1, kMostDegree);
     micro_batch_ = reader.whole_numbers("training.micro_batch_size", 1, kMostDegree);
     zero_ = reader.whole_numbers("parallelism.zero_stage", 0, 3);
@@ -132,6 +141,8 @@ class Enumerator {
     SearchPoint point{.frame = frame};
     point.own_recompute = recompute_.axis == nullptr;
     const ParallelSpec& own = scenario_->parallelism;
+    point.expert_tensor = own.expert_tensor;
+    point.zero_group = own.zero_group.value_or(0);
     const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
     const std::int64_t heads = model != nullptr ? model->heads : 1;
     for (const std::int64_t t : choices(tensor_, own.tensor, gpus_)) {
@@ -179,12 +190,27 @@ class Enumerator {
                                 ? Numbers{1}
                                 : choices(expert_, own.expert, experts ? model->experts->count : 1);
     for (const std::int64_t e : degrees) {
-      if (expert_.all() && ranks % (e * own.expert_tensor) != 0) continue;
       point.expert = static_cast<int>(e);
-      for (const std::int64_t v : chunk_counts(point.pipeline)) {
-        point.virtual_stages = static_cast<int>(v);
-        add_micro_batches(point);
+      for (const std::int64_t split : expert_splits(ranks, e)) {
+        if (expert_.all() && ranks % (e * split) != 0) continue;
+        point.expert_tensor = static_cast<int>(split);
+        add_chunks(point);
       }
+    }
+  }
+
+  // Ways to split each expert of ranks that hold `expert` groups of them.
+  [[nodiscard]] Numbers expert_splits(std::int64_t ranks, std::int64_t expert) const {
+    const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
+    if (!expert_tensor_.all()) return {scenario_->parallelism.expert_tensor};
+    if (model == nullptr || !model->experts || ranks % expert != 0) return {1};
+    return choices(expert_tensor_, 1, std::gcd(model->experts->ffn_hidden, ranks / expert));
+  }
+
+  void add_chunks(SearchPoint point) {
+    for (const std::int64_t v : chunk_counts(point.pipeline)) {
+      point.virtual_stages = static_cast<int>(v);
+      add_micro_batches(point);
     }
   }
 
@@ -231,10 +257,23 @@ class Enumerator {
         for (const std::int64_t zero : stages) {
           point.zero_stage = static_cast<int>(zero);
           point.frame = zero >= 2 && point.replicas() > 1 ? sharded_ : replicated;
-          add_switches(point, 0);
+          for (const std::int64_t group : shard_groups(point)) {
+            point.zero_group = static_cast<int>(group);
+            add_switches(point, 0);
+          }
         }
       }
     }
+  }
+
+  // 0 is all replicas; a group of one shards nothing, which ZeRO 0 is.
+  [[nodiscard]] Numbers shard_groups(const SearchPoint& point) const {
+    if (!zero_group_.all()) return {scenario_->parallelism.zero_group.value_or(0)};
+    if (point.zero_stage == 0 || point.replicas() == 1) return {0};
+    Numbers groups = choices(zero_group_, 0, point.replicas());
+    std::erase(groups, 1);
+    std::ranges::replace(groups, point.replicas(), 0);
+    return groups;
   }
 
   // A flash kernel makes the core of attention again by itself: selective recompute adds nothing to none.
@@ -270,8 +309,8 @@ class Enumerator {
   const SearchSpace& space_;
   SearchPlans& plans_;
   Diagnostics& diagnostics_;
-  AxisValues tensor_, pipeline_, context_, data_, expert_, chunks_, micro_batch_, zero_, sequence_,
-      recompute_;
+  AxisValues tensor_, pipeline_, context_, data_, expert_, expert_tensor_, zero_group_, chunks_, micro_batch_,
+      zero_, sequence_, recompute_;
   std::array<std::vector<double>, kPointSwitches> switches_;
   bool some_unchunked_ = false;
   // Of the frame at hand.

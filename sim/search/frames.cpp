@@ -19,11 +19,6 @@ constexpr std::array<std::string_view, 10> kInPlace = {
     "training.micro_batch_size", "parallelism.zero_stage",
     "training.recompute",        "parallelism.sequence_parallel"};
 
-bool set_in_place(std::string_view path) {
-  return std::ranges::find(kInPlace, path) != kInPlace.end() ||
-         std::ranges::find(point_switches(), path, &PointSwitch::path) != point_switches().end();
-}
-
 YamlNode scalar(const std::string& text, const std::string& file) {
   YamlNode node;
   node.kind = text == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
@@ -43,7 +38,7 @@ class FrameLoader {
     const std::size_t before = diagnostics_.error_count();
     std::vector<Assignments> choices = {taken_away()};
     for (const SearchAxis& axis : space_.axes)
-      if (!set_in_place(axis.path)) multiply(choices, axis);
+      if (!set_in_place(axis)) multiply(choices, axis);
     for (const Assignments& gpus : gpu_counts())
       for (const Assignments& choice : choices) {
         Assignments all = gpus;
@@ -64,6 +59,8 @@ class FrameLoader {
       if (space_.find(degree) != nullptr)
         take(degree);  // so that a frame has all replicas that a point may have
     if (space_.find("parallelism.virtual_stages") != nullptr) take("parallelism.virtual_stages");
+    if (const SearchAxis* group = space_.find("parallelism.zero_group"); group != nullptr && group->all())
+      take("parallelism.zero_group");
     if (space_.find("parallelism.virtual_stages") != nullptr ||
         space_.find("parallelism.pipeline") != nullptr)
       take("parallelism.stage_layers");
@@ -141,6 +138,11 @@ class FrameLoader {
 };
 
 }  // namespace
+
+bool set_in_place(const SearchAxis& axis) {
+  return axis.all() || std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
+         std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+}
 
 std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base, const SearchSpace& space,
                                                     Library& library, Diagnostics& diagnostics) {

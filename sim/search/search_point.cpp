@@ -1,5 +1,6 @@
 #include "sim/search/search_point.hpp"
 
+#include <optional>
 #include <variant>
 
 namespace stagecraft {
@@ -82,8 +83,10 @@ void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario) {
   parallel.data = point.data;
   parallel.context = point.context;
   parallel.expert = point.expert;
+  parallel.expert_tensor = point.expert_tensor;
   parallel.virtual_stages = point.virtual_stages;
   parallel.zero_stage = point.zero_stage;
+  parallel.zero_group = point.zero_group > 0 ? std::optional(point.zero_group) : std::nullopt;
   parallel.sequence_parallel = point.sequence_parallel;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (uneven && model != nullptr && !parallel.embedding_as_layer && !parallel.loss_as_layer) {

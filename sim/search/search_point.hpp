@@ -31,8 +31,9 @@ inline constexpr std::size_t kPointSwitches = 10;
 
 struct SearchPoint {
   std::uint32_t frame = 0;
-  int tensor = 1, pipeline = 1, data = 1, context = 1, expert = 1, virtual_stages = 1;
+  int tensor = 1, pipeline = 1, data = 1, context = 1, expert = 1, expert_tensor = 1, virtual_stages = 1;
   int zero_stage = 0;
+  int zero_group = 0;  // 0: all replicas
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
   bool own_recompute = true;  // as the scenario has it, details included

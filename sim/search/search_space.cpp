@@ -14,9 +14,10 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostGpus = 1'000'000;
-constexpr std::array<std::string_view, 6> kDividing = {
-    "parallelism.tensor", "parallelism.pipeline",       "parallelism.context",
-    "parallelism.expert", "parallelism.virtual_stages", "training.micro_batch_size"};
+constexpr std::array<std::string_view, 8> kDividing = {
+    "parallelism.tensor",         "parallelism.pipeline",      "parallelism.context",
+    "parallelism.expert",         "parallelism.expert_tensor", "parallelism.zero_group",
+    "parallelism.virtual_stages", "training.micro_batch_size"};
 constexpr const char* kContextPath = "parallelism.context";
 
 class SpaceReader {

@@ -52,6 +52,13 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
+    def test_blocks_of_replicas_vary_where_they_are_asked_for(self):
+        answer = self.document("--vary", "parallelism.zero_stage=3", "--vary", "parallelism.zero_group=all",
+                               "--vary", "parallelism.tensor=1", "--vary", "parallelism.pipeline=1", "--top", 100)
+        plans = [plan["plan"] for plan in answer["ranked"] + answer["pareto"]]
+        self.assertEqual({2, 4, 8}, {plan["parallelism.zero_group"] for plan in plans})
+        self.assertNotIn("parallelism.expert_tensor", plans[0])
+
     def test_the_exhaustive_search_has_the_same_list(self):
         pruned, whole = self.document("--top", 5), self.document("--top", 5, "--exhaustive")
         self.assertEqual(whole["bounded"], 0)

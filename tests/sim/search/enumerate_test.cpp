@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/search/spaces.hpp"
@@ -70,6 +73,45 @@ TEST(EnumeratePlans, SplitsExpertsOverTheRanksOfAStage) {
   std::vector<int> experts;
   for (const SearchPoint& point : small.plans.points) experts.push_back(point.expert);
   EXPECT_THAT(experts, ElementsAre(1, 2, 4));
+}
+
+// System: 8 ranks, 4 experts of 2,048. Expectations: 8 / expert ranks hold the same ones, and each is split
+// over 1, 2, … of them: 4, 3 and 2 ways.
+TEST(EnumeratePlans, SplitsEachExpertOverTheRanksThatHoldIt) {
+  const SmallSpace small =
+      load(small_experts(kOnly3D), {.vary = {"parallelism.pipeline=1", "parallelism.tensor=1",
+                                             "parallelism.expert=all", "parallelism.expert_tensor=all"}});
+  std::vector<std::pair<int, int>> ways;
+  for (const SearchPoint& point : small.plans.points) ways.emplace_back(point.expert, point.expert_tensor);
+  using Way = std::pair<int, int>;
+  EXPECT_THAT(ways, ElementsAre(Way(1, 1), Way(1, 2), Way(1, 4), Way(1, 8), Way(2, 1), Way(2, 2), Way(2, 4),
+                                Way(4, 1), Way(4, 2)));
+}
+
+// System: 8 replicas. Expectations: blocks of 2, 4 and all; ZeRO 0 has none.
+TEST(EnumeratePlans, ShardsOverBlocksOfTheReplicas) {
+  const std::vector<std::string> one_rank = {"parallelism.pipeline=1", "parallelism.tensor=1",
+                                             "parallelism.zero_stage=0,1"};
+  const auto groups = [&](const std::string& vary, const std::string& yaml) {
+    std::vector<std::string> words = one_rank;
+    words.push_back(vary);
+    const SmallSpace small = load(yaml, {.vary = words});
+    std::vector<std::pair<int, std::optional<int>>> seen;
+    for (const SearchPoint& point : small.plans.points) {
+      Scenario filled = small.plans.frames[point.frame].scenario;
+      fill_in(point, false, filled);
+      seen.emplace_back(filled.parallelism.zero_stage, filled.parallelism.zero_group);
+    }
+    return seen;
+  };
+  using Group = std::pair<int, std::optional<int>>;
+  const std::string own = small_gpt(kOnly3D + "parallelism: {zero_group: 8}\n");
+  EXPECT_THAT(groups("parallelism.zero_group=all", own),
+              ElementsAre(Group(0, {}), Group(1, 2), Group(1, 4), Group(1, {})));
+  EXPECT_THAT(groups("parallelism.zero_group={at_most: 4}", own),
+              ElementsAre(Group(0, {}), Group(1, 2), Group(1, 4)));
+  EXPECT_THAT(groups("parallelism.zero_group=2,null", own),
+              ElementsAre(Group(0, 2), Group(1, 2), Group(0, {}), Group(1, {})));
 }
 
 // System: 16 samples over data 8, 4, 2, 1. Expectations: micro-batches that divide 2, 4, 8 and 16, up to 8.
