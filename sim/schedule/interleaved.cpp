@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.hpp"
+#include "sim/schedule/alternation.hpp"
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
@@ -110,12 +111,7 @@ std::vector<Action> interleaved_in_groups(const PipelineShape& shape, int rank, 
     const auto [chunk, j] = table[k];
     order.push_back({.pass = Pass::kBackward, .stage = (v - 1 - chunk) * p + rank, .micro_batch = j});
   };
-  for (std::size_t k = 0; k < warm_up; ++k) forward(k);
-  for (std::size_t k = 0; k < n - warm_up; ++k) {
-    forward(warm_up + k);
-    backward(k);
-  }
-  for (std::size_t k = n - warm_up; k < n; ++k) backward(k);
+  alternate(n, warm_up, forward, backward);
   return order;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.hpp"
+#include "sim/schedule/alternation.hpp"
 #include "sim/schedule/interleaved.hpp"
 #include "sim/schedule/shape.hpp"
 
@@ -51,12 +52,7 @@ std::vector<Action> interleaved_group(const PipelineShape& shape, int rank) {
     run(Pass::kInputGradient, chunk, table[k].micro_batch);
     run(Pass::kWeightGradient, chunk, table[k].micro_batch);
   };
-  for (std::size_t k = 0; k < warm_up; ++k) forward(k);
-  for (std::size_t k = 0; k < n - warm_up; ++k) {
-    forward(warm_up + k);
-    backward(k);
-  }
-  for (std::size_t k = n - warm_up; k < n; ++k) backward(k);
+  alternate(n, warm_up, forward, backward);
   return order;
 }
 

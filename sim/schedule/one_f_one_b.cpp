@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "sim/schedule/alternation.hpp"
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
@@ -14,20 +15,16 @@ std::optional<ScheduleProblem> one_f_one_b_constraint(const PipelineShape& shape
 std::vector<Action> one_f_one_b(const PipelineShape& shape, int rank) {
   SC_CHECK(!one_f_one_b_constraint(shape), "ask one_f_one_b_constraint first");
   SC_CHECK(rank >= 0 && rank < shape.ranks, "no such rank");
-  const int m = shape.micro_batches;
-  const int warm_up = std::min(shape.ranks - 1 - rank, m);
+  const auto m = static_cast<std::size_t>(shape.micro_batches);
+  const std::size_t warm_up = std::min(static_cast<std::size_t>(shape.ranks - 1 - rank), m);
   std::vector<Action> order;
-  order.reserve(2 * static_cast<std::size_t>(m));
-  const auto run = [&](Pass pass, int j) {
-    order.push_back({.pass = pass, .stage = rank, .micro_batch = j});
+  order.reserve(2 * m);
+  const auto add = [&](Pass pass, std::size_t j) {
+    order.push_back({.pass = pass, .stage = rank, .micro_batch = static_cast<int>(j)});
   };
-
-  for (int j = 0; j < warm_up; ++j) run(Pass::kForward, j);
-  for (int k = 0; k < m - warm_up; ++k) {
-    run(Pass::kForward, warm_up + k);
-    run(Pass::kBackward, k);
-  }
-  for (int j = m - warm_up; j < m; ++j) run(Pass::kBackward, j);
+  alternate(
+      m, warm_up, [&](std::size_t j) { add(Pass::kForward, j); },
+      [&](std::size_t j) { add(Pass::kBackward, j); });
   return order;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "sim/schedule/alternation.hpp"
 #include "sim/schedule/interleaved.hpp"
 #include "sim/schedule/interleaved_pytorch.hpp"
 #include "sim/schedule/shape.hpp"
@@ -29,12 +30,10 @@ std::vector<Action> lagging_weight_gradients(const PipelineShape& shape, int ran
     const int stage = (v - 1 - table[k].chunk) * p + rank;
     order.push_back({.pass = pass, .stage = stage, .micro_batch = table[k].micro_batch});
   };
-  for (std::size_t k = 0; k < warm_up; ++k) forward(k);
-  for (std::size_t k = 0; k < n; ++k) {
-    if (warm_up + k < n) forward(warm_up + k);
+  alternate(n, warm_up, forward, [&](std::size_t k) {
     gradient(Pass::kInputGradient, k);
     if (k >= lag) gradient(Pass::kWeightGradient, k - lag);
-  }
+  });
   for (std::size_t k = n - std::min(lag, n); k < n; ++k) gradient(Pass::kWeightGradient, k);
   return order;
 }
