@@ -11,23 +11,6 @@ constexpr std::size_t kNamedTasks =
 
 using Reason = std::optional<TaskId>;
 
-// For each task that has not ended one that it waits for: its first explicit predecessor, or else the one
-// before it on its stream.
-IdVector<TaskId, Reason> reasons(const Program& program, const IdVector<TaskId, bool>& has_ended) {
-  IdVector<TaskId, Reason> reason(program.task_count());
-  for (std::uint32_t i = 0; i < program.task_count(); ++i) {
-    if (has_ended[TaskId(i)]) continue;
-    for (const TaskId after : program.successors_of(TaskId(i)))
-      if (!reason[after]) reason[after] = TaskId(i);
-  }
-  for (std::size_t r = 0; r < program.resources.size(); ++r) {
-    if (program.resources[ResourceId(static_cast<std::uint32_t>(r))].kind != ResourceKind::kStream) continue;
-    for (std::uint32_t i = program.resource_begin[r] + 1; i < program.resource_begin[r + 1]; ++i)
-      if (!reason[TaskId(i)] && !has_ended[TaskId(i - 1)]) reason[TaskId(i)] = TaskId(i - 1);
-  }
-  return reason;
-}
-
 // Following reasons from any waiting task must run into a circle. Returns the circle, beginning with its
 // smallest task.
 std::vector<TaskId> find_circle(const IdVector<TaskId, Reason>& reason, TaskId from) {
@@ -50,11 +33,26 @@ std::vector<TaskId> find_circle(const IdVector<TaskId, Reason>& reason, TaskId f
 
 }  // namespace
 
+IdVector<TaskId, Reason> waits_for(const Program& program, const IdVector<TaskId, bool>& has_ended) {
+  IdVector<TaskId, Reason> reason(program.task_count());
+  for (std::uint32_t i = 0; i < program.task_count(); ++i) {
+    if (has_ended[TaskId(i)]) continue;
+    for (const TaskId after : program.successors_of(TaskId(i)))
+      if (!reason[after]) reason[after] = TaskId(i);
+  }
+  for (std::size_t r = 0; r < program.resources.size(); ++r) {
+    if (program.resources[ResourceId(static_cast<std::uint32_t>(r))].kind != ResourceKind::kStream) continue;
+    for (std::uint32_t i = program.resource_begin[r] + 1; i < program.resource_begin[r + 1]; ++i)
+      if (!reason[TaskId(i)] && !has_ended[TaskId(i - 1)]) reason[TaskId(i)] = TaskId(i - 1);
+  }
+  return reason;
+}
+
 std::string describe_deadlock(const Program& program, const IdVector<TaskId, bool>& has_ended) {
   const auto first = std::find(has_ended.begin(), has_ended.end(), false);
   SC_CHECK(first != has_ended.end(), "every task has ended");
   const auto waiting = std::count(has_ended.begin(), has_ended.end(), false);
-  const IdVector<TaskId, Reason> reason = reasons(program, has_ended);
+  const IdVector<TaskId, Reason> reason = waits_for(program, has_ended);
   const std::vector<TaskId> circle =
       find_circle(reason, TaskId(static_cast<std::uint32_t>(first - has_ended.begin())));
 
