@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/utf8.hpp"
+#include "formats/input_text.hpp"
 
 namespace stagecraft {
 
@@ -35,9 +36,7 @@ bool is_plain_word(std::string_view text) {
   const auto plain = [&](char c) {
     return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   };
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string lower = lower_case(text);
   return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), plain) &&
          std::find(kMeanMore.begin(), kMeanMore.end(), lower) == kMeanMore.end();
 }

@@ -13,6 +13,7 @@
 #include "tools/compare_table.hpp"
 #include "tools/page_files.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/vary_option.hpp"
 
 namespace stagecraft {
 namespace {
@@ -20,30 +21,12 @@ namespace {
 constexpr std::size_t kMostVariants = 10'000;
 constexpr const char* kExample = "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b";
 
-std::vector<Vary> varied_by(const Arguments& arguments) {
-  std::vector<Vary> varied;
-  for (const std::string& text : arguments.all("vary")) {
-    ParsedVary parsed = parse_vary(text);
-    if (!parsed.mistake.empty())
-      throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
-    for (const Vary& earlier : varied) {
-      if (earlier.path == parsed.vary.path)
-        throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
-                         "give all its values at once");
-    }
-    varied.push_back(std::move(parsed.vary));
-  }
-  return varied;
-}
-
 std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::vector<Vary>& varied) {
   const std::vector<std::string>& files = arguments.words();
   if (files.empty()) throw UsageError("no scenario is named", kExample);
   if (std::find(files.begin(), files.end(), "") != files.end())
     throw UsageError("the name of a scenario is empty", "write the path of a file");
-  if (std::find(files.begin(), files.end(), "-") != files.end())
-    throw UsageError("standard input can be read only once, and every variant reads its scenario",
-                     "write the path of a file");
+  refuse_standard_input(arguments);
   std::size_t count = files.size();
   for (const Vary& vary : varied) {
     count *= vary.values.size();

@@ -11,6 +11,7 @@
 #include "tools/goodput_table.hpp"
 #include "tools/page_files.hpp"
 #include "tools/scenarios.hpp"
+#include "tools/vary_option.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,21 +58,6 @@ int print_one(const Scenario& scenario, const Arguments& arguments, Session& ses
   return kDone;
 }
 
-std::vector<Vary> varied_by(const Arguments& arguments) {
-  std::vector<Vary> varied;
-  for (const std::string& text : arguments.all("vary")) {
-    ParsedVary parsed = parse_vary(text);
-    if (!parsed.mistake.empty())
-      throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
-    for (const Vary& earlier : varied)
-      if (earlier.path == parsed.vary.path)
-        throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
-                         "give all its values at once");
-    varied.push_back(std::move(parsed.vary));
-  }
-  return varied;
-}
-
 GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options, Library& library) {
   GoodputOutcome outcome;
   Diagnostics diagnostics;
@@ -90,9 +76,7 @@ GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options,
 GoodputComparison compared(const Arguments& arguments, Session& session) {
   const std::vector<Vary> varied = varied_by(arguments);
   const std::vector<std::string>& files = arguments.words();
-  if (std::find(files.begin(), files.end(), "-") != files.end())
-    throw UsageError("standard input can be read only once, and every variant reads its scenario",
-                     "write the path of a file");
+  refuse_standard_input(arguments);
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);

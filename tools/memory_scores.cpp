@@ -23,13 +23,6 @@ Bytes figure_of(const MemoryLedger& ledger, MemoryFigure figure) {
   return most;
 }
 
-std::string first_reason(const Diagnostics& diagnostics) {
-  for (const Diagnostic& item : diagnostics.sorted()) {
-    if (item.severity == Severity::kError) return fmt::format("{}: {}", item.path, item.message);
-  }
-  return "refused";
-}
-
 std::string gib(Bytes size) {
   using namespace literals;
   return fmt::format("{:.2f} GiB", size / 1_GiB);

@@ -297,4 +297,10 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   return set;
 }
 
+std::string first_reason(const Diagnostics& diagnostics) {
+  for (const Diagnostic& item : diagnostics.sorted())
+    if (item.severity == Severity::kError) return fmt::format("{}: {}", item.path, item.message);
+  return "refused";
+}
+
 }  // namespace stagecraft

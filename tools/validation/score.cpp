@@ -1,7 +1,5 @@
 #include "tools/validation/score.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,13 +10,6 @@
 
 namespace stagecraft {
 namespace {
-
-std::string first_reason(const Diagnostics& diagnostics) {
-  for (const Diagnostic& item : diagnostics.sorted()) {
-    if (item.severity == Severity::kError) return fmt::format("{}: {}", item.path, item.message);
-  }
-  return "refused";
-}
 
 // Seconds per iteration as measured; throughput is inverted.
 std::optional<double> measured_seconds(const PublishedRow& row, const Report& report) {
