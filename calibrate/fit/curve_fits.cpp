@@ -83,6 +83,21 @@ CollectiveFit fit_and_points(const CollectiveGroup& group, const std::vector<Cur
           .points = group.nodes == 1 ? rising_points(points) : std::vector<CollectivePoint>{}};
 }
 
+// Neighbours whose times fall with the size, as one.
+struct Pool {
+  std::vector<double> times{};  // seconds, rising
+  double seconds = 0;  // the t with the least sum of |t/t_i - 1|: their median, each t_i weighing 1/t_i
+};
+
+Pool pool_of(std::vector<double> times) {
+  std::ranges::sort(times);
+  double half = 0, seen = 0;
+  for (const double time : times) half += 0.5 / time;
+  for (const double time : times)
+    if ((seen += 1 / time) >= half) return {.times = times, .seconds = time};
+  return {.times = times, .seconds = times.back()};
+}
+
 }  // namespace
 
 std::string group_name(const CollectiveGroup& group) {
@@ -93,28 +108,22 @@ std::string group_name(const CollectiveGroup& group) {
 std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points) {
   std::erase_if(points, [](const CurvePoint& point) { return point.size < kPointsFrom; });
   std::ranges::sort(points, {}, &CurvePoint::size);
-  struct Pool {
-    double log_seconds = 0, count = 1;
-  };
   std::vector<Pool> pools;
   for (const CurvePoint& point : points) {
-    pools.push_back({.log_seconds = std::log(point.seconds)});
-    while (pools.size() > 1 && pools[pools.size() - 2].log_seconds >= pools.back().log_seconds) {
-      const Pool last = pools.back();
+    pools.push_back(pool_of({point.seconds}));
+    while (pools.size() > 1 && pools[pools.size() - 2].seconds >= pools.back().seconds) {
+      std::vector<double> times = std::move(pools.back().times);
       pools.pop_back();
-      Pool& before = pools.back();
-      const double count = before.count + last.count;
-      before = {.log_seconds = (before.log_seconds * before.count + last.log_seconds * last.count) / count,
-                .count = count};
+      times.insert(times.end(), pools.back().times.begin(), pools.back().times.end());
+      pools.back() = pool_of(std::move(times));
     }
   }
   std::vector<CollectivePoint> rising;
   double seconds = 0;
-  std::size_t next = 0;
   for (const Pool& pool : pools)
-    for (int i = 0; i < static_cast<int>(pool.count); ++i) {
-      seconds = std::max(std::exp(pool.log_seconds), seconds * (1 + kLeastRise));
-      rising.push_back({.size = to_bytes(points[next++].size), .time = from_seconds(seconds)});
+    for (std::size_t i = 0; i < pool.times.size(); ++i) {
+      seconds = std::max(pool.seconds, seconds * (1 + kLeastRise));
+      rising.push_back({.size = to_bytes(points[rising.size()].size), .time = from_seconds(seconds)});
     }
   return rising;
 }

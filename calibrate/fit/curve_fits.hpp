@@ -50,9 +50,9 @@ inline constexpr std::size_t kMinCollectivePoints = 4;
 [[nodiscard]] FittedCollective fit_collective(const CollectiveGroup& group,
                                               const std::vector<CurvePoint>& points);
 
-// Sizes of kPointsFrom and more: below, launches are the time. Times that fall with the size are pooled
-// (their geometric mean; isotonic regression in ln t), and each is above the one before by kLeastRise at
-// least.
+// Sizes of kPointsFrom and more: below, launches are the time. Times that fall with the size are pooled, at
+// the least mean relative error that a curve which never falls can have (isotonic regression), and each is
+// above the one before by kLeastRise at least.
 inline constexpr double kPointsFrom = 65536;
 inline constexpr double kLeastRise = 1e-3;
 [[nodiscard]] std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points);

@@ -9,12 +9,13 @@ bytes. Needs python3 and python3-yaml.
     make_a100_profile.py --check    exit 1 if the profile in the tree differs from what would be written
 """
 
+import bisect
 import itertools
 import math
 import sys
 
 from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, grouped_constants, header,
-                          kernels_and_host, load, main, mean, median, overheads, sourced, table)
+                          kernels_and_host, load, main, mean, median, overheads, point_table, sourced, table)
 
 LAYOUTS = ("TN", "NN", "NT")
 
@@ -135,6 +136,42 @@ def fit_collectives(curves):
     return groups
 
 
+# One process for 8 GPUs launches one after the other: 40.12 us at 8 bytes, 20.26 with a process each.
+LAUNCHES_OF_ONE_PROCESS_US = 40.12 - 20.26
+
+
+def time_at(points, size):
+    """On the line through a run's points in ln t over ln size; None beyond them."""
+    sizes = [s for s, _ in points]
+    if not sizes[0] <= size <= sizes[-1]:
+        return None
+    i = max(1, bisect.bisect_left(sizes, size))
+    (s0, t0), (s1, t1) = points[i - 1], points[i]
+    return math.exp(math.log(t0) + math.log(t1 / t0) * math.log(size / s0) / math.log(s1 / s0))
+
+
+def between_runs(runs):
+    """[(bytes, us)] at every size of a run: the time whose largest relative error against the runs that have it is least."""
+    points = []
+    for size in sorted({size for run in runs for size, _ in run}):
+        times = [t for run in runs if (t := time_at(run, size)) is not None]
+        points.append((size, 2 / (1 / min(times) + 1 / max(times))))
+    return points
+
+
+def runs_of_eight(curves):
+    """The three published runs of all-reduces of 8 GPUs, without launches that training does not have."""
+    found = {name: points for _, name, ranks, _, points in curves if ranks == 8}
+    one_process = [(size, us - LAUNCHES_OF_ONE_PROCESS_US) for size, us in found["a100x8_nvswitch_g8"]]
+    return [found["a100x8_nvswitch_mpi"], one_process, found["vTrain 8 ranks"]]
+
+
+def point_section(curves):
+    pairs_to_seven = [("all-reduce", ranks, points) for group, _, ranks, _, points in curves if group == "vtrain"]
+    return ["collective_points:", *point_table(SOURCES["vtrain"].replace("; fitted", ""), pairs_to_seven),
+            *point_table(RUNS_OF_EIGHT, [("all-reduce", 8, between_runs(runs_of_eight(curves)))], "interpolated")]
+
+
 # --- the profile ------------------------------------------------------------------------------------------------------
 
 def gemm_section(data, rows, efficiency, sms):
@@ -175,6 +212,8 @@ SOURCES = {
     "hdr": "coreweave/nccl-tests README (2022), 4 nodes of 8 A100, HDR, 8 B to 8 GiB; fitted. The plateau of 115 GB/s is "
            "not that of 8 full rails",
 }
+RUNS_OF_EIGHT = ("at the least largest relative error against three published runs: two of nccl-tests on one machine (a process "
+                 "for each GPU; one for all, less 19.9 us of launches) and vTrain's")
 SEND_RECEIVE = ("li-plus/playground cuda/nccl.md: 8 A100, 195.1 GB/s from 256 MiB on; 11 us of latency as XLA's permutes on a "
                 "node of H100")
 
@@ -193,9 +232,9 @@ def lines_of(script, name, data, gpu):
     efficiency = fit_layouts(rows, device["sms"])
     report_gemm(rows, efficiency, device["sms"])
     add_grouped(data, published, efficiency, device["sms"])
-    groups = fit_collectives(read_curves(table("vtrain_nccl_allreduce"), table("nccl_curves")))
+    curves = read_curves(table("vtrain_nccl_allreduce"), table("nccl_curves"))
     return (header(script, name, data, device) + gemm_section(data, rows, efficiency, device["sms"]) +
-            kernels_and_host(data) + collective_section(groups) + overheads(data))
+            kernels_and_host(data) + collective_section(fit_collectives(curves)) + point_section(curves) + overheads(data))
 
 
 def make_lines():

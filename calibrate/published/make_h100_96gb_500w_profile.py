@@ -13,9 +13,10 @@ follows the clock, so clocks are in the ratio of (limit - idle): chi' = chi * (5
 
 import sys
 
-from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, gemm_section, nvls_tree, xla_collectives
+from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, xla_collectives, xla_curves
 from make_h200_profile import faster_memory, transferred
-from profile_yaml import HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
+from profile_yaml import (HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, point_table,
+                          table)
 
 NAME = "h100-hbm2e-96gb-500w"
 TRANSFERRED = "transferred from the H100 (same chip; not measured here): "
@@ -56,7 +57,8 @@ def make_lines():
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
             ["collectives:",
              *collective_table(TRANSFERRED + XLA_COLLECTIVES, xla_collectives(), "analytic"),
-             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree")] + overheads(data))
+             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree"),
+             "collective_points:", *point_table(TRANSFERRED + XLA_POINTS, xla_curves(), "analytic")] + overheads(data))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,15 @@ and attention, and writes the profile. The same input gives the same bytes. Need
 import sys
 
 from profile_yaml import (HERE, bus_factor, collective_table, data_sheet, fit_collective, fit_noisy_collective, header,
-                          kernels_and_host, load,
-                          main, overheads, sourced, table)
+                          kernels_and_host, load, main, overheads, point_table, sourced, table)
 
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "all_to_all": "all-to-all", "collective_permute_ring8": "send-receive"}
 CONSTANTS = ("scale", "efficiency_tn", "efficiency_nn", "efficiency_nt", "batched_efficiency", "misaligned_factor",
              "fp8_factor")
-XLA_COLLECTIVES = "OpenXLA collective_interpolator_data.h (Apache-2.0), one node of 8, 1 KiB to 2 GiB; fitted"
+XLA_TABLE = "OpenXLA collective_interpolator_data.h (Apache-2.0), one node of 8, 1 KiB to 2 GiB"
+XLA_COLLECTIVES = XLA_TABLE + "; fitted"
+XLA_POINTS = XLA_TABLE + "; times that fall with the size are pooled"
 NVLS_TREE = "NVIDIA GTC 2024 s62129, slide 35: DGX H100, NDR, NVLSTree, read off the image to 3 GB/s; fitted"
 
 
@@ -53,11 +54,15 @@ def gemm_section(data, grid, peak, device):
             *(f"    - [{m}, {n}, {k}, TN, {e:.4f}]" for m, n, k, e in rows)]
 
 
-def xla_collectives():
-    """[(kind, ranks, nodes, (a, B, c))] of one H100 node through XLA."""
-    return [(KINDS[row["collective"]], row["ranks"], 1,
-             fit_noisy_collective(KINDS[row["collective"]], row["ranks"], list(zip(row["bytes"], row["time_us"])))[:3])
+def xla_curves():
+    """[(kind, ranks, [(bytes, us)])] of one H100 node through XLA."""
+    return [(KINDS[row["collective"]], row["ranks"], list(zip(row["bytes"], row["time_us"])))
             for row in table("xla_collectives_h100")["rows"] if row["collective"] in KINDS]
+
+
+def xla_collectives():
+    """[(kind, ranks, nodes, (a, B, c))] of the same."""
+    return [(kind, ranks, 1, fit_noisy_collective(kind, ranks, points)[:3]) for kind, ranks, points in xla_curves()]
 
 
 def nvls_tree():
@@ -76,7 +81,8 @@ def make_lines():
     return (header("make_h100_profile.py", "h100-sxm5-80gb", data, sheet) +
             gemm_section(data, table("xla_gemm_h100"), sheet["bf16_tflops"], "sm_90") + kernels_and_host(data) +
             ["collectives:", *collective_table(XLA_COLLECTIVES, xla_collectives()),
-             *collective_table(NVLS_TREE, nvls_tree(), algorithm="nvls-tree")] + overheads(data))
+             *collective_table(NVLS_TREE, nvls_tree(), algorithm="nvls-tree"),
+             "collective_points:", *point_table(XLA_POINTS, xla_curves())] + overheads(data))
 
 
 if __name__ == "__main__":

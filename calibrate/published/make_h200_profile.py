@@ -12,14 +12,15 @@ t' = t0 + ((t - t0)^4 - tb^4 + tb'^4)^(1/4) with tb the bytes at 0.85 of the dat
 
 import sys
 
-from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, gemm_section, nvls_tree, xla_collectives
+from make_h100_profile import (NVLS_TREE, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, xla_collectives,
+                               xla_curves)
 from profile_yaml import (HERE, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
-                          overheads, table)
+                          overheads, point_table, table)
 
 TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
 GRID_BYTES = 0.85  # share of the data sheet that the GEMM grid asks for
-H200_ALL_REDUCE = ("all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering network/benchmarks, a plot read in pixels), "
-                   "fitted")
+H200_CURVE = "all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering network/benchmarks, a plot read in pixels)"
+H200_ALL_REDUCE = H200_CURVE + ", fitted"
 
 
 def transferred(node):
@@ -43,17 +44,37 @@ def faster_memory(grid, t0_us, before, after):
     return {**grid, "rows": rows}
 
 
-def all_reduce_of_eight(nvls):
-    """Above 1 MiB NVLS ran, up to there the ring."""
+def points_of_eight(nvls):
+    """[(bytes, us)] of all-reduces of a node. Above 1 MiB NVLS ran, up to there the ring."""
     row, = [c for c in table("nccl_curves")["curves"] if c["id"] == "h200x8_nvls_torch"]
-    points = [(size, us) for size, us in zip(row["bytes"], row["time_us"]) if (size > 2 ** 20) == nvls]
-    return ("all-reduce", 8, 1, fit_noisy_collective("all-reduce", 8, points)[:3])
+    return [(size, us) for size, us in zip(row["bytes"], row["time_us"]) if (size > 2 ** 20) == nvls]
 
 
-def transferred_collectives():
+def all_reduce_of_eight(nvls):
+    return ("all-reduce", 8, 1, fit_noisy_collective("all-reduce", 8, points_of_eight(nvls))[:3])
+
+
+def others_than_eight(rows_of_h100):
     """Of the H100 node, but the one group that has a curve of its own: (pairs that all-reduce, in a ring; all other kinds)."""
-    rows = [row for row in xla_collectives() if row[:3] != ("all-reduce", 8, 1)]
+    rows = [row for row in rows_of_h100 if row[:2] != ("all-reduce", 8)]
     return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
+
+
+def collective_lines():
+    pairs, others = others_than_eight(xla_collectives())
+    pair_points, other_points = others_than_eight(xla_curves())
+    return ["collectives:",
+            *collective_table(H200_ALL_REDUCE + "; NVLS from 2 MiB on", [all_reduce_of_eight(nvls=True)], algorithm="nvls"),
+            *collective_table(H200_ALL_REDUCE + "; the ring up to 1 MiB", [all_reduce_of_eight(nvls=False)],
+                              algorithm="ring"),
+            *collective_table(TRANSFERRED + XLA_COLLECTIVES, pairs, "analytic", "ring"),
+            *collective_table(TRANSFERRED + XLA_COLLECTIVES, others, "analytic"),
+            *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree"),
+            "collective_points:",
+            *point_table(H200_CURVE, [("all-reduce", 8, points_of_eight(nvls=True))], algorithm="nvls"),
+            *point_table(H200_CURVE, [("all-reduce", 8, points_of_eight(nvls=False))], algorithm="ring"),
+            *point_table(TRANSFERRED + XLA_POINTS, pair_points, "analytic", "ring"),
+            *point_table(TRANSFERRED + XLA_POINTS, other_points, "analytic")]
 
 
 def make_lines():
@@ -67,16 +88,9 @@ def make_lines():
                       "memory_source": "memory that a program sees on 141 GB cards, 139.8 GiB, recalled"}
     grid = faster_memory(table("xla_gemm_h100"), data["grid"]["t0_us"], 1e3 * before["hbm_tb_s"], 1e3 * sheet["hbm_tb_s"])
     gemm_lines = gemm_section(data, grid, sheet["bf16_tflops"], "sm_90 (H100, bytes of each row at 4800 in place of 3350 GB/s)")
-    pairs, others = transferred_collectives()
     return (header("make_h200_profile.py", "h200-sxm-141gb", data, sheet) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
-            ["collectives:",
-             *collective_table(H200_ALL_REDUCE + "; NVLS from 2 MiB on", [all_reduce_of_eight(nvls=True)], algorithm="nvls"),
-             *collective_table(H200_ALL_REDUCE + "; the ring up to 1 MiB", [all_reduce_of_eight(nvls=False)],
-                               algorithm="ring"),
-             *collective_table(TRANSFERRED + XLA_COLLECTIVES, pairs, "analytic", "ring"),
-             *collective_table(TRANSFERRED + XLA_COLLECTIVES, others, "analytic"),
-             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree")] + overheads(data))
+            collective_lines() + overheads(data))
 
 
 if __name__ == "__main__":

@@ -117,6 +117,34 @@ def fit_noisy_collective(kind, ranks, points):
     return a, 1 / inverse, c, collective_errors(constants, factor, points)
 
 
+POINTS_FROM, LEAST_RISE = SMALL, 1e-3  # of calibrate/fit/curve_fits.hpp
+
+
+def weighted_median(times):
+    """The time t with the least sum of |t/t_i - 1|."""
+    half, seen = sum(1 / t for t in times) / 2, 0
+    for t in sorted(times):
+        seen += 1 / t
+        if seen >= half:
+            return t
+
+
+def rising_points(points):
+    """The same as rising_points() of calibrate/fit/curve_fits.hpp: of POINTS_FROM bytes and more; times that fall are pooled."""
+    pools = []
+    for size, us in sorted(point for point in points if point[0] >= POINTS_FROM):
+        pools.append([(size, us)])
+        while len(pools) > 1 and weighted_median([t for _, t in pools[-2]]) >= weighted_median([t for _, t in pools[-1]]):
+            last = pools.pop()
+            pools[-1] += last
+    rising, us = [], 0
+    for pool in pools:
+        for size, _ in pool:
+            us = max(weighted_median([t for _, t in pool]), us * (1 + LEAST_RISE))
+            rising.append((size, us))
+    return rising
+
+
 # --- attention --------------------------------------------------------------------------------------------------------
 
 def flash_gflop(length, causal, direction):
@@ -289,6 +317,14 @@ def collective_table(source, rows, provenance="interpolated", algorithm="any"):
             "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]", "  rows:",
             *(f"  - [{kind}, {ranks}, {nodes}, {algorithm}, {a:.2f} us, {b:.1f} GB/s, {c * 1e-6:.3e}]"
               for kind, ranks, nodes, (a, b, c) in rows)]
+
+
+def point_table(source, curves, provenance="published", algorithm="any"):
+    """`curves` of (kind, ranks, [(bytes, us)]), each inside a node."""
+    return [f"- provenance: {provenance}", f"  source: {quoted(source)}", "  columns: [kind, ranks, algorithm, size, time]",
+            "  rows:",
+            *(f"  - [{kind}, {ranks}, {algorithm}, {size // 1024} KiB, {us:.6g} us]"
+              for kind, ranks, points in curves for size, us in rising_points(points))]
 
 
 def kernels_and_host(data, whose=""):

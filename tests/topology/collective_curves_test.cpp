@@ -152,33 +152,31 @@ TEST(PublishedCurves, OfNcclTestsAndPyTorchAreMet) {
 }
 
 // One thread launches on 8 GPUs, one after the other: at 8 B, where nothing is sent, 40.12 us where a process
-// each takes 20.26. At 256 and 512 MiB this run is 8 % slower than the other of the same machine, and as fast
-// from 1 GiB on.
-TEST(PublishedCurves, OfOneProcessForAllHasItsLaunchesAndIsMissed) {
+// each takes 20.26. The profile's curve of 8 ranks lies between this run, the first of all and vTrain's: 1
+// MiB takes them 33 (without launches), 38 and 93 us.
+TEST(PublishedCurves, OfOneProcessForAllHasItsLaunches) {
   expect_rows(nccl_curves(),
-              {{"a100x8_nvswitch_g8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.155, 0.06, 19860ns}});
+              {{"a100x8_nvswitch_g8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.12, 0.05, 19860ns}});
 }
 
 TEST(PublishedCurves, OfVTrainAreMet) {
   std::vector<Row> rows;
-  for (const char* id : {"vtrain_2", "vtrain_3", "vtrain_4", "vtrain_5", "vtrain_6", "vtrain_7"})
+  for (const char* id : {"vtrain_2", "vtrain_3", "vtrain_4", "vtrain_5", "vtrain_6", "vtrain_7", "vtrain_8"})
     rows.push_back({id, "dgx-a100-80gb", "a100-sxm4-80gb", {}});
-  // The profile has 8 ranks from another machine, whose curve is the first of all: 1 MiB in 38 us, here 84.
-  rows.push_back({"vtrain_8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.17});
   expect_rows(vtrain_a100_curves(), rows);
 }
 
-// XLA's medians are noisy below 64 MiB: an all-to-all of 8 takes 61 us at 512 KiB and 25 at 2 MiB.
-TEST(PublishedCurves, OfXlaAreMetInTheirPlateausAndHaveNoiseBelow) {
-  const auto row = [](const char* id, double mid, double plateau = 0.05) {
-    return Row{id, "dgx-h100", "h100-sxm5-80gb", {}, mid, plateau};
-  };
-  expect_rows(xla_h100_curves(),
-              {row("xla_sm_90_all_reduce_n2", 0.12), row("xla_sm_90_all_reduce_n8", 0.12),
-               row("xla_sm_90_all_gather_n2", 0.12), row("xla_sm_90_all_gather_n8", 0.125),
-               row("xla_sm_90_reduce_scatter_n2", 0.17), row("xla_sm_90_reduce_scatter_n8", 0.14),
-               row("xla_sm_90_all_to_all_n2", 0.215), row("xla_sm_90_all_to_all_n8", 0.22),
-               row("xla_sm_90_collective_permute_ring8", 0.285, 0.055)});
+// XLA's medians are noisy below 64 MiB. An all-to-all of 8 takes 61 us at 512 KiB and 25 at 2 MiB: no curve
+// that never falls is nearer to its nine middle sizes than 12.6 %, which ours is.
+TEST(PublishedCurves, OfXlaAreMet) {
+  std::vector<Row> rows;
+  for (const char* id :
+       {"xla_sm_90_all_reduce_n2", "xla_sm_90_all_reduce_n8", "xla_sm_90_all_gather_n2",
+        "xla_sm_90_all_gather_n8", "xla_sm_90_reduce_scatter_n2", "xla_sm_90_reduce_scatter_n8",
+        "xla_sm_90_all_to_all_n2", "xla_sm_90_collective_permute_ring8"})
+    rows.push_back({id, "dgx-h100", "h100-sxm5-80gb", {}});
+  rows.push_back({"xla_sm_90_all_to_all_n8", "dgx-h100", "h100-sxm5-80gb", {}, 0.1265});
+  expect_rows(xla_h100_curves(), rows);
 }
 
 }  // namespace
