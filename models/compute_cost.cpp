@@ -43,7 +43,7 @@ Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op
 
 Work batched_gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmModel& model = profile.gemm;
-  const double quantisation = tile_quantisation(model, profile.device.sms, size_of(op.gemm));
+  const double quantisation = tile_quantisation(model, profile.device.sms, size_of(op.gemm), precision);
   const double penalty = aligned(op.gemm) ? 1 : model.misaligned_factor.value;
   const double rate =
       profile.peak(precision).count() * model.batched_efficiency.value * penalty * quantisation;
@@ -147,8 +147,8 @@ Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) 
 
 GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precision, const GemmShape& shape) {
   const GemmModel& model = profile.gemm;
-  const double formula =
-      model.efficiency(shape.layout).value * tile_quantisation(model, profile.device.sms, size_of(shape));
+  const double formula = model.efficiency(shape.layout).value *
+                         tile_quantisation(model, profile.device.sms, size_of(shape), precision);
   if (std::ranges::find(model.table_precisions, precision) == model.table_precisions.end()) {
     const double factor = precision == Precision::kFp8 ? model.fp8_factor.value : 1;
     return {.value = formula * factor, .provenance = Provenance::kAssumed};

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -61,6 +63,7 @@ class ProfileFitter {
     fit_gemms();
     fit_batched();
     fit_sustained();
+    fit_fp8_gemms();
     fit_memory_kernels();
     fit_attention_kernels();
     fit_collectives();
@@ -85,6 +88,7 @@ class ProfileFitter {
   void fit_gemms();
   void fit_batched();
   void fit_sustained();
+  void fit_fp8_gemms();
   void fit_memory_kernels();
   void fit_attention_kernels();
   void fit_attention_curve(const std::string& kernel, const std::string& op, bool masked, FlashPass& pass);
@@ -108,10 +112,12 @@ class ProfileFitter {
   [[nodiscard]] Precision table_precision() const;
   [[nodiscard]] std::string_view table_load() const;
   [[nodiscard]] bool speaks(const Sample& sample) const;
+  [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype) const;
 
   const SampleSet& set_;
   FittedProfile out_;
   std::size_t used_ = 0;
+  std::optional<double> gemm_t0_{};  // seconds of launch and drain in a burst, once products are fitted
 };
 
 std::optional<GemmLayout> layout_of(const Sample& sample) {
@@ -255,6 +261,7 @@ void ProfileFitter::fit_gemms() {
                                     kMinGemmPoints));
   }
   GemmFit fit = fit_gemm(points, gemm_device(), out_.profile.gemm);
+  gemm_t0_ = fit.t0_seconds;
   GemmModel& model = out_.profile.gemm = std::move(fit.model);
   const std::string errors = "each row left out in turn: " + fit.left_out.summary();
   for (Sourced<double>* e : {&model.efficiency_tn, &model.efficiency_nn, &model.efficiency_nt}) {
@@ -307,8 +314,8 @@ void ProfileFitter::fit_batched() {
   tell("gemm, batched", fmt::format("{:.3f} of peak", share));
 }
 
-void ProfileFitter::fit_sustained() {
-  const std::string_view dtype = kPrecisionNames[static_cast<std::size_t>(table_precision())];
+// Burst over sustained time of every shape that has both.
+std::vector<double> ProfileFitter::sustained_ratios(std::string_view dtype) const {
   std::vector<double> ratios;
   for (const Sample* loaded : pick([&](const Sample& s) { return plain_gemm(s, dtype, "sustained"); })) {
     for (const Sample* burst : pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); })) {
@@ -316,11 +323,49 @@ void ProfileFitter::fit_sustained() {
         ratios.push_back(burst->median_s / loaded->median_s);
     }
   }
+  return ratios;
+}
+
+void ProfileFitter::fit_sustained() {
+  const std::vector<double> ratios =
+      sustained_ratios(kPrecisionNames[static_cast<std::size_t>(table_precision())]);
   if (ratios.empty()) return;
   const double scale = std::min(rounded(median(ratios), 1e-4), 2.0);
   measured(out_.profile.gemm.scale, scale, ratios.size(),
            "sustained over burst rate of the same shape, median");
   tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
+}
+
+// Forward products in e4m3, backward ones with gradients in e5m2. The profile charges `scale`, the clock of a
+// long run in 16 bit: what fp8 holds of its own burst goes into the factor.
+void ProfileFitter::fit_fp8_gemms() {
+  HardwareProfile& profile = out_.profile;
+  if (!gemm_t0_ || profile.device.peak_fp8.count() == 0) return;
+  std::vector<GemmPoint> points;
+  std::vector<double> sustained;
+  for (const std::string_view dtype : {"e4m3", "e5m2"}) {
+    for (const Sample* sample : pick([&](const Sample& s) {
+           return plain_gemm(s, dtype, table_load()) && extent(s, "batch", 1) == 1;
+         }))
+      points.push_back(point_of(*sample));
+    std::ranges::copy(sustained_ratios(dtype), std::back_inserter(sustained));
+  }
+  if (points.size() < kMinFp8Points) return;
+  GemmDevice device = gemm_device();
+  device.peak = profile.device.peak_fp8;
+  const Fp8Fit fit = fit_fp8(profile.gemm, device, *gemm_t0_, points);
+  const double clock = sustained.empty() ? 1 : median(sustained) / profile.gemm.scale.value;
+  const std::string how =
+      "with the tile model and the layout efficiency of 16 bit; in sample: " + fit.errors.summary() +
+      (sustained.empty() ? "; no sustained samples in fp8: the clock of 16 bit"
+                         : fmt::format("; {:.3f} of its burst in a long run", median(sustained)));
+  measured(profile.gemm.fp8_factor, std::min(rounded(fit.factor * clock, 1e-4), 1.2), points.size(), how);
+  profile.gemm.fp8_prologue = Sourced<double>{
+      .value = fit.prologue, .provenance = Provenance::kMeasured, .source = profile.gemm.fp8_factor.source};
+  tell("gemm, fp8",
+       fmt::format("{:.3f} of 16 bit, prologue {:.0f}, {} rows", fit.factor * clock, fit.prologue,
+                   points.size()),
+       fit.errors);
 }
 
 void ProfileFitter::fit_memory_kernels() {

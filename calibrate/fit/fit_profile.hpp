@@ -10,6 +10,8 @@
 //                there is no burst
 //                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
 //                ratio)
+//                e4m3 and e5m2 beside them -> fp8_factor (times what fp8 holds of its burst over what 16 bit
+//                holds), fp8_prologue
 //                a burst whose clock was held (seen_clock:limited) is left out, and listed
 //   system       an empty kernel in a busy stream -> kernel gap
 //   interference products beside 16 to 24 multiprocessors that copy and add, over the same alone -> overlap

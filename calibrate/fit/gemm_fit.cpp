@@ -34,6 +34,8 @@ constexpr double kPriors[] = {0.1, 0.3, 1.0, 3.0};
 // flat.
 constexpr double kFlat = 0.003;
 constexpr double kMostlyLaunch = 2.0 / 3;
+constexpr int kFp8Prologues[] = {0, 50, 100, 200, 300, 400, 500, 600, 700, 800, 1000, 1200, 1600};
+constexpr double kLeastSeconds = 1e-9;
 
 double flops(const GemmSize& size) {
   return 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k) *
@@ -285,6 +287,34 @@ double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmP
       return fit.t0_seconds + flops(point.size) / (device.peak.count() * row.efficiency);
   }
   return corrected_seconds(fit, device, point);
+}
+
+Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_seconds,
+               std::span<const GemmPoint> points) {
+  SC_CHECK(points.size() >= kMinFp8Points, "too few products for the two constants of fp8");
+  GemmModel tried = model;
+  const auto at_factor_one = [&](const GemmPoint& point) {
+    return flops(point.size) / (device.peak.count() * model.efficiency_tn.value *
+                                tile_quantisation(tried, device.sms, point.size, Precision::kFp8));
+  };
+  double least = std::numeric_limits<double>::infinity();
+  Fp8Fit best;
+  for (const int prologue : kFp8Prologues) {
+    tried.fp8_prologue = Sourced<double>{.value = static_cast<double>(prologue)};
+    std::vector<double> logs;
+    for (const GemmPoint& point : points)
+      logs.push_back(std::log(at_factor_one(point) / std::max(point.seconds - t0_seconds, kLeastSeconds)));
+    std::ranges::sort(logs);
+    const double middle = logs[logs.size() / 2];
+    double loss = 0;
+    for (const double log : logs) loss += std::abs(log - middle);
+    if (loss < least)
+      least = loss, best = {.factor = std::exp(middle), .prologue = tried.fp8_prologue->value};
+  }
+  tried.fp8_prologue->value = best.prologue;
+  for (const GemmPoint& point : points)
+    best.errors.add(row_name(point), t0_seconds + at_factor_one(point) / best.factor, point.seconds);
+  return best;
 }
 
 double fit_batched_efficiency(const GemmModel& model, const GemmDevice& device,

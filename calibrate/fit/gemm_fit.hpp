@@ -80,4 +80,18 @@ struct GemmFit {
 [[nodiscard]] double fit_batched_efficiency(const GemmModel& model, const GemmDevice& device,
                                             std::span<const GemmPoint> points);
 
+// fp8 over 16 bit: t = t0 + 2 m n k / (peak * e_TN * factor * Q), Q with a prologue of its own.
+struct Fp8Fit {
+  double factor = 1, prologue = 0;
+  FitErrors errors;  // in sample
+};
+inline constexpr std::size_t kMinFp8Points = 4;
+// The pair of the least mean |ln(formula / measured)|, over a grid of prologues; every operand lies as TN has
+// it, which is all that fp8 products run.
+//
+//   device    `peak` of fp8; t0_seconds that of the 16-bit fit
+//   requires  at least kMinFp8Points points, positive times.
+[[nodiscard]] Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_seconds,
+                             std::span<const GemmPoint> points);
+
 }  // namespace stagecraft

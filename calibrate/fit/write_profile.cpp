@@ -90,6 +90,7 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
   out += "  " + constant("batched_efficiency", model.batched_efficiency);
   out += "  " + constant("misaligned_factor", model.misaligned_factor);
   if (fp8) out += "  " + constant("fp8_factor", model.fp8_factor);
+  if (fp8 && model.fp8_prologue) out += "  " + constant("fp8_prologue", *model.fp8_prologue);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",
       scalar(model.tile_source));

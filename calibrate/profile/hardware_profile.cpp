@@ -68,6 +68,10 @@ double points_over_formula(const CollectiveFit& fit, double bytes) {
   return std::exp(std::lerp(ratio(below), ratio(*above), share));
 }
 
+double GemmModel::prologue(Precision precision) const {
+  return precision == Precision::kFp8 && fp8_prologue ? fp8_prologue->value : static_cast<double>(prologue_k);
+}
+
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {
   switch (layout) {
     case GemmLayout::kTN:

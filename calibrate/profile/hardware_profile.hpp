@@ -82,6 +82,7 @@ struct GemmModel {
   Sourced<double> misaligned_factor;   // a batched GEMM with a dimension that is no multiple of 8
   // Efficiency in fp8 over that in 16 bit, each of its own peak: scaling work inside the kernel, other tiles.
   Sourced<double> fp8_factor{.value = 1};
+  std::optional<Sourced<double>> fp8_prologue{};  // prologue_k in fp8; absent: that of 16 bit
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;
@@ -93,6 +94,8 @@ struct GemmModel {
   std::vector<GemmRow> rows;  // a shape and layout at most once
 
   [[nodiscard]] const Sourced<double>& efficiency(GemmLayout layout) const;
+  // What every tile pays, as extra k, at least 0.
+  [[nodiscard]] double prologue(Precision precision) const;
 };
 
 inline constexpr std::string_view kCollectiveAlgorithms[] = {"any", "ring", "tree", "nvls", "nvls-tree"};

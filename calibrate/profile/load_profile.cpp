@@ -142,6 +142,9 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
 void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   if (device_has_it || gemm.has("fp8_factor"))
     model.fp8_factor = read_number(gemm, "fp8_factor", kEfficiency);
+  if (gemm.has("fp8_prologue"))
+    model.fp8_prologue =
+        read_number(gemm, "fp8_prologue", {.above = 0, .up_to = 10000, .closed_below = true});
 }
 
 GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {

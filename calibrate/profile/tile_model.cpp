@@ -14,12 +14,17 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+// What a product can be cut into.
+struct Cut {
+  GemmTile tile;
+  std::int64_t slices = 1;
+};
+
 // Multiply-adds that the busiest SM is charged for, in units of the largest tile's rate.
-double tile_cost(const GemmModel& model, int sms, const GemmSize& size, const GemmTile& tile,
-                 std::int64_t slices) {
+double tile_cost(const GemmModel& model, int sms, const GemmSize& size, const Cut& cut, double prologue) {
+  const auto& [tile, slices] = cut;
   const std::int64_t tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * size.batch * slices;
   const auto waves = static_cast<double>(ceil_div(tiles, sms));
-  const auto prologue = static_cast<double>(model.prologue_k);
   double depth = static_cast<double>(size.k) / static_cast<double>(slices);
   double adding_up = 0;
   if (slices > 1) {
@@ -40,14 +45,15 @@ double log_distance_squared(const GemmRow& row, const GemmSize& size) {
 
 }  // namespace
 
-double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size) {
+double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size, Precision precision) {
   SC_CHECK(size.m > 0 && size.n > 0 && size.k > 0 && size.batch > 0, "a GEMM has an empty dimension");
   SC_CHECK(sms > 0 && !model.tiles.empty(), "the tile model has nothing to choose from");
   const std::int64_t max_slices = size.batch > 1 ? 1 : std::max<std::int64_t>(model.split_k_max, 1);
+  const double prologue = model.prologue(precision);
   double cheapest = std::numeric_limits<double>::infinity();
   for (const GemmTile& tile : model.tiles) {
     for (std::int64_t slices = 1; slices <= max_slices; ++slices) {
-      cheapest = std::min(cheapest, tile_cost(model, sms, size, tile, slices));
+      cheapest = std::min(cheapest, tile_cost(model, sms, size, {.tile = tile, .slices = slices}, prologue));
     }
   }
   const double useful = static_cast<double>(size.m) * static_cast<double>(size.n) *

@@ -6,6 +6,7 @@
 //
 //   waves = ceil(ceil(m/t_m) * ceil(n/t_n) * batch * z / SMs)
 //   cost  = waves * t_m * t_n * (depth + prologue) / rate  [+ prologue * m * n * z / SMs if z > 1]
+//   prologue  that of the precision: GemmModel::prologue()
 //   depth = k if z = 1, else max(k/z, split_k_min_depth); z = 1 only when batched
 //   Q     = (m * n * k * batch / SMs) / cost of the cheapest (tile, z)
 //
@@ -28,7 +29,8 @@ struct GemmSize {
 };
 
 // throws InternalError when a dimension, `sms` or the list of tiles is empty.
-[[nodiscard]] double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size);
+[[nodiscard]] double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size,
+                                       Precision precision = Precision::kBf16);
 
 // Fills log_ratio of every row: ln(row / (efficiency(layout) * Q)). load_profile() has done so; whoever
 // changes rows, tiles or layout efficiencies of a model does it again.

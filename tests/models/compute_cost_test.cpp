@@ -244,6 +244,16 @@ TEST(ComputeCost, OfAGemmInFp8TakesItsFactor) {
   EXPECT_EQ(cost.provenance, Provenance::kAssumed);
 }
 
+// A prologue of 25,000 in fp8 makes 75,000 of 50,000; 16 bit has none.
+TEST(ComputeCost, OfAGemmInFp8TakesItsPrologue) {
+  HardwareProfile profile = toy();
+  profile.device.peak_fp8 = 100_TFLOPps;
+  profile.gemm.fp8_prologue = Sourced<double>{.value = 25'000};
+  const Op op = gemm({.m = 256, .n = 256, .k = 50'000});
+  EXPECT_EQ(compute_cost(profile, Precision::kBf16, op).time, 131'072ns);
+  EXPECT_EQ(compute_cost(profile, Precision::kFp8, op).time, 196'608ns);
+}
+
 // 4 tiles of one batch entry each: 2 * 128 * 128 * 4096 * 4 FLOPs at 100e12 * 0.25 = 21.47 us; a head size of
 // 60 pads nothing in k, but breaks alignment.
 TEST(ComputeCost, OfABatchedGemmFallsByTheMisalignedFactor) {

@@ -111,6 +111,28 @@ TEST(GemmFit, TwiceADimensionNeverCostsLessOffTheTable) {
   }
 }
 
+// 200 TFLOP/s of peak, 0.75 of the efficiency of 16 bit, and a prologue six times as long.
+TEST(Fp8Gemms, HaveAFactorAndAPrologueOfTheirOwn) {
+  GemmModel model = made_model();
+  model.fp8_prologue = Sourced<double>{.value = 600};
+  std::vector<GemmPoint> points;
+  for (const std::int64_t m : {1024, 4096})
+    for (const std::int64_t k : {512, 2048, 8192}) {
+      const GemmSize size{.m = m, .n = 2048, .k = k};
+      const double q = tile_quantisation(model, 100, size, Precision::kFp8);
+      EXPECT_LT(q, tile_quantisation(model, 100, size)) << "a longer prologue fills worse";
+      points.push_back({.size = size,
+                        .seconds = 4e-6 + 2.0 * static_cast<double>(m * 2048 * k) / (2e14 * 0.8 * 0.75 * q)});
+    }
+  points[2].seconds *= 1.3;  // one odd product moves neither
+  GemmDevice device = made_device();
+  device.peak = 200_TFLOPps;
+  const Fp8Fit fit = fit_fp8(made_model(), device, 4e-6, points);
+  EXPECT_NEAR(fit.factor, 0.75, 1e-9);
+  EXPECT_EQ(fit.prologue, 600);
+  EXPECT_NEAR(fit.errors.worst(1).front().error, 1 / 1.3 - 1, 0.02);
+}
+
 TEST(BatchedGemms, AreJudgedByTheirMedian) {
   const GemmModel model = made_model();
   std::vector<GemmPoint> points;

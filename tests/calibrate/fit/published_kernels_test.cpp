@@ -137,7 +137,7 @@ HardwareProfile h800_in_bursts() {
   return profile;
 }
 
-TEST(PublishedKernels, DenseFp8GemmsOfDeepGemmAreMetByTheFactor) {
+TEST(PublishedKernels, DenseFp8GemmsOfDeepGemmAreMetByFactorAndPrologue) {
   HardwareProfile profile = h800_in_bursts();
   std::vector<TimedOp> rows = deepgemm_rows("deepgemm_dense_h800_fp8");
   const FitErrors all = errors_of(profile, Precision::kFp8, rows);
@@ -145,9 +145,10 @@ TEST(PublishedKernels, DenseFp8GemmsOfDeepGemmAreMetByTheFactor) {
   EXPECT_LE(all.median(), 0.10) << all.summary();  // measured: 9 %; thin ones are memory's and the gap's
   std::erase_if(rows, [](const TimedOp& row) { return row.op.gemm.m < 4096; });
   const FitErrors thick = errors_of(profile, Precision::kFp8, rows);
-  EXPECT_LE(thick.median(), 0.10) << thick.summary();  // measured: 8 %
-  // k = 512: the epilogue decides, of which the tile model knows its prologue only.
-  EXPECT_EQ(thick.worst(1).front().row, "1 x 4096 x 32768") << thick.summary();
+  EXPECT_LE(mean_of(thick), 0.04) << thick.summary();  // measured: 2.5 %; k from 512 to 16384
+  HardwareProfile one_constant = profile;
+  one_constant.gemm.fp8_prologue.reset();
+  EXPECT_GT(mean_of(errors_of(one_constant, Precision::kFp8, rows)), 0.1) << "the prologue is worth nothing";
   profile.gemm.fp8_factor.value = 1;
   EXPECT_GT(errors_of(profile, Precision::kFp8, rows).median(), 0.2) << "the factor is worth nothing";
 }
