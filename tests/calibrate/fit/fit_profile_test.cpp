@@ -224,7 +224,7 @@ TEST(FitProfile, SustainedOverBurstIsTheScale) {
 // its burst where 16 bit holds 0.8, so the profile's factor is 0.7 * 0.72 / 0.8.
 TEST(FitProfile, Fp8ProductsHaveTheirFactorAndPrologue) {
   HardwareProfile base = a100();
-  base.device.peak_fp8 = 624_TFLOPps;
+  base.device.peak_fp8 = FlopRate(624e12);
   base.gemm.fp8_prologue = Sourced<double>{.value = 400};
   std::vector<Sample> samples = gemm_samples(base);
   const std::size_t products = samples.size();

@@ -126,7 +126,7 @@ TEST(Fp8Gemms, HaveAFactorAndAPrologueOfTheirOwn) {
     }
   points[2].seconds *= 1.3;  // one odd product moves neither
   GemmDevice device = made_device();
-  device.peak = 200_TFLOPps;
+  device.peak = FlopRate(2e14);
   const Fp8Fit fit = fit_fp8(made_model(), device, 4e-6, points);
   EXPECT_NEAR(fit.factor, 0.75, 1e-9);
   EXPECT_EQ(fit.prologue, 600);
