@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/lower/price_layers.hpp"
+#include "sim/simulate_parts.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -30,27 +31,15 @@ Scenario sparse(int expert, ExpertDispatcher dispatcher, std::int64_t top_groups
 
 ParallelPlan plan_of(const Scenario& scenario) {
   Diagnostics diagnostics;
-  const std::optional<ParallelPlan> plan = resolve(
-      {.model = scenario.model,
-       .cluster = &*scenario.cluster,
-       .parallelism = scenario.parallelism,
-       .training = scenario.training,
-       .origins = scenario.origins,
-       .fallback = {.file = scenario.source},
-       .placement = scenario.schedule.name == "dualpipe" ? Placement::kBidirectional : Placement::kLoop},
-      diagnostics);
+  const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
   diagnostics.throw_if_errors();
   return *plan;
 }
 
 PricingRequest request_of(const Scenario& scenario, const ParallelPlan& plan, bool shared) {
-  return {.plan = plan,
-          .parallelism = scenario.parallelism,
-          .training = scenario.training,
-          .overlap = scenario.overlap,
-          .options = scenario.options,
-          .offload = scenario.offload,
-          .shared_links = shared};
+  PricingRequest request = pricing_request(scenario, plan);
+  request.shared_links = shared;
+  return request;
 }
 
 // Bytes of capacity that a forward pass of the first stage takes, link by link.
