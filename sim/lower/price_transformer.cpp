@@ -55,6 +55,15 @@ bool stops_early(const PricingRequest& request) {
          (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
 }
 
+// Gradients that leave after each pass (ZeRO 2 and 3) are added to nothing: the copy into the buffer of their
+// reduction, cast on the way, has the traffic of an accumulation in the product, as which it is priced.
+//   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
+bool adds_in_products(const PricingRequest& request) {
+  const bool stay = request.options.memory.whole_gradients && request.plan.micro_batches > 1;
+  const bool leave = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1 && !stay;
+  return request.options.gradient_accumulation_fusion || leave;
+}
+
 void stretch_compute(StagePrice& stage, double share) {
   if (share == 0) return;
   for (PassPrice* pass : {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient})
@@ -97,7 +106,7 @@ Shard shard_of(const PricingRequest& request) {
           .modules = request.training.recompute.modules,
           .recompute_stops_early = stops_early(request),
           .fused_kernels = request.options.fused_kernels,
-          .gradient_accumulation_fusion = request.options.gradient_accumulation_fusion,
+          .gradient_accumulation_fusion = adds_in_products(request),
           .dynamic_scaling = request.options.dynamic_scaling,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,

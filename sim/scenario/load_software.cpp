@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 struct SoftwarePreset {
-  bool fused_kernels = true;
+  bool fused_kernels = true, gradient_accumulation_fusion = true;
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false;
@@ -39,6 +39,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   YamlMap map(&root, "", root.where, diagnostics);
   SoftwarePreset preset;
   preset.fused_kernels = map.boolean("fused_kernels");
+  preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   preset.attention_kernels = map.texts("attention_kernels");
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
@@ -78,6 +79,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (root == nullptr) return;
   const SoftwarePreset preset = read_preset(*root, options.diagnostics());
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
+  if (!options.has("gradient_accumulation_fusion"))
+    spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
   spec.schedules = preset.schedules;
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.recompute_gathers_again = preset.recompute_gathers_again;

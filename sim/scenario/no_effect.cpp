@@ -152,6 +152,9 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("options.memory.whole_gradients",
                scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
+  listener.say("options.gradient_accumulation_fusion",
+               parallel.zero_stage >= 2 && !one_replica && !scenario.options.memory.whole_gradients,
+               "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
   listener.say("options.memory.fp32_logits",
                scenario.options.memory.fp32_logits && scenario.options.memory.fused_loss,
                "a fused loss casts no logits");

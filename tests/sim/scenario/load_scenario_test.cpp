@@ -523,6 +523,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(named).dynamic_scaling);
   EXPECT_TRUE(options(named).memory.fully_shard && options(named).memory.step_messages);
   EXPECT_FALSE(options(named).memory.user_buffers);
+  EXPECT_FALSE(options(named).gradient_accumulation_fusion);
+  EXPECT_TRUE(options(sharded).gradient_accumulation_fusion);
   EXPECT_FALSE(options(sharded).memory.fully_shard || options(sharded).memory.step_messages);
   EXPECT_TRUE(options(sharded).memory.user_buffers);
   EXPECT_EQ(options(whole).schedules, (std::vector<std::string>{"1f1b", "interleaved-1f1b"}));

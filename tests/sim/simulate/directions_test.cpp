@@ -124,6 +124,16 @@ TEST(LessOverlap, TakesLonger) {
   EXPECT_GT(time_of(with(zero, [](Scenario& s) { s.overlap.parameters = false; })), time_of(zero));
 }
 
+// ZeRO 2 reduces after each pass and adds to nothing, unless gradients stay whole to the last micro-batch.
+TEST(PoorerKernels, AddGradientsWhereTheyStay) {
+  const auto added = [](Scenario& s) { s.options.gradient_accumulation_fusion = false; };
+  const Scenario leave = with(replicated(), [](Scenario& s) { s.parallelism.zero_stage = 2; });
+  EXPECT_EQ(time_of(with(leave, added)), time_of(leave));
+  const Scenario stay = with(leave, [](Scenario& s) { s.options.memory.whole_gradients = true; });
+  ASSERT_GT(stay.training.global_batch_size, stay.training.micro_batch_size * 2);
+  EXPECT_GT(time_of(with(stay, added)), time_of(stay));
+}
+
 TEST(PoorerKernels, TakeLonger) {
   for (const Scenario& scenario : {pipelined(), replicated()}) {
     const Duration time = time_of(scenario);
