@@ -4,23 +4,16 @@
 // own provenance and source. A table is of one origin: GEMM samples replace the base's table, collective
 // samples replace the base's rows of their group, and nothing is blended.
 //
-//   gemm         burst, cold, unbatched, in the precision with most samples (bf16 on a tie) -> layouts,
-//   tiles,
-//                split-k, correction, table; products of a training run (load:training) in their place where
-//                there is no burst
-//                batched -> batched_efficiency (median); sustained beside burst of one shape -> scale (median
-//                ratio)
-//                e4m3 and e5m2 beside them -> fp8_factor (times what fp8 holds of its burst over what 16 bit
-//                holds), fp8_prologue
-//                a burst whose clock was held (seen_clock:limited) is left out, and listed
+//   gemm         bf16 or fp16 -> layouts, tiles, split-k, correction, table, batched_efficiency, scale; e4m3
+//                and e5m2 beside them -> fp8_factor, fp8_prologue (gemm_samples.hpp says from which); a burst
+//                whose clock was held (seen_clock:limited) is left out, and listed
 //   system       an empty kernel in a busy stream -> kernel gap
 //   interference products beside 16 to 24 multiprocessors that copy and add, over the same alone -> overlap
 //                slowdown of gradients and fused pairs (median)
 //   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
-//   attention    by `implementation`: flash_forward, flash_backward, causal and dense apart -> R and L_half
-//   of
-//                that pass of that kernel, from three lengths or more
-//                (kernel and attention: samples of a training run where the family has none of a benchmark)
+//   attention    by `implementation`: each pass, causal and dense apart -> R and L_half of that pass of that
+//                kernel (attention_samples.hpp)
+//                (kernel, attention: samples of a training run where the family has none of a benchmark)
 //   nccl         one fit per (collective, ranks, nodes, algorithm)
 #pragma once
 

@@ -1,0 +1,14 @@
+// Samples of fused attention -> the profile's kernels, by `implementation`: a curve R L / (L + L_half)
+// (curve_fits.hpp) for each of forward and backward, causal and dense, from three lengths or more.
+//
+// A sample without `implementation` is of the kernel in use. Where the samples are of one kernel, a run takes
+// that one.
+#pragma once
+
+#include "calibrate/fit/profile_draft.hpp"
+
+namespace stagecraft {
+
+void fit_attention_samples(ProfileDraft& draft);
+
+}  // namespace stagecraft

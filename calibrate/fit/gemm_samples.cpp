@@ -1,0 +1,265 @@
+#include "calibrate/fit/gemm_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "calibrate/fit/gemm_fit.hpp"
+#include "calibrate/samples/statistics.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::optional<GemmLayout> layout_of(const Sample& sample) {
+  const std::string word = tag_of(sample, "layout", "TN");
+  const auto found = std::ranges::find(kGemmLayoutNames, word);
+  if (found == std::end(kGemmLayoutNames)) return std::nullopt;
+  return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
+}
+
+// The clock was below that of a burst while it ran: no point of the burst fit.
+bool clock_limited(const Sample& sample) {
+  return tag_of(sample, "seen_clock", "") == "limited";
+}
+
+bool plain_gemm(const Sample& sample, std::string_view dtype, std::string_view load) {
+  if (load == "burst" && clock_limited(sample)) return false;
+  return sample.family == "gemm" && layout_of(sample) && tag_of(sample, "dtype", "bf16") == dtype &&
+         tag_of(sample, "load", "burst") == load && tag_of(sample, "cache", "cold") == "cold" &&
+         !sample.tags.contains("chunks") && !sample.tags.contains("grouped");
+}
+
+// What stands beside a row of the table.
+std::string remark(const Sample& sample) {
+  return fmt::format("{} repeats, spread {}{}", sample.repeats, percent(sample.spread, 2),
+                     sample.date.empty() ? "" : ", " + sample.date);
+}
+
+GemmPoint point_of(const Sample& sample) {
+  return {.size = {.m = extent_of(sample, "m", 1),
+                   .n = extent_of(sample, "n", 1),
+                   .k = extent_of(sample, "k", 1),
+                   .batch = extent_of(sample, "batch", 1)},
+          .layout = *layout_of(sample),
+          .seconds = sample.median_s,
+          .note = remark(sample)};
+}
+
+// A weight gradient is taken with its accumulation where both forms were measured.
+std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
+  std::map<std::tuple<GemmLayout, std::int64_t, std::int64_t, std::int64_t>, const Sample*> by_shape;
+  for (const Sample* sample : samples) {
+    const GemmPoint point = point_of(*sample);
+    const Sample*& kept = by_shape[{point.layout, point.size.m, point.size.n, point.size.k}];
+    const bool accumulates = tag_of(*sample, "output", "") == "fp32_accumulate";
+    if (kept == nullptr || accumulates == (point.layout == GemmLayout::kNT)) kept = sample;
+  }
+  std::vector<GemmPoint> points;
+  for (const auto& [shape, sample] : by_shape) points.push_back(point_of(*sample));
+  return points;
+}
+
+// Products of a training run speak where no benchmark does.
+std::string_view table_load(const ProfileDraft& draft) {
+  const auto bursts =
+      draft.pick([](const Sample& s) { return s.family == "gemm" && tag_of(s, "load", "burst") == "burst"; });
+  return bursts.empty() ? "training" : "burst";
+}
+
+Precision table_precision(const ProfileDraft& draft, std::string_view load) {
+  const auto count = [&](std::string_view dtype) {
+    return draft.pick([&](const Sample& s) { return plain_gemm(s, dtype, load); }).size();
+  };
+  return count("fp16") > count("bf16") ? Precision::kFp16 : Precision::kBf16;
+}
+
+class GemmSamplesFit {
+ public:
+  explicit GemmSamplesFit(ProfileDraft& draft)
+      : draft_(draft), load_(table_load(draft)), precision_(table_precision(draft, load_)) {}
+
+  void run() {
+    fit_table();
+    fit_batched();
+    fit_sustained();
+    fit_fp8_products();
+  }
+
+ private:
+  void fit_table();
+  void fit_batched();
+  void fit_sustained();
+  void fit_fp8_products();
+  [[nodiscard]] GemmModel sourced(const GemmFit& fit, std::size_t points) const;
+  [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype) const;
+  [[nodiscard]] GemmDevice gemm_device() const;
+
+  ProfileDraft& draft_;
+  std::string_view load_;  // of the table's samples
+  Precision precision_;    // and theirs
+  std::string_view dtype_ = kPrecisionNames[static_cast<std::size_t>(precision_)];
+  std::optional<double> t0_seconds_{};  // of launch and drain in a burst, once there is a table
+};
+
+GemmDevice GemmSamplesFit::gemm_device() const {
+  const HardwareProfile& profile = draft_.profile();
+  return {.sms = profile.device.sms,
+          .peak = profile.peak(precision_),
+          .memory_bandwidth = profile.device.memory_bandwidth * profile.memory_efficiency.value};
+}
+
+void GemmSamplesFit::fit_table() {
+  const std::vector<GemmPoint> points = points_of(draft_.pick(
+      [&](const Sample& s) { return plain_gemm(s, dtype_, load_) && extent_of(s, "batch", 1) == 1; }));
+  if (points.empty()) return;
+  if (points.size() < kMinGemmPoints) {
+    return draft_.tell("gemm", fmt::format("{} shapes, {} are needed: the base's table stays", points.size(),
+                                           kMinGemmPoints));
+  }
+  const GemmFit fit = fit_gemm(points, gemm_device(), draft_.profile().gemm);
+  t0_seconds_ = fit.t0_seconds;
+  const GemmModel& model = draft_.profile().gemm = sourced(fit, points.size());
+  draft_.remarks().table = Provenance::kMeasured;
+  draft_.remarks().gemm_rows.clear();
+  for (const GemmPoint& point : fit.points) draft_.remarks().gemm_rows.push_back(point.note);
+  draft_.use(points.size());
+  draft_.tell("gemm",
+              fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
+                          model.efficiency_nn.value, model.efficiency_nt.value, model.rows.size()),
+              fit.left_out);
+}
+
+// The fitted model with the digits that a file has, and where each constant comes from.
+GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const {
+  GemmModel model = fit.model;
+  const std::string errors = "each row left out in turn: " + fit.left_out.summary();
+  for (Sourced<double>* e : {&model.efficiency_tn, &model.efficiency_nn, &model.efficiency_nt}) {
+    e->value = rounded_to(e->value, 1e-4);
+    e->provenance = Provenance::kAnalytic;
+    e->source = "fitted with the tile model; " + draft_.origin(points);
+  }
+  for (GemmTile& tile : model.tiles) tile.rate = rounded_to(tile.rate, 1e-4);
+  for (GemmRow& row : model.rows) {
+    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
+    row.provenance = Provenance::kMeasured;
+  }
+  model.tile_source = "fitted on the rows of the table; " + errors;
+  model.correction_source = "chosen on the rows of the table; " + errors;
+  model.table_source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
+                                                           human(from_seconds(fit.t0_seconds)));
+  model.table_precisions = {precision_};
+  // Without sustained samples nothing says how a table of bursts falls under load.
+  const bool training = load_ == "training";
+  model.scale = {.value = 1,
+                 .provenance = training ? Provenance::kMeasured : Provenance::kAssumed,
+                 .source = training
+                               ? "the table is of a training run, at its clocks and with what ran beside it"
+                               : "no sustained samples: training at the clocks of short bursts, which is too "
+                                 "fast where power limits"};
+  compare_with_formula(model, draft_.profile().device.sms);
+  return model;
+}
+
+void GemmSamplesFit::fit_batched() {
+  std::vector<GemmPoint> points;
+  for (const Sample* sample : draft_.pick(
+           [&](const Sample& s) { return plain_gemm(s, dtype_, load_) && extent_of(s, "batch", 1) > 1; })) {
+    const GemmPoint point = point_of(*sample);
+    if (point.size.m % 8 == 0 && point.size.n % 8 == 0 && point.size.k % 8 == 0) points.push_back(point);
+  }
+  if (points.empty()) return;
+  GemmModel& model = draft_.profile().gemm;
+  const double share = std::min(rounded_to(fit_batched_efficiency(model, gemm_device(), points), 1e-4), 1.2);
+  draft_.measured(model.batched_efficiency, share, points.size(), "median over the tile model");
+  draft_.tell("gemm, batched", fmt::format("{:.3f} of peak", share));
+}
+
+// Burst over sustained time of every shape that has both.
+std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype) const {
+  std::vector<double> ratios;
+  for (const Sample* loaded :
+       draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "sustained"); })) {
+    for (const Sample* burst : draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); })) {
+      if (burst->shape == loaded->shape && layout_of(*burst) == layout_of(*loaded))
+        ratios.push_back(burst->median_s / loaded->median_s);
+    }
+  }
+  return ratios;
+}
+
+void GemmSamplesFit::fit_sustained() {
+  const std::vector<double> ratios = sustained_ratios(dtype_);
+  if (ratios.empty()) return;
+  const double scale = std::min(rounded_to(median(ratios), 1e-4), 2.0);
+  draft_.measured(draft_.profile().gemm.scale, scale, ratios.size(),
+                  "sustained over burst rate of the same shape, median");
+  draft_.tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
+}
+
+// Forward products in e4m3, backward ones with gradients in e5m2. The profile charges `scale`, the clock of a
+// long run in 16 bit: what fp8 holds of its own burst goes into the factor.
+void GemmSamplesFit::fit_fp8_products() {
+  HardwareProfile& profile = draft_.profile();
+  if (!t0_seconds_ || profile.device.peak_fp8.count() == 0) return;
+  std::vector<GemmPoint> points;
+  std::vector<double> sustained;
+  for (const std::string_view dtype : {"e4m3", "e5m2"}) {
+    for (const Sample* sample : draft_.pick(
+             [&](const Sample& s) { return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1; }))
+      points.push_back(point_of(*sample));
+    std::ranges::copy(sustained_ratios(dtype), std::back_inserter(sustained));
+  }
+  if (points.size() < kMinFp8Points) return;
+  GemmDevice device = gemm_device();
+  device.peak = profile.device.peak_fp8;
+  const Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);
+  const double clock = sustained.empty() ? 1 : median(sustained) / profile.gemm.scale.value;
+  const std::string how =
+      "with the tile model and the layout efficiency of 16 bit; in sample: " + fit.errors.summary() +
+      (sustained.empty() ? "; no sustained samples in fp8: the clock of 16 bit"
+                         : fmt::format("; {:.3f} of its burst in a long run", median(sustained)));
+  draft_.measured(profile.gemm.fp8_factor, std::min(rounded_to(fit.factor * clock, 1e-4), 1.2), points.size(),
+                  how);
+  profile.gemm.fp8_prologue = Sourced<double>{
+      .value = fit.prologue, .provenance = Provenance::kMeasured, .source = profile.gemm.fp8_factor.source};
+  draft_.tell("gemm, fp8",
+              fmt::format("{:.3f} of 16 bit, prologue {:.0f}, {} rows", fit.factor * clock, fit.prologue,
+                          points.size()),
+              fit.errors);
+}
+
+std::string shape_name(const Sample& sample) {
+  std::string words = tag_of(sample, "layout", "");
+  for (const auto& [name, value] : sample.shape) words += fmt::format(" {} {}", name, value);
+  return words;
+}
+
+}  // namespace
+
+void fit_gemm_samples(ProfileDraft& draft) {
+  GemmSamplesFit(draft).run();
+}
+
+void tell_limited_gemms(ProfileDraft& draft) {
+  std::vector<std::string> names;
+  for (const Sample* sample : draft.pick([](const Sample& s) {
+         return s.family == "gemm" && tag_of(s, "load", "burst") == "burst" && clock_limited(s);
+       }))
+    names.push_back(shape_name(*sample));
+  if (names.empty()) return;
+  draft.tell("gemm, clock limited",
+             fmt::format("{} left out of the burst fit: {}", names.size(), join(names, "; ")));
+}
+
+}  // namespace stagecraft

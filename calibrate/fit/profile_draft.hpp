@@ -1,0 +1,69 @@
+// A profile in the making: it begins as the base, and family after family of samples writes what it speaks
+// for over it.
+//
+// A family's own file (gemm_samples, attention_samples) picks its samples, fits them and hands in constants;
+// what is the same for all of them is here: which samples there are, where a measured constant comes from,
+// and what was made of the family.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/fit/fit_errors.hpp"
+#include "calibrate/fit/fit_profile.hpp"
+#include "calibrate/fit/sample_set.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+
+namespace stagecraft {
+
+class ProfileDraft {
+ public:
+  using Samples = std::vector<const Sample*>;
+
+  // `set` outlives the draft.
+  ProfileDraft(const SampleSet& set, const HardwareProfile& base);
+
+  // Those that are `wanted`, in their order.
+  template <class Wanted>
+  [[nodiscard]] Samples pick(const Wanted& wanted) const {
+    Samples found;
+    for (const Sample& sample : set_.samples)
+      if (wanted(sample)) found.push_back(&sample);
+    return found;
+  }
+  // Samples of a training run speak where their family has none of a benchmark.
+  [[nodiscard]] bool speaks(const Sample& sample) const;
+  // "183 samples on NVIDIA H200, driver 580.159.04, newest of 2026-11-21"
+  [[nodiscard]] std::string origin(std::size_t samples) const;
+
+  [[nodiscard]] const HardwareProfile& profile() const { return out_.profile; }
+  [[nodiscard]] HardwareProfile& profile() { return out_.profile; }
+  [[nodiscard]] ProfileRemarks& remarks() { return out_.remarks; }
+
+  // A constant that so many samples gave, and how.
+  template <class T>
+  void measured(Sourced<T>& constant, T value, std::size_t samples, const std::string& how) {
+    constant = {.value = value, .provenance = Provenance::kMeasured, .source = how + "; " + origin(samples)};
+    use(samples);
+  }
+  void use(std::size_t samples) { used_ += samples; }
+  void tell(std::string family, std::string outcome, FitErrors errors = {});
+
+  [[nodiscard]] FittedProfile finished() &&;
+
+ private:
+  const SampleSet& set_;
+  FittedProfile out_;
+  std::size_t used_ = 0;
+};
+
+[[nodiscard]] std::string tag_of(const Sample& sample, const std::string& key, const std::string& fallback);
+[[nodiscard]] std::int64_t extent_of(const Sample& sample, const std::string& key, std::int64_t fallback);
+// ", driver 580.159.04"; a trace of a training run does not say its driver.
+[[nodiscard]] std::string driver_text(const SampleSetup& setup);
+// The nearest multiple of the step: a constant has no more digits than its samples give it.
+[[nodiscard]] double rounded_to(double value, double step);
+
+}  // namespace stagecraft
