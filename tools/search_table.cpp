@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "models/operators.hpp"
 #include "sim/search/frames.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -159,6 +160,27 @@ class Plans {
   std::vector<const SearchAxis*> others_;
 };
 
+// Orders of the default space that a software does not run.
+struct LeftAside {
+  std::string software;
+  std::vector<std::string> orders;
+  std::size_t plans = 0;
+};
+
+std::vector<LeftAside> left_aside(const SearchPlans& plans) {
+  std::vector<LeftAside> all;
+  for (const SearchFrame& frame : plans.frames) {
+    if (frame.left_aside == 0) continue;
+    const std::string& software = frame.scenario.options.software;
+    auto found = std::ranges::find(all, software, &LeftAside::software);
+    if (found == all.end()) found = all.insert(all.end(), {.software = software, .orders = {}});
+    found->plans += frame.left_aside;
+    const std::string& order = frame.scenario.schedule.name;
+    if (std::ranges::find(found->orders, order) == found->orders.end()) found->orders.push_back(order);
+  }
+  return all;
+}
+
 std::string phrase_of(const SearchRefusal& refusal) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPhrases = {
       {{"out-of-memory", "out of memory"},
@@ -225,9 +247,25 @@ class Text {
   }
 
   [[nodiscard]] std::string left_out() const {
-    if (answer_.result.bounded == 0) return {};
-    return fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
-                       count_text(answer_.result.bounded));
+    std::string out;
+    if (answer_.result.bounded > 0)
+      out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
+                        count_text(answer_.result.bounded));
+    return out + left_aside_lines();
+  }
+
+  [[nodiscard]] std::string left_aside_lines() const {
+    const SearchAxis* orders = answer_.space.find("schedule");
+    const std::string indent(17, ' ');
+    std::string out;
+    for (const LeftAside& aside : left_aside(answer_.plans)) {
+      const bool all = orders != nullptr && aside.orders.size() == orders->values.size();
+      const std::string what =
+          all ? fmt::format("pipelines: {} has none", aside.software)
+              : fmt::format("orders that {} does not run: {}", aside.software, join(aside.orders, ", "));
+      out += wrapped_text(out.empty() ? "left aside       " : indent, indent, what);
+    }
+    return out;
   }
 
   // Columns that all rows share go into one line.
@@ -323,6 +361,7 @@ class Json {
     json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
     write_space();
     write_refusals();
+    write_left_aside();
     std::vector<RankedPlan> best = result.ranked;
     if (best.size() > answer_.top) best.resize(answer_.top);
     write_plans("ranked", best);
@@ -357,6 +396,17 @@ class Json {
       json_.field("example", std::string_view(refusal.message)).field("hint", std::string_view(refusal.hint));
       write_plan("plan", refusal.point);
       json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_left_aside() {
+    json_.key("left_aside").begin_array();
+    for (const LeftAside& aside : left_aside(answer_.plans)) {
+      json_.begin_object().field("software", std::string_view(aside.software));
+      json_.key("schedules").begin_array();
+      for (const std::string& order : aside.orders) json_.value(std::string_view(order));
+      json_.end_array().field("plans", aside.plans).end_object();
     }
     json_.end_array();
   }

@@ -288,7 +288,7 @@ class Enumerator {
 
   void add_switches(SearchPoint point, std::size_t next) {
     if (too_many()) return;
-    if (next == kPointSwitches) return plans_.points.push_back(point);
+    if (next == kPointSwitches) return put(point);
     const PointSwitch& one = point_switches()[next];
     std::span<const double> values = switches_[next];
     const std::array<double, 1> own = {one.get(*scenario_)};
@@ -298,6 +298,14 @@ class Enumerator {
       point.switches[next] = value;
       add_switches(point, next + 1);
     }
+  }
+
+  void put(const SearchPoint& point) {
+    SearchFrame& frame = plans_.frames[point.frame];
+    if (point.pipeline > 1 ? frame.runs.stages : frame.runs.one_stage)
+      plans_.points.push_back(point);
+    else
+      ++frame.left_aside;
   }
 
  public:
@@ -357,8 +365,15 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
                   fmt::format("the space has more than {} plans",
                               with_thousands(static_cast<std::int64_t>(kMostCandidates))),
                   "list fewer values with --vary, or --fix paths");
-  if (plans.points.empty())
-    return refuse("no-points", "the space has no plan", "let the degrees divide the GPUs, or vary them");
+  if (plans.points.empty()) {
+    const auto aside =
+        std::ranges::find_if(plans.frames, [](const SearchFrame& f) { return f.left_aside > 0; });
+    if (aside == plans.frames.end())
+      return refuse("no-points", "the space has no plan", "let the degrees divide the GPUs, or vary them");
+    return refuse("no-points",
+                  fmt::format("the space has no plan whose order {} runs", aside->scenario.options.software),
+                  "--vary schedule=1f1b tries an order all the same");
+  }
   return plans;
 }
 

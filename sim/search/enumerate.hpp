@@ -3,6 +3,7 @@
 //   A plan takes all GPUs of its count: tensor x pipeline x context x data, `data` being what the others
 //   leave; degrees that do not divide the GPUs make no plan. Every other rule (heads, layers, samples,
 //   experts, what a schedule takes) is for the placement to judge, so that each refusal has its reason.
+//   Orders of the default space that the software does not run make no plan (software_orders.hpp).
 //   What changes nothing is listed once: sequence parallelism of a single tensor rank, ZeRO of a single
 //   replica, selective recompute beside none where attention is flash, chunks of a schedule that runs one,
 //   and switches that do not matter to a plan.
@@ -17,6 +18,7 @@
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/search_point.hpp"
 #include "sim/search/search_space.hpp"
+#include "sim/search/software_orders.hpp"
 
 namespace stagecraft {
 
@@ -29,6 +31,8 @@ struct SearchFrame {
   int gpus = 0;
   bool chunked = false;  // its schedule takes chunks
   int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
+  RunOrders runs = {};
+  std::size_t left_aside = 0;  // plans that are none, as its software does not run its order
 };
 
 struct SearchPlans {

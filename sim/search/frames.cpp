@@ -117,6 +117,7 @@ class FrameLoader {
                       .gpus = gpus,
                       .chunked = false,
                       .own_zero = own->parallelism.zero_stage};
+    frame.runs = run_orders(frame.scenario, space_);
     if (const ScheduleKind* kind = find_schedule(frame.scenario.schedule.name)) frame.chunked = kind->chunked;
     frames_.push_back(std::move(frame));
     return true;

@@ -206,6 +206,7 @@ std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaul
   const auto usual = load_yaml_file(defaults, diagnostics);
   if (!usual) return std::nullopt;
   reader.read(&*usual, "", usual->where);
+  for (SearchAxis& axis : space.axes) axis.usual = true;
   if (section != nullptr) reader.read(section, "search", section->where);
   reader.read(words);
   if (diagnostics.error_count() != before) return std::nullopt;

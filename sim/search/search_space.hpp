@@ -14,7 +14,8 @@
 //     price: 2 USD/h                           # of a GPU
 //
 // What varies when nobody says is in scenarios/search/space.yaml, with the reasons; a scenario's `search`
-// replaces it path by path, and options of the command line that.
+// replaces it path by path, and options of the command line that. Of its orders those are tried that the
+// scenario's software runs (software_orders.hpp).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct SearchAxis {
   std::vector<YamlNode> values = {};  // in their order; empty: every number that divides
   std::int64_t at_most = 0;           // of those; 0: no limit
   std::int64_t tokens_each = 0;       // that a rank has at least; of parallelism.context
+  bool usual = false;                 // of the default space: nobody asked for it
   SourceLocation where = {};
 
   [[nodiscard]] bool all() const { return values.empty(); }

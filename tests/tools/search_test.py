@@ -52,6 +52,22 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
+    def test_orders_that_the_software_does_not_run_are_said(self):
+        def orders(*words):
+            answer = self.document("--exhaustive", "--top", 100000, *words)
+            return {plan["plan"]["schedule"] for plan in answer["ranked"]}, answer["left_aside"]
+
+        tried, aside = orders()
+        self.assertEqual(tried, {"1f1b", "interleaved-1f1b"})
+        self.assertEqual([entry["software"] for entry in aside], ["megatron-lm-2021"])
+        self.assertIn("zb-h1", aside[0]["schedules"])
+        self.assertGreater(aside[0]["plans"], 0)
+        self.assertIn("left aside       orders that megatron-lm-2021 does not run: interleaved-pytorch,\n",
+                      self.run_it("search", self.file).stdout)
+        self.assertEqual(orders("--vary", "schedule=1f1b,zb-h1"), ({"1f1b", "zb-h1"}, []))
+        sharded = ["--vary", "parallelism.zero_stage=2", "--vary", "parallelism.tensor=1"]
+        self.assertIn("left aside       pipelines: fsdp-2023 has none\n", self.run_it("search", self.file, *sharded).stdout)
+
     def test_blocks_of_replicas_vary_where_they_are_asked_for(self):
         answer = self.document("--vary", "parallelism.zero_stage=3", "--vary", "parallelism.zero_group=all",
                                "--vary", "parallelism.tensor=1", "--vary", "parallelism.pipeline=1", "--top", 100)

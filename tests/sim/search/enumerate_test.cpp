@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,7 +18,9 @@ namespace stagecraft {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing_spaces::load;
+using testing_spaces::mistakes_of;
 using testing_spaces::small_experts;
 using testing_spaces::small_gpt;
 using testing_spaces::SmallSpace;
@@ -128,6 +131,88 @@ TEST(EnumeratePlans, LetsTheBatchFollowTheReplicasWhereItMay) {
   Diagnostics diagnostics;
   const SmallSpace small = load(yaml, {.vary = {"training.global_batch_size=21"}});
   for (const SearchPoint& point : small.plans.points) EXPECT_EQ(point.global_batch, 16);
+}
+
+std::set<std::string> orders_of(const SmallSpace& small) {
+  std::set<std::string> orders;
+  for (const SearchPoint& point : small.plans.points)
+    orders.insert(small.plans.frames[point.frame].scenario.schedule.name);
+  return orders;
+}
+
+std::size_t left_aside(const SmallSpace& small) {
+  std::size_t plans = 0;
+  for (const SearchFrame& frame : small.plans.frames) plans += frame.left_aside;
+  return plans;
+}
+
+// System: A100, whose profile has Megatron-LM of 2021 where weights are whole (1f1b, interleaved-1f1b), and
+// FSDP without a pipeline where they are sharded.
+TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
+  const SmallSpace small = load(small_gpt());
+  EXPECT_THAT(orders_of(small), ElementsAre("1f1b", "interleaved-1f1b"));
+  EXPECT_GT(left_aside(small), 0u);
+  std::size_t sharded = 0;
+  for (const SearchPoint& point : small.plans.points) {
+    if (point.zero_stage < 2) continue;
+    EXPECT_EQ(point.pipeline, 1);
+    EXPECT_EQ(small.plans.frames[point.frame].scenario.schedule.name, "1f1b");
+    ++sharded;
+  }
+  EXPECT_GT(sharded, 0u);
+  EXPECT_THAT(orders_of(load(small_gpt("options: {software: fsdp2}\n"))),
+              ElementsAre("1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
+}
+
+TEST(EnumeratePlans, TakesAnyOrderThatIsAskedFor) {
+  for (const SmallSpace& small : {load(small_gpt(), {.vary = {"schedule=zb-h1,zb-v"}}),
+                                  load(small_gpt("search: {vary: {schedule: [zb-h1, zb-v]}}\n"))}) {
+    EXPECT_THAT(orders_of(small), ElementsAre("zb-h1", "zb-v"));
+    EXPECT_EQ(left_aside(small), 0u);
+    EXPECT_TRUE(std::ranges::any_of(small.plans.points, [](const SearchPoint& point) {
+      return point.pipeline > 1 && point.zero_stage >= 2;
+    }));
+  }
+  const SmallSpace own = load(small_gpt("schedule: zb-h1\n"), {.fix = {"schedule"}});
+  EXPECT_THAT(orders_of(own), ElementsAre("zb-h1"));
+}
+
+TEST(EnumeratePlans, SaysWhenTheSoftwareRunsNoneOfThem) {
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=1", "parallelism.pipeline=2",
+                                                 "parallelism.zero_stage=3"}}),
+              HasSubstr("the space has no plan whose order fsdp-2023 runs"));
+}
+
+SearchSpace usual_orders(const std::vector<std::string>& names) {
+  SearchAxis axis{.path = "schedule", .usual = true};
+  for (const std::string& name : names) {
+    axis.values.emplace_back();
+    axis.values.back().text = name;
+  }
+  return {.axes = {axis}};
+}
+
+// Which of 1f1b, interleaved-1f1b and zb-h1 are tried with several stages, and which with one.
+std::pair<std::string, std::string> tried(const std::optional<std::vector<std::string>>& listed) {
+  std::pair<std::string, std::string> words;
+  for (const char* name : {"interleaved-1f1b", "1f1b", "zb-h1"}) {
+    Scenario scenario;
+    scenario.schedule.name = name;
+    scenario.options.schedules = listed;
+    const RunOrders runs = run_orders(scenario, usual_orders({"interleaved-1f1b", "1f1b", "zb-h1"}));
+    if (runs.stages) words.first += std::string(name) + " ";
+    if (runs.one_stage) words.second += std::string(name) + " ";
+  }
+  return words;
+}
+
+TEST(RunOrders, LeaveOneStageToOneOrderAtLeast) {
+  using Words = std::pair<std::string, std::string>;
+  const std::string all = "interleaved-1f1b 1f1b zb-h1 ";
+  EXPECT_EQ(tried(std::nullopt), Words(all, all));
+  EXPECT_EQ(tried({{"zb-h1", "gpipe"}}), Words("zb-h1 ", "zb-h1 "));
+  EXPECT_EQ(tried({{"interleaved-1f1b"}}), Words("interleaved-1f1b ", "interleaved-1f1b 1f1b "));
+  EXPECT_EQ(tried(std::vector<std::string>{}), Words("", "1f1b "));
 }
 
 // A point's scenario is what the loader makes of the same words.

@@ -1,0 +1,39 @@
+#include "sim/search/software_orders.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+bool is_in(const std::string& name, const std::vector<std::string>& names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::vector<std::string> without_chunks(const SearchAxis& orders) {
+  std::vector<std::string> names;
+  for (const YamlNode& value : orders.values) {
+    const ScheduleKind* kind = find_schedule(value.text);
+    if (kind != nullptr && !kind->chunked) names.push_back(value.text);
+  }
+  return names;
+}
+
+}  // namespace
+
+RunOrders run_orders(const Scenario& scenario, const SearchSpace& space) {
+  const SearchAxis* orders = space.find("schedule");
+  const auto& listed = scenario.options.schedules;
+  if (orders == nullptr || !orders->usual || !listed) return {};
+  const std::string& order = scenario.schedule.name;
+  if (is_in(order, *listed)) return {};
+  const std::vector<std::string> plain = without_chunks(*orders);
+  const bool another_runs =
+      std::ranges::any_of(plain, [&](const std::string& name) { return is_in(name, *listed); });
+  return {.stages = false, .one_stage = !another_runs && !plain.empty() && order == plain.front()};
+}
+
+}  // namespace stagecraft
