@@ -2,6 +2,8 @@
 //
 //   build_workload, run_workload, end_to_end   workload A, bench/workload_a.hpp
 //   ring_all_reduce                            workload B, and C1 on a fat tree, bench/workload_b.hpp
+//   ring_all_reduce_closed_form                workload B as one price, its cluster given or built anew
+//                                              (beside ring_all_reduce/ring of the same N)
 //   random_messages                            workload C2, bench/workload_c.hpp
 //
 // Each benchmark reports tasks per second, the simulated milliseconds (so that one sees what was simulated)
@@ -88,6 +90,17 @@ void ring_all_reduce(benchmark::State& state, RingNetwork network) {
   build_and_run(state, WorkloadB{.ranks = static_cast<int>(state.range(0)), .network = network});
 }
 
+void price_all_reduce(benchmark::State& state, bool with_cluster) {
+  const WorkloadB workload{.ranks = static_cast<int>(state.range(0)), .network = RingNetwork::kRing};
+  const WorkloadBCluster built = cluster_of(workload);
+  Duration time{};
+  reset_peak_memory();
+  for (auto _ : state)
+    benchmark::DoNotOptimize(time = closed_form(with_cluster ? cluster_of(workload) : built));
+  state.counters["simulated_ms"] = to_seconds(time) * 1e3;
+  state.counters["peak_MB"] = peak_memory_mb();
+}
+
 void random_messages(benchmark::State& state) {
   build_and_run(state, WorkloadC{.hosts = static_cast<int>(state.range(0)),
                                  .messages = static_cast<int>(state.range(1)),
@@ -109,6 +122,10 @@ void ranks(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK_CAPTURE(ring_all_reduce, ring, RingNetwork::kRing)->Apply(ranks);
+BENCHMARK_CAPTURE(price_all_reduce, ring, false)->Name("ring_all_reduce_closed_form/price")->Apply(ranks);
+BENCHMARK_CAPTURE(price_all_reduce, ring_with_cluster, true)
+    ->Name("ring_all_reduce_closed_form/cluster_and_price")
+    ->Apply(ranks);
 BENCHMARK_CAPTURE(ring_all_reduce, switch, RingNetwork::kSwitch)->Apply(ranks);
 BENCHMARK_CAPTURE(ring_all_reduce, fat_tree, RingNetwork::kFatTree)->Apply(ranks);
 

@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "bench/fat_tree.hpp"
+#include "topology/collective.hpp"
 
 namespace stagecraft {
 namespace {
@@ -48,6 +49,12 @@ Duration transfer_of(const WorkloadB& workload) {
   return kBuffer / std::int64_t{workload.ranks} / link_rate(workload.network);
 }
 
+// Of a message: each link on its way takes its time once.
+Duration latency_of(const WorkloadB& workload) {
+  SC_CHECK(workload.network != RingNetwork::kFatTree, "messages of one latency only");
+  return (workload.network == RingNetwork::kRing ? 1 : 2) * kLinkLatency;
+}
+
 }  // namespace
 
 std::size_t task_count(const WorkloadB& workload) {
@@ -56,9 +63,26 @@ std::size_t task_count(const WorkloadB& workload) {
 }
 
 Duration bound(const WorkloadB& workload) {
-  SC_CHECK(workload.network != RingNetwork::kFatTree, "messages of one latency only");
-  const Duration latency = (workload.network == RingNetwork::kRing ? 1 : 2) * kLinkLatency;
-  return 2 * (workload.ranks - 1) * (transfer_of(workload) + latency);
+  return 2 * (workload.ranks - 1) * (latency_of(workload) + transfer_of(workload));
+}
+
+WorkloadBCluster cluster_of(const WorkloadB& workload) {
+  const NodeSpec server{.name = "server",
+                        .device = "GPU",
+                        .gpus = 1,
+                        .nics = 1,
+                        .nic_bandwidth = kLink,
+                        .pcie = 2 * kLink};  // not what holds the ring up
+  const FabricSpec fabric{
+      .name = "switch", .kind = FabricKind::kSingleSwitch, .step_latency = latency_of(workload)};
+  return {.cluster = Cluster({.groups = {{server, workload.ranks}}, .fabric = fabric}),
+          .group = {.ranks = workload.ranks, .nodes = workload.ranks}};
+}
+
+Duration closed_form(const WorkloadBCluster& workload) {
+  return collective_cost(workload.cluster, workload.profile, DeviceId(0), workload.group,
+                         CollectiveKind::kAllReduce, kBuffer)
+      .time;
 }
 
 Program build(const WorkloadB& workload) {
