@@ -164,6 +164,7 @@ class Plans {
 struct LeftAside {
   std::string software;
   std::vector<std::string> orders;
+  bool has_any = true;  // others than those
   std::size_t plans = 0;
 };
 
@@ -173,7 +174,10 @@ std::vector<LeftAside> left_aside(const SearchPlans& plans) {
     if (frame.left_aside == 0) continue;
     const std::string& software = frame.scenario.options.software;
     auto found = std::ranges::find(all, software, &LeftAside::software);
-    if (found == all.end()) found = all.insert(all.end(), {.software = software, .orders = {}});
+    if (found == all.end()) {
+      const bool has_any = !frame.scenario.options.schedules || !frame.scenario.options.schedules->empty();
+      found = all.insert(all.end(), {.software = software, .orders = {}, .has_any = has_any});
+    }
     found->plans += frame.left_aside;
     const std::string& order = frame.scenario.schedule.name;
     if (std::ranges::find(found->orders, order) == found->orders.end()) found->orders.push_back(order);
@@ -255,14 +259,12 @@ class Text {
   }
 
   [[nodiscard]] std::string left_aside_lines() const {
-    const SearchAxis* orders = answer_.space.find("schedule");
     const std::string indent(17, ' ');
     std::string out;
     for (const LeftAside& aside : left_aside(answer_.plans)) {
-      const bool all = orders != nullptr && aside.orders.size() == orders->values.size();
-      const std::string what =
-          all ? fmt::format("pipelines: {} has none", aside.software)
-              : fmt::format("orders that {} does not run: {}", aside.software, join(aside.orders, ", "));
+      const std::string what = aside.has_any ? fmt::format("orders that {} does not run: {}", aside.software,
+                                                           join(aside.orders, ", "))
+                                             : fmt::format("pipelines: {} has none", aside.software);
       out += wrapped_text(out.empty() ? "left aside       " : indent, indent, what);
     }
     return out;
