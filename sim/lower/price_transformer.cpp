@@ -37,7 +37,8 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
 // Every step waits for the slowest of the GPUs, and among more there is a slower one: growth by doublings
 // above the 8 GPUs of a node, on which constants are fitted.
 double jitter_of(const PricingRequest& request) {
-  return request.options.jitter_per_doubling * std::log2(std::max(request.plan.gpus(), 8) / 8.0);
+  const int gpus = request.gpus.value_or(request.plan.gpus());
+  return request.options.jitter_per_doubling * std::log2(std::max(gpus, 8) / 8.0);
 }
 
 // Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call

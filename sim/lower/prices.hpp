@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/units.hpp"
@@ -122,8 +123,9 @@ struct PricingRequest {
   const OverlapSpec& overlap;
   const OptionsSpec& options;
   const OffloadSpec& offload;
-  bool fused_pairs = false;   // which hide the exchanges of experts, in place of overlap.expert
-  bool shared_links = false;  // note what everything puts on the links of the cluster
+  std::optional<int> gpus = {};  // of the job, where the plan prices a part of it; absent: the plan's
+  bool fused_pairs = false;      // which hide the exchanges of experts, in place of overlap.expert
+  bool shared_links = false;     // note what everything puts on the links of the cluster
   // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // of this cluster and profile, or nullptr

@@ -77,7 +77,8 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  const PricingRequest request = pricing_request(probe, *plan, false);
+  PricingRequest request = pricing_request(probe, *plan, false);
+  request.gpus = full.gpus();
   const IterationPrices prices = price_transformer(model, profile, cluster, request);
   const StateBytes bytes = bytes_of(scenario);
   const Bytes activation = boundary_activation(model, shard_of(request));
