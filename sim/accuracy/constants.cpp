@@ -142,6 +142,12 @@ constexpr ModelConstant kConstants[] = {constant < [](auto& s) -> auto& {return 
   return s.options.jitter_per_doubling;
 }
 > ("jitter_per_doubling", "growth of compute with each doubling of GPUs beyond a node"),
+    {"exchange_overhead", "seconds added to each pipeline message that its sender waits for",
+     [](const Scenario& s) -> double { return to_seconds(s.options.exchange_overhead); },
+     [](Scenario& s, double value) { s.options.exchange_overhead = from_seconds(value); }},
+    {"tensor_collective_overhead", "seconds added to each tensor-parallel all-reduce, half to a part of one",
+     [](const Scenario& s) -> double { return to_seconds(s.options.tensor_collective_overhead); },
+     [](Scenario& s, double value) { s.options.tensor_collective_overhead = from_seconds(value); }},
 };  // namespace stagecraft
 
 }  // namespace

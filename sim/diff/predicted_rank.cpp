@@ -190,7 +190,10 @@ void add_operators(const Scenario& scenario, const Simulation& simulation, const
                    int pipeline_rank, RankOps& out) {
   const ParallelPlan& plan = simulation.prepared.plan;
   const Cluster cluster(*scenario.cluster);
-  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan};
+  const Network network{.cluster = cluster,
+                        .profile = *scenario.profile,
+                        .plan = plan,
+                        .tensor_collective_overhead = scenario.options.tensor_collective_overhead};
   const Shard shard = shard_of({.plan = plan,
                                 .parallelism = scenario.parallelism,
                                 .training = scenario.training,

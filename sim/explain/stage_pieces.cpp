@@ -52,7 +52,10 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
   SC_CHECK(model != nullptr && scenario_.cluster && scenario_.profile, "a transformer on hardware");
   const Cluster cluster(*scenario_.cluster);
-  const Network network{.cluster = cluster, .profile = *scenario_.profile, .plan = plan_};
+  const Network network{.cluster = cluster,
+                        .profile = *scenario_.profile,
+                        .plan = plan_,
+                        .tensor_collective_overhead = scenario_.options.tensor_collective_overhead};
   const Shard shard = shard_of(pricing_request(scenario_, plan_, false));
   std::vector<StagePiece> slowest;
   Duration longest{};

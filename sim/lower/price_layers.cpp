@@ -272,6 +272,8 @@ CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& 
     if (fabric.tensor_collective_factor != 1)
       cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
     cost.time += fabric.tensor_collective_overhead;
+    cost.time += op.collective == CollectiveKind::kAllReduce ? network.tensor_collective_overhead
+                                                             : network.tensor_collective_overhead / 2;
   }
   return cost;
 }

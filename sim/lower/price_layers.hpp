@@ -45,11 +45,12 @@ struct NodeExchange {
 };
 [[nodiscard]] NodeExchange node_exchange(const Network& network, const LayerGroups& groups, const Op& op);
 
-// One launch of a collective of a layer, with the fabric's site terms.
+// One launch of a collective of a layer; a tensor collective with the software's overhead and the fabric's
+// site terms.
 [[nodiscard]] CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups,
                                                    const Op& op);
 
-// The four passes of a list of operators. Tensor collectives carry the fabric's site terms.
+// The four passes of a list of operators.
 [[nodiscard]] StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                                          const LayerGroups& groups);
 

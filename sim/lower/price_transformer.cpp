@@ -128,7 +128,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                         .patterns = request.shared_links ? &prices.patterns : nullptr,
                         .memo = request.shared_links ? nullptr : request.memo,
                         .collectives = request.collectives,
-                        .exchange_overhead = exchange_overhead_of(request)};
+                        .exchange_overhead = exchange_overhead_of(request),
+                        .tensor_collective_overhead = request.options.tensor_collective_overhead};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

@@ -98,6 +98,10 @@ struct OptionsSpec {
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
   // launched what comes next, their GPUs idle.
   Duration exchange_overhead{};
+  // Beside what a tensor-parallel all-reduce takes by itself: its ranks do not come at once, and streams wait
+  // for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism they are two
+  // for one.
+  Duration tensor_collective_overhead{};
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
   bool aligned_gradients = false;

@@ -19,6 +19,7 @@ struct SoftwarePreset {
   bool recompute_gathers_again = false;
   double jitter_per_doubling = 0;
   Duration exchange_overhead{};
+  Duration tensor_collective_overhead{};
   bool aligned_gradients = false;
   bool dynamic_scaling = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
@@ -46,6 +47,8 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
+  if (map.has("tensor_collective_overhead"))
+    preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead").value;
   preset.aligned_gradients = map.boolean("aligned_gradients");
   preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
   preset.fully_shard = map.boolean("fully_shard", false);
@@ -86,6 +89,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
+  spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;
   spec.dynamic_scaling = preset.dynamic_scaling;
   spec.memory.fully_shard = preset.fully_shard;

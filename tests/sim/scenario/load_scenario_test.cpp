@@ -87,9 +87,12 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.parallelism, ParallelSpec{});
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
-  EXPECT_EQ(s.options, (OptionsSpec{.software = "megatron-lm-2021",
-                                    .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-                                    .exchange_overhead = std::chrono::microseconds(700)}));  // the profile's
+  EXPECT_EQ(s.options,
+            (OptionsSpec{.software = "megatron-lm-2021",
+                         .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                         .jitter_per_doubling = 0.003,
+                         .exchange_overhead = std::chrono::microseconds(900),
+                         .tensor_collective_overhead = std::chrono::microseconds(50)}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's

@@ -211,8 +211,8 @@ TEST(BlockingMessages, CostTheHostsOfAnExchangeTheirTime) {
         "\noverlap: {pipeline: " + overlapped + "}\ntraining: {global_batch_size: 4, micro_batch_size: 1}\n");
     return simulate_in_full(scenario).prices.edges.front().forward.total();
   };
-  EXPECT_EQ(message("1", "false") - message("1", "true"), 700us);
-  EXPECT_EQ(message("2", "false") - message("2", "true"), 350us);
+  EXPECT_EQ(message("1", "false") - message("1", "true"), 900us);
+  EXPECT_EQ(message("2", "false") - message("2", "true"), 450us);
 }
 
 }  // namespace
