@@ -257,6 +257,7 @@ FabricSpec load_fabric(YamlMap& map) {
   fabric.switch_latency = map.duration("switch_latency", Duration::zero());
   fabric.collective_efficiency = share(map, "collective_efficiency");
   if (map.has("rail_efficiency")) fabric.rail_efficiency = share(map, "rail_efficiency");
+  if (map.has("crossing_efficiency")) fabric.crossing_efficiency = share(map, "crossing_efficiency");
   fabric.point_to_point_efficiency = share(map, "point_to_point_efficiency");
   fabric.collective_latency = map.duration("collective_latency", Duration::zero());
   fabric.step_latency = map.duration("step_latency", Duration::zero());

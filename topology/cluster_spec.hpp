@@ -84,14 +84,16 @@ struct FabricSpec {
   Duration switch_latency{};         // per switch on the way
   double collective_efficiency = 1;  // share of the node's NIC bandwidth that a collective over nodes reaches
   std::optional<double> rail_efficiency{};  // of a group with one rank in each node; as collective_efficiency
-  double point_to_point_efficiency = 1;     // the same for a pipeline message
-  Duration collective_latency{};            // added once per collective that leaves the node
-  Duration step_latency{};                  // per step between nodes, 2(N-1) of them in a ring all-reduce
-  double chunking = 0;                      // 0..1: share of the steps that chunks of the best size pay again
-  Bytes chunk{};                            // what a step of a tree passes on at once; 0 = too little to tell
-  bool sharp = false;                       // the switches add: all-reduces may go through them (CollNet)
-  Duration point_to_point_latency{};        // added to each message between nodes
-  double tensor_collective_factor = 1;      // site term: tensor-parallel collectives last so much longer
+  // Of groups with several ranks in each node beside others of their kind; as collective_efficiency.
+  std::optional<double> crossing_efficiency{};
+  double point_to_point_efficiency = 1;   // the same for a pipeline message
+  Duration collective_latency{};          // added once per collective that leaves the node
+  Duration step_latency{};                // per step between nodes, 2(N-1) of them in a ring all-reduce
+  double chunking = 0;                    // 0..1: share of the steps that chunks of the best size pay again
+  Bytes chunk{};                          // what a step of a tree passes on at once; 0 = too little to tell
+  bool sharp = false;                     // the switches add: all-reduces may go through them (CollNet)
+  Duration point_to_point_latency{};      // added to each message between nodes
+  double tensor_collective_factor = 1;    // site term: tensor-parallel collectives last so much longer
   Duration tensor_collective_overhead{};  // site term: the caller adds it to every tensor-parallel collective
   std::string source{};
 

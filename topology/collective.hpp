@@ -25,8 +25,10 @@
 //                chunks cost whose size follows S. Fabrics that describe training leave both out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
 //                r*g senders get through their own NICs; efficiency is collective_efficiency times a share,
-//                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one,
-//                while the rings of several ranks come in by one GPU and go out by another.
+//                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one.
+//                Where several groups of r > 1 lie in a node, crossing_efficiency: their ranks are not
+//                neighbours, so that a ring comes in by one NIC, goes out by another and crosses the rails. A
+//                group that has the node to itself has a neighbour at the same NIC to go out by.
 //   latency      of the network: collective_latency + step_latency * steps; of a send-receive that of a
 //                message.
 //

@@ -110,8 +110,9 @@ double raw_network(const Request& r) {
 double efficiency_of(const Request& r) {
   const FabricSpec& fabric = r.cluster.spec().fabric;
   if (r.kind == CollectiveKind::kSendReceive) return fabric.point_to_point_efficiency;
-  return r.group.ranks_per_node == 1 ? fabric.rail_efficiency.value_or(fabric.collective_efficiency)
-                                     : fabric.collective_efficiency;
+  if (r.group.ranks_per_node == 1) return fabric.rail_efficiency.value_or(fabric.collective_efficiency);
+  if (r.group.groups_per_node > 1) return fabric.crossing_efficiency.value_or(fabric.collective_efficiency);
+  return fabric.collective_efficiency;
 }
 
 double latency(const FabricSpec& fabric, CollectiveKind kind, double steps) {

@@ -119,6 +119,14 @@ constexpr ModelConstant kConstants[] = {constant < [](auto& s) -> auto& {return 
      [](Scenario& s, double value) {
        if (s.cluster->fabric.rail_efficiency) s.cluster->fabric.rail_efficiency = value;
      }},
+    {"fabric.crossing_efficiency", "the same of groups whose rings cross rails, where a fabric says so",
+     [](const Scenario& s) -> double {
+       const FabricSpec& fabric = s.cluster->fabric;
+       return fabric.crossing_efficiency.value_or(fabric.collective_efficiency);
+     },
+     [](Scenario& s, double value) {
+       if (s.cluster->fabric.crossing_efficiency) s.cluster->fabric.crossing_efficiency = value;
+     }},
     constant < [](auto& s) -> auto& {
   return s.cluster->fabric.collective_latency;
 }

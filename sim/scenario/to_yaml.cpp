@@ -169,6 +169,7 @@ void print(Emitter& out, const FabricSpec& fabric) {
   out.field("switch_latency", quantity(fabric.switch_latency));
   out.real("collective_efficiency", fabric.collective_efficiency);
   if (fabric.rail_efficiency) out.real("rail_efficiency", *fabric.rail_efficiency);
+  if (fabric.crossing_efficiency) out.real("crossing_efficiency", *fabric.crossing_efficiency);
   out.real("point_to_point_efficiency", fabric.point_to_point_efficiency);
   out.field("collective_latency", quantity(fabric.collective_latency));
   out.field("step_latency", quantity(fabric.step_latency));

@@ -89,6 +89,24 @@ TEST(Collective, OfOneRankInEachNodeHasTheShareOfRails) {
   EXPECT_EQ(of(kTwoNodes).time, others);
 }
 
+// System: 16 nodes, 4 groups of two ranks in each. They cross rails at half the share of others; a group that
+// has its nodes to itself does not, nor do rails.
+TEST(Collective, OfSeveralRanksBesideOtherGroupsCrossesRails) {
+  FabricSpec fabric = round_fabric();
+  const GroupPlacement pairs{.ranks = 32, .nodes = 16, .ranks_per_node = 2, .groups_per_node = 4};
+  const auto of = [&](const GroupPlacement& group) {
+    return cost(round_cluster(16, fabric), group, CollectiveKind::kAllReduce, megabytes(80));
+  };
+  const CollectiveCost before = of(pairs);
+  const Duration rails = of(kRails).time, alone = of(kTwoNodes).time;
+  fabric.crossing_efficiency = 0.25;
+  EXPECT_EQ(before.network_efficiency, 0.5);
+  EXPECT_EQ(of(pairs).network_efficiency, 0.25);
+  EXPECT_EQ(of(pairs).transfer, 2 * before.transfer);
+  EXPECT_EQ(of(kRails).time, rails);
+  EXPECT_EQ(of(kTwoNodes).time, alone);
+}
+
 // 10 ns per square root of a byte: 100 MB add 10^4 * 10 ns = 100 us to 40 us + 1.75 * 100 MB / 80 GB/s.
 TEST(Collective, AddsTheSquareRootTerm) {
   HardwareProfile profile = round_profile();

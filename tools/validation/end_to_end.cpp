@@ -46,17 +46,15 @@ ProfileRows rows_of(const std::string& profile, const std::vector<PublishedSet>&
   return out;
 }
 
-// Of the first row that has it: a site's term stands in one fabric alone.
+// Of the first row that it is fitted on: a site's term stands in one fabric alone.
 double value_now(const FittedConstant& constant, const ProfileRows& rows) {
   const ModelConstant& known = *find_constant(constant.name);
-  double value = known.get(rows.rows.front().scenario);
-  if (!constant.site) return value;
-  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
-    const std::string& source = rows.sources[static_cast<std::size_t>(rows.rows[i].source)];
-    if (std::ranges::find(constant.fitted_on, source) != constant.fitted_on.end())
-      value = known.get(rows.rows[i].scenario);
-  }
-  return value;
+  const auto is_fitted_on = [&](const Measured& row) {
+    const std::string& source = rows.sources[static_cast<std::size_t>(row.source)];
+    return std::ranges::find(constant.fitted_on, source) != constant.fitted_on.end();
+  };
+  const auto row = std::ranges::find_if(rows.rows, is_fitted_on);
+  return known.get(row == rows.rows.end() ? rows.rows.front().scenario : row->scenario);
 }
 
 ProfileFit fit_profile_rows(const std::string& profile, const std::vector<FittedConstant>& constants,

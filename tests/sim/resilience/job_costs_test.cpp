@@ -50,6 +50,7 @@ TEST(JobCosts, OfATransformerAreItsEndsAndItsLayers) {
               5e-3 * static_cast<double>(costs.state.count()));
 }
 
+// To the rounding of each pass, which jitter stretches.
 TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
   const Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
   const Simulation simulation = simulate_in_full(scenario);
@@ -58,7 +59,8 @@ TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
   for (const LayerJob& layer : costs.layers) layers += layer.work();
   for (std::size_t s = 0; s < costs.stage_forward.size(); ++s)
     stages += costs.stage_forward[s] + costs.stage_backward[s];
-  EXPECT_EQ(layers, stages);
+  EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()),
+              2.0 * static_cast<double>(costs.layers.size()));
 }
 
 TEST(JobCosts, KeepAShareOfTheStateOnEachGpuUnderZero) {

@@ -92,7 +92,7 @@ TEST(Scenario, FillsInEveryDefault) {
                          .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
                          .jitter_per_doubling = 0.003,
                          .exchange_overhead = std::chrono::microseconds(900),
-                         .tensor_collective_overhead = std::chrono::microseconds(50)}));  // the profile's
+                         .tensor_collective_overhead = std::chrono::microseconds(45)}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
