@@ -14,7 +14,7 @@ namespace {
 
 // What is tried both ways. The first is ours: the published program chooses what comes next without asking
 // whether it has arrived.
-struct Variant {
+struct VariantOnV {
   bool only_what_arrived = false;
   bool fill_before_gradients = true;  // a weight gradient in front of a short gap: before an I of chunk 1,
   bool fill_before_forwards = true;   // before a forward
@@ -23,7 +23,7 @@ struct Variant {
 class ZeroBubbleVRules {
  public:
   // `allowed` is the idle time of each rank in the try before; empty in the first.
-  ZeroBubbleVRules(const SplitPipeline& pipeline, const Variant& variant,
+  ZeroBubbleVRules(const SplitPipeline& pipeline, const VariantOnV& variant,
                    const std::vector<std::int64_t>& allowed)
       : pipeline_(pipeline), variant_(variant), allowed_(allowed), order_(pipeline) {
     for (const std::int64_t idle : allowed_) most_allowed_ = std::max(most_allowed_, idle);
@@ -181,7 +181,7 @@ class ZeroBubbleVRules {
   }
 
   const SplitPipeline& pipeline_;
-  Variant variant_;
+  VariantOnV variant_;
   const std::vector<std::int64_t>& allowed_;
   std::int64_t most_allowed_ = 0;
   OrderBuilder order_;
@@ -194,7 +194,7 @@ std::vector<std::int64_t> idle_of(const OrderBuilder& order, int ranks) {
 }
 
 // One variant, repeated while the worst idle time falls.
-std::optional<OrderBuilder> best_of(const SplitPipeline& pipeline, const Variant& variant) {
+std::optional<OrderBuilder> best_of(const SplitPipeline& pipeline, const VariantOnV& variant) {
   std::optional<OrderBuilder> best = ZeroBubbleVRules(pipeline, variant, {}).run();
   while (best) {
     const std::vector<std::int64_t> allowed = idle_of(*best, pipeline.shape.ranks);
@@ -215,9 +215,9 @@ std::optional<Schedule> zb_v_auto(const SplitPipeline& pipeline) {
   std::optional<OrderBuilder> best;
   SplitPipeline measured = pipeline;
   for (int i = 0; i < 8; ++i) {
-    const Variant variant{.only_what_arrived = (i & 4) != 0,
-                          .fill_before_gradients = (i & 2) == 0,
-                          .fill_before_forwards = (i & 1) == 0};
+    const VariantOnV variant{.only_what_arrived = (i & 4) != 0,
+                             .fill_before_gradients = (i & 2) == 0,
+                             .fill_before_forwards = (i & 1) == 0};
     for (const int share : shares) {
       measured.freed_by_input_gradient = share;
       std::optional<OrderBuilder> order = best_of(measured, variant);
