@@ -308,8 +308,10 @@ Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_secon
     const double middle = logs[logs.size() / 2];
     double loss = 0;
     for (const double log : logs) loss += std::abs(log - middle);
-    if (loss < least)
-      least = loss, best = {.factor = std::exp(middle), .prologue = tried.fp8_prologue->value};
+    if (loss < least) {
+      least = loss;
+      best = {.factor = std::exp(middle), .prologue = tried.fp8_prologue->value};
+    }
   }
   tried.fp8_prologue->value = best.prologue;
   for (const GemmPoint& point : points)

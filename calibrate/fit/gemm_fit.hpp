@@ -83,7 +83,7 @@ struct GemmFit {
 // fp8 over 16 bit: t = t0 + 2 m n k / (peak * e_TN * factor * Q), Q with a prologue of its own.
 struct Fp8Fit {
   double factor = 1, prologue = 0;
-  FitErrors errors;  // in sample
+  FitErrors errors = {};  // in sample
 };
 inline constexpr std::size_t kMinFp8Points = 4;
 // The pair of the least mean |ln(formula / measured)|, over a grid of prologues; every operand lies as TN has
