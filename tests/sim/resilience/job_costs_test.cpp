@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
 
 #include "models/model_spec.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
@@ -50,17 +51,34 @@ TEST(JobCosts, OfATransformerAreItsEndsAndItsLayers) {
               5e-3 * static_cast<double>(costs.state.count()));
 }
 
-// To the rounding of each pass, which jitter stretches.
-TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
-  const Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
-  const Simulation simulation = simulate_in_full(scenario);
-  const JobCosts costs = job_costs(scenario, simulation);
+// Of the layers, and of the stages that hold them.
+std::pair<Duration, Duration> work_of(const Scenario& scenario) {
+  const JobCosts costs = job_costs(scenario, simulate_in_full(scenario));
   Duration layers{}, stages{};
   for (const LayerJob& layer : costs.layers) layers += layer.work();
   for (std::size_t s = 0; s < costs.stage_forward.size(); ++s)
     stages += costs.stage_forward[s] + costs.stage_backward[s];
-  EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()),
-              2.0 * static_cast<double>(costs.layers.size()));
+  return {layers, stages};
+}
+
+TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
+  Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
+  scenario.options.jitter_per_doubling = 0;
+  const auto [layers, stages] = work_of(scenario);
+  EXPECT_EQ(layers, stages);
+}
+
+// Jitter is that of the job's GPUs, whatever pipeline of layers prices them; it stretches each pass, to a
+// rounding of its own.
+TEST(JobCosts, OfLayersJitterAsTheJobDoes) {
+  Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
+  scenario.options.jitter_per_doubling = 0;
+  const Duration calm = work_of(scenario).first;
+  scenario.options.jitter_per_doubling = 0.01;
+  const auto [layers, stages] = work_of(scenario);
+  EXPECT_GT(layers, calm);
+  const auto passes = 2 * static_cast<double>(job_costs(scenario, simulate_in_full(scenario)).layers.size());
+  EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()), passes);
 }
 
 TEST(JobCosts, KeepAShareOfTheStateOnEachGpuUnderZero) {
