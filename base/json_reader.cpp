@@ -15,12 +15,12 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr std::string_view kGzip = "\x1f\x8b";
 constexpr std::size_t kMaxDuplicates = 100;  // of one text: nobody reads more
 
 // A mistake after which reading on makes no sense. Never leaves this file.
-struct ReadingStopped {};
+struct JsonStopped {};
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -107,7 +107,7 @@ class JsonReader {
 void JsonReader::stop(const SourceLocation& where, std::string code, std::string message, std::string hint) {
   diagnostics_.error(
       {.code = std::move(code), .where = where, .message = std::move(message), .hint = std::move(hint)});
-  throw ReadingStopped{};
+  throw JsonStopped{};
 }
 
 std::string JsonReader::what_stands_here() const {
@@ -151,7 +151,7 @@ YamlNode JsonReader::document() {
   skip_blanks();
   if (!rest_.empty())
     stop(where_, "json-syntax", fmt::format("{} stands after the end of the document", what_stands_here()));
-  if (duplicates_ > 0) throw ReadingStopped{};
+  if (duplicates_ > 0) throw JsonStopped{};
   return root;
 }
 
@@ -340,10 +340,10 @@ std::optional<YamlNode> parse_json(std::string_view text, const std::string& nam
                        .hint = "gunzip -c FILE | stagecraft … -"});
     return std::nullopt;
   }
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
   try {
     return JsonReader(text, name, diagnostics).document();
-  } catch (const ReadingStopped&) {
+  } catch (const JsonStopped&) {
     return std::nullopt;  // reported where it was found
   }
 }

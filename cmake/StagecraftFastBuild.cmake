@@ -2,7 +2,8 @@
 #
 #   - one precompiled header of other people's headers: two thirds of a compilation are the parsing of GoogleTest, fmt and
 #     the standard library;
-#   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there;
+#   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there, and
+#     by tests/architecture/check_batches.py in every build;
 #   - tests, which are run once, without optimisation.
 #
 # Release builds go without, so that every source file still names what it uses; who includes too little fails there.

@@ -12,7 +12,7 @@ namespace {
 
 using Entries = std::vector<FragmentEntry>;
 
-constexpr std::int64_t kMaxDegree = 1'000'000;
+constexpr std::int64_t kMaxWays = 1'000'000;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
 constexpr std::int64_t kNodeGpus = 8;
 
@@ -66,7 +66,7 @@ class NeoxImport {
 
   // 0 and 1 both mean no pipeline, and no tensor ranks.
   std::int64_t degree(std::string_view path) {
-    return std::max<std::int64_t>(1, reader_.integer(path, 0, kMaxDegree).value_or(1));
+    return std::max<std::int64_t>(1, reader_.integer(path, 0, kMaxWays).value_or(1));
   }
 
   void read_degrees() {
@@ -96,7 +96,7 @@ class NeoxImport {
       return;
     }
     const std::int64_t step =
-        reader_.integer("make_vocab_size_divisible_by", 1, kMaxDegree).value_or(128) * tensor_;
+        reader_.integer("make_vocab_size_divisible_by", 1, kMaxWays).value_or(128) * tensor_;
     if (request_.vocab) {
       source.comment = fmt::format("{} tokens given, padded to a multiple of {}", *request_.vocab, step);
       model.push_back(entry("vocab", (*request_.vocab + step - 1) / step * step, source));

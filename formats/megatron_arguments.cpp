@@ -22,7 +22,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
@@ -37,7 +37,7 @@ bool continues_name(char c) {
 }
 
 // Options are written with dashes or underscores, in the dump always with underscores.
-std::string canonical(std::string_view written) {
+std::string canonical_option(std::string_view written) {
   std::string name;
   for (const char c : written)
     name += c == '-' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
@@ -71,7 +71,7 @@ class Lines {
 std::string_view without_prefix(std::string_view line) {
   for (bool again = true; again;) {
     again = false;
-    const std::string_view text = trimmed(line);
+    const std::string_view text = without_blanks(line);
     if (text.starts_with('[')) {
       const std::size_t close = text.find(']');
       if (close == std::string_view::npos) return line;
@@ -97,9 +97,9 @@ std::optional<std::vector<std::string>> list_items(std::string_view text) {
   text = text.substr(1, text.size() - 2);
   if (text.find_first_of("[]*+") != std::string_view::npos) return std::nullopt;
   std::vector<std::string> items;
-  while (!trimmed(text).empty()) {
+  while (!without_blanks(text).empty()) {
     const std::size_t comma = text.find(',');
-    std::string_view item = trimmed(text.substr(0, comma));
+    std::string_view item = without_blanks(text.substr(0, comma));
     if (item.size() >= 2 && (item.front() == '\'' || item.front() == '"') && item.back() == item.front())
       item = item.substr(1, item.size() - 2);
     items.emplace_back(item);
@@ -111,7 +111,7 @@ std::optional<std::vector<std::string>> list_items(std::string_view text) {
 // `  name ......... value`; a name of 48 letters or more has no dots, an empty value leaves blanks.
 std::optional<MegatronArgument> dump_argument(std::string_view line, const SourceLocation& where) {
   if (line.empty() || !is_blank(line.front())) return std::nullopt;
-  line = trimmed(line);
+  line = without_blanks(line);
   const std::size_t name_end = std::min(line.find(' '), line.size());
   const std::string_view name = line.substr(0, name_end);
   if (name.empty() || !starts_name(name.front()) || !std::all_of(name.begin(), name.end(), continues_name))
@@ -122,8 +122,8 @@ std::optional<MegatronArgument> dump_argument(std::string_view line, const Sourc
     const std::size_t after = std::min(value.find_first_not_of('.', dots), value.size());
     if (after == value.size() || value[after] == ' ') value.remove_prefix(after);  // else ".001", a value
   }
-  value = trimmed(value);
-  MegatronArgument argument{.name = canonical(name), .spelled = std::string(name), .where = where};
+  value = without_blanks(value);
+  MegatronArgument argument{.name = canonical_option(name), .spelled = std::string(name), .where = where};
   if (auto items = list_items(value))
     argument.values = std::move(*items);
   else if (!value.empty() && value != "None")
@@ -136,7 +136,7 @@ std::optional<double> field(std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   std::string_view rest = line.substr(at + key.size());
-  return parse_number(trimmed(rest.substr(0, rest.find('|'))));
+  return parse_number(without_blanks(rest.substr(0, rest.find('|'))));
 }
 
 std::optional<MegatronIteration> iteration_of(std::string_view line) {
@@ -352,7 +352,7 @@ class ArgvReader {
     const std::size_t equals = word.text.find('=');
     const std::string option = word.text.substr(0, equals);
     current_ = MegatronArgument{.spelled = option, .where = place(word)};
-    current_->name = canonical(option.substr(option.find_first_not_of('-')));
+    current_->name = canonical_option(option.substr(option.find_first_not_of('-')));
     if (equals != std::string::npos) add_value(word, word.text.substr(equals + 1));
   }
 

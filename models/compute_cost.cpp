@@ -25,7 +25,7 @@ GemmSize size_of(const GemmShape& shape) {
   return {.m = shape.m, .n = shape.n, .k = shape.k, .batch = shape.batch};
 }
 
-double gemm_flops(const GemmShape& shape) {
+double gemm_operations(const GemmShape& shape) {
   return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) *
          static_cast<double>(shape.batch);
 }
@@ -37,7 +37,7 @@ bool aligned(const GemmShape& shape) {
 Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value;
-  return {.seconds = std::max(gemm_flops(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = std::max(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
           .provenance = efficiency.provenance};
 }
 
@@ -47,7 +47,7 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
   const double penalty = aligned(op.gemm) ? 1 : model.misaligned_factor.value;
   const double rate =
       profile.peak(precision).count() * model.batched_efficiency.value * penalty * quantisation;
-  return {.seconds = std::max(gemm_flops(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = std::max(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
           .provenance = model.batched_efficiency.provenance};
 }
 
@@ -59,7 +59,7 @@ Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, cons
   const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value *
                       experts.grouped_factor.value;
   const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
-  return {.seconds = groups + std::hypot(gemm_flops(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = groups + std::hypot(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
           .provenance = experts.grouped_factor.provenance};
 }
 

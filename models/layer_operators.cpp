@@ -54,7 +54,7 @@ void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard&
   add_norm_backward(ops, ffn_norm(model, shard), model, shard, Residual::kSummed);
 }
 
-Ops weight_gradient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   Ops ops;
   if (kind == LayerKind::kExperts) {
     add_experts_weight_gradient(ops, model, shard);
@@ -133,7 +133,7 @@ LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, Layer
                                                         : selected_again(model, shard, kind);
   add_ffn_input_gradient(layer.input_gradient, model, shard, kind);
   add_attention_input_gradient(layer.input_gradient, model, shard);
-  layer.weight_gradient = weight_gradient(model, shard, kind);
+  layer.weight_gradient = layer_weight_gradient(model, shard, kind);
   return layer;
 }
 

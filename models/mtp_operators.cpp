@@ -14,7 +14,7 @@ namespace stagecraft {
 
 namespace {
 
-Linear projection(const TransformerSpec& model, const Shard& shard) {
+Linear mtp_projection(const TransformerSpec& model, const Shard& shard) {
   return {.name = "mtp projection",
           .tokens = shard.tokens(),
           .out = (model.hidden + shard.tensor - 1) / shard.tensor,
@@ -39,7 +39,7 @@ void append(Ops& ops, const Ops& more) {
 }  // namespace
 
 LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
-  const Linear linear = projection(model, shard);
+  const Linear linear = mtp_projection(model, shard);
   const Norm hidden = residual_norm("mtp hidden norm", model, shard);
   const Norm embedding = residual_norm("mtp embedding norm", model, shard);
   const LayerOps lookup = embedding_operators(model, shard);

@@ -61,13 +61,13 @@ std::optional<double> value_at(const Line& line, double rate) {
   return a.value + way(a.rate, b.rate, rate) * (b.value - a.value);
 }
 
-struct Pair {
+struct RatePair {
   double rate = 0, first = 0, second = 0;
   [[nodiscard]] double difference() const { return first - second; }
 };
 
-std::vector<Pair> common_rates(const Line& a, const Line& b) {
-  std::vector<Pair> pairs;
+std::vector<RatePair> common_rates(const Line& a, const Line& b) {
+  std::vector<RatePair> pairs;
   for (const Point& point : a.points)
     for (const Point& other : b.points)
       if (point.rate == other.rate)
@@ -86,9 +86,9 @@ bool is_ahead_of_all(const std::vector<Line>& lines, const GoodputCrossing& cros
 
 // Where the sign of the difference changes. Rates at which two policies are equal belong to what comes after.
 void add_crossings(const Line& a, const Line& b, std::vector<GoodputCrossing>& crossings) {
-  std::optional<Pair> last;   // with a difference
-  std::optional<Pair> equal;  // the first after it without
-  for (const Pair& pair : common_rates(a, b)) {
+  std::optional<RatePair> last;   // with a difference
+  std::optional<RatePair> equal;  // the first after it without
+  for (const RatePair& pair : common_rates(a, b)) {
     if (pair.difference() == 0) {
       if (last && !equal) equal = pair;
       continue;

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kShort = 8;  // of ranks
+constexpr std::size_t kFewRanks = 8;  // of ranks
 
 std::string rank_line(const StalledRank& rank) {
   if (rank.stuck)
@@ -54,7 +54,7 @@ std::string fault_lines(const Report& report, bool verbose) {
   }
   out += hanging_lines("", fmt::format("at rest from {} on; without them the iteration takes {}",
                                        human(*faults.stall), human(faults.without)));
-  const std::size_t shown = verbose ? faults.ranks.size() : std::min(kShort, faults.ranks.size());
+  const std::size_t shown = verbose ? faults.ranks.size() : std::min(kFewRanks, faults.ranks.size());
   for (std::size_t i = 0; i < shown; ++i) out += rank_line(faults.ranks[i]);
   if (shown < faults.ranks.size())
     out += hanging_lines("", fmt::format("and {} more ranks (--verbose)", faults.ranks.size() - shown));

@@ -88,7 +88,7 @@ std::vector<FailureProcess> load_processes(YamlMap& failures, const ProcessConte
   return processes;
 }
 
-bool needs_repair(const FailureSpec& spec) {
+bool any_needs_repair(const FailureSpec& spec) {
   for (const FailureProcess& process : spec.processes)
     for (const Cause& cause : process.causes)
       if (breaks_nodes(process.law) && cause.severity == FailureSeverity::kNode && !cause.repair) return true;
@@ -170,7 +170,7 @@ std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& c
   spec.processes = load_processes(map, processes);
   spec.policy = load_policy(map, defaults);
   spec.checkpoint = load_checkpoint(map, defaults);
-  if (map.has("repair") || needs_repair(spec)) spec.repair = load_repair(map, "repair", processes);
+  if (map.has("repair") || any_needs_repair(spec)) spec.repair = load_repair(map, "repair", processes);
   if (map.has("detect")) spec.detect = map.duration("detect");
   spec.horizon = load_horizon(in);
   spec.repeats = static_cast<int>(in.integer("repeats", {.min = 1, .max = kMaxRepeats}));

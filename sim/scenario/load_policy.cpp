@@ -16,8 +16,8 @@ namespace stagecraft {
 namespace {
 
 // Bounds that no cluster reaches: they keep a typing mistake from becoming an endless run.
-constexpr std::int64_t kMaxNodes = 1'000'000;
-constexpr std::int64_t kMaxGpus = 100'000'000;
+constexpr std::int64_t kMaxPolicyNodes = 1'000'000;
+constexpr std::int64_t kMaxPolicyGpus = 100'000'000;
 constexpr std::int64_t kMaxSteps = 1'000'000'000;
 constexpr double kMaxFactor = 1e6;
 
@@ -93,7 +93,7 @@ class PolicyLoader {
   void load_varuna();
   void load_elastic();
   int count(const char* key, std::int64_t min, int fallback) {
-    return static_cast<int>(map_.integer(key, {.min = min, .max = kMaxNodes, .fallback = fallback}));
+    return static_cast<int>(map_.integer(key, {.min = min, .max = kMaxPolicyNodes, .fallback = fallback}));
   }
 
   YamlMap& map_;
@@ -121,7 +121,7 @@ void PolicyLoader::load_restart() {
   YamlMap table = map_.map("restart");
   for (const YamlEntry& entry : node->entries) {
     const auto gpus = parse_integer(entry.key);
-    if (!gpus || *gpus < 1 || *gpus > kMaxGpus)
+    if (!gpus || *gpus < 1 || *gpus > kMaxPolicyGpus)
       map_.error("restart", "bad-number", fmt::format("{} is not a number of GPUs", in_quotes(entry.key)),
                  "write {16000: 200 s, 98000: 900 s}");
     spec_.restart.emplace_back(static_cast<int>(gpus.value_or(1)), table.duration(entry.key));
@@ -140,7 +140,7 @@ void PolicyLoader::load_throughput() {
   YamlMap table = map_.map("throughput");
   for (const YamlEntry& entry : node->entries) {
     const auto nodes = parse_integer(entry.key);
-    if (!nodes || *nodes < 1 || *nodes > kMaxNodes)
+    if (!nodes || *nodes < 1 || *nodes > kMaxPolicyNodes)
       map_.error("throughput", "bad-number", fmt::format("{} is not a number of nodes", in_quotes(entry.key)),
                  "write {15: 10.2, 30: 21}: samples per second by nodes");
     spec_.throughput.emplace_back(static_cast<int>(nodes.value_or(1)), table.number(entry.key, {.min = 0}));
@@ -355,7 +355,7 @@ CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults) {
   if (not_for_sync("slowdown")) spec.slowdown = in.number("slowdown", {.min = 1, .max = kMaxFactor});
   const bool in_memory = spec.mode == CheckpointMode::kInMemory;
   if (in_memory)
-    spec.copies = static_cast<int>(in.integer("copies", {.min = 2, .max = kMaxNodes}));
+    spec.copies = static_cast<int>(in.integer("copies", {.min = 2, .max = kMaxPolicyNodes}));
   else if (map.has("copies"))
     map.error("copies", "contradiction", "is for checkpoints in memory",
               "use mode: in-memory, or leave it out");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/schedule/interleaved.hpp"
 #include "sim/schedule/interleaved_pytorch.hpp"
 
 namespace stagecraft {
@@ -17,10 +18,6 @@ std::int64_t shortest(const StageCosts& costs) {
 
 bool alike(const StageCosts& costs) {
   return costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
-}
-
-int group_of(const PipelineShape& shape) {
-  return shape.group > 0 ? shape.group : shape.ranks;
 }
 
 int pairs_of(const PipelineShape& shape) {

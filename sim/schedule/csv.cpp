@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostCsvProblems = 20;
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
-constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kCellBlanks = " \t\r";
 
 struct Message {
   bool send = false;
@@ -34,9 +34,9 @@ struct Cell {
 using Row = std::vector<Cell>;
 
 std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
+  const std::size_t begin = text.find_first_not_of(kCellBlanks);
   if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+  return text.substr(begin, text.find_last_not_of(kCellBlanks) - begin + 1);
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -10,10 +10,6 @@
 namespace stagecraft {
 namespace {
 
-int group_of(const PipelineShape& shape) {
-  return shape.group > 0 ? shape.group : shape.ranks;
-}
-
 bool legal_group(int ranks, int micro_batches, int group) {
   const int last = micro_batches % group;
   return ranks <= group && group <= micro_batches && (last == 0 || last >= ranks);
@@ -60,6 +56,10 @@ std::vector<ChunkStep> chunk_table(int micro_batches, int chunks, int group) {
     }
   }
   return table;
+}
+
+int group_of(const PipelineShape& shape) {
+  return shape.group > 0 ? shape.group : shape.ranks;
 }
 
 std::optional<ScheduleProblem> interleaved_constraint(const PipelineShape& shape) {

@@ -34,6 +34,9 @@ struct ChunkStep {
 // three >= 1.
 [[nodiscard]] std::vector<ChunkStep> chunk_table(int micro_batches, int chunks, int group);
 
+// Micro-batches of a group: as the shape says, else p.
+[[nodiscard]] int group_of(const PipelineShape& shape);
+
 // nullopt when v >= 2, p <= N <= m, and m mod N is 0 or at least p; N defaults to p. A last group of 1..p-1
 // micro-batches costs extra bubble or deadlocks, which is why Megatron-LM refuses it too. The hint names
 // numbers that are legal.

@@ -9,13 +9,6 @@
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
-namespace {
-
-int group_of(const PipelineShape& shape) {
-  return shape.group > 0 ? shape.group : shape.ranks;
-}
-
-}  // namespace
 
 std::optional<ScheduleProblem> interleaved_group_constraint(const PipelineShape& shape) {
   if (auto problem = refuse_shape(shape)) return problem;

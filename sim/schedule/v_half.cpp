@@ -32,7 +32,7 @@ FirstSlots v_half_block(int p, int rank) {
   return {2 * rank, 3 * p - 2 - rank, 3 * p + late + 2 * rank - 1, 6 * p + late - 2 - rank};
 }
 
-bool alike(const StageCosts& costs) {
+bool passes_alike(const StageCosts& costs) {
   return costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
 }
 
@@ -227,14 +227,14 @@ std::optional<ScheduleProblem> v_min_constraint(const PipelineShape& shape) {
 
 std::optional<std::int64_t> v_half_bubble(const PipelineShape& shape, const StageCosts& costs) {
   const int p = shape.ranks;
-  if (!alike(costs) || shape.micro_batches < 2 * p) return std::nullopt;
+  if (!passes_alike(costs) || shape.micro_batches < 2 * p) return std::nullopt;
   if (p <= 2) return (p - 1) * costs.forward;
   return (p % 2 == 0 ? 3 * p - 7 : 3 * p - 4) * costs.forward;
 }
 
 std::optional<std::int64_t> v_min_bubble(const PipelineShape& shape, const StageCosts& costs) {
   const int p = shape.ranks;
-  if (!alike(costs) || shape.micro_batches <= p || p == 1) return std::nullopt;
+  if (!passes_alike(costs) || shape.micro_batches <= p || p == 1) return std::nullopt;
   return (p % 3 == 0 ? 4 * p - 7 : 4 * p - 5) * costs.forward;
 }
 

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoProduct = std::numeric_limits<std::size_t>::max();
 
 int chunk_of_stage(const SplitPipeline& pipeline, int stage) {
   return stage / pipeline.shape.ranks;
@@ -146,7 +146,7 @@ WordPlayer::WordPlayer(const SearchProblem& problem)
 std::optional<WordPlayer::Length> WordPlayer::play(const RankWords& words) {
   std::ranges::fill(made_, -1);
   counts_.assign(static_cast<std::size_t>(p_) * letters_, 0);
-  ranks_.assign(static_cast<std::size_t>(p_), {.next = 0, .end = 0, .waits_for = kNothing});
+  ranks_.assign(static_cast<std::size_t>(p_), {.next = 0, .end = 0, .waits_for = kNoProduct});
   runnable_.clear();
   for (int rank = p_ - 1; rank >= 0; --rank) {
     const auto r = static_cast<std::size_t>(rank);
@@ -173,7 +173,7 @@ void WordPlayer::wake(int stage, std::size_t product) {
   const int rank = problem_->pipeline.rank_of(stage);
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   if (state.waits_for != product) return;
-  state.waits_for = kNothing;
+  state.waits_for = kNoProduct;
   runnable_.push_back(rank);
 }
 
@@ -187,14 +187,14 @@ void WordPlayer::advance(int rank, const std::vector<Letter>& word) {
     const int stage = problem_->pipeline.stage_of(rank, chunk_of(letter));
     const auto j = static_cast<std::size_t>(counts[letter]);
     const int kind = letter % 3;
-    std::size_t need = kNothing;
+    std::size_t need = kNoProduct;
     if (kind == 0 && stage > 0) need = products(stage - 1) + j;
     if (kind == 1) {
       need =
           stage + 1 < stages_ ? products(stage + 1) + static_cast<std::size_t>(m_) + j : products(stage) + j;
     }
     std::int64_t start = state.end;
-    if (need != kNothing) {
+    if (need != kNoProduct) {
       // A last stage's own forward carries the time of a message to a stage that there is not: it is none.
       const std::int64_t arrival = made_[need];
       if (arrival < 0) {
@@ -227,7 +227,7 @@ std::vector<WordPlayer::Block> WordPlayer::critical_blocks(const RankWords& word
   int position = static_cast<int>(words[rank].size()) - 1;
   while (position >= 0) {
     Block block{.rank = static_cast<int>(rank), .first = position, .last = position};
-    std::size_t need = kNothing;
+    std::size_t need = kNoProduct;
     for (;; --block.first) {
       const auto at = static_cast<std::size_t>(block.first);
       const std::int64_t start = ends_[rank][at] - time(static_cast<int>(rank), words[rank][at]);
@@ -236,7 +236,7 @@ std::vector<WordPlayer::Block> WordPlayer::critical_blocks(const RankWords& word
       break;
     }
     blocks.push_back(block);
-    if (need == kNothing) break;
+    if (need == kNoProduct) break;
     const auto stage = static_cast<int>(need / (2 * static_cast<std::size_t>(m_)));
     rank = static_cast<std::size_t>(problem_->pipeline.rank_of(stage));
     position = maker_[need];

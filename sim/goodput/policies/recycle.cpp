@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-std::size_t at(int index) {
+std::size_t as_index(int index) {
   return static_cast<std::size_t>(index);
 }
 
@@ -17,7 +17,7 @@ std::size_t at(int index) {
 Recycle::Recycle(RecycleSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(stages() >= 1 && spec_.shape.pipelines >= 1 && spec_.samples >= 1,
            "pipelines, stages and a batch");
-  holder_.assign(at(places()), -1);
+  holder_.assign(as_index(places()), -1);
 }
 
 Response Recycle::on(const Incident& incident, const Machines& machines) {
@@ -25,13 +25,13 @@ Response Recycle::on(const Incident& incident, const Machines& machines) {
   switch (incident.kind) {
     case IncidentKind::kRemove:
     case IncidentKind::kFault: {
-      if (place_[at(incident.node)] < 0) return {};
+      if (place_[as_index(incident.node)] < 0) return {};
       const Response response = halt(incident.time);
       vacate(incident.node);
       return response;
     }
     case IncidentKind::kCorruption:
-      return place_[at(incident.node)] < 0 ? Response{} : halt(incident.time);
+      return place_[as_index(incident.node)] < 0 ? Response{} : halt(incident.time);
     case IncidentKind::kAdd: {
       // In a stall: the review after it will see the node.
       const bool wanted = !running_ || (vacant() && !in_stall(incident.time));
@@ -75,7 +75,7 @@ Plan Recycle::restart(const Situation& situation) {
   if (!running_) return plan;
   std::sort(dues.begin(), dues.end());
   // Once every stage can have one, with whoever is there by then.
-  const Duration due = dues[at(stages() - 1)];
+  const Duration due = dues[as_index(stages() - 1)];
   place_all(situation, due);
   plan.wait = due - situation.now;
   if (started_) {
@@ -99,7 +99,7 @@ Plan Recycle::resume(Plan plan, const Situation& situation) {
   if (stall > Duration{}) plan.review = Duration{};
   for (const int node : situation.machines.in_order()) {
     const Duration due = situation.machines.due(node);
-    if (stall == Duration{} && place_[at(node)] < 0 && due > situation.now)
+    if (stall == Duration{} && place_[as_index(node)] < 0 && due > situation.now)
       plan.review = std::min(plan.review.value_or(Duration::max()), due - situation.now);
   }
   return plan;
@@ -113,9 +113,9 @@ Duration Recycle::step_time(int workers) const {
 }
 
 std::vector<int> Recycle::dead() const {
-  std::vector<int> dead(at(stages()), 0);
+  std::vector<int> dead(as_index(stages()), 0);
   for (int place = 0; place < places(); ++place)
-    if (holder_[at(place)] < 0) ++dead[at(place % stages())];
+    if (holder_[as_index(place)] < 0) ++dead[as_index(place % stages())];
   return dead;
 }
 
@@ -124,9 +124,9 @@ bool Recycle::vacant() const {
 }
 
 bool Recycle::state_survives() const {
-  std::vector<char> alive(at(stages()), 0);
+  std::vector<char> alive(as_index(stages()), 0);
   for (std::size_t node = 0; node < place_.size(); ++node)
-    if (place_[node] >= 0 && has_state_[node] != 0) alive[at(place_[node] % stages())] = 1;
+    if (place_[node] >= 0 && has_state_[node] != 0) alive[as_index(place_[node] % stages())] = 1;
   return std::find(alive.begin(), alive.end(), 0) == alive.end();
 }
 
@@ -134,11 +134,11 @@ int Recycle::fill_vacancies(const Situation& situation) {
   int joined = 0;
   std::vector<int> dead = this->dead();
   for (const int node : situation.machines.in_order()) {
-    if (place_[at(node)] >= 0 || situation.machines.due(node) > situation.now) continue;
+    if (place_[as_index(node)] >= 0 || situation.machines.due(node) > situation.now) continue;
     const auto worst = std::max_element(dead.begin(), dead.end());
     if (*worst == 0) break;
     int vacancy = static_cast<int>(worst - dead.begin());
-    while (holder_[at(vacancy)] >= 0) vacancy += stages();
+    while (holder_[as_index(vacancy)] >= 0) vacancy += stages();
     place(node, vacancy);
     --*worst;
     ++joined;
@@ -155,14 +155,14 @@ void Recycle::place_all(const Situation& situation, Duration due) {
 }
 
 void Recycle::place(int node, int place) {
-  holder_[at(place)] = node;
-  place_[at(node)] = place;
-  has_state_[at(node)] = 0;
+  holder_[as_index(place)] = node;
+  place_[as_index(node)] = place;
+  has_state_[as_index(node)] = 0;
 }
 
 void Recycle::vacate(int node) {
-  holder_[at(place_[at(node)])] = -1;
-  place_[at(node)] = -1;
+  holder_[as_index(place_[as_index(node)])] = -1;
+  place_[as_index(node)] = -1;
 }
 
 void Recycle::settle() {
@@ -170,8 +170,8 @@ void Recycle::settle() {
 }
 
 void Recycle::know_nodes(const Machines& machines) {
-  place_.resize(at(machines.count()), -1);
-  has_state_.resize(at(machines.count()), 0);
+  place_.resize(as_index(machines.count()), -1);
+  has_state_.resize(as_index(machines.count()), 0);
 }
 
 }  // namespace stagecraft

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-double rate(const ShapedStep& shape) {
+double rate_of(const ShapedStep& shape) {
   return static_cast<double>(shape.samples) / to_seconds(shape.duration);
 }
 
@@ -35,7 +35,7 @@ Response Varuna::on(const Incident& incident, const Machines& machines) {
       const auto shape = best(staying(machines));
       if (!shape) return {};
       if (!shape_) return {.answer = Answer::kAtStepEnd};
-      return {.answer = rate(*shape) > rate(*shape_) ? Answer::kCheckpointAndPlan : Answer::kNothing};
+      return {.answer = rate_of(*shape) > rate_of(*shape_) ? Answer::kCheckpointAndPlan : Answer::kNothing};
     }
     case IncidentKind::kSlow:
     case IncidentKind::kNormal:
