@@ -306,6 +306,8 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   keep(tensors, "head input", sizes.residual(), kWeight);
   if (shard.software.fused_loss) {
     keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
+  } else if (shard.software.loss_in_16_bit && !shard.software.fp32_logits) {
+    keep(tensors, "logits", sizes.element() * logits(model, shard), kInput);
   } else {
     keep(tensors, "softmax of the logits", kFp32 * logits(model, shard), kInput);
   }
@@ -338,12 +340,13 @@ Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
   return total(head_tensors(model, shard));
 }
 
-Bytes head_transient(const TransformerSpec& model, const Shard& shard) {
-  if (shard.software.fused_loss) return Bytes(0);
-  constexpr std::int64_t kFp32 = 4;
-  if (shard.software.fp32_logits)
-    return Bytes(2 * kFp32 * logits(model, shard));                         // of the loss, of log-softmax
-  return Bytes(2 * element_bytes(shard.precision) * logits(model, shard));  // logits and their gradient
+HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
+  if (shard.software.fused_loss) return {};
+  const std::int64_t count = logits(model, shard);
+  const Bytes sixteen(element_bytes(shard.precision) * count), fp32(4 * count);
+  if (shard.software.fp32_logits) return {.forward = fp32, .backward = 2 * fp32};  // of the loss, of log-softmax
+  if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
+  return {.forward = sixteen, .backward = 2 * sixteen};  // logits, and their gradient
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {

@@ -57,8 +57,8 @@ using SavedTensors = std::vector<SavedTensor>;
 [[nodiscard]] SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard);
 // Kept per micro-batch in flight: token ids and the dropout mask.
 [[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);
-// Kept: inputs of the final norm and of the head, and the fp32 softmax of the logits (their 16-bit gradient
-// where the loss is fused).
+// Kept: inputs of the final norm and of the head, and the fp32 softmax of the logits; where the loss is fused
+// their 16-bit gradient, where it is in 16 bit the logits.
 [[nodiscard]] SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard);
 
 // What the weight gradients of a layer need when the backward is split: the inputs of its products and the
@@ -74,9 +74,12 @@ struct LayerActivation {
                                                LayerKind kind = LayerKind::kDense);
 [[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
-// Live during the loss alone: logits and their gradient, in fp32 where the software casts them; nothing where
-// the loss is fused.
-[[nodiscard]] Bytes head_transient(const TransformerSpec& model, const Shard& shard);
+// Live during the loss alone: logits, behind them their gradient too, in fp32 where the software casts them;
+// nothing where the loss is fused.
+struct HeadTransient {
+  Bytes forward, backward;
+};
+[[nodiscard]] HeadTransient head_transient(const TransformerSpec& model, const Shard& shard);
 // Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);
 

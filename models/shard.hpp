@@ -71,6 +71,9 @@ struct SoftwareMemory {
   // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
   // matrices.
   bool fp32_logits = false;
+  // Where neither is so: the loss keeps the 16-bit logits and makes their gradient beside them (flash_attn's
+  // CrossEntropyLoss).
+  bool loss_in_16_bit = false;
   bool keep_outputs = false;  // a stage keeps what it sent until the backward (DeepSpeed's pipeline)
   // One gradient in 16 bit, never read, for each shape of weight (Transformer Engine from 2.3 on, where the
   // products add to the main gradients themselves).
@@ -79,6 +82,9 @@ struct SoftwareMemory {
   // pipeline, no_sync).
   bool whole_gradients = false;
   bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
+  // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts what it gathers (FSDP): no 16-bit shard
+  // lies beside them.
+  bool fp32_shards = false;
   // FSDP2: what no layer holds (embedding, last norm, head) is one unit, gathered from the forward's first
   // use to the backward's last; gathers allocate on a stream of their own, whose cached blocks no other
   // stream reuses.

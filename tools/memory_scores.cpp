@@ -36,9 +36,8 @@ std::string_view verdict_name(Verdict verdict) {
   return kVerdictNames[static_cast<std::size_t>(verdict)];
 }
 
-std::string outcome(const MemoryScore& row) {
-  if (!row.out_of_memory) return "";
-  return *row.out_of_memory ? "out of memory" : "ran";
+std::string_view outcome(const MemoryScore& row) {
+  return row.out_of_memory ? "out of memory" : "ran";
 }
 
 }  // namespace
@@ -50,11 +49,10 @@ std::optional<double> MemoryScore::error() const {
 
 bool MemoryScore::wrong_verdict() const {
   const bool refused = verdict == Verdict::kOutOfMemory;
-  if (out_of_memory.value_or(false)) return !refused;
+  if (out_of_memory) return !refused;
   constexpr double kNearlyFull = 0.95;
-  const bool ran = measured || out_of_memory.has_value();
   const bool nearly_full = measured && *measured / capacity > kNearlyFull;
-  return ran && refused && !nearly_full;
+  return refused && !nearly_full;
 }
 
 std::vector<double> MemoryScores::errors() const {
@@ -105,7 +103,8 @@ MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
   constexpr double kGiB = 1 << 30;
   MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
   for (const PublishedRow& row : set.rows) {
-    if (!row.memory_gib && !row.out_of_memory) continue;
+    const bool ran = row.memory_gib || row.iteration_seconds || row.tokens_per_s_per_gpu;
+    if (!ran && !row.out_of_memory) continue;
     if (!row.skip.empty()) {
       scores.skipped.emplace_back(row.id, row.skip);
       continue;
@@ -122,7 +121,7 @@ MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
          .predicted = figure_of(ledger, set.memory_figure.value_or(MemoryFigure::kDevice)),
          .measured = row.memory_gib ? std::optional(to_bytes(*row.memory_gib * kGiB)) : std::nullopt,
          .verdict = ledger.verdict(),
-         .out_of_memory = row.out_of_memory,
+         .out_of_memory = row.out_of_memory.value_or(false),
          .capacity = ledger.capacity});
   }
   return scores;
@@ -138,7 +137,7 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
       table.row({row.id, gib(row.predicted), row.measured ? gib(*row.measured) : "-",
                  row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
                  std::string(verdict_name(row.verdict)) + (row.wrong_verdict() ? " (wrong)" : ""),
-                 outcome(row)});
+                 std::string(outcome(row))});
     }
     out << table.str(2);
     for (const auto& [id, reason] : scores.skipped) out << fmt::format("  {} skipped: {}\n", id, reason);
@@ -172,8 +171,7 @@ void print_memory_json(const MemoryScores& scores, std::ostream& out) {
         .field("predicted_bytes", row.predicted)
         .field("verdict", verdict_name(row.verdict));
     if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
-    if (row.out_of_memory) json.field("ran_out_of_memory", *row.out_of_memory);
-    json.end_object();
+    json.field("ran_out_of_memory", row.out_of_memory).end_object();
   }
   json.end_array().key("skipped").begin_array();
   for (const auto& [id, reason] : scores.skipped) {

@@ -20,7 +20,7 @@ struct MemoryScore {
   Bytes predicted;                // of the set's kind
   std::optional<Bytes> measured;  // absent: only the verdict was published
   Verdict verdict = Verdict::kFits;
-  std::optional<bool> out_of_memory;
+  bool out_of_memory = false;  // how the run ended
   Bytes capacity;
 
   [[nodiscard]] std::optional<double> error() const;  // predicted / measured - 1
@@ -41,7 +41,7 @@ struct MemoryScores {
   [[nodiscard]] int wrong_verdicts() const;
 };
 
-// Rows of `set` with a memory figure or a verdict.
+// Rows of `set` that are known to have run, from a memory figure or a time, or to have run out of memory.
 [[nodiscard]] MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data);
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out);

@@ -271,7 +271,9 @@ void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes,
 void RankLedger::add_weights(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   const double offloaded = request_.job.offload.weights;
-  add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
+  const bool masters = shard_.software.fp32_shards && zero() >= 3 && shard_.precision != Precision::kFp32;
+  if (!masters)  // else the optimizer's fp32 weights are all that there is
+    add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));

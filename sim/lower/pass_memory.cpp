@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
 namespace stagecraft {
@@ -155,12 +156,7 @@ class StageSum {
 
   // Gradient of the logits in 16 bit.
   Bytes head_gradient() const {
-    const Shard whole = [&] {
-      Shard shard = shard_;
-      shard.software.fused_loss = false;
-      return shard;
-    }();
-    return Bytes(head_transient(model_, whole).count() / 2);
+    return Bytes(element_bytes(shard_.precision) * shard_.tokens() * vocabulary_share(model_, shard_.tensor));
   }
 
   Bytes word_gradient() const {
@@ -174,7 +170,7 @@ class StageSum {
   bool gathers() const { return shard_.sequence_parallel && shard_.tensor > 1; }
 
   SavedTensors head_forward() const {
-    return nonzero({{"logits", Bytes(head_transient(model_, shard_).count() / 2)},
+    return nonzero({{"logits", head_transient(model_, shard_).forward},
                     {"working tensors of the head", gathered_input()}});
   }
 
@@ -182,7 +178,7 @@ class StageSum {
   // itself, or where frameworks ask for one all the same.
   SavedTensors head_backward() const {
     const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
-    return nonzero({{"logits and their gradient", head_transient(model_, shard_)},
+    return nonzero({{"logits and their gradient", head_transient(model_, shard_).backward},
                     {"working tensors of the head", gathered_input() + whole_rows()},
                     {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
   }

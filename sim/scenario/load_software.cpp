@@ -23,6 +23,7 @@ struct SoftwarePreset {
   bool aligned_gradients = false;
   bool dynamic_scaling = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
+  bool loss_in_16_bit = false, fp32_shards = false;
   std::optional<double> sharded_overlap_slowdown;
   std::optional<std::vector<std::string>> schedules;
 };
@@ -54,6 +55,8 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.fully_shard = map.boolean("fully_shard", false);
   preset.step_messages = map.boolean("step_messages", false);
   preset.user_buffers = map.boolean("user_buffers", true);
+  preset.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
+  preset.fp32_shards = map.boolean("fp32_shards", false);
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
@@ -95,6 +98,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.memory.fully_shard = preset.fully_shard;
   spec.memory.step_messages = preset.step_messages;
   spec.memory.user_buffers = preset.user_buffers;
+  spec.memory.loss_in_16_bit = preset.loss_in_16_bit;
+  spec.memory.fp32_shards = preset.fp32_shards;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   if (options.has("attention_kernel")) return;
   // One that every device of the cluster has.

@@ -132,7 +132,7 @@ TEST(HeadTransient, AddsLogitsAndTheirGradientToTheSoftmax) {
   const Shard shard{.sequence = 8192};
   const Bytes fp32_logits(4'202'692'608);
   EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096) + fp32_logits);
-  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard), fp32_logits);
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, fp32_logits);
 }
 
 TEST(BoundaryActivation, IsTheResidualStreamSplitUnderSequenceParallelism) {
@@ -327,7 +327,22 @@ TEST(LayerActivation, OfRecomputeByOperatorKeepsEverySecondProduct) {
 TEST(HeadTransient, IsTwoFp32MatricesWhereLogitsAreCast) {
   Shard shard{.sequence = 8192};
   shard.software.fp32_logits = true;
-  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard), Bytes(2 * 4 * 8192LL * 128256));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).forward, Bytes(4 * 8192LL * 128256));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, Bytes(2 * 4 * 8192LL * 128256));
+}
+
+// flash_attn's loss: the 16-bit logits until the backward, which makes one more matrix of their size. Logits
+// cast to fp32 are PyTorch's own loss all the same.
+TEST(HeadTransient, OfALossIn16BitIsTheGradientOfTheLogits) {
+  const Bytes logits(2 * 8192LL * 128256);
+  Shard shard{.sequence = 8192};
+  shard.software.loss_in_16_bit = true;
+  EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096) + logits);
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).forward, Bytes(0));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, logits);
+  shard.software.fp32_logits = true;
+  EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096) + 2 * logits);
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 4 * logits);
 }
 
 // A fused loss overwrites the logits in 16 bit: half of the fp32 softmax, and nothing beside it.
@@ -335,7 +350,8 @@ TEST(HeadActivation, IsHalvedByAFusedLoss) {
   Shard shard{.sequence = 8192};
   shard.software.fused_loss = true;
   EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096 + 2 * 8192LL * 128256));
-  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard), Bytes(0));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).forward, Bytes(0));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, Bytes(0));
 }
 
 // Llama-3 8B, t = 1: QKV, projection, gate and up, down: 218 103 808 weights of four shapes.

@@ -119,6 +119,21 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
   EXPECT_EQ(item_of(memory_of(zero(3, 8)), "blocks of other streams"), Bytes(0));
 }
 
+// FSDP casts what it gathers from fp32 shards, which are the optimizer's own weights: no 16-bit shard beside
+// them; weights that compute in fp32, and whole ones, stay.
+TEST(Fp32Shards, LeaveNoSixteenBitShard) {
+  Job job = zero(3, 8);
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters / 8));
+  job.options.memory.fp32_shards = true;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(job), "optimizer"), Bytes(12 * kParameters / 8));
+  job.training.precision = job.training.gradient = Precision::kFp32;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(4 * kParameters / 8));
+  job = zero(2, 8);
+  job.options.memory.fp32_shards = true;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters));
+}
+
 // PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends; the
 // last stage keeps 16-bit logits. What is received is a checkpoint already.
 TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {

@@ -54,6 +54,19 @@ TEST(TorchtitanOnH100, WithoutPipelineIsPredictedWithinThreePercent) {
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
+// Sets without a memory figure: every row has a time, so it ran.
+TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
+  for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u), std::pair("llm_foundry_h100.yaml", 5u),
+                                   std::pair("vtrain_multi_node.yaml", 73u), std::pair("megatron_sc21.yaml", 6u),
+                                   std::pair("sequence_parallel_selective_recompute.yaml", 4u),
+                                   std::pair("dgxc_h100.yaml", 13u), std::pair("megatron_lm_h100.yaml", 3u)}) {
+    const PublishedSet set = published(file);
+    const MemoryScores scores = score_memory(set, repository());
+    EXPECT_EQ(scores.rows.size(), rows) << file;
+    EXPECT_EQ(scores.wrong_verdicts(), 0) << file;
+  }
+}
+
 // Source: Qi et al. (arXiv 2401.10241), Table 4: the allocator's peak over stages.
 TEST(ZeroBubble, Of1F1BIsPredictedWithinEightPercent) {
   const PublishedSet set = published("zero_bubble.yaml");
