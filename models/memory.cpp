@@ -344,7 +344,8 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   if (shard.software.fused_loss) return {};
   const std::int64_t count = logits(model, shard);
   const Bytes sixteen(element_bytes(shard.precision) * count), fp32(4 * count);
-  if (shard.software.fp32_logits) return {.forward = fp32, .backward = 2 * fp32};  // of the loss, of log-softmax
+  if (shard.software.fp32_logits)
+    return {.forward = fp32, .backward = 2 * fp32};  // of the loss, of log-softmax
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
   return {.forward = sixteen, .backward = 2 * sixteen};  // logits, and their gradient
 }

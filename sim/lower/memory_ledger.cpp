@@ -113,6 +113,11 @@ std::optional<Schedule> replayed(const Schedule& schedule) {
   return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
 }
 
+// Of dense parameters and of routed experts, which are sharded over other ranks.
+struct HeldBytes {
+  Bytes dense, experts;
+};
+
 // One rank of the pipeline: what it holds whatever runs, and what its passes hold.
 class RankLedger {
  public:
@@ -144,14 +149,17 @@ class RankLedger {
   Bytes staged_units(std::int64_t bytes) const;
   Bytes staged_activations() const;
   Bytes stream_blocks() const;
+  Bytes joined_gradients() const;
   void add_weights(Items& items) const;
   void add_gradients(Items& items) const;
   void add_optimizer(Items& items) const;
+  HeldBytes held_bytes(std::int64_t bytes, bool sharded, double kept) const;
   void add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
   void add_messages(Items& items) const;
   void add_buffers(Items& items) const;
   void add_activations(Items& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
-  void add_overhead(Items& items, StageMemory& memory) const;
+  void add_step(Items& step) const;
+  void add_overhead(Items& items, StageMemory& memory, Bytes step_blocks) const;
   int communicators() const;
 
   const TransformerSpec& model_;
@@ -256,16 +264,22 @@ Bytes RankLedger::staged_activations() const {
   return most;
 }
 
-void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded,
-                             double kept) const {
+// `bytes` for each parameter of the rank, or of its shard; `kept` of it on the GPU.
+HeldBytes RankLedger::held_bytes(std::int64_t bytes, bool sharded, double kept) const {
   const auto part = [&](std::int64_t count, int ranks) {
     const std::int64_t n = sharded ? ranks : 1;
     return share_of(Bytes((count * bytes + n - 1) / n), kept);
   };
+  return {.dense = part(parameters_.dense, plan_.shard_group),
+          .experts = part(parameters_.experts, plan_.expert_shard_group())};
+}
+
+void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes, bool sharded,
+                             double kept) const {
+  const HeldBytes held = held_bytes(bytes, sharded, kept);
   const std::string_view name = kMemoryClassNames[static_cast<std::size_t>(kind)];
-  items.add(kind, name, part(parameters_.dense, plan_.shard_group));
-  if (parameters_.experts > 0)
-    items.add(kind, "experts' " + std::string(name), part(parameters_.experts, plan_.expert_shard_group()));
+  items.add(kind, name, held.dense);
+  if (parameters_.experts > 0) items.add(kind, "experts' " + std::string(name), held.experts);
 }
 
 void RankLedger::add_weights(Items& items) const {
@@ -296,6 +310,27 @@ void RankLedger::add_gradients(Items& items) const {
 void RankLedger::add_optimizer(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(items, kOptimizer, state.optimizer, zero() >= 1, 1 - request_.job.offload.optimizer);
+}
+
+// DeepSpeed's fp32 gradients are one tensor, and under ZeRO those in 16 bit that it is cast from are another:
+// no block of the activations holds so much, so that both lie beside those (deepspeed/runtime/zero/
+// stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py, grads_groups_flat).
+Bytes RankLedger::joined_gradients() const {
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
+  const double kept = 1 - request_.job.offload.optimizer;
+  const bool sharded = zero() >= 1;
+  const HeldBytes held = held_bytes(state.gradient_copy + (sharded ? state.gradient : 0), sharded, kept);
+  return held.dense + held.experts;
+}
+
+// Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone. Of
+// DeepSpeed they are joined; without ZeRO it casts tensor by tensor and joins the copies.
+void RankLedger::add_step(Items& step) const {
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  if (zero() == 0 || !shard_.software.bucket_copies)
+    add_sharded(step, kGradients, state.gradient_copy, zero() >= 1, 1 - request_.job.offload.optimizer);
+  step.add(kGradients, "joined gradients", joined_gradients());
 }
 
 // Two each way, or a receive buffer for every micro-batch and the outputs of the step, and two gradients on
@@ -378,14 +413,15 @@ int RankLedger::communicators() const {
   return count + (two_copies && !ends_meet(plan_) && end ? 1 : 0);
 }
 
-void RankLedger::add_overhead(Items& items, StageMemory& memory) const {
+void RankLedger::add_overhead(Items& items, StageMemory& memory, Bytes step_blocks) const {
   const MemoryOverheads& overheads = request_.profile.memory;
   const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
   memory.fragmentation = share_of(items.allocated(), share);
   items.add(kOverhead, "fragmentation", memory.fragmentation);
   const Bytes blocks = stream_blocks();
   items.add(kOverhead, "blocks of other streams", blocks);
-  memory.fragmentation += blocks;
+  items.add(kOverhead, "blocks of the step", step_blocks);
+  memory.fragmentation += blocks + step_blocks;
   items.add(kOverhead, "CUDA context", overheads.context.value);
   items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
 }
@@ -399,23 +435,20 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   add_gradients(items);
   add_optimizer(items);
   add_buffers(items);
-  // Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone.
   Items step = items;
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
-  // DeepSpeed's FP16_Optimizer, which has no ZeRO, casts tensor by tensor and then joins the copies.
-  const std::int64_t copies = zero() == 0 && shard_.software.bucket_copies ? 2 : 1;
-  add_sharded(step, kGradients, state.gradient_copy * copies, zero() >= 1,
-              1 - request_.job.offload.optimizer);
+  add_step(step);
   add_activations(items, peak, tensors);
 
   StageMemory memory;
   PeakMoment moment;
+  const Bytes joined = joined_gradients();
+  const Bytes reserved = std::max(items.allocated() + joined, step.allocated());
   if (step.allocated() > items.allocated()) {
     items = std::move(step);
   } else {
     moment = moment_of(order, peak, tensors.passes);
   }
-  add_overhead(items, memory);
+  add_overhead(items, memory, reserved - items.allocated());
   const Bytes fragmentation = memory.fragmentation;
   memory = std::move(items).stage(rank_);
   memory.fragmentation = fragmentation;

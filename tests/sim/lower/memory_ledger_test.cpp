@@ -170,6 +170,22 @@ TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   EXPECT_LT(memory_of(job).gradients, Bytes((2 + 4) * kParameters));
 }
 
+// One tensor of 16-bit gradients of the shard and one of their fp32 copies: no block that the activations
+// leave holds either. Megatron-LM casts tensor by tensor.
+TEST(Step, OfDeepSpeedJoinsGradientsBesideTheBlocksOfTheActivations) {
+  Job job = zero(1, 8);
+  job.training.precision = job.training.gradient = Precision::kFp16;
+  EXPECT_EQ(item_of(memory_of(job), "blocks of the step"), Bytes(0));
+  job.options.memory.bucket_copies = true;
+  const StageMemory memory = memory_of(job);
+  ASSERT_TRUE(memory.moment.action.has_value());
+  EXPECT_EQ(item_of(memory, "blocks of the step"), Bytes((2 + 4) * kParameters / 8));
+  EXPECT_EQ(memory.reserved() - memory.allocated(),
+            item_of(memory, "fragmentation") + item_of(memory, "blocks of the step"));
+  job.training.gradient = Precision::kFp32;
+  EXPECT_EQ(item_of(memory_of(job), "blocks of the step"), Bytes(0));
+}
+
 // Hybrid sharding: 32 ranks, groups of 8 share a copy.
 TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
   Job job = zero(1, 32);

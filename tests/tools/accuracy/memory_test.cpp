@@ -56,10 +56,11 @@ TEST(TorchtitanOnH100, WithoutPipelineIsPredictedWithinThreePercent) {
 
 // Sets without a memory figure: every row has a time, so it ran.
 TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
-  for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u), std::pair("llm_foundry_h100.yaml", 5u),
-                                   std::pair("vtrain_multi_node.yaml", 73u), std::pair("megatron_sc21.yaml", 6u),
-                                   std::pair("sequence_parallel_selective_recompute.yaml", 4u),
-                                   std::pair("dgxc_h100.yaml", 13u), std::pair("megatron_lm_h100.yaml", 3u)}) {
+  for (const auto& [file, rows] :
+       {std::pair("llm_foundry_a100.yaml", 37u), std::pair("llm_foundry_h100.yaml", 5u),
+        std::pair("vtrain_multi_node.yaml", 73u), std::pair("megatron_sc21.yaml", 6u),
+        std::pair("sequence_parallel_selective_recompute.yaml", 4u), std::pair("dgxc_h100.yaml", 13u),
+        std::pair("megatron_lm_h100.yaml", 3u)}) {
     const PublishedSet set = published(file);
     const MemoryScores scores = score_memory(set, repository());
     EXPECT_EQ(scores.rows.size(), rows) << file;
