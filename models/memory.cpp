@@ -45,6 +45,12 @@ class LayerSizes {
   [[nodiscard]] std::int64_t saved_scores() const {
     return scores() * (model_.dropout ? 2 * element() + 1 : element());
   }
+  // Of a tensor that is a product's input and nothing else.
+  [[nodiscard]] std::int64_t input(std::int64_t bytes) const {
+    return shard_.keeps_fp8() ? bytes / 2 : bytes;
+  }
+  // The product's own copy of an input that something else keeps in 16 bit.
+  [[nodiscard]] std::int64_t copy(std::int64_t bytes) const { return shard_.keeps_fp8() ? bytes / 2 : 0; }
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_gate() const {
@@ -70,10 +76,11 @@ void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, Freed
 // Compressed queries and keys, before and after their norms: held by every rank for its own tokens.
 void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LatentAttentionSpec& latent = *model.latent_attention;
-  const std::int64_t rows = element_bytes(shard.precision) * shard.local_tokens();
+  const LayerSizes sizes(model, shard);
+  const std::int64_t rows = sizes.element() * shard.local_tokens();
   keep(tensors, "compressed Q, K, V", rows * (latent.query_rank + latent.kv_rank + latent.rope_head_size),
        kInput);
-  keep(tensors, "up projection input", rows * (latent.query_rank + latent.kv_rank), kWeight);
+  keep(tensors, "up projection input", sizes.input(rows * (latent.query_rank + latent.kv_rank)), kWeight);
 }
 
 // Under recompute by operator: what was saved of attention, at the place of each product among all of them.
@@ -100,7 +107,8 @@ void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerS
 }
 
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
-  keep(tensors, "core output", sizes.output(), kWeight);
+  keep(tensors, "core output", sizes.output(), shard.keeps_fp8() ? kInput : kWeight);
+  keep(tensors, "projection input", sizes.copy(sizes.output()), kWeight);
   if (shard.attention == Attention::kFlash) {
     keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
   } else if (!shard.recomputes(RecomputeModule::kCoreAttention)) {
@@ -113,7 +121,8 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
     return keep_every_second_of_attention(tensors, model, shard);
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 1 input", sizes.residual(), kInput);
-  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "QKV input", sizes.residual(), kWeight);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm))
+    keep(tensors, "QKV input", sizes.input(sizes.residual()), kWeight);
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
     keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
@@ -127,11 +136,12 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
     return keep_every_second_of_feed_forward(tensors, model, shard);
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 2 input", sizes.residual(), kInput);
-  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "up input", sizes.residual(), kWeight);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm))
+    keep(tensors, "up input", sizes.input(sizes.residual()), kWeight);
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up(), kInput);
     if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn(), kInput);
-    keep(tensors, "down input", sizes.ffn(), kWeight);
+    keep(tensors, "down input", sizes.input(sizes.ffn()), kWeight);
   }
   keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
 }
@@ -144,6 +154,12 @@ std::int64_t shared_width(const TransformerSpec& model, const Shard& shard) {
   return model.experts->shared_width() / shard.tensor;
 }
 
+// Of a token at its expert, which was fp8 already where it was sent so.
+std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t row = expert_input_row_bytes(model, shard);
+  return shard.sends_fp8() ? row : LayerSizes(model, shard).input(row);
+}
+
 void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   const std::int64_t pairs = received_pairs(model, shard);
@@ -152,9 +168,10 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
   keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count, kInput);
   keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
-  keep(tensors, "received tokens", expert_input_row_bytes(model, shard) * pairs, kWeight);
+  keep(tensors, "received tokens", expert_row(model, shard) * pairs, kWeight);
   keep(tensors, "expert up output", sizes.gates() * width, kInput);
-  if (!shard.recomputes(RecomputeModule::kMoeActivation)) keep(tensors, "expert down input", width, kWeight);
+  if (!shard.recomputes(RecomputeModule::kMoeActivation))
+    keep(tensors, "expert down input", sizes.input(width), kWeight);
 }
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
@@ -166,8 +183,9 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
     keep_routed_experts(tensors, model, shard);
     if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
       const std::int64_t shared = sizes.columns(shared_width(model, shard));
+      if (shared > 0) keep(tensors, "shared up input", sizes.copy(sizes.residual()), kWeight);
       keep(tensors, "shared up output", sizes.gates() * shared, kInput);
-      keep(tensors, "shared down input", shared, kWeight);
+      keep(tensors, "shared down input", sizes.input(shared), kWeight);
     }
   }
   keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
@@ -319,11 +337,11 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard
   // Inputs of QKV and up, output gradients of projection and down; output gradient of QKV, projection's
   // input.
   std::int64_t held = 4 * sizes.residual() + sizes.query() + sizes.key() + sizes.value() + sizes.output();
-  if (kind == LayerKind::kDense) return Bytes(held + sizes.up() + sizes.ffn());
+  if (kind == LayerKind::kDense) return Bytes(sizes.input(held + sizes.up() + sizes.ffn()));
   const std::int64_t pairs = received_pairs(model, shard);
   const std::int64_t widths = (sizes.gates() + 1) * expert_width(model, shard);
-  held += pairs * (2 * expert_input_row_bytes(model, shard) + sizes.element() * widths);  // tokens, gradients
-  return Bytes(held + (sizes.gates() + 1) * sizes.columns(shared_width(model, shard)));
+  held += pairs * sizes.element() * widths + (sizes.gates() + 1) * sizes.columns(shared_width(model, shard));
+  return Bytes(sizes.input(held) + 2 * pairs * expert_row(model, shard));  // tokens, gradients
 }
 
 LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard, LayerKind kind) {

@@ -49,6 +49,8 @@ using SavedTensors = std::vector<SavedTensor>;
 //                  e r up_e, activations e r f_e/et; router 8 T' E; maps 16 T' K
 //   every second product: e (T' h + T (n_kv + n_q + h + f)), T h in place of T f without a gate; LSE; what
 //                  tensor ranks reduced
+//   fp8 of Transformer Engine: a product's input takes one byte, and where something else keeps it in 16 bit
+//                  (core output, router input) is one more tensor (NVIDIA/TransformerEngine #1764)
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
@@ -62,7 +64,7 @@ using SavedTensors = std::vector<SavedTensor>;
 [[nodiscard]] SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard);
 
 // What the weight gradients of a layer need when the backward is split: the inputs of its products and the
-// gradients of their outputs, which for a GPT are 32 of its 34 bytes per element of s b h.
+// gradients of their outputs, which for a GPT are 32 of its 34 bytes per element of s b h; in fp8 half of it.
 [[nodiscard]] Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard,
                                               LayerKind kind = LayerKind::kDense);
 

@@ -82,8 +82,8 @@ struct SoftwareMemory {
   // pipeline, no_sync).
   bool whole_gradients = false;
   bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
-  // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts what it gathers (FSDP): no 16-bit shard
-  // lies beside them.
+  // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts what it gathers (FSDP): no 16-bit
+  // shard lies beside them.
   bool fp32_shards = false;
   // FSDP2: what no layer holds (embedding, last norm, head) is one unit, gathered from the forward's first
   // use to the backward's last; gathers allocate on a stream of their own, whose cached blocks no other
@@ -137,6 +137,9 @@ struct Shard {
   [[nodiscard]] std::int64_t local_tokens() const {
     return sequence_parallel ? tokens() / tensor : tokens();
   }  // T'
+  // Products keep their inputs in fp8, and weights have copies in it (Transformer Engine); torchao keeps
+  // inputs as they came and casts them again.
+  [[nodiscard]] bool keeps_fp8() const { return precision == Precision::kFp8 && !dynamic_scaling; }
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }

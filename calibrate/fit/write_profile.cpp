@@ -217,6 +217,7 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += "  " + constant("communicators", profile.memory.communicators);
   out += "  " + constant("workspace", profile.memory.workspace);
   out += "  " + constant("fragmentation", profile.memory.fragmentation);
+  if (profile.memory.fp8_copies) out += "  " + constant("fp8_copies", *profile.memory.fp8_copies);
   out += spread_section(profile);
   return profile.residuals ? out + residual_section(*profile.residuals) : out;
 }

@@ -189,6 +189,9 @@ struct MemoryOverheads {
   Sourced<Bytes> communicators;   // NCCL buffers of one communicator in use
   Sourced<Bytes> workspace;       // cuBLAS
   Sourced<double> fragmentation;  // share of allocated
+  // Bytes that Transformer Engine's fp8 copies of a weight take. Absent: 2, the weight and its transpose, as
+  // Hopper's products want (NVIDIA/TransformerEngine #1880).
+  std::optional<Sourced<double>> fp8_copies = {};
 };
 
 // The software that a job is taken to run where its scenario names none: what the end-to-end constants of

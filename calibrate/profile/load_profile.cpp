@@ -267,6 +267,9 @@ MemoryOverheads read_memory(YamlMap& root) {
                          .communicators = read_bytes(section.map, "communicators"),
                          .workspace = read_bytes(section.map, "workspace"),
                          .fragmentation = read_number(section.map, "fragmentation", kShare)};
+  if (section.map.has("fp8_copies"))
+    memory.fp8_copies =
+        read_number(section.map, "fp8_copies", {.above = 0, .up_to = 2, .closed_below = true});
   section.map.finish();
   return memory;
 }

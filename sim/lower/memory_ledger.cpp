@@ -11,6 +11,7 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "models/layer_matrices.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
 #include "models/operators.hpp"
@@ -150,6 +151,7 @@ class RankLedger {
   Bytes staged_activations() const;
   Bytes stream_blocks() const;
   Bytes joined_gradients() const;
+  Bytes fp8_copies() const;
   void add_weights(Items& items) const;
   void add_gradients(Items& items) const;
   void add_optimizer(Items& items) const;
@@ -282,12 +284,33 @@ void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes,
   if (parameters_.experts > 0) items.add(kind, "experts' " + std::string(name), held.experts);
 }
 
+// Transformer Engine casts weights once an iteration and keeps what it cast; ZeRO 3 gathers and casts anew.
+Bytes RankLedger::fp8_copies() const {
+  if (!shard_.keeps_fp8() || zero() >= 3) return Bytes(0);
+  const auto weights = [&](LayerKind kind) {  // of a layer's products: the router computes in 16 bit or more
+    const LayerMatrices layer = layer_matrices(model_, kind, shard_.weight_split());
+    const std::int64_t experts = kind == LayerKind::kExperts ? model_.experts->count / shard_.expert : 0;
+    return layer.attention() + layer.ffn + layer.shared + layer.expert * experts;
+  };
+  std::int64_t cast = 0;
+  for (const int stage : held_) {
+    const StageContent& here = content(stage);
+    const auto dense = here.layers - here.expert_layers;
+    if (dense > 0) cast += dense * weights(LayerKind::kDense);
+    if (here.expert_layers > 0) cast += here.expert_layers * weights(LayerKind::kExperts);
+    if (here.mtp_layers > 0) cast += here.mtp_layers * weights(model_.mtp_kind());
+  }
+  const auto& bytes = request_.profile.memory.fp8_copies;
+  return share_of(Bytes(cast), bytes ? bytes->value : 2);
+}
+
 void RankLedger::add_weights(Items& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   const double offloaded = request_.job.offload.weights;
   const bool masters = shard_.software.fp32_shards && zero() >= 3 && shard_.precision != Precision::kFp32;
   if (!masters)  // else the optimizer's fp32 weights are all that there is
     add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
+  items.add(kWeights, "fp8 copies of weights", fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));

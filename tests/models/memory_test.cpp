@@ -323,6 +323,32 @@ TEST(LayerActivation, OfRecomputeByOperatorKeepsEverySecondProduct) {
             Bytes(8192LL * 2 * (2048 + 512 + 2048 + 4096 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
 }
 
+// Transformer Engine: QKV's, up's and down's inputs are one byte, the projection's one more beside the core's
+// output. torchao keeps what it is given.
+TEST(LayerActivation, InFp8KeepsInputsOfProductsInOneByte) {
+  Shard shard{.sequence = 8192};
+  const Bytes sixteen = layer_activation(zoo::llama3_8b(), shard).kept;
+  shard.precision = Precision::kFp8;
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
+            sixteen - Bytes(8192LL * (4096 + 4096 - 4096 + 14336)));
+  shard.dynamic_scaling = true;
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, sixteen);
+}
+
+// Tokens at their experts and the inputs of the down products; the router reads 16 bit. Tokens that were sent
+// in fp8 are no smaller for it.
+TEST(LayerActivation, OfExpertsInFp8KeepsTokensInOneByte) {
+  const TransformerSpec mixtral = zoo::mixtral_8x7b();
+  Shard shard{.sequence = 4096, .expert = 8};
+  const auto kept = [&] { return layer_activation(mixtral, shard, LayerKind::kExperts).kept; };
+  const Bytes sixteen = kept();
+  shard.precision = Precision::kFp8;
+  const Bytes eight = kept();
+  EXPECT_EQ(eight, sixteen - Bytes(received_pairs(mixtral, shard) * (4096 + 14336)));
+  shard.fp8_dispatch = true;  // and a scale of four bytes for each 128 values
+  EXPECT_EQ(kept(), eight + Bytes(received_pairs(mixtral, shard) * 4 * 4096 / 128));
+}
+
 // PyTorch's loss over logits cast to fp32: log-softmax kept, and in the backward two gradients of its size.
 TEST(HeadTransient, IsTwoFp32MatricesWhereLogitsAreCast) {
   Shard shard{.sequence = 8192};

@@ -19,6 +19,7 @@ struct Job {
   OptionsSpec options = {};
   OffloadSpec offload = {};
   int shard_group = 1;
+  HardwareProfile profile = {};
 };
 
 // Of a pipeline the layers are divided evenly, and all of its ranks come back.
@@ -53,9 +54,8 @@ MemoryLedger ledger_of(const Job& job) {
   const Shard shard = shard_of(request);
   const Schedule schedule =
       generate(*find_schedule("1f1b"), {.ranks = plan.pipeline, .micro_batches = plan.micro_batches});
-  HardwareProfile profile;
   return transformer_ledger(job.model,
-                            {.job = request, .shard = shard, .schedule = schedule, .profile = profile});
+                            {.job = request, .shard = shard, .schedule = schedule, .profile = job.profile});
 }
 
 StageMemory memory_of(const Job& job) {
@@ -132,6 +132,32 @@ TEST(Fp32Shards, LeaveNoSixteenBitShard) {
   job = zero(2, 8);
   job.options.memory.fp32_shards = true;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters));
+}
+
+// Of a layer's 218,103,808 weights and their transposes a byte each, once where products take either layout;
+// words, norms and the head compute in 16 bit. ZeRO 3 casts what it gathers, torchao in every pass.
+TEST(Fp8, HasCopiesOfTheWeightsOfProducts) {
+  Job job = zero(1, 8);
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+  job.training.precision = Precision::kFp8;
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(2LL * 32 * 218'103'808));
+  job.profile.memory.fp8_copies = {.value = 1};
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(1LL * 32 * 218'103'808));
+  job.options.dynamic_scaling = true;
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+  job = zero(3, 8);
+  job.training.precision = Precision::kFp8;
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+}
+
+// Mixtral's experts over 8 ranks: one each. Its router stays in 16 bit.
+TEST(Fp8, HasCopiesOfTheRanksOwnExperts) {
+  Job job;
+  job.model = zoo::mixtral_8x7b();
+  job.parallelism.data = job.parallelism.expert = 8;
+  job.training.precision = Precision::kFp8;
+  const std::int64_t attention = 4096LL * (4096 + 2 * 1024) + 4096 * 4096, expert = 3LL * 4096 * 14336;
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(2 * 32 * (attention + expert)));
 }
 
 // PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends; the
