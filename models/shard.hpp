@@ -124,6 +124,9 @@ struct Shard {
   // fp8: every pass scales its operands anew, weights as well (torchao); else scales are those of earlier
   // iterations, and weights were cast once (Transformer Engine's delayed scaling).
   bool dynamic_scaling = false;
+  // ZeRO 3: weights come anew in every pass, so that Transformer Engine casts them in each forward and keeps
+  // the transposes for the backward.
+  bool gathered_weights = false;
   ContextExchange context_exchange = ContextExchange::kRing;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   bool fp8_dispatch = false;            // what is sent to the experts, forward and backward, is fp8

@@ -284,14 +284,11 @@ void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes,
   if (parameters_.experts > 0) items.add(kind, "experts' " + std::string(name), held.experts);
 }
 
-// Transformer Engine casts weights once an iteration and keeps what it cast; ZeRO 3 gathers and casts anew.
+// Transformer Engine casts weights once an iteration and keeps what it cast; gathered ones count with what
+// the passes keep.
 Bytes RankLedger::fp8_copies() const {
-  if (!shard_.keeps_fp8() || zero() >= 3) return Bytes(0);
-  const auto weights = [&](LayerKind kind) {  // of a layer's products: the router computes in 16 bit or more
-    const LayerMatrices layer = layer_matrices(model_, kind, shard_.weight_split());
-    const std::int64_t experts = kind == LayerKind::kExperts ? model_.experts->count / shard_.expert : 0;
-    return layer.attention() + layer.ffn + layer.shared + layer.expert * experts;
-  };
+  if (!shard_.keeps_fp8() || shard_.gathered_weights) return Bytes(0);
+  const auto weights = [&](LayerKind kind) { return product_weights(model_, kind, shard_.weight_split()); };
   std::int64_t cast = 0;
   for (const int stage : held_) {
     const StageContent& here = content(stage);
