@@ -66,7 +66,8 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
     add_memory(ends.input_gradient, "embedding dropout", local, kDropoutTraffic.backward, shard);
   }
   // The adjoint of the forward's reduce-scatter; that of an all-reduce is the identity.
-  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, shard, Beside::kNothing);
+  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, sixteen_bit(shard),
+             Beside::kNothing);
   ends.weight_gradient = embedding_weight_gradient(model, shard);
   return ends;
 }

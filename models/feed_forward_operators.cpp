@@ -23,6 +23,17 @@ constexpr FeedForwardNames kSharedNames{.up = "shared up",
                                         .input_gather = "shared input gather",
                                         .gradient_reduce = "shared gradient reduce"};
 
+FeedForward feed_forward(const FeedForwardNames& names, std::int64_t up, std::int64_t down,
+                         const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t t = shard.tokens(), h = model.hidden;
+  const bool fp8 = gathers_fp8(shard);
+  return {
+      .names = names,
+      .up = {.name = names.up, .tokens = t, .out = up, .in = h, .bias = model.biases, .fp8_input = fp8},
+      .down = {
+          .name = names.down, .tokens = t, .out = h, .in = down, .bias = model.biases, .fp8_gradient = fp8}};
+}
+
 }  // namespace
 
 const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
@@ -32,18 +43,12 @@ const Elementwise& activation_traffic(const TransformerSpec& model, const Shard&
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
-  const std::int64_t t = shard.tokens(), h = model.hidden;
-  return {.names = kDenseNames,
-          .up = {.name = kDenseNames.up, .tokens = t, .out = w.up, .in = h, .bias = model.biases},
-          .down = {.name = kDenseNames.down, .tokens = t, .out = h, .in = w.ffn, .bias = model.biases}};
+  return feed_forward(kDenseNames, w.up, w.ffn, model, shard);
 }
 
 FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
-  const std::int64_t t = shard.tokens(), h = model.hidden;
-  return {.names = kSharedNames,
-          .up = {.name = kSharedNames.up, .tokens = t, .out = w.shared_up, .in = h, .bias = model.biases},
-          .down = {.name = kSharedNames.down, .tokens = t, .out = h, .in = w.shared, .bias = model.biases}};
+  return feed_forward(kSharedNames, w.shared_up, w.shared, model, shard);
 }
 
 void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,

@@ -18,7 +18,8 @@ Linear mtp_projection(const TransformerSpec& model, const Shard& shard) {
   return {.name = "mtp projection",
           .tokens = shard.tokens(),
           .out = (model.hidden + shard.tensor - 1) / shard.tensor,
-          .in = 2 * model.hidden};
+          .in = 2 * model.hidden,
+          .fp8_input = gathers_fp8(shard)};
 }
 
 void add_concatenation(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -54,7 +55,7 @@ LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
   ops.forward.insert(ops.forward.begin(), lookup.forward.begin(), lookup.forward.end());
 
   // The adjoint of keeping the rank's tokens; without sequence parallelism each rank takes its columns.
-  add_gather(ops.input_gradient, "mtp gradient gather", model.hidden, shard, Beside::kNothing);
+  add_gather(ops.input_gradient, "mtp gradient gather", model.hidden, sixteen_bit(shard), Beside::kNothing);
   add_gather(ops.input_gradient, "mtp input gather", 2 * model.hidden, shard, Beside::kWeightGradient);
   add_input_gradient(ops.input_gradient, linear, shard);
   add_reduce(ops.input_gradient, "mtp gradient reduce", 2 * model.hidden, shard, Beside::kWeightGradient);

@@ -23,13 +23,20 @@ std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
          (operand_bytes(shard.precision) * read + element_bytes(shard.precision) * shape.m * shape.n);
 }
 
-// Read 16 bit, write 8 bit, and a transposed copy (read 1, write 1) for the other pass; dynamic scaling reads
-// 16 bit before, for the largest value. What arrives in fp8 only wants the copy.
+// Read 16 bit, write 8 bit; dynamic scaling reads 16 bit before, for the largest value.
+MemoryPass cast_pass(const Shard& shard) {
+  return shard.dynamic_scaling ? MemoryPass{.bytes = 5, .kernels = 2} : MemoryPass{.bytes = 3, .kernels = 1};
+}
+
+// A cast and a transposed copy (read 1, write 1) for the other pass, which is all that what arrives in fp8
+// wants.
 void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
-  const MemoryPass copy{.bytes = 2, .kernels = 1};
-  const MemoryPass delayed{.bytes = 5, .kernels = 2}, dynamic{.bytes = 7, .kernels = 3};
-  const MemoryPass pass = arrives ? copy : shard.dynamic_scaling ? dynamic : delayed;
+  MemoryPass pass{.bytes = 2, .kernels = 1};
+  if (!arrives) {
+    pass.bytes += cast_pass(shard).bytes;
+    pass.kernels += cast_pass(shard).kernels;
+  }
   ops.push_back(memory_op("fp8 cast", elements, pass, shard));
 }
 
@@ -192,12 +199,17 @@ Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Besi
           .beside = beside};
 }
 
+bool gathers_fp8(const Shard& shard) {
+  return shard.precision == Precision::kFp8 && shard.tensor > 1 && shard.sequence_parallel;
+}
+
 void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
   if (shard.tensor == 1 || !shard.sequence_parallel) return;
-  // Scaled by what it holds, an operand is cast before it is gathered (torchao's float8 tensor parallelism).
-  const std::int64_t bytes =
-      shard.dynamic_scaling ? operand_bytes(shard.precision) : element_bytes(shard.precision);
-  const Bytes payload(bytes * shard.tokens() * width);
+  // Inputs that are gathered again for the weight gradient: Transformer Engine has kept them in fp8.
+  const bool kept = beside == Beside::kWeightGradient && !shard.dynamic_scaling;
+  if (gathers_fp8(shard) && !kept)
+    ops.push_back(memory_op("fp8 cast", shard.local_tokens() * width, cast_pass(shard), shard));
+  const Bytes payload(operand_bytes(shard.precision) * shard.tokens() * width);
   ops.push_back(collective_op(name, CollectiveKind::kAllGather, payload, beside));
 }
 

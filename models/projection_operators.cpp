@@ -32,7 +32,8 @@ Linear qkv(const TransformerSpec& model, const Shard& shard) {
           .tokens = shard.tokens(),
           .out = widths(model, shard.tensor).qkv(),
           .in = model.hidden,
-          .bias = model.qkv_bias};
+          .bias = model.qkv_bias,
+          .fp8_input = gathers_fp8(shard)};
 }
 
 Norm query_norm(const TransformerSpec& model, const Shard& shard) {
@@ -101,8 +102,10 @@ LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
       .query_up = {.name = "query up",
                    .tokens = t,
                    .out = w.query,
-                   .in = has_query_rank(model) ? ranks.query_rank : h},
-      .kv_up = {.name = "kv up", .tokens = t, .out = kv_out, .in = ranks.kv_rank}};
+                   .in = has_query_rank(model) ? ranks.query_rank : h,
+                   .fp8_input = gathers_fp8(shard)},
+      .kv_up = {
+          .name = "kv up", .tokens = t, .out = kv_out, .in = ranks.kv_rank, .fp8_input = gathers_fp8(shard)}};
 }
 
 Norm query_latent_norm(const TransformerSpec& model, const Shard& shard) {
@@ -169,7 +172,8 @@ Linear projection(const TransformerSpec& model, const Shard& shard) {
           .tokens = shard.tokens(),
           .out = model.hidden,
           .in = widths(model, shard.tensor).output,
-          .bias = model.biases};
+          .bias = model.biases,
+          .fp8_gradient = gathers_fp8(shard)};
 }
 
 }  // namespace
