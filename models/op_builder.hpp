@@ -32,8 +32,8 @@ struct Linear {
 //           Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
 
-// Do tensor ranks gather the inputs of column-parallel products, and the gradients behind row-parallel ones, as
-// fp8? Each casts its own rows before, and what comes wants a transposed copy only.
+// Do tensor ranks gather the inputs of column-parallel products, and the gradients behind row-parallel ones,
+// as fp8? Each casts its own rows before, and what comes wants a transposed copy only.
 //   source  Transformer Engine's grad_output_preprocess and gather_along_first_dim; torchao's
 //           Float8ColwiseParallel.
 [[nodiscard]] bool gathers_fp8(const Shard& shard);
