@@ -5,7 +5,6 @@
 
 #include "base/check.hpp"
 #include "models/expert_exchange.hpp"
-#include "models/layer_matrices.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
@@ -297,8 +296,6 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, Lay
   } else {
     keep_experts(tensors, model, shard);
   }
-  if (shard.keeps_fp8() && shard.gathered_weights)
-    keep(tensors, "fp8 weights", product_weights(model, kind, shard.weight_split()), kInput);
   return tensors;
 }
 

@@ -50,8 +50,7 @@ using SavedTensors = std::vector<SavedTensor>;
 //   every second product: e (T' h + T (n_kv + n_q + h + f)), T h in place of T f without a gate; LSE; what
 //                  tensor ranks reduced
 //   fp8 of Transformer Engine: a product's input takes one byte, and where something else keeps it in 16 bit
-//                  (core output, router input) is one more tensor (NVIDIA/TransformerEngine #1764);
-//                  of gathered weights their transposes
+//                  (core output, router input) is one more tensor (NVIDIA/TransformerEngine #1764)
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);

@@ -284,21 +284,25 @@ void RankLedger::add_sharded(Items& items, MemoryClass kind, std::int64_t bytes,
   if (parameters_.experts > 0) items.add(kind, "experts' " + std::string(name), held.experts);
 }
 
-// Transformer Engine casts weights once an iteration and keeps what it cast; gathered ones count with what
-// the passes keep.
+// Transformer Engine casts weights once an iteration and keeps what it cast. Of gathered ones it keeps the
+// transposes for the backward, which a layer that is recomputed makes again.
 Bytes RankLedger::fp8_copies() const {
-  if (!shard_.keeps_fp8() || shard_.gathered_weights) return Bytes(0);
-  const auto weights = [&](LayerKind kind) { return product_weights(model_, kind, shard_.weight_split()); };
+  if (!shard_.keeps_fp8()) return Bytes(0);
+  const bool gathered = shard_.gathered_weights;
   std::int64_t cast = 0;
+  const auto add = [&](LayerKind kind, std::int64_t layers) {
+    if (layers > 0) cast += layers * product_weights(model_, kind, shard_.weight_split());
+  };
   for (const int stage : held_) {
     const StageContent& here = content(stage);
-    const auto dense = here.layers - here.expert_layers;
-    if (dense > 0) cast += dense * weights(LayerKind::kDense);
-    if (here.expert_layers > 0) cast += here.expert_layers * weights(LayerKind::kExperts);
-    if (here.mtp_layers > 0) cast += here.mtp_layers * weights(model_.mtp_kind());
+    const std::int64_t again = gathered ? here.recomputed : 0;
+    const std::int64_t again_experts = gathered ? here.recomputed_experts : 0;
+    add(LayerKind::kDense, here.layers - here.expert_layers - (again - again_experts));
+    add(LayerKind::kExperts, here.expert_layers - again_experts);
+    add(model_.mtp_kind(), here.mtp_layers);
   }
-  const auto& bytes = request_.profile.memory.fp8_copies;
-  return share_of(Bytes(cast), bytes ? bytes->value : 2);
+  const auto& copies = request_.profile.memory.fp8_copies;
+  return share_of(Bytes(cast), gathered ? 1 : copies ? copies->value : 2);
 }
 
 void RankLedger::add_weights(Items& items) const {
