@@ -1,0 +1,58 @@
+// Weights, gradients and optimizer states of one pipeline rank: what its memory ledger holds whatever runs.
+//
+//   source  states by ZeRO stage: Rajbhandari et al. (arXiv 1910.02054), section 5; what software leaves
+//           beside them: at each function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/lower/ledger_items.hpp"
+#include "sim/lower/memory_ledger.hpp"
+#include "sim/lower/stage_parameters.hpp"
+
+namespace stagecraft {
+
+class RankStates {
+ public:
+  RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank);
+
+  void add_weights(LedgerItems& items) const;
+  void add_gradients(LedgerItems& items) const;
+  void add_optimizer(LedgerItems& items) const;
+  // What the optimizer step holds beside them, when the activations are gone.
+  void add_step(LedgerItems& step) const;
+  // Of that, what lies in blocks of its own beside those of the activations.
+  [[nodiscard]] Bytes joined_gradients() const;
+  // What the stream of gathers has reserved and no other can use.
+  [[nodiscard]] Bytes stream_blocks() const;
+  [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
+
+ private:
+  // Of dense parameters and of routed experts, which are sharded over other ranks.
+  struct HeldBytes {
+    Bytes dense, experts;
+  };
+
+  int zero() const { return request_.job.parallelism.zero_stage; }
+  const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
+  // One micro-batch has nothing to add to.
+  bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
+  std::vector<StageUnit> units() const;
+  std::vector<std::int64_t> gathers() const;
+  Bytes largest_unit(std::int64_t bytes) const;
+  Bytes gathered_units(std::int64_t bytes) const;
+  Bytes staged_units(std::int64_t bytes) const;
+  Bytes fp8_copies() const;
+  HeldBytes held_bytes(std::int64_t bytes, bool sharded, double kept) const;
+  void add_sharded(LedgerItems& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
+
+  const TransformerSpec& model_;
+  const LedgerRequest& request_;
+  const ParallelPlan& plan_;
+  const Shard& shard_;
+  const ParameterShare parameters_;  // held
+  std::vector<int> held_;
+};
+
+}  // namespace stagecraft
