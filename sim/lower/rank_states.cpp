@@ -139,15 +139,15 @@ Bytes RankStates::fp8_copies() const {
 void RankStates::add_weights(LedgerItems& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   const double offloaded = request_.job.offload.weights;
-  const bool masters = shard_.software.fp32_shards && zero() >= 3 && shard_.precision != Precision::kFp32;
+  const bool gathered = shard_.gathered_weights;
+  const bool masters = gathered && shard_.software.fp32_shards && shard_.precision != Precision::kFp32;
   if (!masters)  // else the optimizer's fp32 weights are all that there is
     add_sharded(items, kWeights, state.weight, zero() >= 3, 1 - offloaded);
   items.add(kWeights, "fp8 copies of weights", fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
-  if (zero() >= 3 && plan_.shard_group > 1)
-    items.add(kWeights, "gathered units", gathered_units(state.weight));
+  if (gathered) items.add(kWeights, "gathered units", gathered_units(state.weight));
   if (offloaded > 0)
     items.add(kWeights, "units from the host", share_of(staged_units(state.weight), offloaded));
 }

@@ -120,7 +120,7 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
 }
 
 // FSDP casts what it gathers from fp32 shards, which are the optimizer's own weights: no 16-bit shard beside
-// them; weights that compute in fp32, and whole ones, stay.
+// them; weights that compute in fp32, and whole ones, stay, and those of a rank that shares with nobody.
 TEST(Fp32Shards, LeaveNoSixteenBitShard) {
   Job job = zero(3, 8);
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters / 8));
@@ -132,6 +132,9 @@ TEST(Fp32Shards, LeaveNoSixteenBitShard) {
   job = zero(2, 8);
   job.options.memory.fp32_shards = true;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters));
+  job = zero(3, 1);
+  job.options.memory.fp32_shards = true;
+  EXPECT_EQ(memory_of(job).items, memory_of(Job()).items);
 }
 
 // Of a layer's 218,103,808 weights and their transposes a byte each, once where products take either layout;
