@@ -15,7 +15,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr std::string_view kGzip = "\x1f\x8b";
 constexpr std::size_t kMaxDuplicates = 100;  // of one text: nobody reads more
 
@@ -340,7 +339,7 @@ std::optional<YamlNode> parse_json(std::string_view text, const std::string& nam
                        .hint = "gunzip -c FILE | stagecraft … -"});
     return std::nullopt;
   }
-  if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
+  text = without_byte_order_mark(text);
   try {
     return JsonReader(text, name, diagnostics).document();
   } catch (const JsonStopped&) {

@@ -14,4 +14,7 @@ namespace stagecraft {
 // Code points in `text`; a byte that is not valid counts as one.
 [[nodiscard]] std::size_t utf8_count(std::string_view text);
 
+// What stands behind the byte order mark that some editors write in front.
+[[nodiscard]] std::string_view without_byte_order_mark(std::string_view text);
+
 }  // namespace stagecraft

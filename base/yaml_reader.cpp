@@ -24,8 +24,6 @@ struct ReadingStopped {};
 
 constexpr std::size_t kMaxMistakes = 100;  // of one text: nobody reads more, and a hostile file has millions
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 // One yaml-cpp message in words that say what to do.
 struct SyntaxHelp {
   const char* theirs;
@@ -463,7 +461,7 @@ std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& nam
     diagnostics.error(std::move(*binary));
     return std::nullopt;
   }
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
 
   TreeBuilder builder(text, name, diagnostics);
   try {

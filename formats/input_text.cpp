@@ -11,8 +11,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 bool is_utf16(std::string_view text) {
   return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
 }
@@ -34,7 +32,7 @@ std::optional<std::string_view> checked_text(std::string_view text, const std::s
     return std::nullopt;
   };
   if (is_utf16(text)) return refuse(0, "is UTF-16, not UTF-8");
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text.substr(at, 4));
     if (length == 0)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "base/yaml.hpp"
 #include "formats/megatron_flags.hpp"
 
@@ -46,9 +47,7 @@ std::string canonical_option(std::string_view written) {
 
 class Lines {
  public:
-  explicit Lines(std::string_view text) : rest_(text) {
-    if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
-  }
+  explicit Lines(std::string_view text) : rest_(without_byte_order_mark(text)) {}
   bool next(std::string_view& line) {
     if (rest_.empty()) return false;
     const std::size_t end = rest_.find('\n');
@@ -189,7 +188,7 @@ class Words {
       : name_(name), defines_(defines), diagnostics_(diagnostics) {}
 
   std::vector<Word> split(std::string_view text) {
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    text = without_byte_order_mark(text);
     for (at_ = 0; at_ < text.size();) step(text);
     if (quote_ != 0) {
       diagnostics_.error({.code = "open-quote",

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "calibrate/profile/tile_model.hpp"
+#include "models/op_builder.hpp"
 
 namespace stagecraft {
 
@@ -25,11 +26,6 @@ GemmSize size_of(const GemmShape& shape) {
   return {.m = shape.m, .n = shape.n, .k = shape.k, .batch = shape.batch};
 }
 
-double gemm_operations(const GemmShape& shape) {
-  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) *
-         static_cast<double>(shape.batch);
-}
-
 bool aligned(const GemmShape& shape) {
   return shape.m % 8 == 0 && shape.n % 8 == 0 && shape.k % 8 == 0;
 }
@@ -37,7 +33,7 @@ bool aligned(const GemmShape& shape) {
 Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value;
-  return {.seconds = std::max(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = std::max(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
           .provenance = efficiency.provenance};
 }
 
@@ -47,7 +43,7 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
   const double penalty = aligned(op.gemm) ? 1 : model.misaligned_factor.value;
   const double rate =
       profile.peak(precision).count() * model.batched_efficiency.value * penalty * quantisation;
-  return {.seconds = std::max(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = std::max(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
           .provenance = model.batched_efficiency.provenance};
 }
 
@@ -59,8 +55,9 @@ Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, cons
   const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value *
                       experts.grouped_factor.value;
   const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
-  return {.seconds = groups + std::hypot(gemm_operations(op.gemm) / rate, memory_seconds(profile, op.bytes)),
-          .provenance = experts.grouped_factor.provenance};
+  return {
+      .seconds = groups + std::hypot(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
+      .provenance = experts.grouped_factor.provenance};
 }
 
 // A backward kernel pads the values to the queries where they are of another size: the head that it works

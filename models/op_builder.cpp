@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::int64_t kScaleBytes = 4;  // a largest value in fp32
 
-Flops gemm_flops(const GemmShape& shape) {
-  return Flops(2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-               static_cast<double>(shape.k) * static_cast<double>(shape.batch));
-}
-
 Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int64_t bytes) {
   return {.kind = kind, .name = name, .gemm = shape, .flops = gemm_flops(shape), .bytes = Bytes(bytes)};
 }
@@ -129,6 +124,11 @@ bool user_buffers(const Shard& shard) {
 }
 
 }  // namespace
+
+Flops gemm_flops(const GemmShape& shape) {
+  return Flops(2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+               static_cast<double>(shape.k) * static_cast<double>(shape.batch));
+}
 
 std::int64_t element_bytes(Precision precision) {
   return precision == Precision::kFp32 ? 4 : 2;

@@ -13,6 +13,8 @@
 
 namespace stagecraft {
 
+// 2 m n k of each product.
+[[nodiscard]] Flops gemm_flops(const GemmShape& shape);
 [[nodiscard]] std::int64_t element_bytes(Precision precision);
 [[nodiscard]] std::int64_t operand_bytes(Precision precision);
 

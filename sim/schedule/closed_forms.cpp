@@ -16,10 +16,6 @@ std::int64_t shortest(const StageCosts& costs) {
   return std::min({costs.forward, costs.input_gradient, costs.weight_gradient});
 }
 
-bool alike(const StageCosts& costs) {
-  return costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
-}
-
 int pairs_of(const PipelineShape& shape) {
   return shape.micro_batches * shape.chunks;
 }
@@ -37,6 +33,10 @@ Bubble64 dual_bubble(int legs, const StageCosts& costs) {
 }
 
 }  // namespace
+
+bool passes_alike(const StageCosts& costs) {
+  return costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
+}
 
 Bubble64 fill_and_drain_bubble(const PipelineShape& shape, const StageCosts& costs) {
   return (shape.ranks - 1) * both(costs);
@@ -69,7 +69,7 @@ std::optional<int> interleaved_pytorch_peak(const PipelineShape& shape, int rank
 
 Bubble64 interleaved_group_bubble(const PipelineShape& shape, const StageCosts& costs) {
   const int group = group_of(shape);
-  if (!alike(costs) || shape.micro_batches < shape.ranks || shape.micro_batches % group != 0)
+  if (!passes_alike(costs) || shape.micro_batches < shape.ranks || shape.micro_batches % group != 0)
     return std::nullopt;
   return (2 * (shape.ranks - 1) + (shape.chunks - 1) * (shape.ranks - group)) * costs.forward;
 }
@@ -110,7 +110,7 @@ std::optional<int> interleaved_zb_peak(const PipelineShape& shape, int) {
 }
 
 Bubble64 zb_v_bubble(const PipelineShape& shape, const StageCosts& costs) {
-  if (!alike(costs) || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
+  if (!passes_alike(costs) || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
   return (shape.ranks - 1) * costs.forward;
 }
 

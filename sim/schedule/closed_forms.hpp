@@ -16,6 +16,9 @@
 
 namespace stagecraft {
 
+// F = I = W, for which several forms are known.
+[[nodiscard]] bool passes_alike(const StageCosts& costs);
+
 using Bubble64 = std::optional<std::int64_t>;
 
 // GPipe and 1F1B: (p-1)(F+B) for every m. Narayanan et al., SC'21, section 2.2.

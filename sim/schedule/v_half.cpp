@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/schedule/closed_forms.hpp"
 #include "sim/schedule/shape.hpp"
 #include "sim/schedule/v_grid.hpp"
 #include "sim/schedule/v_schedules.hpp"
@@ -30,10 +31,6 @@ FirstSlots v_min_block(int p, int rank) {
 FirstSlots v_half_block(int p, int rank) {
   const int late = p % 2 == 0 ? 3 : 0;
   return {2 * rank, 3 * p - 2 - rank, 3 * p + late + 2 * rank - 1, 6 * p + late - 2 - rank};
-}
-
-bool passes_alike(const StageCosts& costs) {
-  return costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
 }
 
 // What a rank holds in front of a slot.

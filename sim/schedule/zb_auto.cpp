@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/schedule/closed_forms.hpp"
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
@@ -158,8 +159,7 @@ std::optional<ScheduleProblem> zb_2p_constraint(const PipelineShape& shape) {
 }
 
 std::optional<std::int64_t> zb_auto_bubble(const PipelineShape& shape, const StageCosts& costs) {
-  const bool alike = costs.forward == costs.input_gradient && costs.forward == costs.weight_gradient;
-  if (!alike || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
+  if (!passes_alike(costs) || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
   return (shape.ranks - 1) * costs.forward;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/schedule/closed_forms.hpp"
 #include "sim/schedule/evaluate.hpp"
 #include "sim/schedule/zb_v.hpp"
 
@@ -239,7 +240,7 @@ Schedule zb_v_made_to_measure(const PipelineShape& shape, const ScheduleCosts& c
   for (int rank = 0; rank < shape.ranks; ++rank) crafted.ranks.push_back(zb_v(shape, rank));
   const bool fits = std::ranges::max(peak_in_flight(crafted)) <= pipeline.memory_limit;
   const StageCosts& first = pipeline.stages.front();
-  const bool alike = first.forward == first.input_gradient && first.forward == first.weight_gradient &&
+  const bool alike = passes_alike(first) &&
                      std::ranges::all_of(pipeline.stages, [&](const StageCosts& s) { return s == first; });
   if (fits && alike && costs.message == 0) return crafted;
   std::optional<Schedule> made = zb_v_auto(pipeline);
