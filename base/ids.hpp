@@ -15,6 +15,11 @@
 
 namespace stagecraft {
 
+// An int that is not negative, as an index of a vector.
+[[nodiscard]] constexpr std::size_t as_index(int index) {
+  return static_cast<std::size_t>(index);
+}
+
 template <class Tag>
 class Id {
  public:

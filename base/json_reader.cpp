@@ -21,10 +21,6 @@ constexpr std::size_t kMaxDuplicates = 100;  // of one text: nobody reads more
 // A mistake after which reading on makes no sense. Never leaves this file.
 struct JsonStopped {};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Of a number, of a name, of what somebody took for one.
 bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||

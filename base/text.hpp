@@ -24,6 +24,11 @@ namespace stagecraft {
 [[nodiscard]] std::string suggest(std::string_view wanted, std::span<const std::string> names,
                                   std::size_t list_up_to = 12);
 
+// 0 to 9, whatever the locale.
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // 'text' in single quotes, cut after 60 characters: what a user wrote, repeated in a message.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 

@@ -6,11 +6,6 @@
 
 namespace stagecraft {
 
-namespace {
-// 2^63 as a double: the first value that no longer fits into int64. INT64_MAX itself is no double.
-constexpr double kBeyondInt64 = 9223372036854775808.0;
-}  // namespace
-
 Duration from_seconds(double seconds) {
   SC_CHECK(!std::isnan(seconds), "a time is NaN");
   SC_CHECK(seconds >= 0, "a time is negative");

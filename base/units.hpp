@@ -61,6 +61,9 @@ using Flops = Quantity<struct FlopsTag, double>;          // floating-point oper
 using Bandwidth = Quantity<struct BandwidthTag, double>;  // bytes per second, one direction
 using FlopRate = Quantity<struct FlopRateTag, double>;    // FLOP per second
 
+// 2^63, the first double that no longer fits into int64. INT64_MAX itself is no double.
+constexpr double kBeyondInt64 = 0x1p63;
+
 // Time to move `bytes` at `rate`, rounded to the nanosecond. throws InternalError when rate <= 0.
 [[nodiscard]] Duration operator/(Bytes bytes, Bandwidth rate);
 // Time to compute `work` at `rate`, rounded to the nanosecond. throws InternalError when rate <= 0.

@@ -17,8 +17,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr double kTwoTo63 = 0x1p63;  // the first double that int64 cannot hold
-
 // One unit in the base unit of its kind. Small units divide, for 1e-3 is no exact double and 1e3 is.
 struct Unit {
   const char* name;
@@ -36,10 +34,6 @@ constexpr std::array kByteUnits{
 constexpr std::array kBitUnits{Unit{"Mb", 1e6, 8}, Unit{"Gb", 1e9, 8}, Unit{"Tb", 1e12, 8}};
 constexpr std::array kFlopUnits{Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}};
 
-bool is_decimal_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
@@ -50,9 +44,9 @@ std::string_view trimmed(std::string_view text) {
 std::size_t digits_length(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    if (is_decimal_digit(text[at]))
+    if (is_digit(text[at]))
       ++at;
-    else if (text[at] == '_' && at > 0 && at + 1 < text.size() && is_decimal_digit(text[at + 1]))
+    else if (text[at] == '_' && at > 0 && at + 1 < text.size() && is_digit(text[at + 1]))
       ++at;
     else
       break;
@@ -162,7 +156,7 @@ KindWords words_of(QuantityKind kind) {
 // What a number with no unit probably means: a large one counts the smallest unit, any other the usual one.
 std::string plausible_reading(QuantityKind kind, double number, std::string_view digits) {
   constexpr double kLarge = 1e6;
-  const bool large = number >= kLarge && number < kTwoTo63;
+  const bool large = number >= kLarge && number < kBeyondInt64;
   switch (kind) {
     case QuantityKind::kDuration:
       if (large) return fmt::format("{} ns is {}", digits, human(from_seconds(number / 1e9)));
@@ -200,19 +194,19 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t exact = 0;
   const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), exact);
   if (error == std::errc() && end == plain.data() + plain.size()) return exact;
-  const bool whole = std::floor(*number) == *number && *number >= -kTwoTo63 && *number < kTwoTo63;
+  const bool whole = std::floor(*number) == *number && *number >= -kBeyondInt64 && *number < kBeyondInt64;
   return whole ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
   const auto seconds = base_value(QuantityKind::kDuration, text);
-  if (!seconds || *seconds * 1e9 >= kTwoTo63) return std::nullopt;
+  if (!seconds || *seconds * 1e9 >= kBeyondInt64) return std::nullopt;
   return from_seconds(*seconds);
 }
 
 std::optional<Bytes> parse_bytes(std::string_view text) {
   const auto bytes = base_value(QuantityKind::kBytes, text);
-  if (!bytes || *bytes >= kTwoTo63) return std::nullopt;
+  if (!bytes || *bytes >= kBeyondInt64) return std::nullopt;
   return to_bytes(*bytes);
 }
 

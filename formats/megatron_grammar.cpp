@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // A number, or a list of numbers.
 struct Value {
   bool is_list = false;

@@ -12,6 +12,8 @@ namespace stagecraft {
 
 namespace {
 
+constexpr std::int64_t kFp32 = 4;  // bytes
+
 constexpr auto kInput = FreedBy::kInputGradient;
 constexpr auto kWeight = FreedBy::kWeightGradient;
 
@@ -318,7 +320,6 @@ SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard)
 
 SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  constexpr std::int64_t kFp32 = 4;
   SavedTensors tensors;
   keep(tensors, "final norm input", sizes.residual(), kInput);
   keep(tensors, "head input", sizes.residual(), kWeight);
@@ -358,12 +359,17 @@ Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
   return total(head_tensors(model, shard));
 }
 
+Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
+  return Bytes(element_bytes(shard.precision) * logits(model, shard));
+}
+
 HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   if (shard.software.fused_loss) return {};
-  const std::int64_t count = logits(model, shard);
-  const Bytes sixteen(element_bytes(shard.precision) * count), fp32(4 * count);
-  if (shard.software.fp32_logits)
+  const Bytes sixteen = head_logits(model, shard);
+  if (shard.software.fp32_logits) {
+    const Bytes fp32(kFp32 * logits(model, shard));
     return {.forward = fp32, .backward = 2 * fp32};  // of the loss, of log-softmax
+  }
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
   return {.forward = sixteen, .backward = 2 * sixteen};  // logits, and their gradient
 }

@@ -76,6 +76,8 @@ struct LayerActivation {
                                                LayerKind kind = LayerKind::kDense);
 [[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
+// Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient takes as much.
+[[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
 // Live during the loss alone: logits, behind them their gradient too, in fp32 where the software casts them;
 // nothing where the loss is fused.
 struct HeadTransient {

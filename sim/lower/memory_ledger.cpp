@@ -133,8 +133,7 @@ void RankLedger::add_messages(LedgerItems& items) const {
   if (!shard_.software.step_messages) return items.add(kBuffers, "messages between stages", message * 4);
   items.add(kBuffers, "messages between stages", message * 2);
   const std::int64_t micro_batches = plan_.micro_batches;
-  const Bytes logits(element_bytes(shard_.precision) * shard_.tokens() *
-                     vocabulary_share(model_, shard_.tensor));
+  const Bytes logits = head_logits(model_, shard_);
   for (const int stage : states_.held()) {
     const bool first = content(stage).embedding, last = content(stage).head;
     const int neighbours = (first ? 0 : 1) + (last ? 0 : 1);

@@ -128,7 +128,7 @@ class StageSum {
       held += held_for_weight_gradients(model_, plain_, count.kind) * (count.plain + count.recomputed);
     const Bytes row = boundary_activation(model_, shard_);
     if (content_.embedding) held += row;  // the gradient of its output
-    if (content_.head) held += (row + head_gradient()) * (1 + content_.mtp_layers);
+    if (content_.head) held += (row + head_logits(model_, shard_)) * (1 + content_.mtp_layers);
     return held;
   }
 
@@ -152,11 +152,6 @@ class StageSum {
     return nonzero({{"recomputed layer", std::max(again - rest, Bytes(0))},
                     {"working tensors of a layer", working},
                     {"weight gradient", weight_gradient_transient(model_, plain_, count.kind)}});
-  }
-
-  // Gradient of the logits in 16 bit.
-  Bytes head_gradient() const {
-    return Bytes(element_bytes(shard_.precision) * shard_.tokens() * vocabulary_share(model_, shard_.tensor));
   }
 
   Bytes word_gradient() const {

@@ -4,16 +4,9 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
-namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
-
 Bamboo::Bamboo(BambooSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(spec_.stages >= 1 && spec_.pipelines >= 1 && spec_.slowdown >= 1 && spec_.step,
            "a shape and its step");
@@ -27,7 +20,7 @@ Response Bamboo::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kFault:
       return lost(incident, machines);
     case IncidentKind::kCorruption:
-      if (places_[at(incident.node)] == 0) return {};
+      if (places_[as_index(incident.node)] == 0) return {};
       return halt();
     case IncidentKind::kAdd: {
       // Under creation or in a stall: the review after it will see the node.
@@ -43,8 +36,8 @@ Response Bamboo::on(const Incident& incident, const Machines& machines) {
 }
 
 Response Bamboo::lost(const Incident& incident, const Machines& machines) {
-  state_[at(incident.node)] = arriving_[at(incident.node)] = -1;
-  if (places_[at(incident.node)] == 0) return {};
+  state_[as_index(incident.node)] = arriving_[as_index(incident.node)] = -1;
+  if (places_[as_index(incident.node)] == 0) return {};
   if (!taken_over(incident.node)) return halt();
   if (in_stall(incident.time)) return {.answer = Answer::kAtStepEnd};
   const bool soon = wants_rebalance(machines, incident.time);
@@ -59,16 +52,16 @@ Response Bamboo::halt() {
 }
 
 bool Bamboo::taken_over(int node) {
-  const int places = places_[at(node)];
-  places_[at(node)] = 0;
+  const int places = places_[as_index(node)];
+  places_[as_index(node)] = 0;
   std::replace(holder_.begin(), holder_.end(), node, -1);
   if (places != 1) return false;
-  const int place = place_[at(node)];
+  const int place = place_[as_index(node)];
   const int first = place / spec_.stages * spec_.stages;
-  const int shadow = holder_[at(place == first ? first + spec_.stages - 1 : place - 1)];
-  if (shadow < 0 || places_[at(shadow)] == 2) return false;
-  holder_[at(place)] = shadow;
-  places_[at(shadow)] = 2;
+  const int shadow = holder_[as_index(place == first ? first + spec_.stages - 1 : place - 1)];
+  if (shadow < 0 || places_[as_index(shadow)] == 2) return false;
+  holder_[as_index(place)] = shadow;
+  places_[as_index(shadow)] = 2;
   return true;
 }
 
@@ -79,7 +72,7 @@ int Bamboo::overloaded() const {
 bool Bamboo::wants_rebalance(const Machines& machines, Duration now) const {
   int waiting = 0;
   for (const int node : machines.in_order())
-    if (places_[at(node)] == 0 && machines.due(node) <= now) ++waiting;
+    if (places_[as_index(node)] == 0 && machines.due(node) <= now) ++waiting;
   const int active = pipelines_ * spec_.stages - overloaded();
   if (overloaded() > 0 &&
       (waiting >= overloaded() || 2.0 * overloaded() / active > spec_.rebalance_threshold))
@@ -95,9 +88,9 @@ std::optional<std::pair<int, ShapedStep>> Bamboo::best(int nodes) const {
 }
 
 bool Bamboo::state_survives() const {
-  std::vector<char> alive(at(spec_.stages), 0);
+  std::vector<char> alive(as_index(spec_.stages), 0);
   for (const int stage : state_)
-    if (stage >= 0) alive[at(stage)] = alive[at((stage + 1) % spec_.stages)] = 1;
+    if (stage >= 0) alive[as_index(stage)] = alive[as_index((stage + 1) % spec_.stages)] = 1;
   return std::find(alive.begin(), alive.end(), 0) == alive.end();
 }
 
@@ -118,8 +111,8 @@ Plan Bamboo::go_on(const Situation& situation) const {
     duration = Duration(std::llround(spec_.slowdown * static_cast<double>(duration.count())));
   plan.step = StepPlan{.duration = duration, .samples = step_.samples, .nodes = {}};
   for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
-    const int node = holder_[at(place)];
-    if (place_[at(node)] == place) plan.step->nodes.push_back(node);  // not those that were taken over
+    const int node = holder_[as_index(place)];
+    if (place_[as_index(node)] == place) plan.step->nodes.push_back(node);  // not those that were taken over
   }
   plan.review = next_due(situation);
   return plan;
@@ -147,7 +140,7 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   if (!shape && best(static_cast<int>(dues.size()))) {
     int nodes = there + 1;
     while (!(shape = best(nodes))) ++nodes;
-    due = dues[at(nodes - 1)];
+    due = dues[as_index(nodes - 1)];
   }
   const bool survives = !started_ || (state_survives() && !situation.corrupted);
   Plan plan{.undo = survives ? Undo::kNothing : Undo::kToCheckpoint};
@@ -177,39 +170,39 @@ Plan Bamboo::rendezvous(const Situation& situation) {
 
 bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due) {
   const Machines& machines = situation.machines;
-  std::vector<int> before(at(pipelines * spec_.stages), -1);
+  std::vector<int> before(as_index(pipelines * spec_.stages), -1);
   for (const int node : machines.in_order())
-    if (places_[at(node)] > 0 && place_[at(node)] < pipelines * spec_.stages)
-      before[at(place_[at(node)])] = node;
+    if (places_[as_index(node)] > 0 && place_[as_index(node)] < pipelines * spec_.stages)
+      before[as_index(place_[as_index(node)])] = node;
   holder_ = std::move(before);
   std::fill(places_.begin(), places_.end(), 0);
   for (const int node : holder_)
-    if (node >= 0) places_[at(node)] = 1;
+    if (node >= 0) places_[as_index(node)] = 1;
   std::fill(arriving_.begin(), arriving_.end(), -1);
   auto next = machines.in_order().begin();
   bool moves = false;
   for (int place = 0; place < pipelines * spec_.stages; ++place) {
-    int& node = holder_[at(place)];
+    int& node = holder_[as_index(place)];
     if (node < 0) {
-      while (places_[at(*next)] > 0 || machines.due(*next) > due) ++next;
+      while (places_[as_index(*next)] > 0 || machines.due(*next) > due) ++next;
       node = *next;
-      places_[at(node)] = 1;
+      places_[as_index(node)] = 1;
     }
-    place_[at(node)] = place;
+    place_[as_index(node)] = place;
     const int stage = place % spec_.stages;
     moves = moves || !has_state(node, stage);
-    arriving_[at(node)] = stage;
+    arriving_[as_index(node)] = stage;
   }
   return moves;
 }
 
 bool Bamboo::has_state(int node, int stage) const {
-  const int own = state_[at(node)];
+  const int own = state_[as_index(node)];
   return own >= 0 && (own == stage || (own + 1) % spec_.stages == stage);
 }
 
 void Bamboo::know_nodes(const Machines& machines) {
-  const std::size_t nodes = at(machines.count());
+  const std::size_t nodes = as_index(machines.count());
   places_.resize(nodes, 0);
   place_.resize(nodes, -1);
   state_.resize(nodes, -1);

@@ -4,16 +4,9 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
-namespace {
-
-std::size_t as_index(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
-
 Recycle::Recycle(RecycleSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(stages() >= 1 && spec_.shape.pipelines >= 1 && spec_.samples >= 1,
            "pipelines, stages and a batch");

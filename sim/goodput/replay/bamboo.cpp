@@ -25,8 +25,8 @@ class BambooReplay : public ReplayEngine {
       : ReplayEngine(changes, rules), policy_(policy) {
     int nodes = 0;
     for (const NodeChange& change : changes) nodes = std::max(nodes, change.node + 1);
-    places_of_.assign(at(nodes), 0);
-    place_of_.assign(at(nodes), -1);
+    places_of_.assign(as_index(nodes), 0);
+    place_of_.assign(as_index(nodes), -1);
   }
 
  protected:
@@ -36,9 +36,9 @@ class BambooReplay : public ReplayEngine {
     places_of_.assign(places_of_.size(), 0);
     holder_.assign(list.begin(), list.begin() + running);
     for (int place = 0; place < running; ++place) {
-      const int node = list[at(place)];
-      places_of_[at(node)] = 1;
-      place_of_[at(node)] = place;
+      const int node = list[as_index(place)];
+      places_of_[as_index(node)] = 1;
+      place_of_[as_index(node)] = place;
       set_running(node);
     }
     counted_waiting_ = static_cast<int>(list.size()) - running;
@@ -84,18 +84,18 @@ class BambooReplay : public ReplayEngine {
 
   // Whether training survives the loss of a node that ran.
   bool taken_over(int lost) {
-    const int places = places_of_[at(lost)];
-    places_of_[at(lost)] = 0;
+    const int places = places_of_[as_index(lost)];
+    places_of_[as_index(lost)] = 0;
     for (int& holder : holder_)
       if (holder == lost) holder = -1;
     if (places != 1) return false;
-    const int place = place_of_[at(lost)];
+    const int place = place_of_[as_index(lost)];
     const int first = place / policy_.stages * policy_.stages;
-    const int shadow = holder_[at(place == first ? first + policy_.stages - 1 : place - 1)];
+    const int shadow = holder_[as_index(place == first ? first + policy_.stages - 1 : place - 1)];
     if (shadow < 0) return published();
-    if (places_of_[at(shadow)] == 2) return false;
-    holder_[at(place)] = shadow;
-    places_of_[at(shadow)] = 2;
+    if (places_of_[as_index(shadow)] == 2) return false;
+    holder_[as_index(place)] = shadow;
+    places_of_[as_index(shadow)] = 2;
     return true;
   }
 

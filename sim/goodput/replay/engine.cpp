@@ -13,8 +13,8 @@ ReplayEngine::ReplayEngine(const std::vector<NodeChange>& changes, const ReplayR
            "corrected rules know one order of equal times");
   int nodes = 0;
   for (const NodeChange& change : changes) nodes = std::max(nodes, change.node + 1);
-  nodes_.assign(at(nodes), ReplayNode::kGone);
-  added_by_.assign(at(nodes), -1);
+  nodes_.assign(as_index(nodes), ReplayNode::kGone);
+  added_by_.assign(as_index(nodes), -1);
   next_id_ = static_cast<std::int64_t>(changes.size());
   replay_.end = rules.end;
   replay_.states.push_back({});
@@ -55,9 +55,9 @@ void ReplayEngine::handle(const ReplayEvent& event) {
 }
 
 void ReplayEngine::add(const ReplayEvent& event) {
-  SC_CHECK(nodes_[at(event.node)] == ReplayNode::kGone, "a node that is there is added");
-  nodes_[at(event.node)] = ReplayNode::kCreating;
-  added_by_[at(event.node)] = event.id;
+  SC_CHECK(nodes_[as_index(event.node)] == ReplayNode::kGone, "a node that is there is added");
+  nodes_[as_index(event.node)] = ReplayNode::kCreating;
+  added_by_[as_index(event.node)] = event.id;
   order_.push_back(event.node);
   count_nodes(event.time);
   events_.push({.time = changes_[static_cast<std::size_t>(event.id)].ready,
@@ -67,8 +67,9 @@ void ReplayEngine::add(const ReplayEvent& event) {
 }
 
 void ReplayEngine::ready(const ReplayEvent& event) {
-  if (nodes_[at(event.node)] != ReplayNode::kCreating || added_by_[at(event.node)] != event.id) return;
-  nodes_[at(event.node)] = ReplayNode::kReady;
+  if (nodes_[as_index(event.node)] != ReplayNode::kCreating || added_by_[as_index(event.node)] != event.id)
+    return;
+  nodes_[as_index(event.node)] = ReplayNode::kReady;
   if (state_ == ReplayState::kStopped) {
     begin(event.time, true);
   } else if (state_ == ReplayState::kRendezvous) {
@@ -79,9 +80,9 @@ void ReplayEngine::ready(const ReplayEvent& event) {
 }
 
 void ReplayEngine::remove(const ReplayEvent& event) {
-  const ReplayNode was = nodes_[at(event.node)];
+  const ReplayNode was = nodes_[as_index(event.node)];
   SC_CHECK(was != ReplayNode::kGone, "a node that is not there is removed");
-  nodes_[at(event.node)] = ReplayNode::kGone;
+  nodes_[as_index(event.node)] = ReplayNode::kGone;
   order_.erase(std::find(order_.begin(), order_.end(), event.node));
   count_nodes(event.time);
   ++replay_.removals;
@@ -102,8 +103,8 @@ void ReplayEngine::begin(Duration now, bool global) {
 void ReplayEngine::timeout(const ReplayEvent& event) {
   if (!published() && event.version != timer_) return;
   const bool global = event.kind == ReplayEventKind::kGlobalTimeout;
-  const bool incomplete = std::any_of(list_.begin(), list_.end(),
-                                      [this](int node) { return nodes_[at(node)] == ReplayNode::kGone; });
+  const bool incomplete = std::any_of(
+      list_.begin(), list_.end(), [this](int node) { return nodes_[as_index(node)] == ReplayNode::kGone; });
   if (incomplete) {
     list_all();
     return set_timer(event.time, global);
@@ -136,19 +137,21 @@ void ReplayEngine::push(ReplayEvent event) {
 }
 
 int ReplayEngine::usable_nodes() const {
-  return static_cast<int>(std::count_if(
-      order_.begin(), order_.end(), [this](int node) { return nodes_[at(node)] != ReplayNode::kCreating; }));
+  return static_cast<int>(std::count_if(order_.begin(), order_.end(), [this](int node) {
+    return nodes_[as_index(node)] != ReplayNode::kCreating;
+  }));
 }
 
 int ReplayEngine::ready_nodes() const {
-  return static_cast<int>(std::count_if(order_.begin(), order_.end(),
-                                        [this](int node) { return nodes_[at(node)] == ReplayNode::kReady; }));
+  return static_cast<int>(std::count_if(order_.begin(), order_.end(), [this](int node) {
+    return nodes_[as_index(node)] == ReplayNode::kReady;
+  }));
 }
 
 void ReplayEngine::list_all() {
   list_.clear();
   for (const int node : order_)
-    if (nodes_[at(node)] != ReplayNode::kCreating) list_.push_back(node);
+    if (nodes_[as_index(node)] != ReplayNode::kCreating) list_.push_back(node);
 }
 
 void ReplayEngine::set_timer(Duration now, bool global) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "sim/goodput/replay/replay.hpp"
 
 namespace stagecraft {
@@ -50,7 +51,7 @@ class ReplayEngine {
   void next_step(Duration start, Duration length);
   void prolong_step(Duration end);  // the step goes on until `end`
   void record_step(Duration now) { replay_.steps.push_back({.start = step_start_, .end = now}); }
-  void set_running(int node) { nodes_[at(node)] = ReplayNode::kRunning; }
+  void set_running(int node) { nodes_[as_index(node)] = ReplayNode::kRunning; }
   void push(ReplayEvent event);
 
   [[nodiscard]] bool published() const { return rules_.rules == Rules::kPublished; }
@@ -59,7 +60,6 @@ class ReplayEngine {
   [[nodiscard]] std::int64_t version() const { return version_; }
   [[nodiscard]] int usable_nodes() const;  // ready or running
   [[nodiscard]] int ready_nodes() const;
-  [[nodiscard]] static std::size_t at(int node) { return static_cast<std::size_t>(node); }
   [[nodiscard]] EventQueue& events() { return events_; }
   [[nodiscard]] Replay& replay() { return replay_; }
 
