@@ -7,11 +7,16 @@
 namespace stagecraft {
 namespace {
 
-std::vector<LinkLoad> loads_of(const Cluster& cluster, const std::vector<Transfer>& transfers) {
+std::vector<LinkLoad> loads_of(const Cluster& cluster, const std::vector<Transfer>& transfers,
+                               TierEfficiency efficiency) {
   std::vector<LinkLoad> loads;
-  for (const Transfer& transfer : transfers)
-    for (const LinkShare& way : cluster.spread(transfer.from, transfer.to))
-      loads.push_back({way.link, way.share * transfer.bytes});
+  for (const Transfer& transfer : transfers) {
+    const std::vector<LinkShare> ways = cluster.spread(transfer.from, transfer.to);
+    const bool network =
+        std::ranges::any_of(ways, [&](const LinkShare& way) { return cluster.between_nodes(way.link); });
+    const double bytes = transfer.bytes / (network ? efficiency.network : efficiency.node);
+    for (const LinkShare& way : ways) loads.push_back({way.link, way.share * bytes});
+  }
   std::stable_sort(loads.begin(), loads.end(),
                    [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
   std::size_t kept = 0;
@@ -28,14 +33,16 @@ std::vector<LinkLoad> loads_of(const Cluster& cluster, const std::vector<Transfe
 }  // namespace
 
 std::vector<LinkLoad> collective_loads(const Cluster& cluster, std::span<const DeviceId> members,
-                                       CollectiveKind kind, std::string_view algorithm, Bytes size) {
-  return loads_of(cluster, collective_transfers(cluster, members, kind, algorithm, size));
+                                       CollectiveKind kind, std::string_view algorithm, Bytes size,
+                                       TierEfficiency efficiency) {
+  return loads_of(cluster, collective_transfers(cluster, members, kind, algorithm, size), efficiency);
 }
 
-std::vector<LinkLoad> message_loads(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size) {
+std::vector<LinkLoad> message_loads(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size,
+                                    TierEfficiency efficiency) {
   SC_CHECK(size >= Bytes(0), "a message has no negative bytes");
   if (from == to || size == Bytes(0)) return {};
-  return loads_of(cluster, {{from, to, static_cast<double>(size.count())}});
+  return loads_of(cluster, {{from, to, static_cast<double>(size.count())}}, efficiency);
 }
 
 }  // namespace stagecraft

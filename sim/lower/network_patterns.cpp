@@ -81,8 +81,7 @@ std::vector<int> members_of(const Network& network, int member, RankGroup group)
 // Sums loads of many groups, link by link.
 class LoadSum {
  public:
-  LoadSum(const Cluster& cluster, const PatternKey& key)
-      : cluster_(cluster), key_(key), sum_(cluster.link_count()) {}
+  explicit LoadSum(const Cluster& cluster) : sum_(cluster.link_count()) {}
 
   void add(const std::vector<LinkLoad>& loads) {
     for (const LinkLoad& load : loads) {
@@ -97,16 +96,11 @@ class LoadSum {
     std::sort(used_.begin(), used_.end());
     Pattern pattern;
     pattern.loads.reserve(used_.size());
-    for (const EdgeId link : used_) {
-      const double efficiency = cluster_.between_nodes(link) ? key_.network_efficiency : key_.node_efficiency;
-      pattern.loads.push_back({link, sum_[link] / (efficiency * bytes)});
-    }
+    for (const EdgeId link : used_) pattern.loads.push_back({link, sum_[link] / bytes});
     return pattern;
   }
 
  private:
-  const Cluster& cluster_;
-  const PatternKey& key_;
   IdVector<EdgeId, double> sum_;
   std::vector<EdgeId> used_;
 };
@@ -119,6 +113,10 @@ PatternKey key_of(std::pair<int, int> ranks, int group, CollectiveKind kind, con
           .algorithm = std::string(cost.algorithm),
           .node_efficiency = cost.node_efficiency,
           .network_efficiency = cost.network_efficiency};
+}
+
+TierEfficiency efficiency_of(const PatternKey& key) {
+  return {.node = key.node_efficiency, .network = key.network_efficiency};
 }
 
 PatternTable& patterns_of(const Network& network) {
@@ -143,11 +141,12 @@ PatternId collective_pattern(const Network& network, int pipeline_rank, RankGrou
                              const CollectiveCost& cost) {
   const PatternKey key = key_of({pipeline_rank, pipeline_rank}, static_cast<int>(group), kind, cost);
   return patterns_of(network).of(key, [&] {
-    LoadSum sum(network.cluster, key);
+    LoadSum sum(network.cluster);
     int ranks = 1;
     for (const std::vector<int>& members : all_groups(network, pipeline_rank, group)) {
       ranks = static_cast<int>(members.size());
-      sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference));
+      sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference,
+                               efficiency_of(key)));
     }
     return std::move(sum).over(bus_factor(kind, ranks) * static_cast<double>(kReference.count()));
   });
@@ -156,11 +155,11 @@ PatternId collective_pattern(const Network& network, int pipeline_rank, RankGrou
 PatternId message_pattern(const Network& network, int from, int to, const CollectiveCost& cost) {
   const PatternKey key = key_of({from, to}, -1, CollectiveKind::kSendReceive, cost);
   return patterns_of(network).of(key, [&] {
-    LoadSum sum(network.cluster, key);
+    LoadSum sum(network.cluster);
     const std::vector<DeviceId> senders = devices(pipeline_members(network.plan, from));
     const std::vector<DeviceId> receivers = devices(pipeline_members(network.plan, to));
     for (std::size_t i = 0; i < senders.size(); ++i)
-      sum.add(message_loads(network.cluster, senders[i], receivers[i], kReference));
+      sum.add(message_loads(network.cluster, senders[i], receivers[i], kReference, efficiency_of(key)));
     return std::move(sum).over(static_cast<double>(kReference.count()));
   });
 }
@@ -168,12 +167,12 @@ PatternId message_pattern(const Network& network, int from, int to, const Collec
 PatternId pair_pattern(const Network& network, int from, int to, const CollectiveCost& cost) {
   const PatternKey key = key_of({from, to}, -1, CollectiveKind::kAllReduce, cost);
   return patterns_of(network).of(key, [&] {
-    LoadSum sum(network.cluster, key);
+    LoadSum sum(network.cluster);
     const std::vector<DeviceId> firsts = devices(pipeline_members(network.plan, from));
     const std::vector<DeviceId> lasts = devices(pipeline_members(network.plan, to));
     for (std::size_t i = 0; i < firsts.size(); ++i)
       sum.add(collective_loads(network.cluster, std::array{firsts[i], lasts[i]}, CollectiveKind::kAllReduce,
-                               cost.algorithm, kReference));
+                               cost.algorithm, kReference, efficiency_of(key)));
     return std::move(sum).over(bus_factor(CollectiveKind::kAllReduce, 2) *
                                static_cast<double>(kReference.count()));
   });

@@ -45,6 +45,28 @@ TEST(SharedLinks, SlowNobodyWhereTheClosedFormHasSharedThemAlready) {
   EXPECT_EQ(report.network.idle_time, 142ms);
 }
 
+// Bytes that leave a node pass the PCIe link between GPU and NIC as they pass the NIC, however much of the
+// NVLink's rate collectives inside the node get: nobody else is there to wait for.
+TEST(SharedLinks, OfAJobAloneCostWhatTheClosedFormSaysAtAnyRateOfNvlink) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 4, hidden: 2048, heads: 16, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-h100, nodes: 4}\n"
+      "parallelism: {tensor: 1}\n"
+      "training: {global_batch_size: 64, sequence_length: 512}\n"
+      "overlap: {gradients: false, parameters: false, pipeline: false}\n");
+  for (const int tensor : {1, 2, 4, 8}) {
+    for (const double rate : {300e9, 450e9, 600e9, 900e9, 1800e9}) {
+      SCOPED_TRACE(testing::Message() << "tensor " << tensor << ", " << rate / 1e9 << " GB/s");
+      scenario.parallelism.tensor = tensor;
+      scenario.cluster->groups.front().node.nvlink = Bandwidth(rate);
+      const Report report = flow(scenario);
+      EXPECT_EQ(report.iteration_time, simulate(scenario).iteration_time);
+      EXPECT_EQ(report.iteration_time, report.network.idle_time);
+    }
+  }
+}
+
 // Somebody else takes 6 of the 10 GB/s from node 0 to node 1, which leaves 4 for two rings: 41 to 62 rank 1's
 // group alone may use 4 GB/s, 84 MB; then both share, 2 GB/s each. Rank 1 has 316 MB left, which take 158 ms,
 // until 220; rank 0 has moved 316 MB by then and moves the last 84 MB at 4 GB/s: 241 ms.
