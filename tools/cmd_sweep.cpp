@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 #include "sim/study/ordered_pool.hpp"
+#include "sim/study/row_columns.hpp"
 #include "sim/study/row_file.hpp"
 #include "tools/commands.hpp"
 #include "tools/interrupt.hpp"
@@ -187,7 +189,35 @@ class SweepCommand {
     outputs_->print_table();
     if (!arguments_.has("quiet")) session_.err << summary();
     if (outputs_->bugs() > 0) return kOurBug;
+    if (outputs_->rows() > 0 && outputs_->unknown_keys() == outputs_->rows()) return no_such_key();
     return outputs_->feasible() > 0 || points_.empty() ? kDone : kAnswerIsNo;
+  }
+
+  // A key that no point's scenario has is a mistake of the sweep; one that some have is theirs.
+  int no_such_key() {
+    Diagnostics mistakes, diagnostics;
+    const std::optional<RowDocument> row = read_row(outputs_->first_unknown(), {}, mistakes);
+    const YamlNode* reasons = row ? row->at("reasons") : nullptr;
+    SC_CHECK(reasons != nullptr, "a row that is refused says why");
+    for (const YamlNode& reason : reasons->items) {
+      const auto text = [&](const char* key) {
+        const YamlNode* node = reason.find(key);
+        return node != nullptr ? node->text : std::string();
+      };
+      const std::string path = text("path");
+      const auto axis = std::ranges::find_if(sweep_.spec.axes, [&](const SweepAxis& one) {
+        return std::ranges::find(one.paths, path) != one.paths.end();
+      });
+      if (text("code") != "unknown-key" || axis == sweep_.spec.axes.end()) continue;
+      diagnostics.error({.code = "unknown-key",
+                         .where = axis->where,
+                         .path = "vary." + path,
+                         .message = text("message") + " of any point",
+                         .hint = text("hint")});
+    }
+    if (!diagnostics.has_errors()) return kAnswerIsNo;
+    print_diagnostics(diagnostics.sorted(), arguments_, session_);
+    return kWrongInput;
   }
 
   int interrupted() {

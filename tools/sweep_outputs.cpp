@@ -39,6 +39,8 @@ std::optional<std::string> RowOutputs::add(const std::string& row) {
   // Inside a text these quotes would be escaped.
   if (row.find(",\"feasible\":true,") != std::string::npos) ++feasible_;
   if (row.find(",\"reasons\":[{\"code\":\"internal\",") != std::string::npos) ++bugs_;
+  if (row.find("{\"code\":\"unknown-key\",") != std::string::npos && unknown_keys_++ == 0)
+    first_unknown_ = row;
   if (lines_)
     if (auto why = lines_(row)) return why;
   if (documents_.empty()) return std::nullopt;

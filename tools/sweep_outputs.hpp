@@ -35,13 +35,17 @@ class RowOutputs {
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t feasible() const { return feasible_; }
   [[nodiscard]] std::size_t bugs() const { return bugs_; }
+  // Rows that were refused for a key that no scenario has, and the first of them.
+  [[nodiscard]] std::size_t unknown_keys() const { return unknown_keys_; }
+  [[nodiscard]] const std::string& first_unknown() const { return first_unknown_; }
 
  private:
   Session& session_;
   AppendLine lines_;
   std::vector<std::unique_ptr<RowSink>> documents_;  // what wants to understand rows
   SweepTable* table_ = nullptr;
-  std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0;
+  std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0, unknown_keys_ = 0;
+  std::string first_unknown_;
 };
 
 }  // namespace stagecraft

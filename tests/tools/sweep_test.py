@@ -65,6 +65,21 @@ class Splits(Case):
         for row in rows:
             self.assertEqual(row["feasible"], not row["reasons"])
 
+    def test_a_key_that_no_point_has_is_a_mistake_of_the_sweep(self):
+        head = f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\nvary:\n"
+        self.sweep.write_text(head + "  model.forward: [1 ms, 2 ms]\n  parallelism.tensr: [1, 2]\n")
+        ran = run("sweep", self.sweep)
+        self.assertEqual(WRONG_INPUT, ran.returncode)
+        self.assertIn("sweep.yaml:5:3: error: vary.parallelism.tensr: is not a known key", ran.stderr)
+        self.assertIn("did you mean 'tensor'?", ran.stderr)
+        # One that some points have is theirs: a failure policy's own key.
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml\nvary:\n"
+                              "  failures.policy.name: [checkpoint-restart, hot-spares]\n  failures.policy.spares: [1]\n"
+                              "  failures.repeats: [2]\n")
+        ran = run("sweep", self.sweep)
+        self.assertEqual([False, True], [json.loads(line)["feasible"] for line in ran.stdout.splitlines()], ran.stdout)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+
     def test_threads_give_the_same_bytes(self):
         self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, self.undisturbed())
 
