@@ -39,7 +39,10 @@ std::int64_t flash_bytes(const Core& core, const Shard& shard, std::int64_t fact
 
 // Products of Q and K have d_qk columns, those of P and V d_v.
 double flops(const Core& core, double key_products, double value_products) {
-  return 2.0 * static_cast<double>(core.scores()) *
+  // Scores of 10^9 tokens, which nobody keeps, are beyond int64.
+  const double scores =
+      static_cast<double>(core.shape.batch * core.shape.queries) * static_cast<double>(core.shape.keys);
+  return 2.0 * scores *
          (key_products * static_cast<double>(core.shape.query_size) +
           value_products * static_cast<double>(core.shape.value_size));
 }

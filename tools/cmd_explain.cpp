@@ -120,10 +120,11 @@ int explain_scenario(const Scenario& scenario, const std::vector<std::string>& p
   bool first = true;
   for (const std::string& path : paths) {
     const std::vector<Figure> found = figures_at(figures, path);
-    if (found.empty())
-      throw UsageError(
-          fmt::format("the result has no figure '{}'", path),
-          suggest(path, names_to_suggest(figures), 0) + " `stagecraft explain SCENARIO` lists all");
+    if (found.empty()) {
+      const std::string nearest = suggest(path, names_to_suggest(figures), 0);
+      throw UsageError(fmt::format("the result has no figure '{}'", path),
+                       nearest + (nearest.empty() ? "" : " ") + "`stagecraft explain SCENARIO` lists all");
+    }
     const Asked asked{.scenario = scenario,
                       .depth = arguments.integer("depth", 2, 0, kMostLevels),
                       .sensitive = !arguments.has("no-sensitivities") && found.size() <= kMostTrees};

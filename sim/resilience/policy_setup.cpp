@@ -396,6 +396,14 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
 
 std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics) {
   if (is_replay(request.spec.policy)) return set_up_replay(request, diagnostics);
+  if (request.spec.policy.throughput.empty() &&
+      request.simulation.report.iteration_time == Duration::zero()) {
+    diagnostics.error({.code = "policy-constraint",
+                       .path = "failures",
+                       .message = "an iteration takes no time, and nothing can be lost of it",
+                       .hint = "give a pass of the model a duration above 0"});
+    return std::nullopt;
+  }
   if (request.spec.policy.throughput.empty()) return Setup(request, diagnostics).run();
   if (!has_row_that_trains(request, diagnostics)) return std::nullopt;
   std::optional<GoodputSetup> setup = Setup(request, diagnostics).run();

@@ -17,6 +17,7 @@ namespace {
 
 // Bounds that no cluster reaches: they keep a typing mistake from becoming an endless run.
 constexpr std::int64_t kMaxPolicyNodes = 1'000'000;
+constexpr std::int64_t kMaxSpares = 100'000;
 constexpr std::int64_t kMaxPolicyGpus = 100'000'000;
 constexpr std::int64_t kMaxSteps = 1'000'000'000;
 constexpr double kMaxFactor = 1e6;
@@ -92,8 +93,8 @@ class PolicyLoader {
   void load_bamboo();
   void load_varuna();
   void load_elastic();
-  int count(const char* key, std::int64_t min, int fallback) {
-    return static_cast<int>(map_.integer(key, {.min = min, .max = kMaxPolicyNodes, .fallback = fallback}));
+  int count(const char* key, std::int64_t min, int fallback, std::int64_t max = kMaxPolicyNodes) {
+    return static_cast<int>(map_.integer(key, {.min = min, .max = max, .fallback = fallback}));
   }
 
   YamlMap& map_;
@@ -205,7 +206,7 @@ void PolicyLoader::load_slow_nodes() {
 }
 
 void PolicyLoader::load_spares() {
-  if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
+  if (map_.has("spares")) spec_.spares = count("spares", 0, 0, kMaxSpares);
   spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
   if (map_.has("backup")) {
     spec_.backup = map_.number("backup", {.min = 0, .max = kMaxFactor});
@@ -245,7 +246,7 @@ void PolicyLoader::load_elastic() {
   spec_.degraded = in_.duration("degraded");
   spec_.rejoin = in_.duration("rejoin");
   spec_.quorum = in_.duration("quorum");
-  if (map_.has("spares")) spec_.spares = count("spares", 0, 0);
+  if (map_.has("spares")) spec_.spares = count("spares", 0, 0, kMaxSpares);
   spec_.keep_batch = map_.boolean("keep_batch", false);
 }
 
