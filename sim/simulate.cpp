@@ -352,6 +352,8 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.aligned_gradients,
           .reduce_last = scenario.options.memory.whole_gradients,
+          .reduce_behind = scenario.options.memory.whole_gradients &&
+                           scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1,
           .overlap_slowdown = overlap_slowdown_of(scenario),
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),

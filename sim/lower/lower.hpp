@@ -59,6 +59,7 @@ struct LowerOptions {
   //   source  Megatron-LM, megatron/core/pipeline_parallel/schedules.py, grad_sync_func (--align-grad-reduce)
   bool aligned_gradients = false;
   bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
+  bool reduce_behind = false;       // and does so behind its whole backward, not beside
   double overlap_slowdown = 1;      // a pass lasts so much longer while gradients or weights move beside it
   int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
   std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same

@@ -90,7 +90,7 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     const PassPrice& reduce = units[i].reduce;
     Duration beside{};
     if (gathers && options_.overlap_parameters) beside += gather.total();
-    if (reduces && options_.overlap_gradients) beside += reduce.total();
+    if (reduces && options_.overlap_gradients && !options_.reduce_behind) beside += reduce.total();
     SegmentKind kind{.segment = segment_of(pass, weights, i, beside), .gather = {}, .reduce = {}};
     const double gather_load = options_.overlap_parameters ? load_beside() : 0;
     const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
@@ -170,10 +170,12 @@ Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const RankPass
     const Handle segment = compute_task(tasks, kinds[i].segment, pass.action.micro_batch);
     if (gather) builder_.add_dependency(*gather, segment);
     tasks.segments = {segment, tasks.segments[0]};
-    add_reduction(rank, tasks, kinds[i], segment);
+    if (!options_.reduce_behind) add_reduction(rank, tasks, kinds[i], segment);
     if (i == 0) added.first = segment;
     added.last = segment;
   }
+  if (options_.reduce_behind)
+    for (const SegmentKind& kind : kinds) add_reduction(rank, tasks, kind, added.last);
   return added;
 }
 

@@ -105,13 +105,16 @@ struct OptionsSpec {
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
   bool aligned_gradients = false;
+  // Whole gradients of ZeRO 2 and 3 under a pipeline are reduced behind a stage's last backward, not beside.
+  bool reduces_behind_backward = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
-  bool fp8_dispatch = false;  // tokens go to the experts in fp8
+  bool fp8_parameters = false;  // weights of the layers' products are kept and gathered in fp8
+  bool fp8_dispatch = false;    // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
   friend bool operator==(const OptionsSpec&, const OptionsSpec&) = default;

@@ -21,7 +21,7 @@ struct SoftwarePreset {
   Duration exchange_overhead{};
   Duration tensor_collective_overhead{};
   bool aligned_gradients = false;
-  bool dynamic_scaling = false;
+  bool dynamic_scaling = false, reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false;
   std::optional<double> sharded_overlap_slowdown;
@@ -52,6 +52,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
     preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead").value;
   preset.aligned_gradients = map.boolean("aligned_gradients");
   preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
+  preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
   preset.fully_shard = map.boolean("fully_shard", false);
   preset.step_messages = map.boolean("step_messages", false);
   preset.user_buffers = map.boolean("user_buffers", true);
@@ -95,6 +96,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;
   spec.dynamic_scaling = preset.dynamic_scaling;
+  spec.reduces_behind_backward = preset.reduces_behind_backward;
   spec.memory.fully_shard = preset.fully_shard;
   spec.memory.step_messages = preset.step_messages;
   spec.memory.user_buffers = preset.user_buffers;

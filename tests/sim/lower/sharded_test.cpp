@@ -102,6 +102,22 @@ TEST(ShardedGradients, AreReducedByTheLastMicroBatchWhereTheyStayWhole) {
   EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false, .reduce_last = true}).makespan, 26s);
 }
 
+// The same where they wait for the end of the last backward: nothing runs beside it, so it is not slowed, and
+// both are exposed.
+TEST(ShardedGradients, ThatWaitForTheWholeBackwardAreExposed) {
+  const PipelineShape shape{.ranks = 1, .micro_batches = 2};
+  IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
+  prices.stages[0].units = units_of(2, 0, 1);
+  const auto makespan = [&](bool behind, double slowdown) {
+    return run_lowered(shape, prices,
+                       {.reduce_last = true, .reduce_behind = behind, .overlap_slowdown = slowdown})
+        .makespan;
+  };
+  EXPECT_EQ(makespan(true, 1), 26s);
+  EXPECT_EQ(makespan(true, 1.5), 26s);
+  EXPECT_EQ(makespan(false, 1.5), 26s);  // two segments of 4.5 s, and 1 s exposed
+}
+
 // System: gathers of 1 s and reductions of 3 s; the traffic shares one stream.
 // Expectations: gathers 0-1, 1-2, 3-4 (F 1-3, 3-5), 5-6 (B 5-9, 9-13). Reductions 9-12, 13-16.
 TEST(ShardedGradients, ShareTheStreamWithGathers) {

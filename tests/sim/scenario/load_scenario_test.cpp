@@ -459,7 +459,7 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
       "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
       "overlap: {tensor: true, context: false, expert: true}\n"
       "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: node-aware, "
-      "fp8_dispatch: true}\n"
+      "fp8_dispatch: true, fp8_parameters: true}\n"
       "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
   for (const std::string recompute :
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",
@@ -524,6 +524,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
   EXPECT_TRUE(options(named).dynamic_scaling);
+  EXPECT_TRUE(options(named).reduces_behind_backward && !options(sharded).reduces_behind_backward);
   EXPECT_TRUE(options(named).memory.fully_shard && options(named).memory.step_messages);
   EXPECT_FALSE(options(named).memory.user_buffers);
   EXPECT_FALSE(options(named).gradient_accumulation_fusion);

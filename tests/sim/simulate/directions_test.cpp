@@ -134,6 +134,22 @@ TEST(PoorerKernels, AddGradientsWhereTheyStay) {
   EXPECT_GT(time_of(with(stay, added)), time_of(stay));
 }
 
+// Under a pipeline alone, and of gradients that stay whole. Where passes lose to traffic beside them, the
+// last backwards of all stages do so one after another, and reductions behind them may cost less.
+TEST(PoorerKernels, ReduceBehindTheBackward) {
+  const auto behind = [](Scenario& s) { s.options.reduces_behind_backward = true; };
+  const auto free = [](Scenario& s) { s.options.sharded_overlap_slowdown = 1; };
+  const auto whole = [](Scenario& s) { s.options.memory.whole_gradients = true; };
+  const Scenario flat = with(with(replicated(), free), [](Scenario& s) { s.parallelism.zero_stage = 2; });
+  const Scenario split = with(flat, [](Scenario& s) {
+    s.parallelism.pipeline = 2;
+    s.parallelism.data = 8;
+  });
+  EXPECT_GT(time_of(with(with(split, whole), behind)), time_of(with(split, whole)));
+  EXPECT_EQ(time_of(with(split, behind)), time_of(split));
+  EXPECT_EQ(time_of(with(with(flat, whole), behind)), time_of(with(flat, whole)));
+}
+
 TEST(PoorerKernels, TakeLonger) {
   for (const Scenario& scenario : {pipelined(), replicated()}) {
     const Duration time = time_of(scenario);
