@@ -112,6 +112,7 @@ constexpr MegatronFlag kFlags[] = {
     {"fp16", kRead, ""},
     {"bf16", kRead, ""},
     {"fp8", kRead, ""},
+    {"fp8_param_gather", kRead, "without fp8"},
     {"accumulate_allreduce_grads_in_fp32", kRead, ""},
     {"grad_reduce_in_bf16", kRead, ""},
     {"main_grads_dtype", kRead, ""},
@@ -173,8 +174,6 @@ constexpr MegatronFlag kFlags[] = {
     {"checkpoint_in_cpu", kNotModelled, "checkpointed activations are kept in host memory"},
     {"fine_grained_activation_offloading", kNotModelled, "some activations are kept in host memory"},
     {"fp32_residual_connection", kNotModelled, "the residual stream is twice as wide"},
-    {"fp8_param_gather", kNotModelled, "parameters are kept and gathered in 8 bit"},
-    {"fp8_param", kNotModelled, "parameters are kept and gathered in 8 bit"},
     {"exp_avg_dtype", kNotModelled, "a moment of another width", "fp32|torch.float32"},
     {"exp_avg_sq_dtype", kNotModelled, "a moment of another width", "fp32|torch.float32"},
     {"main_params_dtype", kNotModelled, "master weights of another width", "fp32|torch.float32"},
@@ -426,6 +425,7 @@ constexpr MegatronSpelling kSpellings[] = {
     {"disable_msc", "enable_msc", "False"},
     {"disable_gloo_process_groups", "enable_gloo_process_groups", "False"},
     {"fp8_format", "fp8", ""},
+    {"fp8_param", "fp8_param_gather", ""},
     {"fp4_format", "fp4", ""},
 };
 

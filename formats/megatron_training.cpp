@@ -224,6 +224,8 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   const auto buckets = reader.integer("ddp_bucket_size");
   if (buckets && job.data * job.context > 1)
     entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
+  if (job.fp8 && reader.flag("fp8_param_gather"))
+    entries.push_back(flag_entry("fp8_parameters", true, reader.source("fp8_param_gather")));
   const bool fusion_given = reader.given("gradient_accumulation_fusion") != nullptr;
   if (fusion_given ? !reader.flag("gradient_accumulation_fusion") : reader.of_2021()) {
     ImportSource source = reader.source("gradient_accumulation_fusion");

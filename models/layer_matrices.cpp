@@ -35,12 +35,6 @@ void add_attention(const TransformerSpec& model, std::int64_t tensor, LayerMatri
 
 }  // namespace
 
-std::int64_t product_weights(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
-  const LayerMatrices layer = layer_matrices(model, kind, split);
-  const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / split.expert : 0;
-  return layer.attention() + layer.ffn + layer.shared + layer.expert * experts;
-}
-
 std::int64_t qkv_columns(const TransformerSpec& model, std::int64_t tensor) {
   SC_CHECK(model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0,
            "key/value heads are split or replicated evenly");

@@ -58,11 +58,17 @@ Linear member_of(const GroupedLinear& linear) {
 // Under dynamic scaling the weights are cast in every pass that reads them, with a transposed copy where the
 // layout of the product is not theirs. Tensor ranks agree on the largest value of a weight that they share.
 // Delayed scaling casts and transposes at once, and only where weights are gathered more than once a step.
+// Weights that are fp8 already are transposed in the pass that wants it, or once a step where they stay
+// whole.
 void add_weight_cast(Ops& ops, Group group, const Linear& linear, bool transposed, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
   const auto cast = [&](MemoryPass pass) {
     ops.push_back(memory_op("fp8 weight cast", group.count * linear.in * linear.out, pass, shard));
   };
+  if (shard.fp8_parameters) {
+    if (transposed && (shard.gathered_weights || shard.dynamic_scaling)) cast({.bytes = 2, .kernels = 1});
+    return;
+  }
   if (!shard.dynamic_scaling) {
     if (shard.gathered_weights && !transposed) cast({.bytes = 4, .kernels = 1});
     return;

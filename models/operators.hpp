@@ -116,15 +116,22 @@ struct LayerOps {
 struct ParameterShare {
   std::int64_t dense = 0, experts = 0;
   [[nodiscard]] std::int64_t all() const { return dense + experts; }
+  friend ParameterShare operator*(const ParameterShare& share, std::int64_t times) {
+    return {.dense = share.dense * times, .experts = share.experts * times};
+  }
   friend bool operator==(const ParameterShare&, const ParameterShare&) = default;
 };
 // Of a layer: split t ways, key/value heads replicated where k < t; routed experts e x et ways, router, norms
 // and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
                                               const WeightSplit& split);
+// Of these, the weights of products that fp8 computes: of all but the router and the shared gate.
+[[nodiscard]] ParameterShare product_weights(const TransformerSpec& model, LayerKind kind,
+                                             const WeightSplit& split);
 // Of a layer of multi-token prediction, its inner layer included; embedding and head are shared. Where the
 // last stage has no embedding, it keeps a copy for all its predictions (stage_share).
 [[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
+[[nodiscard]] ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSplit& split);
 // Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
 [[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);
 // Final norm and the matrix, also if tied: with p > 1 each end keeps its own copy.

@@ -44,6 +44,11 @@ std::int64_t vocabulary_matrix(const TransformerSpec& model, std::int64_t tensor
   return vocabulary_share(model, tensor) * model.hidden;
 }
 
+// [h, 2h], column-parallel; where t does not divide h the fullest rank counts.
+std::int64_t mtp_projection(const TransformerSpec& model, const WeightSplit& split) {
+  return 2 * model.hidden * ((model.hidden + split.tensor - 1) / split.tensor);
+}
+
 // Sums over the layers of both kinds, multi-token prediction and the ends; `of_layer` counts one layer.
 template <class OfLayer>
 std::int64_t whole_model(const TransformerSpec& model, OfLayer of_layer) {
@@ -76,11 +81,21 @@ ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, co
   return share;
 }
 
-// The projection [h, 2h] is column-parallel; where t does not divide h the fullest rank counts.
+ParameterShare product_weights(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
+  const LayerMatrices layer = layer_matrices(model, kind, split);
+  const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / split.expert : 0;
+  return {.dense = layer.attention() + layer.ffn + layer.shared, .experts = layer.expert * experts};
+}
+
 ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split) {
   ParameterShare share = layer_parameters(model, model.mtp_kind(), split);
-  const std::int64_t rows = (model.hidden + split.tensor - 1) / split.tensor;
-  share.dense += 2 * model.hidden * rows + 3 * norm_parameters(model, model.hidden);
+  share.dense += mtp_projection(model, split) + 3 * norm_parameters(model, model.hidden);
+  return share;
+}
+
+ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSplit& split) {
+  ParameterShare share = product_weights(model, model.mtp_kind(), split);
+  share.dense += mtp_projection(model, split);
   return share;
 }
 

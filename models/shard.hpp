@@ -124,6 +124,9 @@ struct Shard {
   // fp8: every pass scales its operands anew, weights as well (torchao); else scales are those of earlier
   // iterations, and weights were cast once (Transformer Engine's delayed scaling).
   bool dynamic_scaling = false;
+  // Weights of the layers' products are kept and gathered in fp8: they are cast where they are stepped, and a
+  // pass makes a transposed copy at most.
+  bool fp8_parameters = false;
   // ZeRO 3: weights come anew in every pass, so that Transformer Engine casts them in each forward and keeps
   // the transposes for the backward.
   bool gathered_weights = false;

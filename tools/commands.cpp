@@ -127,7 +127,8 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "micro-batches", .argument = "M", .help = "per iteration"},
     {.name = "chunks",
      .argument = "V",
-     .help = "model chunks per rank (default: 1, or 2 where it must be; compare: 2)",
+     .help = "model chunks per rank (default: 1, 2 of orders that fold the pipeline, as zb-v; interleaved "
+             "ones want it said; compare: 2)",
      .key = "parallelism.virtual_stages"},
     {.name = "micro-batch-group", .argument = "N", .help = "of interleaving (default: the schedule's own)"},
     {.name = "forward", .argument = "TIME", .help = "of one chunk (default 1s)"},

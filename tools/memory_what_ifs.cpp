@@ -61,6 +61,9 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),
         [](Scenario& s) { s.training.micro_batch_size /= 2; });
+  if (scenario.training.precision == Precision::kFp8 && !scenario.options.fp8_parameters)
+    add(variants, scenario, "options.fp8_parameters=true",
+        [](Scenario& s) { s.options.fp8_parameters = true; });
   add_degrees(variants, scenario);
   return variants;
 }

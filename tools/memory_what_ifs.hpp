@@ -21,8 +21,8 @@ struct MemoryVariant {
   Scenario scenario;
 };
 // Changes that can lower the peak of a transformer: more recompute, the next ZeRO stages, half the
-// micro-batch, twice the tensor or pipeline degree with the GPUs kept, sequence parallelism. Whether a
-// variant is feasible is not asked here. None for abstract stages.
+// micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept, sequence parallelism.
+// Whether a variant is feasible is not asked here. None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
 // The feasible variants whose peak is below `peak`: those that fit first, by time; then the others, by peak.

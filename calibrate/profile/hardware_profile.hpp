@@ -192,6 +192,7 @@ struct MemoryOverheads {
   // Bytes that Transformer Engine's fp8 copies of a weight take. Absent: 2, the weight and its transpose, as
   // Hopper's products want (NVIDIA/TransformerEngine #1880).
   std::optional<Sourced<double>> fp8_copies = {};
+  [[nodiscard]] double fp8_weight_copies() const { return fp8_copies ? fp8_copies->value : 2; }
 };
 
 // The software that a job is taken to run where its scenario names none: what the end-to-end constants of

@@ -4,6 +4,7 @@
 
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
+#include "models/op_builder.hpp"
 #include "models/partition.hpp"
 #include "sim/lower/network_patterns.hpp"
 #include "sim/lower/stage_parameters.hpp"
@@ -26,6 +27,18 @@ std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::ve
     all.push_back(take_dense ? dense[i++] : experts[j++]);
   }
   return all;
+}
+
+// Transformer Engine casts weights in the first micro-batch behind a step, in one sweep that writes all its
+// copies; of weights in fp8 it makes those that are transposed.
+//   source  NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py, is_first_microbatch.
+Op first_cast(std::int64_t weights, const Shard& shard, double copies) {
+  const bool fp8 = shard.fp8_parameters;
+  const double written = fp8 ? std::max(copies - 1, 0.0) : copies;
+  const double read = fp8 ? std::min(written, 1.0) : static_cast<double>(element_bytes(shard.precision));
+  return {.name = "fp8 weight cast",
+          .bytes = to_bytes(static_cast<double>(weights) * (read + written)),
+          .elements = weights};
 }
 
 }  // namespace
@@ -88,25 +101,29 @@ PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t
   return price;
 }
 
-PassPrice GradientPricing::gather(int rank, const Sharing& sharing, std::int64_t parameters) {
-  const Bytes size(parameters * state_bytes(shard_.precision, shard_.gradient).weight);
+PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weights) {
   return group_price(network_, groups(rank, sharing.shards),
-                     {CollectiveKind::kAllGather, size, Category::kDataComm});
+                     {CollectiveKind::kAllGather, weights, Category::kDataComm});
 }
 
-std::vector<PassPrice> GradientPricing::price_buckets(int rank, const ParameterShare& share, bool gathers) {
+std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
   const bool overlapped = gathers ? request_.overlap.parameters : request_.overlap.gradients;
-  const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters) {
+  const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, std::int64_t weights) {
     std::vector<PassPrice> buckets;
     if (sharing.ranks == 1) return buckets;
     const std::int64_t size = overlapped ? bucket_parameters(request_) : parameters;
     for (std::int64_t done = 0; done < parameters; done += size) {
       const std::int64_t here = std::min(size, parameters - done);
-      buckets.push_back(gathers ? gather(rank, sharing, here) : reduce(rank, sharing, here));
+      const double part = static_cast<double>(here) / static_cast<double>(parameters);
+      buckets.push_back(gathers ? gather(rank, sharing, to_bytes(static_cast<double>(weights) * part))
+                                : reduce(rank, sharing, here));
     }
     return buckets;
   };
-  return merged(of_kind(dense_, share.dense), of_kind(experts_, share.experts));
+  const ParameterShare share = stage_share(model_, network_.plan, stage);
+  const ParameterShare weights = weight_bytes(share, stage_products(model_, network_.plan, stage), shard_);
+  return merged(of_kind(dense_, share.dense, weights.dense),
+                of_kind(experts_, share.experts, weights.experts));
 }
 
 void GradientPricing::price_units(HeldStage held, StagePrice& price) {
@@ -115,6 +132,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
+    const ParameterShare weights = weight_bytes(units[i].gathered, units[i].products, shard_);
     unit.gathered_twice = request_.options.recompute_gathers_again && units[i].recomputed;
     for (const bool experts : {false, true}) {
       const Sharing& sharing = experts ? experts_ : dense_;
@@ -122,8 +140,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       if (sharing.ranks == 1 || count(units[i].gathered) == 0) continue;
       any = true;
       unit.reduce.add(reduce(rank, sharing, count(units[i].reduced)));
-      if (request_.parallelism.zero_stage >= 3)
-        unit.gather.add(gather(rank, sharing, count(units[i].gathered)));
+      if (request_.parallelism.zero_stage >= 3) unit.gather.add(gather(rank, sharing, Bytes(count(weights))));
     }
   }
   if (!any) price.units.clear();
@@ -155,13 +172,18 @@ PassPrice GradientPricing::price_copies(int stage) const {
   return pair_price(network_, places.rank_of(stage, 0), places.rank_of(stage, 1), size);
 }
 
-PassPrice GradientPricing::price_optimizer(const ParameterShare& share) const {
+PassPrice GradientPricing::price_optimizer(int rank) const {
+  const ParameterShare share = rank_share(model_, network_.plan, rank);
   const std::int64_t stepped = stepped_parameters(share, request_);
   const std::int64_t with_gradients = request_.parallelism.zero_stage >= 2 ? stepped : share.all();
   const std::int64_t on_host =
       static_cast<std::int64_t>(request_.offload.optimizer * static_cast<double>(stepped));
   PassPrice price;
-  for (const Op& op : optimizer_operators(with_gradients, stepped - on_host, shard_)) {
+  Ops ops = optimizer_operators(with_gradients, stepped - on_host, shard_);
+  if (shard_.keeps_fp8() && !shard_.gathered_weights)
+    ops.push_back(first_cast(rank_products(model_, network_.plan, rank).all(), shard_,
+                             network_.profile.memory.fp8_weight_copies()));
+  for (const Op& op : ops) {
     const Cost cost = compute_cost(network_.profile, shard_.precision, op);
     price.add(Category::kOptimizer, cost.time, cost.provenance);
   }
@@ -206,16 +228,15 @@ RankPrice GradientPricing::price_rank(int rank) {
   const int zero = request_.parallelism.zero_stage;
   RankPrice price;
   for (const HeldStage& held : network_.plan.places().held_by(rank)) {
-    const ParameterShare here = stage_share(model_, network_.plan, held.stage);
-    if (zero <= 1) price.gradient_buckets.push_back(price_buckets(rank, here, false));
-    if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, here, true));
+    if (zero <= 1) price.gradient_buckets.push_back(price_buckets(rank, held.stage, false));
+    if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, held.stage, true));
     price.copies.push_back(price_copies(held.stage));
   }
   if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // alike for all ranks
   price.tied_embedding = *tied_embedding_;
   price.gradient_norm = price_norm(rank);
   price_partial_norm(rank, price);
-  price.optimizer = price_optimizer(rank_share(model_, network_.plan, rank));
+  price.optimizer = price_optimizer(rank);
   return price;
 }
 

@@ -52,11 +52,11 @@ class GradientPricing {
   [[nodiscard]] Sharing sharing(bool experts) const;
   [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
   [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
-  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, std::int64_t parameters);
-  [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, const ParameterShare& share, bool gathers);
+  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights);
+  [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);
   [[nodiscard]] PassPrice price_tied_embedding() const;
   [[nodiscard]] PassPrice price_copies(int stage) const;
-  [[nodiscard]] PassPrice price_optimizer(const ParameterShare& share) const;
+  [[nodiscard]] PassPrice price_optimizer(int rank) const;
   [[nodiscard]] PassPrice norm_of_rank(const Network& network, int rank);
   [[nodiscard]] PassPrice price_norm(int rank);
   void price_partial_norm(int rank, RankPrice& price);

@@ -50,6 +50,7 @@ class OffloadPricing {
         network_(network),
         request_(request),
         prices_(prices),
+        shard_(shard_of(request)),
         bytes_(state_bytes(request.training.precision, request.training.gradient)),
         link_(host_link(network)) {}
 
@@ -91,9 +92,9 @@ class OffloadPricing {
   }
 
   [[nodiscard]] Bytes weights_of(int stage) const {
-    const ParameterShare share = stage_share(model_, network_.plan, stage);
-    if (request_.parallelism.zero_stage < 3) return Bytes(share.all() * bytes_.weight);
-    return Bytes(stepped_parameters(share, request_) * bytes_.weight);
+    const ParameterShare bytes = weight_bytes(stage_share(model_, network_.plan, stage),
+                                              stage_products(model_, network_.plan, stage), shard_);
+    return Bytes(request_.parallelism.zero_stage < 3 ? bytes.all() : stepped_parameters(bytes, request_));
   }
 
   void add_host_step(int rank) {
@@ -111,6 +112,7 @@ class OffloadPricing {
   const Network& network_;
   const PricingRequest& request_;
   IterationPrices& prices_;
+  const Shard shard_;
   const StateBytes bytes_;
   const HostLink link_;
 };

@@ -109,6 +109,7 @@ Shard shard_of(const PricingRequest& request) {
           .fused_kernels = request.options.fused_kernels,
           .gradient_accumulation_fusion = adds_in_products(request),
           .dynamic_scaling = request.options.dynamic_scaling,
+          .fp8_parameters = request.options.fp8_parameters && request.training.precision == Precision::kFp8,
           .gathered_weights = request.parallelism.zero_stage >= 3 && request.plan.shard_group > 1,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,

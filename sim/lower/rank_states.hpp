@@ -38,21 +38,24 @@ class RankStates {
   const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
   // One micro-batch has nothing to add to.
   bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
-  std::vector<StageUnit> units() const;
+  ParameterShare weights() const;  // bytes
+  ParameterShare weights_of(const StageUnit& unit) const;
   std::vector<std::int64_t> gathers() const;
   Bytes largest_unit(std::int64_t bytes) const;
-  Bytes gathered_units(std::int64_t bytes) const;
-  Bytes staged_units(std::int64_t bytes) const;
+  Bytes gathered_units() const;
+  Bytes staged_units() const;
   Bytes fp8_copies() const;
-  HeldBytes held_bytes(std::int64_t bytes, bool sharded, double kept) const;
-  void add_sharded(LedgerItems& items, MemoryClass kind, std::int64_t bytes, bool sharded, double kept) const;
+  HeldBytes held_bytes(const ParameterShare& bytes, bool sharded, double kept) const;
+  void add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool sharded,
+                   double kept) const;
 
   const TransformerSpec& model_;
   const LedgerRequest& request_;
   const ParallelPlan& plan_;
   const Shard& shard_;
-  const ParameterShare parameters_;  // held
+  const ParameterShare parameters_, products_;  // held, and those of them that fp8 computes with
   std::vector<int> held_;
+  std::vector<StageUnit> units_;  // of all its stages
 };
 
 }  // namespace stagecraft

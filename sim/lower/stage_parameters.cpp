@@ -1,5 +1,7 @@
 #include "sim/lower/stage_parameters.hpp"
 
+#include "models/memory.hpp"
+#include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
 namespace stagecraft {
@@ -28,6 +30,22 @@ std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan&
   return embedding_parameters(model, plan.tensor) - (model.tied_embeddings ? words : 0);
 }
 
+using OfLayer = ParameterShare (*)(const TransformerSpec&, LayerKind, const WeightSplit&);
+using OfMtp = ParameterShare (*)(const TransformerSpec&, const WeightSplit&);
+
+ParameterShare share_of_layers(const TransformerSpec& model, const ParallelPlan& plan, int stage,
+                               OfLayer of_layer, OfMtp of_mtp) {
+  const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
+  const WeightSplit split = split_of(plan);
+  const std::int64_t dense = content.layers - content.expert_layers;
+  ParameterShare share;
+  if (dense > 0) add(share, of_layer(model, LayerKind::kDense, split), dense);
+  if (content.expert_layers > 0)
+    add(share, of_layer(model, LayerKind::kExperts, split), content.expert_layers);
+  if (content.mtp_layers > 0) add(share, of_mtp(model, split), content.mtp_layers);
+  return share;
+}
+
 }  // namespace
 
 bool ends_meet(const ParallelPlan& plan) {
@@ -40,18 +58,21 @@ bool ends_meet(const ParallelPlan& plan) {
 
 ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
-  const WeightSplit split = split_of(plan);
-  const std::int64_t dense = content.layers - content.expert_layers;
-  ParameterShare share;
-  if (dense > 0) add(share, layer_parameters(model, LayerKind::kDense, split), dense);
-  if (content.expert_layers > 0)
-    add(share, layer_parameters(model, LayerKind::kExperts, split), content.expert_layers);
-  if (content.mtp_layers > 0) {
-    add(share, mtp_parameters(model, split), content.mtp_layers);
-    share.dense += lookup_parameters(model, plan, content);
-  }
+  ParameterShare share = share_of_layers(model, plan, stage, layer_parameters, mtp_parameters);
+  if (content.mtp_layers > 0) share.dense += lookup_parameters(model, plan, content);
   if (content.embedding) share.dense += embedding_parameters(model, plan.tensor);
   if (content.head) share.dense += head_parameters(model, plan.tensor) - tied_parameters(model, plan);
+  return share;
+}
+
+ParameterShare stage_products(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
+  return share_of_layers(model, plan, stage, product_weights, mtp_product_weights);
+}
+
+ParameterShare rank_products(const TransformerSpec& model, const ParallelPlan& plan, int rank) {
+  ParameterShare share;
+  for (const HeldStage& held : plan.places().held_by(rank))
+    add(share, stage_products(model, plan, held.stage));
   return share;
 }
 
@@ -76,26 +97,38 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   for (int before = 0; before < stage; ++before)
     first += plan.stages[static_cast<std::size_t>(before)].layers;
   std::vector<StageUnit> units;
-  const auto add_unit = [&](StageUnit unit, const ParameterShare& share) {
+  const auto add_unit = [&](StageUnit unit, const ParameterShare& share,
+                            const ParameterShare& products = {}) {
     unit.gathered = unit.reduced = share;
+    unit.products = products;
     units.push_back(unit);
   };
   if (content.embedding)
     add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.tensor)});
   for (std::int64_t layer = 0; layer < content.layers; ++layer) {
     const LayerKind kind = model.kind_of(first + layer);
-    add_unit({.layer = kind, .recomputed = layer < content.recomputed}, layer_parameters(model, kind, split));
+    add_unit({.layer = kind, .recomputed = layer < content.recomputed}, layer_parameters(model, kind, split),
+             product_weights(model, kind, split));
   }
   for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer) {
     ParameterShare share = mtp_parameters(model, split);
     if (layer == 0) share.dense += lookup_parameters(model, plan, content);
-    add_unit({.kind = UnitKind::kMtp}, share);
+    add_unit({.kind = UnitKind::kMtp}, share, mtp_product_weights(model, split));
   }
   if (content.head) {
     add_unit({.kind = UnitKind::kHead}, {.dense = head_parameters(model, plan.tensor)});
     units.back().reduced.dense -= tied_parameters(model, plan);
   }
   return units;
+}
+
+ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
+  ParameterShare bytes = share * state_bytes(shard.precision, shard.gradient).weight;
+  if (!shard.fp8_parameters) return bytes;
+  const std::int64_t saved = element_bytes(shard.precision) - operand_bytes(shard.precision);
+  bytes.dense -= products.dense * saved;
+  bytes.experts -= products.experts * saved;
+  return bytes;
 }
 
 }  // namespace stagecraft

@@ -12,6 +12,7 @@
 
 #include "models/model_spec.hpp"
 #include "models/operators.hpp"
+#include "models/shard.hpp"
 #include "sim/plan/parallel_plan.hpp"
 
 namespace stagecraft {
@@ -20,6 +21,11 @@ namespace stagecraft {
 [[nodiscard]] ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage);
 // Of all stages of the rank, of both copies where there are two.
 [[nodiscard]] ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank);
+
+// Of these, the weights of products that fp8 computes.
+[[nodiscard]] ParameterShare stage_products(const TransformerSpec& model, const ParallelPlan& plan,
+                                            int stage);
+[[nodiscard]] ParameterShare rank_products(const TransformerSpec& model, const ParallelPlan& plan, int rank);
 
 // Does whoever has the head have the word embedding as well?
 [[nodiscard]] bool ends_meet(const ParallelPlan& plan);
@@ -37,11 +43,16 @@ struct StageUnit {
   bool recomputed = false;              // by full recompute
   ParameterShare gathered{};  // the head's matrix counts here even where it is the embedding's: it was freed
   ParameterShare reduced{};
+  ParameterShare products{};  // of those gathered, the weights that fp8 computes with
 };
 
 // The units of a stage in model order; those of multi-token prediction come before the head, which is
 // gathered once for both losses.
 [[nodiscard]] std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan,
                                                  int stage);
+
+// Bytes of weights, of which `products` are kept and gathered in fp8 where the shard says so.
+[[nodiscard]] ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products,
+                                          const Shard& shard);
 
 }  // namespace stagecraft

@@ -71,6 +71,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "options.attention_kernel",
                            "options.software",
                            "options.expert_dispatcher",
+                           "options.fp8_parameters",
                            "options.fp8_dispatch",
                            "offload.optimizer",
                            "offload.activations",
@@ -208,6 +209,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,
+               "training.precision is not fp8");
   listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");
   listener.say("options.fp8_dispatch", scenario.options.expert_dispatcher == ExpertDispatcher::kAllGather,
                "an all-gather (options.expert_dispatcher) sends 16 bit");

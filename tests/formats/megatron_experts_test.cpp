@@ -66,6 +66,7 @@ TEST(MegatronImport, ReadsTheMixtralAndLlamaScripts) {
   EXPECT_EQ(llama.at("training.precision"), "fp8");
   EXPECT_EQ(llama.at("training.gradient_dtype"), "bf16");
   EXPECT_EQ(llama.at("cluster.node"), "dgx-h100");  // fp8 needs one
+  EXPECT_EQ(llama.at("options.fp8_parameters"), "true");
   EXPECT_EQ(parameters(llama), 8'030'261'248);
 }
 

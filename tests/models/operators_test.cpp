@@ -147,6 +147,24 @@ TEST(LinearLayer, CastsGatheredWeightsInEveryForward) {
   EXPECT_EQ(std::ranges::count(layer.input_gradient, "fp8 weight cast", &Op::name), 0);
 }
 
+// Those in fp8 arrive as they are multiplied, and want a transposed copy.
+TEST(LinearLayer, TransposesWeightsThatAreFp8Already) {
+  Shard shard = gpt3_shard();
+  shard.precision = Precision::kFp8;
+  shard.fp8_parameters = shard.gathered_weights = true;
+  const LayerOps gathered = layer_operators(zoo::gpt3_175b(), shard);
+  shard.gathered_weights = false;
+  const LayerOps whole = layer_operators(zoo::gpt3_175b(), shard);
+  shard.dynamic_scaling = true;
+  const LayerOps dynamic = layer_operators(zoo::gpt3_175b(), shard);
+  for (const LayerOps& layer : {gathered, dynamic}) {
+    EXPECT_EQ(std::ranges::count(layer.forward, "fp8 weight cast", &Op::name), 0);
+    EXPECT_EQ(find(layer.input_gradient, "fp8 weight cast").bytes, Bytes(2LL * 12288 * 6144));
+    EXPECT_EQ(std::ranges::count(layer.input_gradient, "fp8 scale", &Op::name), 0);
+  }
+  EXPECT_EQ(std::ranges::count(whole.input_gradient, "fp8 weight cast", &Op::name), 0);
+}
+
 // torchao: the largest value of each operand is read first, in every pass, weights' too; tensor ranks agree
 // on those of weights.
 TEST(LinearLayer, ScalesItsOperandsAnewInEveryPass) {

@@ -683,6 +683,29 @@ class Answers(Case):
         again = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", *changes, "--json")
         self.assertEqual(what_ifs[0]["peak_bytes"], self.results(again)[0]["memory"]["peak_bytes"])
 
+    def test_goodput_of_an_iteration_without_time_is_refused(self):
+        zero = ("stagecraft: 1\nmodel: {family: stages, forward: 0 ms, input_gradient: 0 ms, weight_gradient: 0 ms}\n"
+                "parallelism: {pipeline: 4}\ntraining: {global_batch_size: 8}\nfailures: {process: {kind: exponential, "
+                "rate_per_node_day: 0.1}, policy: checkpoint-restart, horizon: 1 days}\n")
+        ran = stagecraft("goodput", "-", text_in=zero)
+        self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+        self.assertIn("an iteration takes no time", ran.stderr)
+
+    def test_a_sample_of_a_billion_tokens_takes_longer_than_one_of_a_third(self):
+        model = "model={family: llama, layers: 4, hidden: 1024, heads: 16, ffn_hidden: 4096, vocab: 32000}"
+        time = [self.results(stagecraft("run", "scenarios/llama3-8b-64xA100.yaml", "--set", model, "--set",
+                                        f"training.sequence_length={length}", "--json"))[0]["iteration_time_s"]
+                for length in (300_000_000, 1_000_000_000)]
+        self.assertGreater(time[1], 9 * time[0])
+
+    def test_memory_tries_weights_in_fp8_where_products_are(self):
+        for precision, parameters, offered in (("fp8", "false", True), ("fp8", "true", False), ("bf16", "false", False)):
+            ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--set", "cluster={node: dgx-h100, nodes: 8}",
+                             "--set", "profile=h100-sxm5-80gb", "--set", f"training.precision={precision}",
+                             "--set", f"options.fp8_parameters={parameters}", "--json")
+            offers = [what_if["set"] for what_if in self.results(ran)[0]["what_ifs"]]
+            self.assertEqual(offered, ["options.fp8_parameters=true"] in offers, (precision, parameters))
+
     def test_memory_has_a_second_opinion_for_models_that_it_describes(self):
         ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--json")
         estimate = self.results(ran)[0]["fujii"]

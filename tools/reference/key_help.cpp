@@ -173,7 +173,7 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"parallelism.expert", "ranks that share the routed experts"},
     KeyHelp{"parallelism.expert_tensor", "ranks that share each routed expert"},
     KeyHelp{"parallelism.virtual_stages", "model chunks of a rank",
-            "the schedule's: 1, or 2 where it needs them"},
+            "1; 2 of orders that fold the pipeline, as zb-v; interleaved ones want it said"},
     KeyHelp{"parallelism.stage_layers",
             "layers of each (virtual) stage in model order, for uneven splits; 0: embedding or head only",
             "spread evenly"},
@@ -242,6 +242,9 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"options.expert_dispatcher",
             "how tokens get to experts; `node-aware`: once to each node that has one of theirs, and spread "
             "there (DeepEP)"},
+    KeyHelp{"options.fp8_parameters",
+            "of fp8: weights of the layers' products are kept and gathered in it "
+            "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)"},
     KeyHelp{"options.fp8_dispatch",
             "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
             "(DeepSeek-V3); what comes back is not"},

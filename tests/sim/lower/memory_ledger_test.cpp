@@ -154,6 +154,40 @@ TEST(Fp8, HasCopiesOfTheWeightsOfProducts) {
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(1LL * 32 * 218'103'808));
 }
 
+// Weights of products take one byte, which is one of the copies: the transpose is left where it is wanted.
+// Words, norms and the head have two bytes. What is gathered has the same widths, and
+// its transposes pass with it.
+TEST(Fp8, ParametersAreOneOfTheCopies) {
+  constexpr std::int64_t kProducts = 32LL * 218'103'808;
+  Job job = zero(1, 8);
+  job.options.fp8_parameters = true;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters));  // in bf16 it says nothing
+  job.training.precision = Precision::kFp8;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters - kProducts));
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(kProducts));
+  job.profile.memory.fp8_copies = {.value = 1};
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+  job = zero(3, 8);
+  job.options.fp8_parameters = true;
+  job.training.precision = Precision::kFp8;
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes((2 * kParameters - kProducts + 7) / 8));
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"),
+            Bytes(2 * (kWords + 4096) + 2 * kLayer - kProducts / 32));
+  job.options.reshard_after_forward = false;
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters - kProducts));
+}
+
+// The projection of a layer of multi-token prediction, [h, 2h], is a product like others.
+TEST(Fp8, HasACopyOfTheProjectionOfAPrediction) {
+  Job job;
+  job.training.precision = Precision::kFp8;
+  const Bytes without = item_of(memory_of(job), "fp8 copies of weights");
+  job.model.mtp_layers = 1;
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights") - without,
+            Bytes(2LL * (218'103'808 + 2 * 4096 * 4096)));
+}
+
 // Mixtral's experts over 8 ranks: one each. Its router stays in 16 bit.
 TEST(Fp8, HasCopiesOfTheRanksOwnExperts) {
   Job job;
@@ -231,13 +265,14 @@ TEST(Zero, ChangesNothingWithOneRank) {
 // Property: of many ranks, a higher stage never holds more, with several micro-batches in flight, in either
 // recipe of fp8, and where the fp32 weights are what is sharded.
 TEST(Zero, IsOrdered) {
-  for (const int variant : {0, 1, 2, 3, 4}) {
+  for (const int variant : {0, 1, 2, 3, 4, 5}) {
     const auto peak = [&](int stage, int data) {
       Job job = zero(stage, data);
       if (variant > 0) job.parallelism.pipeline = 4;
       if (variant > 1) job.training.precision = Precision::kFp8;
       job.options.dynamic_scaling = variant == 3;
       job.options.memory.fp32_shards = variant == 4;
+      job.options.fp8_parameters = variant == 5;
       return memory_of(job).peak();
     };
     for (const int data : {8, 16, 64}) {

@@ -111,6 +111,7 @@ Scenario drawn(Scenario scenario, const Degrees& degrees, Draw& draw) {
                       .context = draw.below(4) > 0,
                       .expert = draw.below(4) == 0};
   scenario.training.global_batch_size = 8 * degrees.data;
+  scenario.options.fp8_parameters = draw.below(2) == 0;
   if (experts) {
     scenario.options.expert_dispatcher = draw.of<ExpertDispatcher>(
         {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather, ExpertDispatcher::kNodeAware});

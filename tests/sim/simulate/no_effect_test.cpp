@@ -37,6 +37,7 @@ const Alternatives kAlternatives[] = {
     {"options.expert_dispatcher", "all-to-all", "all-gather"},
     {"options.expert_dispatcher", "all-to-all", "node-aware"},
     {"options.fp8_dispatch", "false", "true"},
+    {"options.fp8_parameters", "false", "true"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
     {"parallelism.zero_group", "1", "2"},
