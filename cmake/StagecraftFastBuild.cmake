@@ -1,13 +1,17 @@
-# STAGECRAFT_FAST_BUILD: less to compile, in builds that only run tests (tools/test's sanitizers).
+# Less to compile, in builds that only run tests (tools/test).
 #
-#   - one precompiled header of other people's headers: two thirds of a compilation are the parsing of GoogleTest, fmt and
-#     the standard library;
+# STAGECRAFT_FAST_TESTS: test programs, which are run once, without optimisation, and with a precompiled header of other
+# people's headers: two thirds of a compilation are the parsing of GoogleTest, fmt and the standard library.
+#
+# STAGECRAFT_FAST_BUILD: that, and
+#   - the same header for the libraries;
 #   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there, and
-#     by tests/architecture/check_batches.py in every build;
-#   - tests, which are run once, without optimisation.
+#     by tests/architecture/check_batches.py in every build.
 #
-# Release builds go without, so that every source file still names what it uses; who includes too little fails there.
+# The libraries of a Release build go without, so that every source file still names what it uses; who includes too little
+# fails there, a test in the presets `debug` and `dev`.
 option(STAGECRAFT_FAST_BUILD "Compile faster, for builds that only run tests" OFF)
+option(STAGECRAFT_FAST_TESTS "Compile tests without optimisation and with a precompiled header" ${STAGECRAFT_FAST_BUILD})
 
 # stagecraft_precompiled(NAME OPTION…) : what targets with these options reuse.
 function(stagecraft_precompiled name)
@@ -19,15 +23,17 @@ function(stagecraft_precompiled name)
     <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
 endfunction()
 
-if(STAGECRAFT_FAST_BUILD)
+if(STAGECRAFT_FAST_BUILD OR STAGECRAFT_FAST_TESTS)
   # The compiler takes a precompiled header only where the same macros are set, so all targets get what some of these want.
   target_compile_definitions(stagecraft_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:FMT_SHARED;BOOST_ALL_NO_LIB;GTEST_HAS_PTHREAD=1>)
+endif()
+if(STAGECRAFT_FAST_BUILD)
   stagecraft_precompiled(stagecraft_precompiled_library)
-  if(STAGECRAFT_TESTS)
-    stagecraft_precompiled(stagecraft_precompiled_test -O0)
-    target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-  endif()
+endif()
+if(STAGECRAFT_TESTS AND STAGECRAFT_FAST_TESTS)
+  stagecraft_precompiled(stagecraft_precompiled_test -O0)
+  target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
 function(stagecraft_fast_library target)
@@ -40,7 +46,7 @@ function(stagecraft_fast_library target)
 endfunction()
 
 function(stagecraft_fast_test target)
-  if(STAGECRAFT_FAST_BUILD)
+  if(STAGECRAFT_FAST_TESTS)
     target_compile_options(${target} PRIVATE -O0)
     target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_test)
   endif()

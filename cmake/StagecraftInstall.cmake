@@ -19,7 +19,8 @@ list(REMOVE_ITEM libraries stagecraft_cli)  # of the command line only: nothing 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft)
 install(TARGETS ${libraries} EXPORT stagecraftTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
-  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft COMPONENT development)
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft COMPONENT development
+  FILE_SET lone_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stagecraft COMPONENT development)
 install(EXPORT stagecraftTargets NAMESPACE stagecraft:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stagecraftConfig.cmake.in
   ${PROJECT_BINARY_DIR}/stagecraftConfig.cmake INSTALL_DESTINATION ${package_dir})

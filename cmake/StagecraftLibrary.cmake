@@ -7,12 +7,19 @@ function(stagecraft_library)
   set(target stagecraft_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(stagecraft::${ARG_NAME} ALIAS ${target})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  list(TRANSFORM ARG_SOURCES REPLACE "[.]cpp$" ".hpp" OUTPUT_VARIABLE headers_of_sources)
+  set(lone_headers ${ARG_HEADERS})
+  list(REMOVE_ITEM lone_headers ${headers_of_sources})
+  list(REMOVE_ITEM ARG_HEADERS ${lone_headers})
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS}
+    FILE_SET lone_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${lone_headers})
   list(TRANSFORM ARG_DEPS PREPEND stagecraft::)
   target_link_libraries(${target} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} $<BUILD_INTERFACE:stagecraft_options>)
   target_compile_features(${target} PUBLIC cxx_std_20)  # for who includes our headers: the options stay at home
   stagecraft_fast_library(${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME} VERIFY_INTERFACE_HEADER_SETS ON)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME}
+    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY lone_headers)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_LIBRARIES ${target})
 endfunction()
 

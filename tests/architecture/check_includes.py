@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Compares every #include of the tree with the table of who may include whom (allowed_includes.txt).
 
+A source that has a header of its name includes it first, so that each build compiles that header alone.
+
 usage: check_includes.py ROOT
 
 Prints `file:line: what is wrong` for each violation. Exit 0 when there is none, 1 otherwise.
@@ -78,6 +80,17 @@ def library_problem(table: Table, file: str, header: str) -> str | None:
     return None
 
 
+def first_include_problem(files: set[str], file: str, lines: list[str]) -> str | None:
+    """`line: why` when a source's first include is not the header of its name."""
+    own = str(Path(file).with_suffix(".hpp"))
+    if Path(file).suffix != ".cpp" or own not in files:
+        return None
+    for number, line in enumerate(lines, 1):
+        if match := INCLUDE.match(line):
+            return None if match[2] == own else f'{number}: the first include is not "{own}"'
+    return f'1: does not include "{own}"'
+
+
 def check(root: Path, table: Table) -> list[str]:
     """All violations under root, in order of file and line."""
     files = set(tracked_files(root))
@@ -88,7 +101,8 @@ def check(root: Path, table: Table) -> list[str]:
         if table.allowed_for(str(Path(file).parent)) is None:
             problems.append(f"{file}:1: folder {Path(file).parent} has no row in allowed_includes.txt")
             continue
-        for number, line in enumerate((root / file).read_text(encoding="utf-8").splitlines(), 1):
+        lines = (root / file).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
             if not (match := INCLUDE.match(line)):
                 continue
             quoted, header = match[1] == '"', match[2]
@@ -98,6 +112,8 @@ def check(root: Path, table: Table) -> list[str]:
                 problem = local_problem(table, files, file, header)
             if problem:
                 problems.append(f"{file}:{number}: {problem}")
+        if problem := first_include_problem(files, file, lines):
+            problems.append(f"{file}:{problem}")
     return problems
 
 

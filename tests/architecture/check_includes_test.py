@@ -56,6 +56,12 @@ class Includes(unittest.TestCase):
                 problems_of(tree | {file: '#include "tools/options.hpp"\n'}),
                 [f'{file}:1: nothing includes tools: "tools/options.hpp"'])
 
+    def test_a_source_includes_its_own_header_first(self):
+        tree = {"base/a.hpp": "", "base/b.hpp": "", "base/a.cpp": '// A.\n#include "base/b.hpp"\n#include "base/a.hpp"\n'}
+        self.assertEqual(problems_of(tree), ['base/a.cpp:2: the first include is not "base/a.hpp"'])
+        self.assertEqual(problems_of(tree | {"base/a.cpp": "int a;\n"}), ['base/a.cpp:1: does not include "base/a.hpp"'])
+        self.assertEqual(problems_of(tree | {"base/a.cpp": '#include "base/a.hpp"\n#include "base/b.hpp"\n'}), [])
+
     def test_an_include_relative_to_the_file_is_found(self):
         tree = {"base/units.hpp": "", "base/units.cpp": '#include "units.hpp"\n'}
         self.assertIn("write includes from its root", problems_of(tree)[0])

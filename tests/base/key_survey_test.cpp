@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::array<std::string, 2> kKinds{"disk", "fan"};
+const std::array<std::string, 2> kKinds{"disk", "fan"};
 
 // A reader as there are many: {kind, size of disks, speed of fans, parts: [{count}]}.
 void read(const YamlNode& root, Diagnostics& diagnostics) {

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array kScenarioHelp{
+constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"stagecraft", "version of this schema: 1"},
     KeyHelp{"name", "free text, the title of the report", "the file's name"},
     KeyHelp{"search", "what `stagecraft search` looks through; other commands do not read it"},
@@ -460,7 +459,7 @@ constexpr std::array kScenarioHelp{
     KeyHelp{"failures.horizon", "how long a run is", "failures/defaults.yaml"},
     KeyHelp{"failures.repeats", "runs, each with failures of its own", "failures/defaults.yaml"}};
 
-constexpr std::array kSweepHelp{
+constexpr KeyHelp kSweepHelp[] = {
     KeyHelp{"stagecraft", "version of this schema: 1"},
     KeyHelp{"name", "free text, the title of the report", "the file's name"},
     KeyHelp{"base", "the path of a scenario, or the scenario written out", "required",

@@ -96,8 +96,8 @@ TEST(GemmFit, TwiceADimensionNeverCostsLessOffTheTable) {
                                                                   {simumax_a100_gemms(), a100_pcie()}};
   for (const auto& [points, device] : tables) {
     const GemmFit fit = fit_gemm(points, device, {});
-    const auto seconds = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-      return predict_seconds(fit, device, {.size = {.m = m, .n = n, .k = k}});
+    const auto seconds = [&fit, &on = device](std::int64_t m, std::int64_t n, std::int64_t k) {
+      return predict_seconds(fit, on, {.size = {.m = m, .n = n, .k = k}});
     };
     for (std::int64_t m = 160; m <= 40960; m *= 2)
       for (std::int64_t n = 240; n <= 61440; n *= 2)
