@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "sim/study/missed_assertions.hpp"
+#include "sim/study/reasons.hpp"
 
 namespace stagecraft {
 

@@ -10,6 +10,7 @@
 #include "sim/explain/why.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
+#include "sim/study/reasons.hpp"
 #include "tools/assertions.hpp"
 #include "tools/commands.hpp"
 #include "tools/require_fit.hpp"
@@ -33,12 +34,26 @@ std::optional<Why> why_of(const Scenario& scenario, const Report& report, const 
   });
 }
 
-std::string json_of(const Report& report, const std::optional<Why>& why) {
+// Why the answer is no.
+std::vector<Diagnostic> reasons_of(const Scenario& scenario, const Report& report,
+                                   const Arguments& arguments) {
+  std::vector<Diagnostic> reasons = missed_assertions(scenario, report);
+  const auto add = [&](const std::vector<Diagnostic>& more) {
+    reasons.insert(reasons.end(), more.begin(), more.end());
+  };
+  if (arguments.has("require-fit")) add(too_large(report.memory));
+  add(never_ends(report));
+  return reasons;
+}
+
+std::string json_of(const Report& report, const std::optional<Why>& why,
+                    const std::vector<Diagnostic>& reasons) {
   std::string document = render_json(report);
-  if (!why) return document;
+  if (!why && reasons.empty()) return document;
   JsonWriter json;
-  json.begin_object().key("why");
-  write(json, *why);
+  json.begin_object();
+  if (!reasons.empty()) write_reasons(json, reasons);
+  if (why) write(json.key("why"), *why);
   document.back() = ',';  // of the object: more keys follow
   return document + json.end_object().str().substr(1);
 }
@@ -64,16 +79,17 @@ int run_command(const Arguments& arguments, Session& session) {
     if (views) write_views(arguments, scenario, simulation);
     Report& report = simulation.report;
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
+    const std::vector<Diagnostic> reasons = reasons_of(scenario, report, arguments);
     if (arguments.has("json")) {
-      own.out << json_of(report, why) << '\n';
+      own.out << json_of(report, why, reasons) << '\n';
     } else {
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);
     }
-    const bool yes = assertions_hold(scenario, report, own.err);
-    const bool fit = !arguments.has("require-fit") || fits(scenario, report.memory, own);
-    return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
+    (void)assertions_hold(scenario, report, own.err);
+    if (arguments.has("require-fit")) (void)fits(scenario, report.memory, own);
+    return reasons.empty() ? kDone : kAnswerIsNo;
   });
 }
 
@@ -95,7 +111,11 @@ int check_command(const Arguments& arguments, Session& session) {
           .field("context", plan.context)
           .field("expert", plan.expert)
           .field("expert_tensor", plan.expert_tensor);
-      json.field("data", plan.data).field("micro_batches", plan.micro_batches).end_object();
+      json.field("data", plan.data).field("micro_batches", plan.micro_batches);
+      json.key("warnings").begin_array();
+      for (const Diagnostic& warning : scenario.warnings)
+        json.value(std::string_view(warning.path + ": " + warning.message));
+      json.end_array().end_object();
       own.out << json.str() << '\n';
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
@@ -103,6 +123,7 @@ int check_command(const Arguments& arguments, Session& session) {
       own.out << fmt::format("{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n",
                              scenario.source, plan.gpus(), plan.tensor, context, plan.pipeline, plan.data,
                              expert, plan.micro_batches, scenario.schedule.name);
+      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
     }
     return kDone;
   });

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ UsageError unknown_command(const std::string& word) {
   if (word.starts_with('-')) {
     return UsageError(
         fmt::format("{} is not an option of `stagecraft`", word),
-        "--help, --version, --print-completion and --print-manual are; others follow the command");
+        "--help, --version, --print-completion and --print-manual are; others are of a command");
   }
   return UsageError(fmt::format("'{}' is not a command", word), suggest(word, names));
 }
@@ -57,12 +58,22 @@ int print_manual(const std::vector<std::string>& words) {
   throw UsageError("--print-manual takes a form", "man or markdown");
 }
 
-int dispatch(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
-  if (words.empty()) return std::cerr << overview_help(), kWrongInput;
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") return print_help(words);
-  if (words[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
-  if (words[0] == "--print-completion") return print_completion(words);
-  if (words[0] == "--print-manual") return print_manual(words);
+// Options may stand before the command: `stagecraft --json run FILE`.
+std::vector<std::string> command_first(std::vector<std::string> words) {
+  const auto command =
+      std::ranges::find_if(words, [](const std::string& word) { return find_command(word) != nullptr; });
+  if (words.front().starts_with('-') && command != words.end())
+    std::rotate(words.begin(), command, std::next(command));
+  return words;
+}
+
+int dispatch(const std::vector<std::string>& given, const char* invoked, const RunCommand& run) {
+  if (given.empty()) return std::cerr << overview_help(), kWrongInput;
+  if (given[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
+  if (given[0] == "--print-completion") return print_completion(given);
+  if (given[0] == "--print-manual") return print_manual(given);
+  if (given[0] == "--help" || given[0] == "-h" || given[0] == "help") return print_help(given);
+  const std::vector<std::string> words = command_first(given);
   const CommandSpec* command = find_command(words[0]);
   if (command == nullptr) throw unknown_command(words[0]);
   const Arguments arguments = parse_arguments(*command, {words.begin() + 1, words.end()});

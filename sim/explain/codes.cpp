@@ -156,7 +156,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"old-name", "An option has an old name, and was read as the new one."},
     {"one-step", "A profiler's trace has one step, which may hold what happens once. Profile three or more."},
     {"open-quote", "A quote is not closed."},
-    {"other-device", "Samples or a trace are of another device than the profile."},
+    {"other-device", "Samples, a trace or the nodes are of another device than the profile."},
     {"other-node", "A job is to run on nodes of another kind than it is written for."},
     {"other-rank", "A trace is of another rank than the prediction that it is compared with."},
     {"other-sweep",

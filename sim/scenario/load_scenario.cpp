@@ -60,6 +60,7 @@ class Reader {
   void check_sequence_length();
   void check_placement();
   void read_profile();
+  void check_device();
   void choose_attention_kernel();
   void choose_attention_kernel(HardwareProfile& profile);
 
@@ -183,11 +184,29 @@ void Reader::read_profile() {
     scenario_.profile = scenario_.group_profiles.front();
   else if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
     scenario_.profile = *profile;
+  check_device();
   if (!stages) {
     YamlMap options = root_->map("options");
     apply_software(options, places_, scenario_);
   }
   choose_attention_kernel();
+}
+
+// A profile that is named may be anybody's; of a node that has its own, it should be of the same device.
+void Reader::check_device() {
+  if (!root_->has("profile") || !scenario_.cluster || !scenario_.profile) return;
+  const NodeSpec& node = scenario_.cluster->groups.front().node;
+  const auto file = preset_path(node.default_profile, kProfilePreset, places_);
+  const HardwareProfile* own = file ? places_.library.profile(*file, diagnostics_) : nullptr;
+  if (own == nullptr || own->device.name == scenario_.profile->device.name) return;
+  scenario_.warnings.push_back(
+      {.severity = Severity::kWarning,
+       .code = "other-device",
+       .where = root_->where_of("profile"),
+       .path = "profile",
+       .message = fmt::format("is of {}, and the nodes have {}", scenario_.profile->device.name, node.device),
+       .hint = fmt::format("{} is of this device", node.default_profile),
+       .notes = {}});
 }
 
 void Reader::choose_attention_kernel() {

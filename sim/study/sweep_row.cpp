@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/simulate.hpp"
-#include "sim/study/missed_assertions.hpp"
+#include "sim/study/reasons.hpp"
 
 namespace stagecraft {
 namespace {
@@ -63,20 +63,6 @@ void write_value(JsonWriter& json, const YamlNode& node) {
   }
 }
 
-void write_reasons(JsonWriter& json, const std::vector<Diagnostic>& reasons) {
-  json.key("reasons").begin_array();
-  for (const Diagnostic& reason : reasons) {
-    if (reason.severity != Severity::kError) continue;
-    json.begin_object()
-        .field("code", std::string_view(reason.code))
-        .field("path", std::string_view(reason.path));
-    json.field("message", std::string_view(reason.message))
-        .field("hint", std::string_view(reason.hint))
-        .end_object();
-  }
-  json.end_array();
-}
-
 // Keys of an object that others end or open: `{"a":1}` without its brackets.
 std::string inside(const JsonWriter& json) {
   const std::string& text = json.str();
@@ -93,15 +79,6 @@ std::string refusal(const std::vector<Diagnostic>& reasons) {
 
 std::string failure(const char* code, const char* what) {
   return refusal({{.code = code, .message = what, .hint = "this is a bug of ours: please report it"}});
-}
-
-std::vector<Diagnostic> too_large(const MemoryLedger& memory) {
-  if (memory.verdict() != Verdict::kOutOfMemory) return {};
-  const StageMemory& stage = memory.heaviest();
-  return {{.code = "out-of-memory",
-           .path = "memory",
-           .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
-                                  human(memory.capacity))}};
 }
 
 // What profile a name on the way means is not in the resolved scenario, its name is: two files may share one.
@@ -164,14 +141,8 @@ std::string PointRunner::payload(const Scenario& scenario) const {
     const Report report = simulate(scenario);
     JsonWriter json;
     std::vector<Diagnostic> reasons = too_large(report.memory);
-    for (Diagnostic& missed : missed_assertions(scenario, report)) reasons.push_back(std::move(missed));
-    if (!report.finishes())
-      reasons.push_back({.code = "never-ends",
-                         .where = {},
-                         .path = "faults",
-                         .message = "the iteration does not finish: a node died in it",
-                         .hint = {},
-                         .notes = {}});
+    for (const auto& more : {missed_assertions(scenario, report), never_ends(report)})
+      reasons.insert(reasons.end(), more.begin(), more.end());
     json.begin_object().field("feasible", reasons.empty());
     write_reasons(json, reasons);
     write_result(json, report, sweep_.options.detail);

@@ -638,6 +638,35 @@ class Answers(Case):
         self.assertEqual(NO, ran.returncode)
         self.assertEqual("a.yaml:6:26: error: assert.iteration_time: 33.0 ms is not < 1 ms\n", ran.stderr)
 
+    def test_json_says_why_the_answer_is_no(self):
+        missed = self.write("a.yaml", STAGES + 'assert: {iteration_time: "< 1 ms"}\n')
+        reasons = self.results(stagecraft("run", missed, "--json", cwd=self.folder))[0]["reasons"]
+        self.assertEqual([{"code": "assertion-missed", "path": "assert.iteration_time",
+                           "message": "33.0 ms is not < 1 ms", "hint": ""}], reasons)
+        too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=16", "--set", "schedule=gpipe", "--set",
+                    "parallelism.virtual_stages=1", "--set", "training.attention=unfused", "--json"]
+        self.assertNotIn("reasons", self.results(stagecraft(*too_much))[0])
+        required = self.results(stagecraft(*too_much, "--require-fit"))[0]
+        self.assertEqual(["out-of-memory"], [reason["code"] for reason in required["reasons"]])
+        self.assertEqual("out-of-memory", required["memory"]["verdict"])
+
+    def test_options_may_stand_before_the_command(self):
+        for options in (["--json"], ["--color", "never", "--json"]):
+            ran = stagecraft(*options, "run", PIPELINE)
+            self.assertEqual((DONE, stagecraft("run", PIPELINE, "--json").stdout), (ran.returncode, ran.stdout))
+        self.assertIn("--jsn", stagecraft("--jsn", "run", PIPELINE).stderr)
+        self.assertIn("--jsn is not an option of `stagecraft`", stagecraft("--jsn").stderr)
+
+    def test_a_profile_of_another_device_than_the_nodes_is_said(self):
+        message = "profile: is of NVIDIA H100 80GB HBM3, and the nodes have A100-SXM4-80GB"
+        for profile, warnings in (("h100-sxm5-80gb", [message]), ("a100-sxm4-80gb", [])):
+            command = ["check", FLAGSHIP, "--set", f"profile={profile}"]
+            self.assertEqual(warnings, self.results(stagecraft(*command, "--json"))[0]["warnings"])
+            self.assertEqual([f"--set profile={profile}:1:1: warning: {text}\n  hint: a100-sxm4-80gb is of this device\n"
+                              for text in warnings], [said for said in [stagecraft(*command).stderr] if said])
+            ran = self.results(stagecraft("run", *command[1:], "--json"))[0]
+            self.assertEqual(bool(warnings), message in ran["warnings"])
+
     def test_an_assertion_that_holds_is_silent(self):
         ran = stagecraft("run", PIPELINE, "--set", 'assert={iteration_time: "== 33 ms", bubble_over_ideal: "< 0.376"}')
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))

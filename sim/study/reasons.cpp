@@ -1,4 +1,4 @@
-#include "sim/study/missed_assertions.hpp"
+#include "sim/study/reasons.hpp"
 
 #include <fmt/format.h>
 
@@ -44,6 +44,15 @@ bool holds(double value, const Assertion& assertion) {
 
 }  // namespace
 
+std::vector<Diagnostic> too_large(const MemoryLedger& memory) {
+  if (memory.verdict() != Verdict::kOutOfMemory) return {};
+  const StageMemory& stage = memory.heaviest();
+  return {{.code = "out-of-memory",
+           .path = "memory",
+           .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
+                                  human(memory.capacity))}};
+}
+
 std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report) {
   std::vector<Diagnostic> missed;
   for (const Assertion& assertion : scenario.assertions) {
@@ -55,6 +64,27 @@ std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report
                       .message = fmt::format("{} is not {}", metric.text, assertion.text)});
   }
   return missed;
+}
+
+std::vector<Diagnostic> never_ends(const Report& report) {
+  if (report.finishes()) return {};
+  return {{.code = "never-ends",
+           .path = "faults",
+           .message = "the iteration does not finish: a node died in it"}};
+}
+
+void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons) {
+  json.key("reasons").begin_array();
+  for (const Diagnostic& reason : reasons) {
+    if (reason.severity != Severity::kError) continue;
+    json.begin_object()
+        .field("code", std::string_view(reason.code))
+        .field("path", std::string_view(reason.path));
+    json.field("message", std::string_view(reason.message))
+        .field("hint", std::string_view(reason.hint))
+        .end_object();
+  }
+  json.end_array();
 }
 
 }  // namespace stagecraft
