@@ -70,6 +70,14 @@ class RatePerDay {
   Duration horizon_;
 };
 
+double mean_seconds(const RepairSpec& repair) {
+  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
+  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
+  double sum = 0;
+  for (const Duration time : repair.times) sum += to_seconds(time);
+  return sum / static_cast<double>(repair.times.size());
+}
+
 }  // namespace
 
 History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
@@ -83,6 +91,21 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   for (const FailureProcess& process : spec.processes)
     per_day += std::visit(RatePerDay(nodes, spec.horizon), process.law);
   return per_day / kSecondsPerDay;
+}
+
+double unavailable_share(const FailureSpec& spec, int nodes) {
+  double away = 0;  // seconds of repair for each second of a node
+  for (const FailureProcess& process : spec.processes) {
+    FailureSpec alone = spec;
+    alone.processes = {process};
+    const double rate = failures_per_second(alone, nodes) / nodes;
+    for (const Cause& cause : process.causes) {
+      if (cause.severity != FailureSeverity::kNode) continue;
+      const RepairSpec& repair = cause.repair ? *cause.repair : spec.repair;
+      away += rate * cause.share * mean_seconds(repair);
+    }
+  }
+  return away / (1 + away);
 }
 
 SlownessExpected slowness_expected(const FailureSpec& spec, int nodes) {

@@ -25,6 +25,10 @@ namespace stagecraft {
 // Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
+// Of the time of a node, the share that it is away for repair: mean repair over mean repair and mean time
+// between failures that cost the node. 0 of a trace, and where nodes never come back.
+[[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);
+
 // Of nodes that go on, slowly, when all `nodes` are up: onsets a second of all processes together, and how
 // long slowness lasts in the mean; zero without such a process.
 struct SlownessExpected {

@@ -131,11 +131,13 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
                       .checkpoints = spec_.kind != PolicyKind::kNone};
 }
 
-// Spares for all but one day in a hundred. source: ByteRobust (resilience.md, section 6).
+// In 99 % of the time enough for the failures of a day (ByteRobust; resilience.md, section 6), which takes
+// the pool to be full again every morning, and for all nodes that are away at once, however long repairs
+// take.
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
   const double daily = -std::expm1(-failures_per_s() / nodes() * kDay);
-  return standby_pool(nodes(), daily);
+  return standby_pool(nodes(), std::max(daily, unavailable_share(request_.spec, nodes())));
 }
 
 SlowLadder Setup::ladder() {

@@ -193,30 +193,6 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
 }
 
-double mean_seconds(const RepairSpec& repair) {
-  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
-  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
-  double sum = 0;
-  for (const Duration time : repair.times) sum += to_seconds(time);
-  return sum / static_cast<double>(repair.times.size());
-}
-
-// Of the time of a node, the share that it is away for repair.
-double unavailable_share(const FailureSpec& spec, int nodes) {
-  double away = 0;  // seconds of repair for each second of a node
-  for (const FailureProcess& process : spec.processes) {
-    FailureSpec alone = spec;
-    alone.processes = {process};
-    const double rate = failures_per_second(alone, nodes) / nodes;
-    for (const Cause& cause : process.causes) {
-      if (cause.severity != FailureSeverity::kNode) continue;
-      const RepairSpec& repair = cause.repair ? *cause.repair : spec.repair;
-      away += rate * cause.share * mean_seconds(repair);
-    }
-  }
-  return away / (1 + away);
-}
-
 // Nodes that are away at once are as many as there are failures during a repair.
 void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
   const int working = ran.setup.nodes - ran.setup.spares;

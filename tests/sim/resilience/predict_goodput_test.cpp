@@ -167,6 +167,21 @@ TEST(PredictGoodput, KeepsSparesBesideTheJob) {
   EXPECT_GT(of_spares(1).fraction_of_ideal.mean, of_spares(0).fraction_of_ideal.mean);
 }
 
+// A pool for the failures of a day is empty for most of a repair that takes a week.
+TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
+  FailureSpec spec = failing(0.02);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.kind = PolicyKind::kHotSpares;
+  const auto with_repair_of = [&](int time) {
+    spec.repair = {.kind = RepairKind::kConstant, .time = hours(time)};
+    return predict_goodput(with(spec));
+  };
+  const GoodputReport day = with_repair_of(24), week = with_repair_of(168);
+  EXPECT_EQ(day.spares, 1);
+  EXPECT_EQ(week.spares, week.advice.spares);
+  EXPECT_GT(week.spares, 1);
+}
+
 // Nodes that are lost and come back, under the policy as its loader fills it in.
 FailureSpec losing_nodes(PolicyKind kind) {
   FailureSpec spec = failing(0.5);
