@@ -26,8 +26,11 @@ Duration scaled(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
-Duration hidden(const PassPrice& pass, Duration beside, const FusedPairRule& rule) {
-  return std::min(scaled(traffic_of(pass), 1 / rule.slowdown), beside);
+// Of the traffic of a pass, what hides behind enough compute.
+Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
+  const Duration tensor = pass.of(Category::kTensorComm);
+  return scaled(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
+         scaled(traffic_of(pass) - tensor, 1 / rule.slowdown);
 }
 
 }  // namespace
@@ -42,17 +45,16 @@ PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second, cons
     const Duration of_first = std::min(share(first.total()), both);
     return {.first = of_first, .second = both - of_first};
   }
-  return {.first = first.total() - hidden(first, second.total() - traffic_of(second), rule),
-          .second = second.total() - hidden(second, first.total() - traffic_of(first), rule)};
+  return {.first = first.total() - std::min(hideable(first, rule), second.total() - traffic_of(second)),
+          .second = second.total() - std::min(hideable(second, rule), first.total() - traffic_of(first))};
 }
 
 Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {
   // A pair is rounded once, and one of its passes takes what the other leaves.
   if (rule.share)
     return std::max(Duration::zero(), scaled(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
-  // A nanosecond more: several prices may make one pass, which is rounded once.
-  const Duration traffic = traffic_of(pass);
-  return pass.total() - std::min(traffic, scaled(traffic, 1 / rule.slowdown) + Duration(1));
+  // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once.
+  return pass.total() - std::min(traffic_of(pass), hideable(pass, rule) + Duration(2));
 }
 
 std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts, const FusedPairRule& rule) {

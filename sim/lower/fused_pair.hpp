@@ -5,13 +5,16 @@
 // computes. With C1, C2 what the passes compute and N1, N2 what they send (tensor, context and expert
 // traffic inside the pass that nothing else hides), and compute that is sigma times slower while traffic
 // moves beside it,
-//     T1 = C1 + N1 - min(N1 / sigma, C2)        T2 = C2 + N2 - min(N2 / sigma, C1)
+//     T1 = C1 + N1 - min(h(N1), C2)        T2 = C2 + N2 - min(h(N2), C1)
+//     h(N) = tau N of tensor traffic, N / sigma of other
 // and the pair lasts T1 + T2: between the longer of its passes and their sum. Traffic of one pass never
 // hides behind its own compute, which needs it.
 //   source  DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), sections 3.2.1 and 3.2.2: all-to-all and messages
 //           are hidden behind the compute of the other pass, at the price of 20 of 132 multiprocessors, which
 //           makes compute 1.18 times slower; sigma is the profile's gradient_overlap_slowdown, 1.19 as
-//           published for traffic beside compute (arXiv 2507.03114) until it is measured.
+//           published for traffic beside compute (arXiv 2507.03114) until it is measured. Tensor traffic
+//           loads NVLink and the same multiprocessors as the products beside it: tau is tensor_overlap, the
+//           share of it that the profile found to hide behind compute of its own pass.
 #pragma once
 
 #include <optional>
@@ -26,6 +29,7 @@ namespace stagecraft {
 struct FusedPairRule {
   std::optional<double> share = {};  // (0, 1]: of the sum of its passes, in place of the above
   double slowdown = 1;               // sigma, at least 1
+  double tensor_overlap = 1;         // tau, [0, 1]; never more than 1 / sigma counts
 };
 
 struct PairTimes {

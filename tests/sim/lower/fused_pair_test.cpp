@@ -41,6 +41,18 @@ TEST(FusedPair, HidesTrafficBehindTheOtherPass) {
   EXPECT_EQ(parts[2].time, Duration(6));    // of 30
 }
 
+// Of 100 ns of tensor traffic 38 hide, of 100 of other traffic 80, and never more than beside the pair's
+// slowdown.
+TEST(FusedPair, HidesLessOfTensorTraffic) {
+  const PassPrice forward = pass(Category::kForward, 1000, 100, 100),
+                  backward = pass(Category::kBackward, 1000, 0, 0);
+  const auto lasts = [&](double overlap) {
+    return fused_pair_times(forward, backward, {.slowdown = 1.25, .tensor_overlap = overlap}).first;
+  };
+  EXPECT_EQ(lasts(0.38), Duration(1200 - 38 - 80));
+  EXPECT_EQ(lasts(0.9), Duration(1200 - 80 - 80));
+}
+
 // Exchanges that last as long as the compute are paid for by the slowdown alone: 20 of 132 multiprocessors
 // (DeepSeek-V3, section 3.2.2) make 16 % of them.
 TEST(FusedPair, OfEqualComputeAndTrafficTakesTheSlowdownOnly) {
@@ -71,11 +83,11 @@ TEST(FusedPair, TakesAShareOfTheSumWhereOneIsGiven) {
 TEST(FusedPair, LastsBetweenTheLongerPassAndTheSum) {
   std::mt19937 random(20261122);
   std::uniform_int_distribution<std::int64_t> any(0, 1000);
-  std::uniform_real_distribution<double> slowdown(1, 2);
+  std::uniform_real_distribution<double> slowdown(1, 2), overlap(0, 1);
   for (int i = 0; i < 20'000; ++i) {
     const PassPrice first = pass(Category::kForward, any(random), any(random), any(random));
     const PassPrice second = pass(Category::kBackward, any(random), any(random), any(random));
-    const FusedPairRule rule{.slowdown = slowdown(random)};
+    const FusedPairRule rule{.slowdown = slowdown(random), .tensor_overlap = overlap(random)};
     const PairTimes times = fused_pair_times(first, second, rule);
     ASSERT_LE(times.first + times.second, first.total() + second.total());
     ASSERT_GE(times.first + times.second, std::max(first.total(), second.total()));
