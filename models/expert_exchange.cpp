@@ -301,6 +301,10 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   return r;
 }
 
+std::int64_t gathered_tokens(const Shard& shard) {
+  return gathered(shard).by_all;
+}
+
 std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& shard) {
   return shard.sends_fp8() ? fp8_row_bytes(model) : element_bytes(shard.precision) * model.hidden;
 }

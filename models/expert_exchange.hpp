@@ -40,6 +40,9 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // The same as a rank keeps it for its products.
 [[nodiscard]] std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard);
 
+// Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.
+[[nodiscard]] std::int64_t gathered_tokens(const Shard& shard);
+
 // How many tokens, or copies of them, a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank

@@ -212,9 +212,13 @@ RingBytes ring_bytes(const LayerSizes& sizes, const Shard& shard) {
   return {heads, 2 * heads};
 }
 
-// Of what comes to a rank's experts and of what goes back: one buffer each.
+// Of what comes to a rank's experts and of what goes back: one buffer each. Where ranks gather all tokens of
+// their experts' group, what the experts give is spread over rows for all of these before it is scattered.
+//   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py, MoEAllGatherTokenDispatcher
 std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t back = element_bytes(shard.precision) * model.hidden;
+  if (shard.expert_dispatcher == ExpertDispatcher::kAllGather && shard.expert * shard.expert_tensor > 1)
+    return back * (gathered_tokens(shard) + received_pairs(model, shard));
   const std::int64_t copies =
       shard.sends_by_node() ? routing(model, shard).arrived : received_pairs(model, shard);
   return copies * (dispatched_row_bytes(model, shard) + back);

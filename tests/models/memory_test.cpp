@@ -349,6 +349,17 @@ TEST(LayerActivation, OfExpertsInFp8KeepsTokensInOneByte) {
   EXPECT_EQ(kept(), eight + Bytes(received_pairs(mixtral, shard) * 4 * 4096 / 128));
 }
 
+// What the experts give is spread over rows for the tokens of all eight ranks before it is scattered.
+TEST(LayerTransient, OfGatheredTokensHasRowsForThemAll) {
+  const TransformerSpec mixtral = zoo::mixtral_8x7b();
+  Shard shard{.sequence = 4096, .expert = 8};
+  const auto forward = [&] { return layer_transient(mixtral, shard, LayerKind::kExperts).forward; };
+  const std::int64_t pairs = received_pairs(mixtral, shard);
+  EXPECT_EQ(forward(), Bytes(2 * 4096 * (pairs + pairs)));
+  shard.expert_dispatcher = ExpertDispatcher::kAllGather;
+  EXPECT_EQ(forward(), Bytes(2 * 4096 * (8 * 4096 + pairs)));
+}
+
 // PyTorch's loss over logits cast to fp32: log-softmax kept, and in the backward two gradients of its size.
 TEST(HeadTransient, IsTwoFp32MatricesWhereLogitsAreCast) {
   Shard shard{.sequence = 8192};
