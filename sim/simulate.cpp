@@ -65,8 +65,10 @@ std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
   if (!runs_fused_pairs(scenario)) return std::nullopt;
   FusedPairRule rule{.share = scenario.schedule.fused_share};
   if (scenario.profile) {
-    for (const HardwareProfile* profile : profiles_of(scenario))
+    for (const HardwareProfile* profile : profiles_of(scenario)) {
       rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
+      rule.tensor_overlap = std::min(rule.tensor_overlap, profile->tensor_overlap.value);
+    }
   }
   return rule;
 }
@@ -347,13 +349,14 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
 
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                            const IterationPrices& prices) {
+  const bool keeps_whole = scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   return {.blocking_messages = !scenario.overlap.pipeline,
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.aligned_gradients,
           .reduce_last = scenario.options.memory.whole_gradients,
-          .reduce_behind = scenario.options.memory.whole_gradients &&
-                           scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1,
+          .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
+          .gather_once = keeps_whole,
           .overlap_slowdown = overlap_slowdown_of(scenario),
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),

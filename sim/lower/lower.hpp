@@ -58,13 +58,14 @@ struct LowerOptions {
   // the chunk's last one, or after its last pass; a lone chunk's on rank 0 as they become ready.
   //   source  Megatron-LM, megatron/core/pipeline_parallel/schedules.py, grad_sync_func (--align-grad-reduce)
   bool aligned_gradients = false;
-  bool reduce_last = false;         // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
-  bool reduce_behind = false;       // and does so behind its whole backward, not beside
-  double overlap_slowdown = 1;      // a pass lasts so much longer while gradients or weights move beside it
-  int replicas = 1;                 // simulated copies of the pipeline; 1 = folded
-  std::vector<int> weights{};       // by copy: how many replicas it stands for; empty: all the same
-  std::vector<RankSpeed> speeds{};  // of the copies, ascending by time
-  int iterations = 1;               // in a row
+  bool reduce_last = false;     // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
+  bool reduce_behind = false;   // and does so behind its whole backward, not beside
+  bool gather_once = false;     // of weights that are kept gathered: by the first forward of a stage alone
+  double overlap_slowdown = 1;  // a pass lasts so much longer while gradients or weights move beside it
+  int replicas = 1;             // simulated copies of the pipeline; 1 = folded
+  std::vector<int> weights{};   // by copy: how many replicas it stands for; empty: all the same
+  std::vector<RankSpeed> speeds{};       // of the copies, ascending by time
+  int iterations = 1;                    // in a row
   StepRule step = StepRule::kBarrier;    // kOwn and kDelayed without reductions of sharded weights
   Duration rollback{};                   // expected loss by roll-backs, before every iteration but the first
   std::optional<FusedPairRule> pairs{};  // what fused pairs last; none: the sum of their passes

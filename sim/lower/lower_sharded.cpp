@@ -31,7 +31,7 @@ bool Lowering::gathers_in(const RankPass& pass) const {
   const StagePrice& stage = stage_price(pass);
   const Pass kind = pass.action.pass;
   const bool reads_weights =
-      kind == Pass::kForward ||
+      (kind == Pass::kForward && (pass.first_forward || !options_.gather_once || !stage.kept_gathered)) ||
       (!stage.kept_gathered && (kind == Pass::kBackward || kind == Pass::kInputGradient));
   return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
            return unit.gather.total() > Duration::zero();

@@ -105,7 +105,8 @@ struct OptionsSpec {
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
   bool aligned_gradients = false;
-  // Whole gradients of ZeRO 2 and 3 under a pipeline are reduced behind a stage's last backward, not beside.
+  // ZeRO 2 and 3 under a pipeline: whole gradients are reduced behind a stage's last backward, not beside,
+  // and weights that are kept gathered are so for all its micro-batches.
   bool reduces_behind_backward = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};

@@ -97,6 +97,10 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.aligned_gradients = preset.aligned_gradients;
   spec.dynamic_scaling = preset.dynamic_scaling;
   spec.reduces_behind_backward = preset.reduces_behind_backward;
+  if (sharded && preset.reduces_behind_backward && scenario.parallelism.pipeline > 1) {
+    if (!options.has("reshard_after_forward")) spec.reshard_after_forward = false;
+    if (!options.map("memory").has("whole_gradients")) spec.memory.whole_gradients = true;
+  }
   spec.memory.fully_shard = preset.fully_shard;
   spec.memory.step_messages = preset.step_messages;
   spec.memory.user_buffers = preset.user_buffers;

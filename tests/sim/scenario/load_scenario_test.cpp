@@ -499,6 +499,24 @@ TEST(Scenario, TakesTheFlashKernelThatTheOptionsName) {
       << wrong.messages;
 }
 
+// PyTorch's pipeline turns off resharding and reduction between the micro-batches of a stage.
+TEST(Scenario, KeepsFsdp2WholeUnderAPipelineUnlessItIsTold) {
+  const auto memory_of = [](const std::string& pipeline, const std::string& more) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8, sequence_length: 1024}\n"
+        "parallelism: {zero_stage: 3, pipeline: " +
+        pipeline + "}\noptions: {software: fsdp2" + more + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    const OptionsSpec& options = result.scenario->options;
+    return std::pair(options.reshard_after_forward, options.memory.whole_gradients);
+  };
+  EXPECT_EQ(memory_of("1", ""), std::pair(true, false));
+  EXPECT_EQ(memory_of("2", ""), std::pair(false, true));
+  EXPECT_EQ(memory_of("2", ", reshard_after_forward: true, memory: {whole_gradients: false}"),
+            std::pair(true, false));
+}
+
 TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   const std::string head =
       "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"

@@ -150,6 +150,20 @@ TEST(PoorerKernels, ReduceBehindTheBackward) {
   EXPECT_EQ(time_of(with(with(flat, whole), behind)), time_of(with(flat, whole)));
 }
 
+// Of weights that stay gathered the first micro-batch of a stage gathers for all, where the pipeline keeps
+// them.
+TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
+  const auto keeps = [](Scenario& s) { s.options.reduces_behind_backward = true; };
+  const auto kept = [](Scenario& s) { s.options.reshard_after_forward = false; };
+  const Scenario split = with(replicated(), [](Scenario& s) {
+    s.parallelism.zero_stage = 3;
+    s.parallelism.pipeline = 2;
+    s.parallelism.data = 8;
+  });
+  EXPECT_LT(time_of(with(with(split, kept), keeps)), time_of(with(split, kept)));
+  EXPECT_EQ(time_of(with(split, keeps)), time_of(split));
+}
+
 TEST(PoorerKernels, TakeLonger) {
   for (const Scenario& scenario : {pipelined(), replicated()}) {
     const Duration time = time_of(scenario);
