@@ -32,7 +32,9 @@ if(STAGECRAFT_FAST_BUILD)
   stagecraft_precompiled(stagecraft_precompiled_library)
 endif()
 if(STAGECRAFT_TESTS AND STAGECRAFT_FAST_TESTS)
-  stagecraft_precompiled(stagecraft_precompiled_test -O0)
+  # Of programs, whose code is position independent in another way than that of libraries.
+  stagecraft_precompiled(stagecraft_precompiled_test -O0 $<$<BOOL:${CMAKE_POSITION_INDEPENDENT_CODE}>:-fPIE>)
+  set_target_properties(stagecraft_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
