@@ -662,7 +662,7 @@ class Answers(Case):
         for profile, warnings in (("h100-sxm5-80gb", [message]), ("a100-sxm4-80gb", [])):
             command = ["check", FLAGSHIP, "--set", f"profile={profile}"]
             self.assertEqual(warnings, self.results(stagecraft(*command, "--json"))[0]["warnings"])
-            self.assertEqual([f"--set profile={profile}:1:1: warning: {text}\n  hint: a100-sxm4-80gb is of this device\n"
+            self.assertEqual([f"--set profile={profile}: warning: {text}\n  hint: a100-sxm4-80gb is of this device\n"
                               for text in warnings], [said for said in [stagecraft(*command).stderr] if said])
             ran = self.results(stagecraft("run", *command[1:], "--json"))[0]
             self.assertEqual(bool(warnings), message in ran["warnings"])
