@@ -83,7 +83,7 @@ ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   ScheduleCosts costs;
   double freed = 1;
   for (const StagePrice& stage : prices.stages) {
-    const Duration backward = stage.recompute.total() + stage.input_gradient.total();
+    const Duration backward = stage.recompute.total() + stage.input_gradient.total() + stage.unhidden.total();
     costs.stages.push_back({.forward = stage.forward.total().count(),
                             .input_gradient = backward.count(),
                             .weight_gradient = stage.weight_gradient.total().count()});

@@ -117,6 +117,10 @@ class PassExplainer {
       const bool elsewhere = i == 1 && label != "R" && apart;
       if (time > Duration::zero() && !elsewhere) inputs.push_back(priced_pass(i, held, time));
     }
+    const Duration unhidden = price.unhidden.of(category_);
+    if (label == "I" && unhidden > Duration::zero())
+      inputs.push_back(leaf("reductions that its weight gradient would hide", unhidden,
+                            {.kind = OriginKind::kPrice, .text = "the weight gradient is put aside"}));
     return inputs;
   }
 

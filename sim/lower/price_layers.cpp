@@ -66,17 +66,26 @@ class PassPricing {
   // Of all collectives, hidden or not.
   [[nodiscard]] const Traffic& traffic() const { return traffic_; }
 
-  // Of the collectives that run beside the weight gradients.
+  // Of the collectives that run beside the weight gradients; of those that bring an input together alone.
   [[nodiscard]] Duration beside_weight_gradient() const {
+    return sum_beside([](const Op&) { return true; });
+  }
+  [[nodiscard]] Duration gathers_beside() const {
+    return sum_beside([](const Op& op) { return op.collective == CollectiveKind::kAllGather; });
+  }
+
+ private:
+  template <class Counts>
+  [[nodiscard]] Duration sum_beside(Counts counts) const {
     Duration time{};
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].kind == OpKind::kCollective && ops_[i].beside == Beside::kWeightGradient)
+      const Op& op = ops_[i];
+      if (op.kind == OpKind::kCollective && op.beside == Beside::kWeightGradient && counts(op))
         time += times_[i].time;
     }
     return time;
   }
 
- private:
   // All launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
     const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
@@ -191,6 +200,7 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   sum.recompute.add(price.recompute, times);
   sum.input_gradient.add(price.input_gradient, times);
   sum.weight_gradient.add(price.weight_gradient, times);
+  sum.unhidden.add(price.unhidden, times);
   const auto factor = static_cast<double>(times);
   sum.traffic.forward.add(price.traffic.forward, factor);
   sum.traffic.recompute.add(price.traffic.recompute, factor);
@@ -299,10 +309,17 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
                                .input_gradient = input.traffic(),
                                .weight_gradient = weight.traffic()}};
   // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
-  // than the GEMM lasts.
+  // than the GEMM lasts. Where that GEMM is put aside, gathers of inputs run beside the input-gradient GEMM
+  // as before, and reductions are waited for.
+  const auto overlapped = [&](Duration traffic) {
+    return from_seconds(to_seconds(traffic) * network.profile.tensor_overlap.value);
+  };
   const Duration hideable = input.beside_weight_gradient() + weight.beside_weight_gradient();
-  Duration hidden = std::min(price.weight_gradient.of(Category::kBackward),
-                             from_seconds(to_seconds(hideable) * network.profile.tensor_overlap.value));
+  Duration hidden = std::min(price.weight_gradient.of(Category::kBackward), overlapped(hideable));
+  const Duration reductions = hidden - std::min(hidden, overlapped(input.gathers_beside()));
+  price.unhidden.add(Category::kTensorComm,
+                     std::min(reductions, price.input_gradient.of(Category::kTensorComm)),
+                     network.profile.tensor_overlap.provenance);
   for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
     hidden -= pass->hide(Category::kTensorComm, hidden);
   add_host_floor(price.forward, ops.forward, network.profile);

@@ -6,7 +6,9 @@
 //
 // What of a collective compute hides (t_c collective, t_g compute beside it, o = the profile's
 // tensor_overlap):
-//   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time
+//   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time; of an
+//                     input gradient whose weight gradient is put aside only the gathers, which run beside
+//                     the input-gradient GEMM: reductions are waited for (StagePrice::unhidden)
 //   kNextGemm, kPreviousGemm   exposed max(0, t_c - t_g) + (1 - o) min(t_c, t_g): a chunked collective loses
 //   to
 //                     the GEMM beside it as much as one beside a weight gradient does. o = 0.3, that is a
@@ -16,7 +18,9 @@
 //   kOtherMicroBatch  o of it, at most o of the pass's compute: the other micro-batch's pass takes as long.
 //                     Assumed: no published run separates this loss, so that of tensor collectives stands in.
 // One stretch of compute hides one collective at a time.
-//   source  Megatron-LM and TransformerEngine for what runs beside what; phi: fits of 405B and 175B runs.
+//   source  Megatron-LM and TransformerEngine for what runs beside what; Zero Bubble's fork of Megatron-LM
+//           (core/tensor_parallel/layers.py, WeightGradStore) where passes are split; phi: fits of 405B and
+//           175B runs.
 #pragma once
 
 #include <array>

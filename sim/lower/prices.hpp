@@ -77,6 +77,7 @@ struct PassMemory {
 
 struct StagePrice {
   PassPrice forward, recompute, input_gradient, weight_gradient;
+  PassPrice unhidden{};  // what an input gradient takes longer whose weight gradient is put aside
   PassMemory memory{};
   // ZeRO 2 and 3, in model order; empty otherwise. Gathers run in every forward pass, and again in every
   // backward pass unless `kept_gathered`; reductions run in every backward pass, last unit first.

@@ -72,12 +72,13 @@ const PassPrice& price_of_part(const StagePrice& stage, Pass part) {
 Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
   Duration time{};
   const auto parts = parts_of_pass(source.pass, source.recomputes);
+  const bool alone = source.pass == Pass::kInputGradient;
   if (source.kind == TimeSource::Kind::kPass) {
     for (const Pass part : parts) time += price_of_part(stage, part).total();
-    return time;
+    return alone ? time + stage.unhidden.total() : time;
   }
   for (std::size_t i = 0; i < kCategoryCount; ++i) {  // cut category by category, as the label's parts are
-    Duration whole{};
+    Duration whole = alone ? stage.unhidden.of(static_cast<Category>(i)) : Duration::zero();
     for (const Pass part : parts) whole += price_of_part(stage, part).of(static_cast<Category>(i));
     if (whole > Duration::zero()) time += part_of(whole, source.part, source.of);
   }
@@ -95,6 +96,7 @@ Duration part_of(Duration whole, std::size_t index, std::size_t count) {
 PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
   PassPrice price;
   for (const Pass part : parts_of_pass(pass, recomputes)) price.add(price_of_part(stage, part));
+  if (pass == Pass::kInputGradient) price.add(stage.unhidden);
   return price;
 }
 

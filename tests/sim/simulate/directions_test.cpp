@@ -150,6 +150,32 @@ TEST(PoorerKernels, ReduceBehindTheBackward) {
   EXPECT_EQ(time_of(with(with(flat, whole), behind)), time_of(with(flat, whole)));
 }
 
+// Beside the reductions of an input gradient nothing of its own layer runs where the weight gradient is put
+// aside. Gathers of inputs, which sequence parallelism adds, hide either way.
+TEST(SplitBackwards, WaitForTheirTensorReductions) {
+  const auto without_overlap = [](Scenario& s) { s.profile->tensor_overlap.value = 0; };
+  const auto stage = [](const Scenario& s) { return simulate_in_full(s).prices.stages.front(); };
+  const auto backward = [&](const Scenario& s) {
+    return stage(s).input_gradient.total() + stage(s).weight_gradient.total();
+  };
+  const auto hidden = [&](const Scenario& s) { return backward(with(s, without_overlap)) - backward(s); };
+  const auto unhidden = [&](const Scenario& s) { return stage(s).unhidden.total(); };
+  const Scenario reduced = pipelined();
+  const Scenario gathered = with(reduced, [](Scenario& s) { s.parallelism.sequence_parallel = true; });
+  const Scenario alone = with(reduced, [](Scenario& s) {
+    s.parallelism.tensor = 1;
+    s.parallelism.data = 8;
+  });
+  EXPECT_GT(hidden(reduced), Duration::zero());
+  EXPECT_EQ(unhidden(reduced), hidden(reduced));
+  EXPECT_GT(unhidden(gathered), Duration::zero());
+  EXPECT_LT(unhidden(gathered), hidden(gathered));
+  EXPECT_EQ(unhidden(alone), Duration::zero());
+  const Scenario split = with(reduced, [](Scenario& s) { s.schedule.name = "zb-h1"; });
+  EXPECT_EQ(time_of(split), time_of(with(split, without_overlap)));
+  EXPECT_LT(time_of(reduced), time_of(with(reduced, without_overlap)));
+}
+
 // Of weights that stay gathered the first micro-batch of a stage gathers for all, where the pipeline keeps
 // them.
 TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
