@@ -205,8 +205,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   if (report.mfu() > 1 || report.hfu() > 1)
     report.warnings.emplace_back(
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "
-        "mask "
-        "hides: over long sequences shares of the peak above 100 % are no mistake of the times");
+        "mask hides: over long sequences shares of the peak above 100 % are no mistake of the times");
   report.assumptions = assumed_defaults(scenario);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
   for (const HardwareProfile& profile : scenario.group_profiles)

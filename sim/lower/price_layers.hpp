@@ -7,8 +7,9 @@
 // What of a collective compute hides (t_c collective, t_g compute beside it, o = the profile's
 // tensor_overlap):
 //   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time; of an
-//                     input gradient whose weight gradient is put aside only the gathers, which run beside
-//                     the input-gradient GEMM: reductions are waited for (StagePrice::unhidden)
+//                     input gradient whose weight gradient is put aside only the gathers, taken to run
+//                     beside the input-gradient GEMM (assumed: Zero Bubble's fork gathers behind it, in W,
+//                     and waits): reductions are waited for (StagePrice::unhidden)
 //   kNextGemm, kPreviousGemm   exposed max(0, t_c - t_g) + (1 - o) min(t_c, t_g): a chunked collective loses
 //   to
 //                     the GEMM beside it as much as one beside a weight gradient does. o = 0.3, that is a
