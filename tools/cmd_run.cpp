@@ -34,18 +34,7 @@ std::optional<Why> why_of(const Scenario& scenario, const Report& report, const 
   });
 }
 
-// Why the answer is no.
-std::vector<Diagnostic> reasons_of(const Scenario& scenario, const Report& report,
-                                   const Arguments& arguments) {
-  std::vector<Diagnostic> reasons = missed_assertions(scenario, report);
-  const auto add = [&](const std::vector<Diagnostic>& more) {
-    reasons.insert(reasons.end(), more.begin(), more.end());
-  };
-  if (arguments.has("require-fit")) add(too_large(report.memory));
-  add(never_ends(report));
-  return reasons;
-}
-
+// `reasons`: why the answer is no.
 std::string json_of(const Report& report, const std::optional<Why>& why,
                     const std::vector<Diagnostic>& reasons) {
   std::string document = render_json(report);
@@ -79,17 +68,17 @@ int run_command(const Arguments& arguments, Session& session) {
     if (views) write_views(arguments, scenario, simulation);
     Report& report = simulation.report;
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
-    const std::vector<Diagnostic> reasons = reasons_of(scenario, report, arguments);
+    const bool must_fit = arguments.has("require-fit");
     if (arguments.has("json")) {
-      own.out << json_of(report, why, reasons) << '\n';
+      own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
     } else {
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);
     }
-    (void)assertions_hold(scenario, report, own.err);
-    if (arguments.has("require-fit")) (void)fits(scenario, report.memory, own);
-    return reasons.empty() ? kDone : kAnswerIsNo;
+    const bool yes = assertions_hold(scenario, report, own.err);
+    const bool fit = !must_fit || fits(scenario, report.memory, own);
+    return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
   });
 }
 

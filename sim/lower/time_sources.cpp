@@ -69,17 +69,23 @@ const PassPrice& price_of_part(const StagePrice& stage, Pass part) {
   }
 }
 
+// `take(price)` for every price that a pass is made of.
+template <class Take>
+void for_each_part(const StagePrice& stage, Pass pass, bool recomputes, Take take) {
+  for (const Pass part : parts_of_pass(pass, recomputes)) take(price_of_part(stage, part));
+  if (pass == Pass::kInputGradient) take(stage.unhidden);
+}
+
 Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
+  const auto sum = [&](auto of) {
+    Duration time{};
+    for_each_part(stage, source.pass, source.recomputes, [&](const PassPrice& part) { time += of(part); });
+    return time;
+  };
+  if (source.kind == TimeSource::Kind::kPass) return sum([](const PassPrice& part) { return part.total(); });
   Duration time{};
-  const auto parts = parts_of_pass(source.pass, source.recomputes);
-  const bool alone = source.pass == Pass::kInputGradient;
-  if (source.kind == TimeSource::Kind::kPass) {
-    for (const Pass part : parts) time += price_of_part(stage, part).total();
-    return alone ? time + stage.unhidden.total() : time;
-  }
   for (std::size_t i = 0; i < kCategoryCount; ++i) {  // cut category by category, as the label's parts are
-    Duration whole = alone ? stage.unhidden.of(static_cast<Category>(i)) : Duration::zero();
-    for (const Pass part : parts) whole += price_of_part(stage, part).of(static_cast<Category>(i));
+    const Duration whole = sum([&](const PassPrice& part) { return part.of(static_cast<Category>(i)); });
     if (whole > Duration::zero()) time += part_of(whole, source.part, source.of);
   }
   return time;
@@ -95,8 +101,7 @@ Duration part_of(Duration whole, std::size_t index, std::size_t count) {
 
 PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
   PassPrice price;
-  for (const Pass part : parts_of_pass(pass, recomputes)) price.add(price_of_part(stage, part));
-  if (pass == Pass::kInputGradient) price.add(stage.unhidden);
+  for_each_part(stage, pass, recomputes, [&](const PassPrice& part) { price.add(part); });
   return price;
 }
 

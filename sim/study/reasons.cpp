@@ -44,15 +44,6 @@ bool holds(double value, const Assertion& assertion) {
 
 }  // namespace
 
-std::vector<Diagnostic> too_large(const MemoryLedger& memory) {
-  if (memory.verdict() != Verdict::kOutOfMemory) return {};
-  const StageMemory& stage = memory.heaviest();
-  return {{.code = "out-of-memory",
-           .path = "memory",
-           .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
-                                  human(memory.capacity))}};
-}
-
 std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report) {
   std::vector<Diagnostic> missed;
   for (const Assertion& assertion : scenario.assertions) {
@@ -66,11 +57,21 @@ std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report
   return missed;
 }
 
-std::vector<Diagnostic> never_ends(const Report& report) {
-  if (report.finishes()) return {};
-  return {{.code = "never-ends",
-           .path = "faults",
-           .message = "the iteration does not finish: a node died in it"}};
+std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report, bool must_fit) {
+  std::vector<Diagnostic> reasons = missed_assertions(scenario, report);
+  if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory) {
+    const StageMemory& stage = report.memory.heaviest();
+    reasons.insert(reasons.begin(),
+                   {.code = "out-of-memory",
+                    .path = "memory",
+                    .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
+                                           human(report.memory.capacity))});
+  }
+  if (!report.finishes())
+    reasons.push_back({.code = "never-ends",
+                       .path = "faults",
+                       .message = "the iteration does not finish: a node died in it"});
+  return reasons;
 }
 
 void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons) {

@@ -11,12 +11,13 @@
 
 namespace stagecraft {
 
-// Empty, or one error. Code out-of-memory: the heaviest stage does not fit.
-[[nodiscard]] std::vector<Diagnostic> too_large(const MemoryLedger& memory);
 // An error (code assertion-missed) for each `assert` that does not hold, in the order of the scenario.
 [[nodiscard]] std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report);
-// Empty, or one error. Code never-ends: a node died in the iteration.
-[[nodiscard]] std::vector<Diagnostic> never_ends(const Report& report);
+
+// All of them, as errors: the heaviest stage does not fit (code out-of-memory; where it `must_fit`), asserts
+// are missed, a node died in the iteration (never-ends). Empty where nothing is wrong.
+[[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,
+                                                      bool must_fit);
 
 // `"reasons": [{"code", "path", "message", "hint"}, ...]` of the errors among them, inside an open object.
 void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons);

@@ -140,9 +140,7 @@ std::string PointRunner::payload(const Scenario& scenario) const {
   try {
     const Report report = simulate(scenario);
     JsonWriter json;
-    std::vector<Diagnostic> reasons = too_large(report.memory);
-    for (const auto& more : {missed_assertions(scenario, report), never_ends(report)})
-      reasons.insert(reasons.end(), more.begin(), more.end());
+    const std::vector<Diagnostic> reasons = reasons_against(scenario, report, true);
     json.begin_object().field("feasible", reasons.empty());
     write_reasons(json, reasons);
     write_result(json, report, sweep_.options.detail);
