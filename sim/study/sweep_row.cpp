@@ -8,7 +8,6 @@
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
-#include "base/text.hpp"
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
