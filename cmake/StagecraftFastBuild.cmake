@@ -17,7 +17,9 @@ option(STAGECRAFT_FAST_TESTS "Compile tests without optimisation and with a prec
 function(stagecraft_precompiled name)
   add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
   target_link_libraries(${name} PRIVATE stagecraft_options)
-  target_compile_options(${name} PRIVATE ${ARGN})
+  # Clang writes into the header when its sources were last touched, so that no two clones had the same one, and a compiler
+  # cache found nothing that was compiled with it.
+  target_compile_options(${name} PRIVATE ${ARGN} "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   target_precompile_headers(${name} PRIVATE
     <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <random> <set>
     <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
