@@ -50,7 +50,7 @@ std::optional<PlacedPlan> IterationPredictor::place(const Scenario& scenario, Di
 HeldMemory IterationPredictor::memory(const Scenario& scenario, const PlacedPlan& placed) const {
   const MemoryLedger ledger = ledger_of(scenario, placed.plan, *placed.schedule, true);
   const StageMemory& heaviest = ledger.heaviest();
-  return {.peak = heaviest.peak(), .capacity = ledger.capacity, .rank = heaviest.stage};
+  return {.peak = heaviest.peak(), .capacity = ledger.capacity, .rank = heaviest.stage, .host = ledger.host};
 }
 
 IterationPrices IterationPredictor::prices(const Scenario& scenario, const PlacedPlan& placed) {

@@ -12,6 +12,7 @@
 //   known by its address, stay what they were at the first question.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -35,8 +36,9 @@ struct HeldMemory {
   Bytes peak;      // of the heaviest pipeline rank; where that is too much, of the first that holds too much
   Bytes capacity;  // 0: not given
   int rank = 0;    // that one
+  HostMemory host = {};
 
-  [[nodiscard]] Verdict verdict() const { return verdict_of(peak, capacity); }
+  [[nodiscard]] Verdict verdict() const { return std::max(verdict_of(peak, capacity), host.verdict()); }
   friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
 };
 

@@ -11,6 +11,7 @@
 #include "sim/fit_schedule.hpp"
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
+#include "sim/lower/host_memory.hpp"
 #include "sim/make_report.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/report/memory_moment.hpp"
@@ -314,11 +315,14 @@ MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const
   }
   const PricingRequest job = pricing_request(scenario, plan);
   const Shard shard = shard_of(job);
-  return transformer_ledger(std::get<TransformerSpec>(scenario.model), {.job = job,
-                                                                        .shard = shard,
-                                                                        .schedule = schedule,
-                                                                        .profile = smallest_device(scenario),
-                                                                        .until_over = until_over});
+  MemoryLedger ledger =
+      transformer_ledger(std::get<TransformerSpec>(scenario.model), {.job = job,
+                                                                     .shard = shard,
+                                                                     .schedule = schedule,
+                                                                     .profile = smallest_device(scenario),
+                                                                     .until_over = until_over});
+  if (scenario.cluster) ledger.host = host_memory(ledger.stages, plan, *scenario.cluster);
+  return ledger;
 }
 
 std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {

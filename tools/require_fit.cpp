@@ -41,6 +41,12 @@ LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
 bool fits(const Scenario& scenario, const MemoryLedger& memory, Session& session) {
   if (memory.verdict() != Verdict::kOutOfMemory) return true;
   const StageMemory& stage = memory.heaviest();
+  if (verdict_of(stage.peak(), memory.capacity) != Verdict::kOutOfMemory) {
+    session.err << fmt::format("verdict: out-of-memory: {}\n  hint: {}\n", memory.shortage(),
+                               "smaller shares in `offload`, or zero_stage: 1 where the optimizer is kept "
+                               "there, make room");
+    return false;
+  }
   const LargestPart part = largest_part(scenario, stage);
   session.err << fmt::format("verdict: out-of-memory on stage {}: {} of {}, of which {} {}\n  hint: {}\n",
                              stage.stage, human(stage.peak()), human(memory.capacity), part.name,

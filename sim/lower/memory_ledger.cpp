@@ -68,6 +68,18 @@ std::optional<Schedule> replayed(const Schedule& schedule) {
   return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
 }
 
+// Of the passes, what is offloaded: written behind the forward and read by what follows it.
+std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const LedgerRequest& request) {
+  const PassHabits habits = pass_habits(request.job.training.recompute, OffloadSpec{});
+  std::vector<PassMemory> passes;
+  for (const StageContent& content : request.job.plan.stages) {
+    const Bytes kept = pass_memory(model, request.shard, content, habits).kept;
+    const Bytes out = share_of(kept, request.job.offload.activations);
+    passes.push_back({.kept = out, .freed_by_input_gradient = out});
+  }
+  return passes;
+}
+
 // One rank of the pipeline: what it holds whatever runs, and what its passes hold.
 class RankLedger {
  public:
@@ -80,6 +92,8 @@ class RankLedger {
         states_(model, request, rank) {}
 
   StageMemory stage(const PipelineTensors& tensors) const;
+  // `passes`: offloaded_passes().
+  Bytes on_host(const std::vector<PassMemory>& passes) const;
 
  private:
   const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
@@ -248,6 +262,11 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   return memory;
 }
 
+Bytes RankLedger::on_host(const std::vector<PassMemory>& passes) const {
+  const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
+  return states_.on_host() + replay_memory(order, passes).live;
+}
+
 }  // namespace
 
 Verdict verdict_of(Bytes peak, Bytes capacity) {
@@ -263,14 +282,24 @@ const StageMemory& MemoryLedger::heaviest() const {
 }
 
 Verdict MemoryLedger::verdict() const {
-  return verdict_of(heaviest().peak(), capacity);
+  return std::max(verdict_of(heaviest().peak(), capacity), host.verdict());
 }
 
 std::string MemoryLedger::rule() const {
-  if (capacity == Bytes(0)) return "the capacity is not given";
   static constexpr std::string_view kRules[] = {"at most 80 % of", "over 80 % of", "more than"};
+  const Verdict on_gpu = verdict_of(heaviest().peak(), capacity);
+  if (host.verdict() > on_gpu)
+    return fmt::format("offloaded to the memory of a node: {}, {} {}", human(host.used),
+                       kRules[static_cast<std::size_t>(host.verdict())], human(host.capacity));
+  if (capacity == Bytes(0)) return "the capacity is not given";
   return fmt::format("reserved + context + NCCL: {}, {} {}", human(heaviest().peak()),
-                     kRules[static_cast<std::size_t>(verdict())], human(capacity));
+                     kRules[static_cast<std::size_t>(on_gpu)], human(capacity));
+}
+
+std::string MemoryLedger::shortage() const {
+  if (verdict_of(heaviest().peak(), capacity) != Verdict::kOutOfMemory)
+    return fmt::format("a node offloads {} and has {}", human(host.used), human(host.capacity));
+  return fmt::format("stage {} needs {} of {}", heaviest().stage, human(heaviest().peak()), human(capacity));
 }
 
 MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& job) {
@@ -282,8 +311,13 @@ MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerReques
                               .until_over = job.until_over};
   MemoryLedger ledger{.capacity = request.profile.device.memory, .stages = {}};
   const PipelineTensors tensors = pipeline_tensors(model, request);
+  const bool offloads = request.job.offload != OffloadSpec{};
+  const std::vector<PassMemory> offloaded =
+      offloads ? offloaded_passes(model, request) : std::vector<PassMemory>{};
   for (int rank = 0; rank < request.job.plan.pipeline; ++rank) {
-    ledger.stages.push_back(RankLedger(model, request, rank).stage(tensors));
+    const RankLedger here(model, request, rank);
+    ledger.stages.push_back(here.stage(tensors));
+    if (offloads) ledger.stages.back().on_host = here.on_host(offloaded);
     const Verdict verdict = verdict_of(ledger.stages.back().peak(), ledger.capacity);
     if (request.until_over && verdict == Verdict::kOutOfMemory) break;
   }

@@ -4,6 +4,7 @@
 //   reserved    allocated and what the allocator cannot use (fragmentation)
 //   peak        reserved, CUDA context and NCCL's communicators: what the device shows, and what has to fit
 //   fits        up to 80 % of the capacity; tight above it; out-of-memory above the capacity
+//   host        what is offloaded, of all GPUs of a node, against the memory of the node: the same rule
 //   source  80 % rule: Fujii et al. (arXiv 2411.06465); states by ZeRO stage: Rajbhandari et al. (arXiv
 //           1910.02054), section 5, and Megatron-LM's distributed-optimizer table.
 #pragma once
@@ -30,6 +31,13 @@ enum class Verdict : std::uint8_t { kFits, kTight, kOutOfMemory };
 inline constexpr std::string_view kVerdictNames[] = {"fits", "tight", "out-of-memory"};
 // The verdict of `peak` on a device of `capacity`; capacity 0 means "not given" and always fits.
 [[nodiscard]] Verdict verdict_of(Bytes peak, Bytes capacity);
+
+// What the GPUs of one node keep in its memory, and what it has.
+struct HostMemory {
+  Bytes used, capacity;  // capacity 0: not given
+  [[nodiscard]] Verdict verdict() const { return verdict_of(used, capacity); }
+  friend bool operator==(const HostMemory&, const HostMemory&) = default;
+};
 
 enum class MemoryClass : std::uint8_t {
   kWeights,
@@ -64,6 +72,7 @@ struct StageMemory {
   Bytes buffers;                       // receive buffers, gathered inputs, temporaries
   Bytes overhead;                      // fragmentation, context, communicators
   Bytes fragmentation = {};            // of the overhead: what the allocator reserves and cannot use
+  Bytes on_host = {};                  // of each of its GPUs: what `offload` keeps in the node's memory
   std::vector<MemoryItem> items = {};  // add up to the classes, to the byte
   PeakMoment moment = {};
 
@@ -75,12 +84,15 @@ struct StageMemory {
 struct MemoryLedger {
   Bytes capacity;
   std::vector<StageMemory> stages;
+  HostMemory host = {};  // of the fullest node
 
   [[nodiscard]] const StageMemory& heaviest() const;  // the first of equals
-  [[nodiscard]] Verdict verdict() const;
+  [[nodiscard]] Verdict verdict() const;              // the worse of the GPUs' and the hosts'
   // Which rule gave the verdict, with its figures: "reserved + context + NCCL 61.2 GiB, over 80 % of 79.1
   // GiB".
   [[nodiscard]] std::string rule() const;
+  // What is too large for what, where something is: "stage 3 needs 92.1 GiB of 79.1 GiB".
+  [[nodiscard]] std::string shortage() const;
 };
 
 struct LedgerRequest {

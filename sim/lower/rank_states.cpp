@@ -135,17 +135,18 @@ Bytes RankStates::fp8_copies() const {
   return share_of(Bytes(cast), gathered ? 1 : copies);
 }
 
+bool RankStates::masters_alone() const {
+  return shard_.gathered_weights && shard_.software.fp32_shards && shard_.precision != Precision::kFp32;
+}
+
 void RankStates::add_weights(LedgerItems& items) const {
   const double offloaded = request_.job.offload.weights;
-  const bool gathered = shard_.gathered_weights;
-  const bool masters = gathered && shard_.software.fp32_shards && shard_.precision != Precision::kFp32;
-  if (!masters)  // else the optimizer's fp32 weights are all that there is
-    add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
+  if (!masters_alone()) add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
   items.add(kWeights, "fp8 copies of weights", fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
-  if (gathered) items.add(kWeights, "gathered units", gathered_units());
+  if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
   if (offloaded > 0) items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }
 
@@ -163,6 +164,16 @@ void RankStates::add_optimizer(LedgerItems& items) const {
   const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
   add_sharded(items, kOptimizer, parameters_ * state.optimizer, zero() >= 1,
               1 - request_.job.offload.optimizer);
+}
+
+Bytes RankStates::on_host() const {
+  const OffloadSpec& offload = request_.job.offload;
+  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  HeldBytes held = held_bytes(parameters_ * (state.optimizer + kFp32Bytes), zero() >= 1, offload.optimizer);
+  Bytes sum = held.dense + held.experts;
+  if (masters_alone()) return sum;
+  held = held_bytes(weights(), zero() >= 3, offload.weights);
+  return sum + held.dense + held.experts;
 }
 
 // DeepSpeed's fp32 gradients are one tensor, and under ZeRO those in 16 bit that it is cast from are another:

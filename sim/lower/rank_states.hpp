@@ -26,6 +26,8 @@ class RankStates {
   [[nodiscard]] Bytes joined_gradients() const;
   // What the stream of gathers has reserved and no other can use.
   [[nodiscard]] Bytes stream_blocks() const;
+  // What is offloaded of them; beside the optimizer's states the fp32 gradients that they are stepped with.
+  [[nodiscard]] Bytes on_host() const;
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
 
  private:
@@ -34,6 +36,8 @@ class RankStates {
     Bytes dense, experts;
   };
 
+  // Does the optimizer shard the only weights that there are?
+  bool masters_alone() const;
   int zero() const { return request_.job.parallelism.zero_stage; }
   const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
   // One micro-batch has nothing to add to.

@@ -48,6 +48,7 @@ void write_stage(JsonWriter& json, const StageMemory& stage) {
       .field("overhead_bytes", stage.overhead)
       .field("peak_bytes", stage.peak());
   json.field("allocated_bytes", stage.allocated()).field("reserved_bytes", stage.reserved());
+  if (stage.on_host > Bytes(0)) json.field("host_bytes", stage.on_host);
   write_moment(json, stage.moment);
   json.key("items").begin_array();
   for (const MemoryItem& item : stage.items) {
@@ -79,6 +80,10 @@ void write_verdict_keys(JsonWriter& json, const MemoryLedger& memory) {
   json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
   json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
   json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
+  if (memory.host.used == Bytes(0)) return;
+  json.key("host").begin_object();
+  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.host.verdict())]);
+  json.field("capacity_bytes", memory.host.capacity).field("used_bytes", memory.host.used).end_object();
 }
 
 void write_verdict(JsonWriter& json, const MemoryLedger& memory) {

@@ -99,6 +99,9 @@ std::string render_memory_text(const Report& report) {
   if (heaviest.peak() > Bytes(0)) out += items_of(heaviest);
   out += fmt::format("\nallocated {}, reserved {}, on the device {}\n", human(heaviest.allocated()),
                      human(heaviest.reserved()), human(heaviest.peak()));
+  if (memory.host.used > Bytes(0))
+    out += fmt::format("offloaded to the memory of a node: {}{}\n", human(memory.host.used),
+                       memory.host.capacity > Bytes(0) ? " of " + human(memory.host.capacity) : "");
   const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
   return out + fmt::format("verdict: {} ({})\n", verdict, memory.rule());
 }

@@ -37,18 +37,29 @@ std::string shares_line(std::string_view head,
   return row.empty() ? out : out + headed_line(out.empty() ? head : "", row);
 }
 
-std::string memory_line(const MemoryLedger& memory) {
-  const StageMemory& heaviest = memory.heaviest();
-  const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
-  if (memory.capacity == Bytes(0)) {
-    return headed_line(
-        "memory", fmt::format("{} on stage {} (capacity not given)", human(heaviest.peak()), heaviest.stage));
-  }
-  const Bytes free = memory.capacity - heaviest.peak();
+std::string verdict_words(Bytes used, Bytes capacity) {
+  const Bytes free = capacity - used;
   const std::string room =
       free >= Bytes(0) ? ", " + human(free) + " free" : " by " + human(Bytes(-free.count()));
-  return headed_line("memory", fmt::format("{} of {} on stage {}     {}{}", human(heaviest.peak()),
-                                           human(memory.capacity), heaviest.stage, verdict, room));
+  return std::string(kVerdictNames[static_cast<std::size_t>(verdict_of(used, capacity))]) + room;
+}
+
+std::string memory_lines(const MemoryLedger& memory) {
+  const StageMemory& heaviest = memory.heaviest();
+  const Bytes peak = heaviest.peak();
+  std::string out = memory.capacity == Bytes(0)
+                        ? headed_line("memory", fmt::format("{} on stage {} (capacity not given)",
+                                                            human(peak), heaviest.stage))
+                        : headed_line("memory", fmt::format("{} of {} on stage {}     {}", human(peak),
+                                                            human(memory.capacity), heaviest.stage,
+                                                            verdict_words(peak, memory.capacity)));
+  const HostMemory& host = memory.host;
+  if (host.used == Bytes(0)) return out;
+  if (host.capacity == Bytes(0))
+    return out + headed_line("host", fmt::format("{} a node (capacity not given)", human(host.used)));
+  return out +
+         headed_line("host", fmt::format("{} of {} a node     {}", human(host.used), human(host.capacity),
+                                         verdict_words(host.used, host.capacity)));
 }
 
 std::string throughput_lines(const Report& report) {
@@ -136,7 +147,7 @@ std::string render_text(const Report& report, bool verbose) {
       fmt::format("{} GPU{}: {}", with_thousands(report.gpus), report.gpus == 1 ? "" : "s", report.headline),
       " · ");
   out += throughput_lines(report);
-  out += memory_line(report.memory);
+  out += memory_lines(report.memory);
   out += breakdown_line(report);
   out +=
       headed_line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),

@@ -59,14 +59,9 @@ std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report
 
 std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report, bool must_fit) {
   std::vector<Diagnostic> reasons = missed_assertions(scenario, report);
-  if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory) {
-    const StageMemory& stage = report.memory.heaviest();
+  if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
     reasons.insert(reasons.begin(),
-                   {.code = "out-of-memory",
-                    .path = "memory",
-                    .message = fmt::format("stage {} needs {} of {}", stage.stage, human(stage.peak()),
-                                           human(report.memory.capacity))});
-  }
+                   {.code = "out-of-memory", .path = "memory", .message = report.memory.shortage()});
   if (!report.finishes())
     reasons.push_back({.code = "never-ends",
                        .path = "faults",

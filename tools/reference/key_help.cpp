@@ -89,7 +89,7 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"cluster.node.nics", "network adapters of a node"},
     KeyHelp{"cluster.node.nic_bandwidth", "of one of them"},
     KeyHelp{"cluster.node.pcie", "host to device, of one GPU; also GPU to NIC"},
-    KeyHelp{"cluster.node.host_memory", "of a node; 0: not stated"},
+    KeyHelp{"cluster.node.host_memory", "of a node; what `offload` keeps there has to fit; 0: not stated"},
     KeyHelp{"cluster.node.host_memory_bandwidth", "of all sockets together; 0: not stated"},
     KeyHelp{"cluster.node.nvswitch", "that the NVSwitches of a node pass together; 0: no limit"},
     KeyHelp{

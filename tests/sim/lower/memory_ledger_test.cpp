@@ -302,6 +302,19 @@ TEST(Offload, LeavesOutItsShares) {
   EXPECT_EQ(item_of(memory_of(job), "units from the host"), Bytes(2 * 2 * (kWords + 4096)));
 }
 
+// Of the optimizer 12 bytes and the fp32 gradient that the host steps with; of ZeRO 1 the rank's shard.
+TEST(Offload, PutsThemIntoTheMemoryOfTheNode) {
+  Job job;
+  EXPECT_EQ(memory_of(job).on_host, Bytes(0));
+  job.offload.weights = 1;
+  EXPECT_EQ(memory_of(job).on_host, Bytes(2 * kParameters));
+  job.offload = {.optimizer = 0.5};
+  EXPECT_EQ(memory_of(job).on_host, Bytes(8 * kParameters));
+  job = zero(1, 8);
+  job.offload.optimizer = 1;
+  EXPECT_EQ(memory_of(job).on_host, Bytes(2 * kParameters));
+}
+
 // What others got wrong (NVIDIA-NeMo/Megatron-Bridge#3744: experts divided by tensor instead of expert_tensor
 // x expert). System: 8 ranks, tensor 2, expert 4, expert_tensor 2: a rank holds half of two of eight experts.
 TEST(Experts, AreDividedByTheirOwnDegreesAndNotByTensor) {

@@ -95,6 +95,52 @@ TEST(Activations, AreThoseOfTheMicroBatchesInFlight) {
   EXPECT_EQ(activations(), (std::vector<std::int64_t>{8 * first, 8 * layer, 8 * layer, 8 * last}));
 }
 
+// A node of four GPUs, one pipeline: of 1F1B 4, 3, 2 and 1 micro-batches lie in its memory.
+TEST(Host, HoldsWhatTheRanksOfANodeOffload) {
+  Scenario scenario = small("pipeline: 4", 4);
+  EXPECT_EQ(memory_of(scenario).host, HostMemory{});
+  const std::vector<StageMemory> resident = memory_of(scenario).stages;
+  scenario.offload.activations = 1;
+  Bytes activations{};
+  for (const StageMemory& stage : resident) activations += stage.activations;
+  EXPECT_EQ(memory_of(scenario).host.used, activations);
+  EXPECT_EQ(memory_of(scenario).host.capacity, Bytes(2'000'000'000'000));
+}
+
+// Of two nodes the one with the ends' words is the fuller; no node has what the other keeps.
+TEST(Host, IsTheFullestNode) {
+  const auto used = [](int ranks) {
+    Scenario scenario = small("pipeline: 4", 4);
+    scenario.cluster->groups = {{.node = scenario.cluster->groups.front().node, .count = 4 / ranks}};
+    scenario.cluster->groups.front().node.gpus = ranks;
+    scenario.cluster->gpus_used = 0;
+    scenario.offload.optimizer = 1;
+    return memory_of(scenario).host.used;
+  };
+  const std::int64_t h = 1024, layer = 12 * h * h + 13 * h;
+  EXPECT_EQ(used(1), Bytes(16 * (50257 * h + 1024 * h + layer)));
+  EXPECT_EQ(used(2), Bytes(16 * (50257 * h + 1024 * h + 2 * layer)));
+  EXPECT_EQ(used(4), Bytes(16 * (2 * 50257 * h + 1024 * h + 2 * h + 4 * layer)));
+}
+
+// A GPU that has room does not help where its node has none.
+TEST(Host, HasAVerdictOfItsOwn) {
+  Scenario scenario = small("pipeline: 4", 4);
+  scenario.offload.optimizer = 1;
+  const Bytes used = memory_of(scenario).host.used;
+  const auto verdict = [&](double of_used) {
+    scenario.cluster->groups.front().node.host_memory = to_bytes(static_cast<double>(used.count()) * of_used);
+    return memory_of(scenario).verdict();
+  };
+  EXPECT_EQ(verdict(0), Verdict::kFits);  // not stated
+  EXPECT_EQ(verdict(2), Verdict::kFits);
+  EXPECT_EQ(verdict(1.1), Verdict::kTight);
+  EXPECT_EQ(verdict(0.5), Verdict::kOutOfMemory);
+  const MemoryLedger ledger = memory_of(scenario);
+  EXPECT_EQ(ledger.rule(), "offloaded to the memory of a node: 2.30 GiB, more than 1.15 GiB");
+  EXPECT_EQ(ledger.shortage(), "a node offloads 2.30 GiB and has 1.15 GiB");
+}
+
 // Items add up to their classes, to the byte, on every stage.
 TEST(Items, AddUpToTheirClasses) {
   for (const char* parallelism :
