@@ -15,18 +15,32 @@
 namespace stagecraft {
 namespace {
 
-// Shares of all priced time of an iteration, over all ranks. `micro_batches`: that run through each stage of
-// each copy.
-std::array<double, 5> provenance_shares(const IterationPrices& prices, int micro_batches) {
+// How often each pass runs in each stage of each copy, as the prices count them.
+std::vector<std::array<int, kPassCount>> passes_by_place(const Prepared& prepared) {
+  const StagePlaces places = prepared.plan.places();
+  std::vector<std::array<int, kPassCount>> counts(places.count());
+  for (const std::vector<Action>& order : prepared.schedule.ranks)
+    for (const Action& action : order) {
+      const std::size_t place = places.index_of(action.stage, prepared.schedule.copy_of(action.micro_batch));
+      ++counts[place][static_cast<std::size_t>(action.pass)];
+    }
+  return counts;
+}
+
+// Shares of all priced time of an iteration, over all ranks.
+std::array<double, 5> provenance_shares(const IterationPrices& prices, const Prepared& prepared) {
   std::array<double, 5> seconds{};
   const auto take = [&](const PassPrice& price, double times) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += price.seconds_by_provenance()[i] * times;
   };
-  for (const StagePrice& stage : prices.stages) {
-    for (const PassPrice* pass :
-         {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient}) {
-      take(*pass, micro_batches);
-    }
+  const std::vector<std::array<int, kPassCount>> passes = passes_by_place(prepared);
+  const int micro_batches = prepared.plan.micro_batches / prepared.plan.places().copies();
+  for (std::size_t place = 0; place < prices.stages.size(); ++place) {
+    const StagePrice& stage = prices.stages[place];
+    const bool recomputes = passes[place][static_cast<std::size_t>(Pass::kRecompute)] == 0;
+    for (std::size_t pass = 0; pass < kPassCount; ++pass)
+      for (const PassPrice* part : parts_of(stage, static_cast<Pass>(pass), recomputes))
+        take(*part, passes[place][pass]);
     for (const UnitPrice& unit : stage.units) {
       const int backward = stage.kept_gathered ? 0 : unit.gathered_twice ? 2 : 1;
       take(unit.gather, (1.0 + backward) * micro_batches);
@@ -189,8 +203,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     time_peaks(report.memory, simulation.program, simulation.timeline);
   report.network = simulation.network;
   report.offload = simulation.prices.offload;
-  report.provenance = provenance_shares(
-      simulation.prices, simulation.prepared.plan.micro_batches / simulation.prepared.plan.places().copies());
+  report.provenance = provenance_shares(simulation.prices, simulation.prepared);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
   for (const Resource& resource : simulation.program.resources) {

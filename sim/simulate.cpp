@@ -76,7 +76,7 @@ std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
 
 // What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
 // smallest share of its activations that an input gradient frees. Nobody reads the links here.
-ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
+ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan, bool split_backward) {
   std::optional<Cluster> cluster;
   if (scenario.cluster) cluster.emplace(*scenario.cluster);
   const IterationPrices prices =
@@ -84,10 +84,13 @@ ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan) {
   ScheduleCosts costs;
   double freed = 1;
   for (const StagePrice& stage : prices.stages) {
-    const Duration backward = stage.recompute.total() + stage.input_gradient.total() + stage.unhidden.total();
+    const Duration weight_gradient = stage.weight_gradient.total();
+    const Duration input_gradient = split_backward
+                                        ? pass_price(stage, Pass::kInputGradient, true).total()
+                                        : pass_price(stage, Pass::kBackward, true).total() - weight_gradient;
     costs.stages.push_back({.forward = stage.forward.total().count(),
-                            .input_gradient = backward.count(),
-                            .weight_gradient = stage.weight_gradient.total().count()});
+                            .input_gradient = input_gradient.count(),
+                            .weight_gradient = weight_gradient.count()});
     const double kept = static_cast<double>(stage.memory.kept.count());
     if (kept > 0)
       freed = std::min(freed, static_cast<double>(stage.memory.freed_by_input_gradient.count()) / kept);
@@ -144,7 +147,7 @@ std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPl
     return std::nullopt;
   }
   if (!kind->to_measure || diagnostics.has_errors()) return generate(*kind, shape);
-  return generate(*kind, shape, measures(scenario, plan));
+  return generate(*kind, shape, measures(scenario, plan, kind->split_backward));
 }
 
 namespace {

@@ -75,7 +75,8 @@ std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const Led
   for (const StageContent& content : request.job.plan.stages) {
     const Bytes kept = pass_memory(model, request.shard, content, habits).kept;
     const Bytes out = share_of(kept, request.job.offload.activations);
-    passes.push_back({.kept = out, .freed_by_input_gradient = out});
+    passes.push_back(
+        {.kept = out, .freed_by_input_gradient = out, .forward_transient = {}, .backward_transient = {}});
   }
   return passes;
 }

@@ -184,14 +184,15 @@ class PassPricing {
 };
 
 // A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
-// time is `other`.
-void add_host_floor(PassPrice& price, const Ops& ops, const HardwareProfile& profile) {
+// time is `other`, and comes back.
+Duration add_host_floor(PassPrice& price, const Ops& ops, const HardwareProfile& profile) {
   std::int64_t kernels = 0;
   for (const Op& op : ops) kernels += op.kernels;
   const auto& launch = profile.host.launch;
   const Duration floor = launch.value * kernels;
-  const Duration busy = price.total();
-  if (floor > busy) price.add(Category::kOther, floor - busy, launch.provenance);
+  const Duration idle = std::max(Duration::zero(), floor - price.total());
+  if (idle > Duration::zero()) price.add(Category::kOther, idle, launch.provenance);
+  return idle;
 }
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
@@ -317,14 +318,14 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
   const Duration hideable = input.beside_weight_gradient() + weight.beside_weight_gradient();
   Duration hidden = std::min(price.weight_gradient.of(Category::kBackward), overlapped(hideable));
   const Duration reductions = hidden - std::min(hidden, overlapped(input.gathers_beside()));
-  price.unhidden.add(Category::kTensorComm,
-                     std::min(reductions, price.input_gradient.of(Category::kTensorComm)),
-                     network.profile.tensor_overlap.provenance);
+  const Duration exposed = std::min(reductions, price.input_gradient.of(Category::kTensorComm));
   for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
     hidden -= pass->hide(Category::kTensorComm, hidden);
   add_host_floor(price.forward, ops.forward, network.profile);
   add_host_floor(price.recompute, ops.recompute, network.profile);
-  add_host_floor(price.input_gradient, ops.input_gradient, network.profile);
+  const Duration idle = add_host_floor(price.input_gradient, ops.input_gradient, network.profile);
+  price.unhidden.add(Category::kTensorComm, std::max(Duration::zero(), exposed - idle),
+                     network.profile.tensor_overlap.provenance);
   add_host_floor(price.weight_gradient, ops.weight_gradient, network.profile);
   return price;
 }

@@ -58,4 +58,21 @@ std::vector<TaskPart> PassPrice::parts() const {
   return parts;
 }
 
+PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes) {
+  PassParts parts;
+  const bool backward = pass == Pass::kBackward || pass == Pass::kInputGradient;
+  if (pass == Pass::kForward) parts.push_back(stage.forward);
+  if (pass == Pass::kRecompute || (backward && recomputes)) parts.push_back(stage.recompute);
+  if (backward) parts.push_back(stage.input_gradient);
+  if (pass == Pass::kInputGradient) parts.push_back(stage.unhidden);
+  if (pass == Pass::kBackward || pass == Pass::kWeightGradient) parts.push_back(stage.weight_gradient);
+  return parts;
+}
+
+PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
+  PassPrice price;
+  for (const PassPrice* part : parts_of(stage, pass, recomputes)) price.add(*part);
+  return price;
+}
+
 }  // namespace stagecraft

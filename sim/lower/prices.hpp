@@ -18,6 +18,7 @@
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/program/program.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
@@ -85,6 +86,22 @@ struct StagePrice {
   bool kept_gathered = false;
   PassTraffic traffic{};  // empty where the network is closed-form
 };
+
+// The prices that a pass is made of.
+class PassParts {
+ public:
+  void push_back(const PassPrice& part) { parts_[size_++] = &part; }
+  [[nodiscard]] auto begin() const { return parts_.begin(); }
+  [[nodiscard]] auto end() const { return parts_.begin() + static_cast<std::ptrdiff_t>(size_); }
+
+ private:
+  std::array<const PassPrice*, 3> parts_{};
+  std::size_t size_ = 0;
+};
+// `recomputes`: what was not kept is made again in its backward, and not by a pass of its own.
+[[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
+// Their sum: all that the pass takes.
+[[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
 
 // Messages over the boundary from a stage to the next; zero when both live on one rank.
 struct EdgePrice {

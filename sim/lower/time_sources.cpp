@@ -34,52 +34,10 @@ void for_each_price(const IterationPrices& prices, Price price, Size size) {
   price(prices.host);
 }
 
-std::span<const Pass> parts_of_pass(Pass pass, bool recomputes) {
-  static constexpr std::array<Pass, 3> kWhole = {Pass::kRecompute, Pass::kInputGradient,
-                                                 Pass::kWeightGradient};
-  static constexpr std::array<Pass, 1> kForward = {Pass::kForward};
-  const std::span<const Pass> whole(kWhole);
-  const std::size_t first = recomputes ? 0 : 1;
-  switch (pass) {
-    case Pass::kForward:
-      return kForward;
-    case Pass::kRecompute:
-      return whole.first(1);
-    case Pass::kWeightGradient:
-      return whole.last(1);
-    case Pass::kInputGradient:
-      return whole.subspan(first, 2 - first);
-    case Pass::kBackward:
-      return whole.subspan(first);
-  }
-  SC_CHECK(false, "every pass is listed");
-  return {};
-}
-
-const PassPrice& price_of_part(const StagePrice& stage, Pass part) {
-  switch (part) {
-    case Pass::kForward:
-      return stage.forward;
-    case Pass::kRecompute:
-      return stage.recompute;
-    case Pass::kInputGradient:
-      return stage.input_gradient;
-    default:
-      return stage.weight_gradient;
-  }
-}
-
-// `take(price)` for every price that a pass is made of.
-template <class Take>
-void for_each_part(const StagePrice& stage, Pass pass, bool recomputes, Take take) {
-  for (const Pass part : parts_of_pass(pass, recomputes)) take(price_of_part(stage, part));
-  if (pass == Pass::kInputGradient) take(stage.unhidden);
-}
-
 Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
   const auto sum = [&](auto of) {
     Duration time{};
-    for_each_part(stage, source.pass, source.recomputes, [&](const PassPrice& part) { time += of(part); });
+    for (const PassPrice* part : parts_of(stage, source.pass, source.recomputes)) time += of(*part);
     return time;
   };
   if (source.kind == TimeSource::Kind::kPass) return sum([](const PassPrice& part) { return part.total(); });
@@ -97,12 +55,6 @@ Duration part_of(Duration whole, std::size_t index, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
   const auto i = static_cast<std::int64_t>(index);
   return whole * (i + 1) / n - whole * i / n;
-}
-
-PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
-  PassPrice price;
-  for_each_part(stage, pass, recomputes, [&](const PassPrice& part) { price.add(part); });
-  return price;
 }
 
 std::vector<std::uint32_t> shape_of(const IterationPrices& prices) {

@@ -51,9 +51,6 @@ struct TracedProgram {
 [[nodiscard]] std::vector<Duration> label_times(std::span<const TimeSource> sources,
                                                 const IterationPrices& prices);
 
-// Of a pass of a stage, all that it takes; `recomputes`: what was not kept is made again in it.
-[[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
-
 // Of `whole`, what falls to part `index` of `count` equal ones. The parts add up to the whole.
 [[nodiscard]] Duration part_of(Duration whole, std::size_t index, std::size_t count);
 

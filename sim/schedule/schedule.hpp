@@ -31,6 +31,7 @@ enum class Pass : std::uint8_t {
   kWeightGradient,  // W
   kRecompute,       // R, a forward again
 };
+inline constexpr std::size_t kPassCount = 5;
 
 [[nodiscard]] char letter(Pass pass);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
 namespace {
@@ -56,13 +57,6 @@ using Seconds = std::array<double, 5>;
 
 void take(Seconds& sum, const PassPrice& price) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += price.seconds_by_provenance()[i];
-}
-
-void take_pass(Seconds& sum, char letter, const StagePrice& stage) {
-  if (letter == 'F') take(sum, stage.forward);
-  if (letter == 'R') take(sum, stage.recompute);
-  if (letter == 'B' || letter == 'I') take(sum, stage.input_gradient);
-  if (letter == 'B' || letter == 'W') take(sum, stage.weight_gradient);
 }
 
 void take_units(Seconds& sum, const IterationPrices& prices, PassPrice UnitPrice::*which) {
@@ -141,11 +135,13 @@ std::string shape_text(const Label& label, const Scenario& scenario, const Paral
   return text + ", " + std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)]);
 }
 
-std::array<double, 5> provenance_of(const Label& label, const IterationPrices& prices) {
+std::array<double, 5> provenance_of(const Label& label, const IterationPrices& prices,
+                                    const ParallelPlan& plan) {
   Seconds sum{};
-  if (is_pass(label) && !prices.stages.empty()) {
-    take_pass(sum, label.name.front(),
-              prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()]);
+  if (const std::optional<Pass> pass = is_pass(label) ? pass_of(label.name.front()) : std::nullopt;
+      pass && !prices.stages.empty()) {
+    const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()];
+    take(sum, pass_price(stage, *pass, !content_of(label, plan).recompute_pass));
   } else if (label.name.starts_with("send")) {
     for (const EdgePrice& edge : prices.edges)
       take(sum, label.name == "send backward" ? edge.backward : edge.forward);

@@ -176,6 +176,29 @@ TEST(SplitBackwards, WaitForTheirTensorReductions) {
   EXPECT_LT(time_of(reduced), time_of(with(reduced, without_overlap)));
 }
 
+// What a GPU waits for its launches hides them as well.
+TEST(SplitBackwards, DoNotWaitTwice) {
+  const auto unhidden = [](double launch_us) {
+    const Scenario scenario = with(
+        pipelined(), [&](Scenario& s) { s.profile->host.launch.value = from_seconds(launch_us * 1e-6); });
+    return simulate_in_full(scenario).prices.stages.front().unhidden.total();
+  };
+  EXPECT_GT(unhidden(0), Duration::zero());
+  EXPECT_EQ(unhidden(1e4), Duration::zero());
+}
+
+// A whole backward is the sum of its parts less what it hides, and what runs is what provenance counts.
+TEST(SplitBackwards, CountWhatTheyWaitFor) {
+  const Scenario whole = pipelined();
+  const Scenario split = with(whole, [](Scenario& s) { s.schedule.name = "zb-h1"; });
+  const StagePrice stage = simulate_in_full(whole).prices.stages.front();
+  const auto time = [&](Pass pass) { return pass_price(stage, pass, true).total(); };
+  EXPECT_EQ(time(Pass::kInputGradient) + time(Pass::kWeightGradient),
+            time(Pass::kBackward) + stage.unhidden.total());
+  const auto known = static_cast<std::size_t>(whole.profile->tensor_overlap.provenance);
+  EXPECT_GT(simulate(split).provenance[known], simulate(whole).provenance[known]);
+}
+
 // Of weights that stay gathered the first micro-batch of a stage gathers for all, where the pipeline keeps
 // them.
 TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
