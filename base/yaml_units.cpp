@@ -160,7 +160,7 @@ std::string plausible_reading(QuantityKind kind, double number, std::string_view
   switch (kind) {
     case QuantityKind::kDuration:
       if (large) return fmt::format("{} ns is {}", digits, human(from_seconds(number / 1e9)));
-      return fmt::format("{} ms is {:.4g} s", digits, number / 1e3);
+      return fmt::format("{} ms is {:.4g} s; units are {}", digits, number / 1e3, words_of(kind).units);
     case QuantityKind::kBytes:
       if (large) return fmt::format("{} B is {}", digits, human(to_bytes(number)));
       return fmt::format("{} GiB is {:.4g} GB", digits, number * 0x1p30 / 1e9);

@@ -212,8 +212,9 @@ std::vector<std::string> reasons_of(const Comparison& comparison) {
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     if (comparison.outcomes[i].report) continue;
     const Diagnostic& error = first_error(comparison.outcomes[i]);
-    reasons.push_back(fmt::format("{} cannot run: {}{}{}", names.spoken(i), error.path,
-                                  error.path.empty() ? "" : ": ", error.message));
+    const std::string hint = error.hint.empty() ? "" : " (" + error.hint + ")";
+    reasons.push_back(fmt::format("{} cannot run: {}{}{}{}", names.spoken(i), error.path,
+                                  error.path.empty() ? "" : ": ", error.message, hint));
   }
   return reasons;
 }

@@ -345,7 +345,7 @@ TEST(LoadProfile, AnUnknownKeyOfAConstantIsRefused) {
 TEST(LoadProfile, AQuantityNeedsItsUnit) {
   EXPECT_EQ(complaint(R"({value: 2 us,)", R"({value: 2,)"),
             R"(toy.yaml:41:23: error: host.kernel_gap.value: '2' has no unit
-  hint: 2 ms is 0.002 s
+  hint: 2 ms is 0.002 s; units are ns us ms s min h days
 )");
 }
 
