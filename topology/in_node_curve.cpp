@@ -108,6 +108,11 @@ Curve unmeasured(const NodeSpec& node, int ranks) {
   return curve;
 }
 
+// Were the curves of the profile taken over NVLinks that the node has not?
+bool on_other_links(const NodeSpec& node, const HardwareProfile& profile) {
+  return profile.device.nvlink > Bandwidth(0) && node.nvlink == Bandwidth(0);
+}
+
 // Bytes of a curve at the ratio of the NVLinks of `node` and of the node that was measured.
 Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, Curve curve) {
   const Bandwidth measured_on = profile.device.nvlink;
@@ -164,6 +169,7 @@ Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks
 
 Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
                     Bytes size) {
+  if (on_other_links(node, profile)) return unmeasured(node, ranks);
   const std::optional<Curve> best =
       fastest(profile, kind, ranks, size, std::nullopt, {"any", "ring", "tree", "direct"});
   return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
@@ -171,6 +177,7 @@ Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, Collec
 
 Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
                     Bytes size) {
+  if (on_other_links(node, profile)) return unmeasured(node, ranks);
   const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks, size);
   if (nvls && nccl_runs_nvls(node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
   const std::optional<Curve> best =

@@ -62,6 +62,25 @@ TEST(Collective, OfEightGpusIsTheFitOfTheProfile) {
   EXPECT_EQ(all_reduce.relative_spread, 0.03);
 }
 
+// System: the same without NVLink, whose profile was measured over 100 GB/s of it. Expectations: of 8 GPUs
+// 0.42 of 20 GB/s of PCIe, 1.75 * 84 MB / 8.4 GB/s = 17.5 ms; twice the PCIe, half of that.
+TEST(Collective, WithoutNvlinkGoesOverPcieWhateverTheProfileMeasured) {
+  HardwareProfile profile = round_profile();
+  profile.device.nvlink = 100_GBps;
+  const auto transfer = [&](Bandwidth nvlink, Bandwidth pcie) {
+    NodeSpec node = round_node();
+    node.nvlink = nvlink;
+    node.pcie = pcie;
+    const Cluster cluster = round_cluster(1, round_fabric(), node);
+    return collective_cost(cluster, profile, gpu(0), kNode, CollectiveKind::kAllReduce, megabytes(84))
+        .transfer;
+  };
+  EXPECT_EQ(transfer(Bandwidth(0), 20_GBps), 17'500us);
+  EXPECT_EQ(transfer(Bandwidth(0), 40_GBps), 8'750us);
+  EXPECT_EQ(transfer(100_GBps, 40_GBps), transfer(100_GBps, 20_GBps));
+  EXPECT_LT(transfer(100_GBps, 20_GBps), transfer(Bandwidth(0), 40_GBps));
+}
+
 // The bytes of the three examples below are what sharing a link stretches; latencies are not.
 TEST(Collective, TellsBytesFromLatency) {
   EXPECT_EQ(cost(round_cluster(1), kNode, CollectiveKind::kAllReduce, megabytes(800)).transfer, 17'500us);
