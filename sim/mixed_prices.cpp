@@ -73,8 +73,10 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
   SC_CHECK(!request.shared_links, "prices with a network of their own cannot be mixed");
   const auto& model = std::get<TransformerSpec>(scenario.model);
   std::vector<IterationPrices> kinds;
+  PricingRequest each = request;
+  each.collectives = nullptr;  // it remembers those of one profile
   for (const HardwareProfile& profile : scenario.group_profiles)
-    kinds.push_back(price_transformer(model, profile, cluster, request));
+    kinds.push_back(price_transformer(model, profile, cluster, each));
   const auto groups = groups_by_rank(*scenario.cluster, request.plan);
   IterationPrices mixed = kinds.front();
   for (const HeldStage& held : request.plan.places().all()) {
