@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "base/yaml_assign.hpp"
+#include "formats/fragment.hpp"
+#include "formats/hf_config.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
@@ -270,6 +273,27 @@ void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostic
   cluster->entries.push_back({.key = "fabric", .where = fabric->where, .value = *fabric});
 }
 
+// The mapping that a file of `kind` stands for: of a config.json the model that it describes, of a scenario
+// that is named as a model its `model:`. nullopt where it has none, which is reported when the name is read.
+std::optional<YamlNode> mapping_of(const fs::path& file, const PresetKind& kind, Library& library) {
+  Diagnostics silent;
+  if (file.extension() == ".json") {
+    const auto text = load_text_file(file, silent);
+    const auto read = text ? read_hf_config(*text, file.string(), silent) : std::nullopt;
+    if (!read) return std::nullopt;
+    const YamlNode scenario =
+        to_tree(read->fragment.entries, {.file = file.string(), .line = 1, .column = 1});
+    const YamlNode* model = scenario.find("model");
+    return model == nullptr ? std::nullopt : std::optional(*model);
+  }
+  const YamlNode* tree = library.tree(file, silent);
+  if (tree == nullptr || tree->kind != YamlNode::Kind::kMap) return std::nullopt;
+  if (kind.folder != kModelPreset.folder || tree->find("stagecraft") == nullptr) return *tree;
+  const YamlNode* lent = tree->find("model");
+  const bool lends = lent != nullptr && lent->kind == YamlNode::Kind::kMap;
+  return lends ? std::optional(*lent) : std::nullopt;
+}
+
 // `--set model.layers=4` goes into what `model: gpt3-175b` names: the name becomes the mapping that it stands
 // for.
 void expand_name(YamlNode& root, const std::string& assignment, const PresetPlaces& places,
@@ -298,9 +322,9 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
     std::string name = value->text;
     if (place.kind) {
       const auto file = preset_path(name, *place.kind, places);
-      const YamlNode* tree = file ? places.library.tree(*file, diagnostics) : nullptr;
-      if (tree == nullptr || tree->kind != YamlNode::Kind::kMap) return;  // reported when the name is read
-      mapping = *tree;
+      std::optional<YamlNode> named = file ? mapping_of(*file, *place.kind, places.library) : std::nullopt;
+      if (!named) return;
+      mapping = *std::move(named);
       name = file->stem().string();
     }
     if (mapping.find(place.name) == nullptr)
@@ -345,6 +369,7 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
 
 void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
                      Diagnostics& diagnostics) {
+  if (tree.root.kind != YamlNode::Kind::kMap) return;  // no scenario, which is said when it is read
   for (const std::string& assignment : overrides) {
     expand_name(tree.root, assignment, {.library = library, .folder = tree.folder}, diagnostics);
     apply_override(tree.root, assignment, diagnostics);
@@ -367,6 +392,7 @@ std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const 
   const Watch watch(diagnostics);
   YamlNode root = tree.root;
   for (const Assignment& assignment : assignments) {
+    if (root.kind != YamlNode::Kind::kMap) break;  // no scenario, which is said when it is read
     expand_name(root, assignment.path, {.library = library, .folder = tree.folder}, diagnostics);
     apply_override(root, assignment.path, assignment.value, diagnostics);
   }

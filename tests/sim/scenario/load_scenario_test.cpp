@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,11 +33,16 @@ std::string text_of(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-Result read(const std::string& text) {
+Result read(const std::string& text, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
   const auto root = parse_yaml(text, "s.yaml", diagnostics);
   Result result;
-  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", kData, diagnostics);
+  if (root) {
+    Library library(kData);
+    ScenarioTree tree{.root = *root, .source = "some/s.yaml", .folder = kRoot / "scenarios"};
+    apply_overrides(tree, overrides, library, diagnostics);
+    result.scenario = read_scenario(tree.root, tree.source, tree.folder, library, diagnostics);
+  }
   result.messages = text_of(diagnostics.sorted());
   return result;
 }
@@ -63,6 +70,23 @@ TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
   EXPECT_EQ(std::get<TransformerSpec>(file.scenario->model), model);
   EXPECT_EQ(std::get<TransformerSpec>(fragment.scenario->model), model);
   EXPECT_EQ(file.messages, "");
+}
+
+TEST(Scenario, OverridesAModelOfAnyFile) {
+  for (const char* model : {"llama-3-8b", "../tests/data/hf_config/llama-3-8b.config.json",
+                            "../tests/formats/hf_golden/llama-3-8b.yaml"}) {
+    SCOPED_TRACE(model);
+    const std::string text = std::string("stagecraft: 1\nmodel: ") + model +
+                             "\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n";
+    const Result whole = read(text), cut = read(text, {"model.layers=4"});
+    ASSERT_TRUE(whole.scenario && cut.scenario) << whole.messages << cut.messages;
+    auto expected = std::get<TransformerSpec>(whole.scenario->model);
+    expected.layers = 4;
+    auto got = std::get<TransformerSpec>(cut.scenario->model);
+    got.name = expected.name;
+    EXPECT_EQ(got, expected);
+    EXPECT_THAT(read(text, {"model.layer=4"}).messages, HasSubstr("model.layer: is not a known key"));
+  }
 }
 
 TEST(Scenario, SaysWhatIsWrongInTheModelFileItself) {
