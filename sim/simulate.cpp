@@ -12,6 +12,7 @@
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
 #include "sim/lower/host_memory.hpp"
+#include "sim/lower/stage_parameters.hpp"
 #include "sim/make_report.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/report/memory_moment.hpp"
@@ -308,6 +309,25 @@ Prepared prepare_or_throw(const Scenario& scenario) {
   return *std::move(prepared);
 }
 
+// Each bucket is a task of its own, and memory is not endless.
+bool check_buckets(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  constexpr std::int64_t kMost = 1'000'000;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || !scenario.options.bucket_parameters) return true;
+  const std::int64_t size = *scenario.options.bucket_parameters;
+  std::int64_t parameters = 0;
+  for (int rank = 0; rank < plan.pipeline; ++rank) parameters += rank_share(*model, plan, rank).all();
+  if (parameters / size <= kMost) return true;
+  diagnostics.error({.code = "too-many",
+                     .where = place_of(scenario, "options.bucket_parameters"),
+                     .path = "options.bucket_parameters",
+                     .message = fmt::format("makes {} buckets, and at most {} are simulated",
+                                            with_thousands(parameters / size), with_thousands(kMost)),
+                     .hint = fmt::format("it counts parameters: {} or more would do, and the usual is {}",
+                                         with_thousands(parameters / kMost + 1), "40,000,000")});
+  return false;
+}
+
 }  // namespace
 
 MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const Schedule& schedule,
@@ -333,14 +353,16 @@ std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnos
   check_precision(scenario, diagnostics);
   check_devices(scenario, diagnostics);
   check_background(scenario, diagnostics);
-  return resolve({.model = scenario.model,
-                  .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
-                  .parallelism = scenario.parallelism,
-                  .training = scenario.training,
-                  .origins = scenario.origins,
-                  .fallback = {.file = scenario.source},
-                  .placement = placement_of(scenario)},
-                 diagnostics);
+  std::optional<ParallelPlan> plan = resolve({.model = scenario.model,
+                                              .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
+                                              .parallelism = scenario.parallelism,
+                                              .training = scenario.training,
+                                              .origins = scenario.origins,
+                                              .fallback = {.file = scenario.source},
+                                              .placement = placement_of(scenario)},
+                                             diagnostics);
+  if (plan && !check_buckets(scenario, *plan, diagnostics)) return std::nullopt;
+  return plan;
 }
 
 std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics) {

@@ -77,6 +77,20 @@ TEST(Infeasible, IsAClusterThatMissingLinksCutInTwo) {
   EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("cluster.links.0.missing"));
 }
 
+// 8 billion parameters; a bucket is a task, and somebody forgot the millions.
+TEST(Infeasible, AreMoreBucketsThanCanBeSimulated) {
+  const auto scenario = [](const char* buckets) {
+    return scenario_of(
+        std::string("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+                    "parallelism: {data: 8}\ntraining: {global_batch_size: 8}\n"
+                    "options: {bucket_parameters: ") +
+        buckets + "}\n");
+  };
+  EXPECT_THAT(refused([&] { (void)simulate(scenario("5")); }),
+              testing::ElementsAre("options.bucket_parameters"));
+  EXPECT_GT(simulate(scenario("5000000")).iteration_time, Duration::zero());
+}
+
 TEST(Feasible, IsPreparedWithoutAWord) {
   Diagnostics diagnostics;
   const auto prepared = prepare(shipped("gpt3-175b-1024xA100"), diagnostics);
