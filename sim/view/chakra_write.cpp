@@ -155,8 +155,9 @@ class ChakraWriter {
 
 std::optional<std::string> no_chakra_because(const Program& program, const Timeline& timeline) {
   if (timeline.stall) return "the iteration does not finish";
-  if (!program.flows.empty() || !program.loads.empty())
-    return "its links are shared (network: flow), and a trace has fixed times";
+  if (!program.flows.empty()) return "its links are shared (network: flow), and a trace has fixed times";
+  if (!program.loads.empty())
+    return "its collectives slow the passes that they run beside (overlap), and a trace has fixed times";
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
     const std::string& name = program.resources[ResourceId(r)].name;
     if (name == "compute") {
