@@ -85,6 +85,14 @@ class Override {
       error(path, "there is no value after '='", "null takes a value away, \"\" is the empty text");
       return std::nullopt;
     }
+    // `assert.mfu=>= 0.4`: on a command line nothing is a block of lines.
+    if (text.front() == '>') {
+      YamlNode plain;
+      plain.kind = YamlNode::Kind::kScalar;
+      plain.where = where_;
+      plain.text = std::string(text);
+      return plain;
+    }
     Diagnostics mistakes;
     std::optional<YamlNode> value = parse_yaml(text, where_.file, mistakes);
     for (Diagnostic mistake : mistakes.items()) {

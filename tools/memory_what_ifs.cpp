@@ -55,9 +55,14 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   std::vector<MemoryVariant> variants;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return variants;
   add_recompute(variants, scenario);
-  for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero)
+  for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero) {
     add(variants, scenario, fmt::format("parallelism.zero_stage={}", zero),
         [zero](Scenario& s) { s.parallelism.zero_stage = zero; });
+    // A profile has another software for sharded weights: a what-if of one key keeps this one.
+    const bool other = scenario.profile && scenario.profile->software.sharded != scenario.options.software;
+    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other && !scenario.options.software.empty())
+      variants.back().change.push_back("options.software=" + scenario.options.software);
+  }
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),
         [](Scenario& s) { s.training.micro_batch_size /= 2; });

@@ -683,6 +683,32 @@ class Answers(Case):
                                              r"activations [\d.]+ [GT]iB\n  hint: training.recompute: [^\n]*\n$")
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
+    def test_advice_on_activations_is_one_that_helps(self):
+        for attention, recompute, hint in (("unfused", "none", "training.recompute: selective or full"),
+                                           ("flash", "none", "training.recompute: full"),
+                                           ("unfused", "selective", "training.recompute: full"),
+                                           ("flash", "full", "a smaller training.micro_batch_size")):
+            ran = stagecraft("memory", FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=128", "--set",
+                             "schedule=gpipe", "--set", "parallelism.virtual_stages=1", "--set", "parallelism.data=1",
+                             "--set", "cluster.nodes=8", "--set", f"training.attention={attention}", "--set",
+                             f"training.recompute={recompute}")
+            self.assertEqual(NO, ran.returncode)
+            self.assertIn(f"\n  hint: {hint}", ran.stderr)
+
+    def test_what_ifs_come_true(self):
+        scenario = "scenarios/llama3-8b-64xA100.yaml"
+        what_ifs = self.results(stagecraft("memory", scenario, "--json"))[0]["what_ifs"]
+        self.assertIn("parallelism.zero_stage=2", [what_if["set"][0] for what_if in what_ifs])
+        for what_if in what_ifs:
+            changes = [word for change in what_if["set"] for word in ("--set", change)]
+            ran = self.results(stagecraft("run", scenario, "--json", *changes))[0]
+            self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
+                             (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
+
+    def test_a_value_may_begin_with_a_relation(self):
+        for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
+            self.assertEqual(code, stagecraft("run", FLAGSHIP, "--set", f"assert.mfu={relation}").returncode)
+
     def test_advice_on_optimizer_states_is_one_that_can_be_taken(self):
         for gpus, hint in ((8, "parallelism.zero_stage: 1 spreads"), (1, "more parallelism.tensor")):
             ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--require-fit", "--set", "parallelism={}",
