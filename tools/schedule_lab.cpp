@@ -39,7 +39,8 @@ const ScheduleKind& schedule_kind(const Arguments& arguments) {
       throw UsageError(fmt::format("--schedule: '{}' is not supported yet", *name),
                        "one of " + join(names, ", "));
   }
-  throw UsageError(fmt::format("--schedule: '{}' is not a schedule", *name), suggest(*name, names, names.size()));
+  throw UsageError(fmt::format("--schedule: '{}' is not a schedule", *name),
+                   suggest(*name, names, names.size()));
 }
 
 PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks) {

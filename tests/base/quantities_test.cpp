@@ -124,7 +124,8 @@ TEST(ExplainBadQuantity, ConvertsThePlausibleReading) {
   const auto bandwidth = explain_bad_quantity(QuantityKind::kBandwidth, "400");
   EXPECT_EQ(bandwidth.message, "'400' has no unit");
   EXPECT_EQ(bandwidth.hint, "400 Gb/s is 50 GB/s; bandwidths are per direction");
-  EXPECT_EQ(explain_bad_quantity(QuantityKind::kDuration, "400").hint, "400 ms is 0.4 s; units are ns us ms s min h days");
+  EXPECT_EQ(explain_bad_quantity(QuantityKind::kDuration, "400").hint,
+            "400 ms is 0.4 s; units are ns us ms s min h days");
   EXPECT_EQ(explain_bad_quantity(QuantityKind::kBytes, "80").hint, "80 GiB is 85.9 GB");
   EXPECT_EQ(explain_bad_quantity(QuantityKind::kFlopRate, "312").hint, "312 TFLOP/s is 0.312 PFLOP/s");
 }
