@@ -46,8 +46,12 @@ void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::
 void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report);
 
 // How layers split over pipeline * virtual_stages stages. False after reporting.
-[[nodiscard]] bool check_layers(const TransformerSpec& model, const ParallelSpec& spec,
+// `gpus`: of the cluster, for the hint; 0: not known.
+[[nodiscard]] bool check_layers(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
                                 const Reporter& report);
+// Would the layers split evenly over `pipeline` ranks?
+[[nodiscard]] bool splits_evenly(const TransformerSpec& model, const ParallelSpec& spec,
+                                 std::int64_t pipeline);
 // requires check_layers.
 [[nodiscard]] std::vector<StageContent> stage_contents(const TransformerSpec& model, const ParallelSpec& spec,
                                                        const RecomputeSpec& recompute);

@@ -140,14 +140,17 @@ std::optional<std::int64_t> Resolver::find_data() const {
 
 // Says why the other degrees leave no whole number of replicas.
 void Resolver::derive_data(std::int64_t gpus) const {
-  const auto near = [&](std::int64_t from) {
+  const auto near = [&](std::int64_t from, const auto& suits) {
     const std::int64_t others = one_replica_ / from;  // exact, or so large that no number will do
     return nearest_legal(from, gpus, [&](std::int64_t n) {
-      return gpus % saturating_product({n, others}) == 0;
+      return gpus % saturating_product({n, others}) == 0 && suits(n);
     });
   };
-  const auto pipelines = near(spec_.pipeline);
-  const auto tensors = near(spec_.tensor);
+  const bool even = transformer_ != nullptr && spec_.stage_layers.empty();
+  const auto pipelines =
+      near(spec_.pipeline, [&](std::int64_t p) { return !even || splits_evenly(*transformer_, spec_, p); });
+  const auto tensors = near(
+      spec_.tensor, [&](std::int64_t t) { return transformer_ == nullptr || transformer_->heads % t == 0; });
   std::string hint = "change the cluster";
   if (!pipelines.empty())
     hint = fmt::format("pipeline {} would do; or change the cluster", any_of(pipelines));
@@ -269,7 +272,8 @@ std::optional<ParallelPlan> Resolver::run() {
     check_tensor(*transformer_, spec_, report_);
     check_context(*transformer_, request_, report_);
     check_recompute(*transformer_, request_.training, report_);
-    layers_fit_ = check_layers(*transformer_, spec_, report_);
+    layers_fit_ = check_layers(*transformer_, spec_,
+                               request_.cluster == nullptr ? 0 : request_.cluster->gpu_count(), report_);
   } else {
     check_stage_lists(std::get<StagesSpec>(request_.model));
   }

@@ -65,12 +65,25 @@ bool check_stage_layers(const TransformerSpec& model, const ParallelSpec& spec, 
   return entries == stage_count(spec) && sum == model.layers;
 }
 
-bool check_even_split(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+// Of the degrees that divide the layers those that divide the GPUs as well, where there are any.
+std::vector<std::int64_t> pipelines_near(const TransformerSpec& model, const ParallelSpec& spec,
+                                         std::int64_t gpus) {
+  const auto near = [&](auto legal) {
+    return nearest_legal(spec.pipeline, counted_layers(model, spec), legal);
+  };
+  const auto splits = [&](std::int64_t p) { return splits_evenly(model, spec, p); };
+  const auto found = near([&](std::int64_t p) {
+    return splits(p) && gpus % saturating_product({p, spec.tensor, spec.context}) == 0;
+  });
+  return found.empty() ? near(splits) : found;
+}
+
+bool check_even_split(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
+                      const Reporter& report) {
   const std::int64_t counted = counted_layers(model, spec);
   if (counted % stage_count(spec) == 0) return true;
   const auto fits = [&](std::int64_t p, std::int64_t v) { return counted % saturating_product({p, v}) == 0; };
-  const auto pipelines =
-      nearest_legal(spec.pipeline, counted, [&](std::int64_t p) { return fits(p, spec.virtual_stages); });
+  const auto pipelines = pipelines_near(model, spec, gpus);
   const auto chunks =
       nearest_legal(spec.virtual_stages, counted, [&](std::int64_t v) { return fits(spec.pipeline, v); });
   std::string hint;
@@ -117,8 +130,13 @@ std::string stage_product(const ParallelSpec& spec) {
                      stage_count(spec));
 }
 
-bool check_layers(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
-  return spec.stage_layers.empty() ? check_even_split(model, spec, report)
+bool splits_evenly(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t pipeline) {
+  return counted_layers(model, spec) % saturating_product({pipeline, spec.virtual_stages}) == 0;
+}
+
+bool check_layers(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
+                  const Reporter& report) {
+  return spec.stage_layers.empty() ? check_even_split(model, spec, gpus, report)
                                    : check_stage_layers(model, spec, report);
 }
 

@@ -318,7 +318,7 @@ TEST(StageContents, CountTheEndsAsLayersWhereAsked) {
             "case.yaml: error: parallelism.virtual_stages: 4 stages do not divide model.layers = 12 + 1 "
             "(embedding) "
             "= 13\n"
-            "  hint: 1 or 13 would; or give parallelism.stage_layers");
+            "  hint: 1 would; or give parallelism.stage_layers");
   c.parallelism.stage_layers = {3, 3, 3, 3};
   EXPECT_EQ(message_of(c),
             "case.yaml: error: parallelism.embedding_as_layer: is about the even split, and "
