@@ -15,6 +15,7 @@
 #include "sim/lower/stage_parameters.hpp"
 #include "sim/make_report.hpp"
 #include "sim/mixed_prices.hpp"
+#include "sim/price_iteration.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
@@ -23,27 +24,6 @@
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
-
-PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links) {
-  return {.plan = plan,
-          .parallelism = scenario.parallelism,
-          .training = scenario.training,
-          .overlap = scenario.overlap,
-          .options = scenario.options,
-          .offload = scenario.offload,
-          .fused_pairs = runs_fused_pairs(scenario),
-          .shared_links = shared_links && scenario.network.shared()};
-}
-
-IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
-  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
-    const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
-    return price_stages(*stages, profile, cluster, request);
-  }
-  SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
-  if (!scenario.group_profiles.empty()) return price_on_several_devices(scenario, *cluster, request);
-  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
-}
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "sim/price_iteration.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -15,13 +16,6 @@ namespace stagecraft {
 // The order of passes. nullopt after reporting where the schedule does not take the plan's sizes.
 [[nodiscard]] std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
                                                     Diagnostics& diagnostics);
-
-// What points into `scenario` and `plan`. `shared_links`: false where nobody reads the links.
-[[nodiscard]] PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan,
-                                             bool shared_links = true);
-// `cluster` may be null for abstract stages alone.
-[[nodiscard]] IterationPrices price(const Scenario& scenario, const Cluster* cluster,
-                                    const PricingRequest& request);
 
 // Of one folded copy on links of its own, without faults.
 [[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,

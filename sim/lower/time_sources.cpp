@@ -54,7 +54,10 @@ Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
 Duration part_of(Duration whole, std::size_t index, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
   const auto i = static_cast<std::int64_t>(index);
-  return whole * (i + 1) / n - whole * i / n;
+  const auto first = [&](std::int64_t parts) {  // whole * parts / n, whose product may not fit
+    return whole / n * parts + whole % n * parts / n;
+  };
+  return first(i + 1) - first(i);
 }
 
 std::vector<std::uint32_t> shape_of(const IterationPrices& prices) {

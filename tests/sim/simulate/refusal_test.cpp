@@ -91,6 +91,20 @@ TEST(Infeasible, AreMoreBucketsThanCanBeSimulated) {
   EXPECT_GT(simulate(scenario("5000000")).iteration_time, Duration::zero());
 }
 
+// Nanoseconds end at 292 years: 8 micro-batches of 30,000 days in 4 stages are 2,600.
+TEST(Infeasible, AreTimesThatNobodyCanCount) {
+  for (const char* days : {"4000", "30000", "100000"}) {
+    const Scenario scenario = shipped("pipeline-4x8", {std::string("model.forward=") + days + " days"});
+    try {
+      (void)simulate(scenario);
+      ADD_FAILURE() << days;
+    } catch (const ScenarioError& error) {
+      EXPECT_EQ(error.diagnostics().front().code, "quantity-too-large");
+    }
+  }
+  EXPECT_GT(simulate(shipped("pipeline-4x8", {"model.forward=30 days"})).iteration_time, Duration::zero());
+}
+
 TEST(Feasible, IsPreparedWithoutAWord) {
   Diagnostics diagnostics;
   const auto prepared = prepare(shipped("gpt3-175b-1024xA100"), diagnostics);

@@ -1,0 +1,87 @@
+#include "sim/price_iteration.hpp"
+
+#include <fmt/format.h>
+
+#include <variant>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/diagnostic.hpp"
+#include "sim/mixed_prices.hpp"
+
+namespace stagecraft {
+
+PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links) {
+  return {.plan = plan,
+          .parallelism = scenario.parallelism,
+          .training = scenario.training,
+          .overlap = scenario.overlap,
+          .options = scenario.options,
+          .offload = scenario.offload,
+          .fused_pairs = runs_fused_pairs(scenario),
+          .shared_links = shared_links && scenario.network.shared()};
+}
+
+namespace {
+
+IterationPrices unchecked_price(const Scenario& scenario, const Cluster* cluster,
+                                const PricingRequest& request) {
+  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    const HardwareProfile* profile = scenario.profile ? &*scenario.profile : nullptr;
+    return price_stages(*stages, profile, cluster, request);
+  }
+  SC_CHECK(cluster != nullptr && scenario.profile, "a transformer needs a cluster and a profile");
+  if (!scenario.group_profiles.empty()) return price_on_several_devices(scenario, *cluster, request);
+  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
+}
+
+// All that is priced, one after another, in floating point: it does not overflow where times do.
+double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) {
+  double passes = 0, ends = 0;
+  const auto add = [](double& sum, const PassPrice& price) {
+    for (const double seconds : price.seconds_by_provenance()) sum += seconds;
+  };
+  for (const StagePrice& stage : prices.stages) {
+    for (const Pass pass : {Pass::kForward, Pass::kRecompute, Pass::kInputGradient, Pass::kWeightGradient})
+      for (const PassPrice* part : parts_of(stage, pass, false)) add(passes, *part);
+    for (const UnitPrice& unit : stage.units)
+      for (const PassPrice* part : {&unit.gather, &unit.gather, &unit.gather, &unit.reduce})
+        add(passes, *part);
+  }
+  for (const EdgePrice& edge : prices.edges)
+    for (const PassPrice* part : {&edge.forward, &edge.backward}) add(passes, *part);
+  for (const RankPrice& rank : prices.ranks) {
+    for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
+      for (const std::vector<PassPrice>& chunk : *lists)
+        for (const PassPrice& bucket : chunk) add(ends, bucket);
+    for (const PassPrice* part : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer})
+      add(ends, *part);
+  }
+  return passes * plan.micro_batches + ends;
+}
+
+// Nanoseconds are counted to 2^63, which the longest of all timelines has to stay below.
+void check_length(const Scenario& scenario, double seconds) {
+  constexpr double kYear = 365.25 * 86400, kMost = 100 * kYear;
+  if (seconds < kMost) return;
+  Diagnostics diagnostics;
+  diagnostics.error(
+      {.code = "quantity-too-large",
+       .where = {.file = scenario.source},
+       .path = {},
+       .message =
+           fmt::format("the passes of an iteration take {:.3g} years, and 100 are counted", seconds / kYear),
+       .hint = "a time, a length or a number of layers has too many digits",
+       .notes = {}});
+  diagnostics.throw_if_errors();
+}
+
+}  // namespace
+
+IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
+  IterationPrices prices = unchecked_price(scenario, cluster, request);
+  check_length(scenario, seconds_at_most(prices, request.plan));
+  return prices;
+}
+
+}  // namespace stagecraft
