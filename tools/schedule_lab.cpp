@@ -52,8 +52,14 @@ PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks) {
 }
 
 ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
+  // The longest order that is drawn has 2^24 passes, whose nanoseconds have to be counted.
   const auto nanoseconds = [&](const char* option, Duration fallback) {
-    return arguments.duration(option, fallback).count();
+    constexpr Duration kMost = 60s;
+    const Duration time = arguments.duration(option, fallback);
+    if (arguments.has(option) && time > kMost)
+      throw UsageError(fmt::format("--{}: {} is more than {}", option, human(time), human(kMost)),
+                       "what counts are the lengths of passes against each other");
+    return time.count();
   };
   StageCosts stage{.forward = nanoseconds("forward", 1s),
                    .input_gradient = nanoseconds("input-gradient", 1s),

@@ -705,6 +705,13 @@ class Answers(Case):
             self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
                              (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
 
+    def test_passes_of_an_order_are_of_lengths_that_can_be_added(self):
+        order = ["schedule", "show", "--schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--forward"]
+        self.assertEqual(DONE, stagecraft(*order, "60 s").returncode)
+        ran = stagecraft(*order, "50000 days")
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout))
+        self.assertIn("--forward: 50000 days is more than 60.0 s", ran.stderr)
+
     def test_a_value_may_begin_with_a_relation(self):
         for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
             self.assertEqual(code, stagecraft("run", FLAGSHIP, "--set", f"assert.mfu={relation}").returncode)
