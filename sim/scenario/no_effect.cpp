@@ -218,6 +218,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
+  listener.say("schedule.fused_share", !runs_fused_pairs(scenario), "the order has no fused pairs");
 }
 
 bool needs_repair(const FailureProcess& process) {

@@ -22,6 +22,7 @@ struct Alternatives {
   const char* second;
 };
 const Alternatives kAlternatives[] = {
+    {"schedule.fused_share", "0.6", "0.9"},
     {"overlap.gradients", "true", "false"},
     {"overlap.parameters", "true", "false"},
     {"overlap.pipeline", "true", "false"},
