@@ -113,15 +113,26 @@ void scale_repairs(FailureSpec& spec, double factor) {
       if (cause.repair) scale_repair(*cause.repair, factor);
 }
 
-std::string write_words(const FailureSpec& spec) {
-  const CheckpointSpec& checkpoint = spec.checkpoint;
+// Of a rate at which checkpoints are written; none where their times are given.
+std::string rate_of_writing(const CheckpointSpec& checkpoint, Bandwidth rate) {
   if (checkpoint.block || checkpoint.persist) return "";
-  return checkpoint.node_write.count() > 0 ? human(checkpoint.node_write) : "";
+  return rate.count() > 0 ? human(rate) : "";
 }
 
-void scale_write(FailureSpec& spec, double factor) {
-  Bandwidth& rate = spec.checkpoint.node_write;
-  rate = Bandwidth(rate.count() * factor);
+std::string node_write_words(const FailureSpec& spec) {
+  return rate_of_writing(spec.checkpoint, spec.checkpoint.node_write);
+}
+
+void scale_node_write(FailureSpec& spec, double factor) {
+  spec.checkpoint.node_write = Bandwidth(spec.checkpoint.node_write.count() * factor);
+}
+
+std::string storage_write_words(const FailureSpec& spec) {
+  return rate_of_writing(spec.checkpoint, spec.checkpoint.storage_write);
+}
+
+void scale_storage_write(FailureSpec& spec, double factor) {
+  spec.checkpoint.storage_write = Bandwidth(spec.checkpoint.storage_write.count() * factor);
 }
 
 std::string block_words(const FailureSpec& spec) {
@@ -160,7 +171,8 @@ constexpr VariedInput kInputs[] = {
     {"failures.repair", repair_words, scale_repairs},
     {"failures.checkpoint.interval", interval_words, scale_interval},
     {"failures.checkpoint.block", block_words, scale_block},
-    {"failures.checkpoint.node_write", write_words, scale_write},
+    {"failures.checkpoint.node_write", node_write_words, scale_node_write},
+    {"failures.checkpoint.storage_write", storage_write_words, scale_storage_write},
 };
 
 }  // namespace

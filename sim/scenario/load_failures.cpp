@@ -169,7 +169,7 @@ std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& c
   FailureSpec spec;
   spec.processes = load_processes(map, processes);
   spec.policy = load_policy(map, defaults);
-  spec.checkpoint = load_checkpoint(map, defaults);
+  spec.checkpoint = load_checkpoint(map, defaults, context.cluster);
   if (map.has("repair") || any_needs_repair(spec)) spec.repair = load_repair(map, "repair", processes);
   if (map.has("detect")) spec.detect = map.duration("detect");
   spec.horizon = load_horizon(in);

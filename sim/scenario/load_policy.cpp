@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "sim/scenario/choices.hpp"
+#include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
 
@@ -315,6 +316,17 @@ std::optional<Duration> optional_time(YamlMap& map, const char* key) {
   return map.has(key) ? std::optional(map.duration(key)) : std::nullopt;
 }
 
+// Of all nodes together. By default a storage system as large as the one that was measured, or larger with
+// the cluster; none where the scenario says what a node gets.
+Bandwidth storage_rate(DefaultedMap& in, const char* of_node, const char* key, const ClusterSpec* cluster) {
+  YamlMap& map = in.map();
+  if (map.has(key)) return in.bandwidth(key);
+  if (map.has(of_node)) return Bandwidth(0);
+  const Bandwidth rate = in.bandwidth(key);
+  const double nodes = in.defaults().number(map.path_of(key), "storage_nodes");
+  return Bandwidth(rate.count() * std::max(1.0, static_cast<double>(nodes_of(cluster)) / nodes));
+}
+
 }  // namespace
 
 PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults) {
@@ -331,7 +343,7 @@ PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults) {
   return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
 }
 
-CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults) {
+CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults, const ClusterSpec* cluster) {
   YamlMap map = failures.map("checkpoint");
   DefaultedMap in(map, defaults);
   CheckpointSpec spec;
@@ -350,8 +362,8 @@ CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults) {
   if (map.has("bytes")) spec.bytes = map.bytes("bytes");
   spec.node_write = in.bandwidth("node_write");
   spec.node_read = in.bandwidth("node_read");
-  spec.storage_write = map.bandwidth("storage_write", Bandwidth(0));
-  spec.storage_read = map.bandwidth("storage_read", Bandwidth(0));
+  spec.storage_write = storage_rate(in, "node_write", "storage_write", cluster);
+  spec.storage_read = storage_rate(in, "node_read", "storage_read", cluster);
   if (not_for_sync("snapshot")) spec.snapshot = map.bandwidth("snapshot", Bandwidth(0));
   if (not_for_sync("slowdown")) spec.slowdown = in.number("slowdown", {.min = 1, .max = kMaxFactor});
   const bool in_memory = spec.mode == CheckpointMode::kInMemory;

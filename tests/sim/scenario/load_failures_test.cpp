@@ -267,6 +267,27 @@ TEST(Checkpoint, IsWrittenAtAnIntervalOfManyForms) {
   EXPECT_EQ(checkpoint("10 steps").rule, IntervalRule::kSteps);
 }
 
+// A node alone gets more of a storage system than one of a thousand; whoever has more nodes has a larger one.
+TEST(Checkpoint, IsWrittenToAStorageThatAllNodesShare) {
+  const auto checkpoint = [](const std::string& keys, std::vector<std::string> overrides = {}) {
+    return failures_of("failures: {checkpoint: {" + keys + "}}\n", std::move(overrides)).checkpoint;
+  };
+  const CheckpointSpec usual = checkpoint("mode: sync");
+  EXPECT_EQ(usual.node_write, Bandwidth(4e9));
+  EXPECT_EQ(usual.node_read, Bandwidth(8e9));
+  EXPECT_EQ(usual.storage_write, Bandwidth(111e9));
+  EXPECT_EQ(usual.storage_read, Bandwidth(43.8e9));
+  EXPECT_EQ(checkpoint("mode: sync", {"cluster.nodes=1120"}), usual);
+  EXPECT_EQ(checkpoint("mode: sync", {"cluster.nodes=2240"}).storage_write, Bandwidth(222e9));
+
+  const CheckpointSpec given = checkpoint("node_write: 10 GB/s");
+  EXPECT_EQ(given.node_write, Bandwidth(10e9));
+  EXPECT_EQ(given.storage_write, Bandwidth(0)) << "what a scenario says of a node holds for any number";
+  EXPECT_EQ(given.storage_read, usual.storage_read);
+  EXPECT_EQ(checkpoint("node_write: 10 GB/s, storage_write: 20 GB/s").storage_write, Bandwidth(20e9));
+  EXPECT_EQ(checkpoint("storage_read: 1 GB/s").storage_read, Bandwidth(1e9));
+}
+
 TEST(Policy, RestartsByATableOverGpus) {
   const FailureSpec spec =
       failures_of("failures: {policy: {name: checkpoint-restart, restart: {98000: 900 s, 16000: 200 s}}}\n");
