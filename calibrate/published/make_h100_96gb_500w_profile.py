@@ -14,7 +14,7 @@ follows the clock, so clocks are in the ratio of (limit - idle): chi' = chi * (5
 import sys
 
 from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, xla_collectives, xla_curves
-from make_h200_profile import faster_memory, transferred
+from make_h200_profile import NEWER_SOFTWARE, faster_memory, transferred_from
 from profile_yaml import (HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, point_table,
                           table)
 
@@ -31,13 +31,6 @@ def sustained(scale):
                       "power limit, idle power 100 to 150 W assumed (0.636 to 0.667); not fitted"}
 
 
-def named(node):
-    """The sources of transferred() speak of another device."""
-    if isinstance(node, dict):
-        return {key: named(value) for key, value in node.items()}
-    return node.replace("(same chip, peaks and power limit; not measured here)", "(same chip; not measured here)") if isinstance(node, str) else node
-
-
 def make_lines():
     data = load(HERE / "h100_constants.yaml")
     usual = data_sheet("H100-SXM5-80GB")
@@ -45,8 +38,9 @@ def make_lines():
     fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
     gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
     scale = sustained(data["gemm"]["scale"])
-    data = {**named(transferred(data)), **fixed}
+    data = {**transferred_from(TRANSFERRED, data), **fixed}
     data["gemm"].update(gemm)
+    data["software"] = NEWER_SOFTWARE
     data["gemm"]["scale"] = scale
     data["device"] = {"name": "NVIDIA H100 96GB HBM2e", "memory": "95.0 GiB",
                       "memory_source": "memory that a program sees on these cards, 95.0 GiB, recalled"}

@@ -18,18 +18,19 @@ from profile_yaml import (HERE, collective_table, data_sheet, fit_noisy_collecti
                           overheads, point_table, table)
 
 TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
+NEWER_SOFTWARE = {"replicated": "megatron-core", "sharded": "fsdp2"}  # than what ran on the H100 when its rows were published
 GRID_BYTES = 0.85  # share of the data sheet that the GEMM grid asks for
 H200_CURVE = "all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering network/benchmarks, a plot read in pixels)"
 H200_ALL_REDUCE = H200_CURVE + ", fitted"
 
 
-def transferred(node):
-    """Constants of another device: no longer measured, published or interpolated, and the source says whose they are."""
+def transferred_from(whose, node):
+    """Constants of another device: no longer measured, published or interpolated, and the source begins with whose they are."""
     if isinstance(node, dict) and {"provenance", "source"} <= set(node):
         word = node["provenance"]
-        return {**node, "provenance": word if word == "assumed" else "analytic", "source": TRANSFERRED + node["source"]}
+        return {**node, "provenance": word if word == "assumed" else "analytic", "source": whose + node["source"]}
     if isinstance(node, dict):
-        return {key: transferred(value) for key, value in node.items()}
+        return {key: transferred_from(whose, value) for key, value in node.items()}
     return node
 
 
@@ -82,8 +83,9 @@ def make_lines():
     before, sheet = data_sheet("H100-SXM5-80GB"), data_sheet("H200-SXM")
     fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
     gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
-    data = {**transferred(data), **fixed}
+    data = {**transferred_from(TRANSFERRED, data), **fixed}
     data["gemm"].update(gemm)
+    data["software"] = NEWER_SOFTWARE
     data["device"] = {"name": "NVIDIA H200", "memory": "139.8 GiB",
                       "memory_source": "memory that a program sees on 141 GB cards, 139.8 GiB, recalled"}
     grid = faster_memory(table("xla_gemm_h100"), data["grid"]["t0_us"], 1e3 * before["hbm_tb_s"], 1e3 * sheet["hbm_tb_s"])

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Makes calibrate/profiles/gb200-186gb.yaml from the inputs of the B200 profile: nothing in it was measured on a GB200.
+
+The chip is the B200's at a higher power limit (1,200 W where that has 1,000 W), which its data sheet turns into 2,500 TFLOP/s of bf16 in
+place of 2,250. Compute keeps the same share of the peak, so it is faster in that ratio (1.11; in proportion to the power it would
+be 1.2, by the best product of either in one public test 1.04), and memory, NVLink and software are the same. The memory that a
+program sees is larger.
+
+    make_gb200_profile.py            write the profile
+    make_gb200_profile.py --check    exit 1 if the profile in the tree differs from what would be written
+"""
+
+import sys
+
+from make_b200_profile import add_kernels, collectives
+from make_h100_profile import gemm_section
+from make_h200_profile import transferred_from
+from profile_yaml import HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
+
+NAME = "gb200-186gb"
+TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
+
+
+def faster(kernels, factor):
+    """Attention at the same share of the peak."""
+    for passes in kernels.values():
+        for name in ("forward", "backward"):
+            for shape in ("causal", "dense"):
+                passes[name][shape]["rate"] = round(passes[name][shape]["rate"] * factor)
+
+
+def make_lines():
+    data, published = load(HERE / "b200_constants.yaml"), table("simumax_efficiency_b200")
+    slower, sheet = data_sheet("B200-SXM"), data_sheet("GB200 (per GPU)")
+    add_kernels(data, published)
+    faster(data["attention"]["kernels"], sheet["bf16_tflops"] / slower["bf16_tflops"])
+    fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
+    gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
+    data = {**transferred_from(TRANSFERRED, data), **fixed}
+    data["gemm"].update(gemm)
+    data["device"] = {"name": "NVIDIA GB200", "sms": 148, "memory": "184.3 GiB",
+                      "memory_source": "memory that PyTorch reports on these cards, 184.31 GiB (out-of-memory messages in public issues); "
+                                       "148 SMs, recalled"}
+    # Shares of the B200's peak: the same of this one.
+    gemm_lines = gemm_section(data, table("xla_gemm_b200"), slower["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
+    source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve is published"
+    return (header("make_gb200_profile.py", NAME, data, sheet) +
+            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
+            kernels_and_host(data, TRANSFERRED) +
+            ["collectives:", *collective_table(source, collectives(published), "analytic")] + overheads(data))
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, NAME, make_lines))
