@@ -21,11 +21,13 @@ struct HostLink {
 
 HostLink host_link(const Network& network) {
   HostLink worst;
-  for (const NodeGroup& group : network.cluster.spec().groups) {
+  const ClusterSpec& cluster = network.cluster.spec();
+  for (const NodeGroup& group : cluster.groups) {
     const NodeSpec& node = group.node;
     const Bandwidth memory =
         node.host_memory_bandwidth > Bandwidth(0) ? node.host_memory_bandwidth : kAssumedHostMemory;
-    const Bandwidth each = (1.0 / node.gpus) * memory;
+    const int sharing = cluster.gpus_used > 0 ? cluster.gpus_used : node.gpus;
+    const Bandwidth each = (1.0 / sharing) * memory;
     const HostLink here{.copy = std::min(kCopyShare * node.pcie, each), .memory = each};
     if (worst.copy == Bandwidth(0) || here.copy < worst.copy) worst.copy = here.copy;
     if (worst.memory == Bandwidth(0) || here.memory < worst.memory) worst.memory = here.memory;
