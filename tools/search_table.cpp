@@ -144,9 +144,9 @@ class Plans {
     return axis.path != "schedule" && !set_in_place(axis);
   }
 
-  // Frames are made in the order of the axes, the last fastest, two of each.
+  // Frames are made in the order of the axes, the last fastest, one of each kind.
   [[nodiscard]] std::size_t choice_of(std::size_t other, std::uint32_t frame) const {
-    std::size_t rest = frame / 2;
+    std::size_t rest = frame / kFrameKinds;
     for (std::size_t i = answer_.space.axes.size(); i-- > 0;) {
       const SearchAxis& axis = answer_.space.axes[i];
       if (set_in_place(axis)) continue;

@@ -72,6 +72,16 @@ bool has_kernel(const HardwareProfile& profile, const std::string& name) {
                              [&](const FlashKernel& kernel) { return kernel.name == name; });
 }
 
+// nullopt after reporting.
+std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& options,
+                                            const PresetPlaces& places) {
+  const auto file = find_preset(options, "software", name, kSoftwarePreset, places);
+  if (!file) return std::nullopt;
+  const YamlNode* root = places.library.tree(*file, options.diagnostics());
+  if (root == nullptr) return std::nullopt;
+  return read_preset(*root, options.diagnostics());
+}
+
 }  // namespace
 
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
@@ -79,12 +89,14 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   OptionsSpec& spec = scenario.options;
   const DefaultSoftware& usual = scenario.profile->software;
   const bool sharded = scenario.parallelism.zero_stage >= 2 && replicas_of(scenario) > 1;
-  if (spec.software.empty()) spec.software = sharded ? usual.sharded : usual.replicated;
-  const auto file = find_preset(options, "software", spec.software, kSoftwarePreset, places);
-  if (!file) return;
-  const YamlNode* root = places.library.tree(*file, options.diagnostics());
-  if (root == nullptr) return;
-  const SoftwarePreset preset = read_preset(*root, options.diagnostics());
+  const bool by_default = spec.software.empty();
+  if (by_default) spec.software = sharded ? usual.sharded : usual.replicated;
+  std::optional<SoftwarePreset> found = preset_called(spec.software, options, places);
+  const bool runs_nothing = found && found->schedules && found->schedules->empty();
+  if (by_default && sharded && runs_nothing && scenario.parallelism.pipeline > 1)
+    found = preset_called(spec.software = usual.replicated, options, places);
+  if (!found) return;
+  const SoftwarePreset& preset = *found;
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;

@@ -131,13 +131,12 @@ class Enumerator {
     for (std::size_t i = 0; i < kPointSwitches; ++i) switches_[i] = reader.of_switch(point_switches()[i]);
   }
 
-  // Points of a frame whose weights are not sharded; `sharded` is the frame of those whose are.
-  void add(std::uint32_t frame, std::uint32_t sharded) {
+  // Points of the frames from `frame` on, one of each kind.
+  void add(std::uint32_t frame) {
     const SearchFrame& here = plans_.frames[frame];
     scenario_ = &here.scenario;
     gpus_ = here.gpus;
     chunked_ = here.chunked;
-    sharded_ = sharded;
     SearchPoint point{.frame = frame};
     point.own_recompute = recompute_.axis == nullptr;
     const ParallelSpec& own = scenario_->parallelism;
@@ -249,14 +248,16 @@ class Enumerator {
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
     if (point.replicas() == 1) stages = {std::ranges::min(stages)};
     const Numbers again = recompute_kinds();
-    const std::uint32_t replicated = point.frame;
+    const std::uint32_t first = point.frame;
+    const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages : FrameKind::kSharded;
     for (const std::int64_t flag : flags) {
       point.sequence_parallel = flag != 0;
       for (const std::int64_t kind : again) {
         point.recompute = static_cast<Recompute>(kind);
         for (const std::int64_t zero : stages) {
           point.zero_stage = static_cast<int>(zero);
-          point.frame = zero >= 2 && point.replicas() > 1 ? sharded_ : replicated;
+          const bool shards = zero >= 2 && point.replicas() > 1;
+          point.frame = first + static_cast<std::uint32_t>(shards ? sharded : FrameKind::kReplicated);
           for (const std::int64_t group : shard_groups(point)) {
             point.zero_group = static_cast<int>(group);
             add_switches(point, 0);
@@ -325,7 +326,6 @@ class Enumerator {
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
   bool chunked_ = false;
-  std::uint32_t sharded_ = 0;
 };
 
 }  // namespace
@@ -350,8 +350,8 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   Enumerator enumerator(space, plans, diagnostics);
   if (diagnostics.error_count() != before) return std::nullopt;
   enumerator.note_schedules();
-  for (std::uint32_t i = 0; i + 1 < plans.frames.size() && !enumerator.too_many(); i += 2)
-    enumerator.add(i, i + 1);
+  for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)
+    enumerator.add(i);
   const auto refuse = [&](const char* code, std::string message, std::string hint) {
     diagnostics.error({.code = code,
                        .where = {.file = base.source},

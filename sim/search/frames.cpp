@@ -43,7 +43,8 @@ class FrameLoader {
       for (const Assignments& choice : choices) {
         Assignments all = gpus;
         all.insert(all.end(), choice.begin(), choice.end());
-        if (!add(all, false) || !add(all, true)) return std::nullopt;
+        for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind)
+          if (!add(all, static_cast<FrameKind>(kind))) return std::nullopt;
       }
     if (diagnostics_.error_count() != before) return std::nullopt;
     return std::move(frames_);
@@ -100,13 +101,28 @@ class FrameLoader {
     return all;
   }
 
+  // With as few stages as divide the GPUs, where the space varies them; nullopt where the scenario has none
+  // of several stages, or its own are kept.
+  [[nodiscard]] std::optional<Scenario> with_stages(Assignments assignments, int gpus) const {
+    if (gpus < 2 || space_.find("parallelism.pipeline") == nullptr) return std::nullopt;
+    int stages = 2;
+    while (gpus % stages != 0) ++stages;
+    assignments.push_back({"parallelism.pipeline", scalar(std::to_string(stages), "search")});
+    Diagnostics ignored;
+    return load_scenario(base_, assignments, library_, ignored);
+  }
+
   // False after reporting.
-  bool add(Assignments assignments, bool sharded) {
+  bool add(Assignments assignments, FrameKind kind) {
     const auto own = load_scenario(base_, assignments, library_, diagnostics_);
     if (!own) return false;
+    const bool sharded = kind != FrameKind::kReplicated;
     assignments.push_back({"parallelism.zero_stage", scalar(sharded ? "2" : "0", "search")});
     auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
     if (!scenario) return false;
+    if (kind == FrameKind::kShardedStages && scenario->cluster)
+      if (auto staged = with_stages(assignments, scenario->cluster->gpu_count()))
+        scenario = std::move(staged);
     if (!scenario->cluster) {
       error("cluster", "missing-key", "a search needs GPUs, and the scenario has no cluster",
             "`schedule search` finds orders without any");
@@ -118,7 +134,8 @@ class FrameLoader {
                       .chunked = false,
                       .own_zero = own->parallelism.zero_stage};
     frame.runs = run_orders(frame.scenario, space_);
-    if (const ScheduleKind* kind = find_schedule(frame.scenario.schedule.name)) frame.chunked = kind->chunked;
+    if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name))
+      frame.chunked = order->chunked;
     frames_.push_back(std::move(frame));
     return true;
   }

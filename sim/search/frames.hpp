@@ -1,6 +1,7 @@
 // The scenarios that the points of a search are filled into: see search_point.hpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -14,8 +15,15 @@ namespace stagecraft {
 // Is a point set to its values in place? Else they are of frames.
 [[nodiscard]] bool set_in_place(const SearchAxis& axis);
 
-// Two for each number of GPUs, schedule and choice of other values: of replicated weights, and of weights or
-// gradients that are sharded (ZeRO 2 and 3), for which other software is the usual one. Reports.
+// What software is the usual one, and what it does by default, depends on what of the model is sharded.
+enum class FrameKind : std::uint8_t {
+  kReplicated,     // ZeRO 0 and 1
+  kSharded,        // ZeRO 2 and 3 without a pipeline
+  kShardedStages,  // and with one
+};
+inline constexpr std::uint32_t kFrameKinds = 3;
+
+// One of each kind, in their order, for each number of GPUs, schedule and choice of other values. Reports.
 [[nodiscard]] std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base,
                                                                   const SearchSpace& space, Library& library,
                                                                   Diagnostics& diagnostics);

@@ -65,7 +65,7 @@ class Search(unittest.TestCase):
         self.assertIn("left aside       orders that megatron-lm-2021 does not run: interleaved-pytorch,\n",
                       self.run_it("search", self.file).stdout)
         self.assertEqual(orders("--vary", "schedule=1f1b,zb-h1"), ({"1f1b", "zb-h1"}, []))
-        sharded = ["--vary", "parallelism.zero_stage=2", "--vary", "parallelism.tensor=1"]
+        sharded = ["--set", "options.software=fsdp-2023", "--vary", "parallelism.zero_stage=2", "--vary", "parallelism.tensor=1"]
         self.assertIn("left aside       pipelines: fsdp-2023 has none\n", self.run_it("search", self.file, *sharded).stdout)
 
     def test_blocks_of_replicas_vary_where_they_are_asked_for(self):

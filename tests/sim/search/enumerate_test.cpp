@@ -147,7 +147,7 @@ std::size_t left_aside(const SmallSpace& small) {
 }
 
 // System: A100, whose profile has Megatron-LM of 2021 where weights are whole (1f1b, interleaved-1f1b), and
-// FSDP without a pipeline where they are sharded.
+// FSDP, which has no pipeline, where they are sharded: plans with one are Megatron-LM's there as well.
 TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
   const SmallSpace small = load(small_gpt());
   EXPECT_THAT(orders_of(small), ElementsAre("1f1b", "interleaved-1f1b"));
@@ -155,8 +155,9 @@ TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
   std::size_t sharded = 0;
   for (const SearchPoint& point : small.plans.points) {
     if (point.zero_stage < 2) continue;
-    EXPECT_EQ(point.pipeline, 1);
-    EXPECT_EQ(small.plans.frames[point.frame].scenario.schedule.name, "1f1b");
+    const Scenario& scenario = small.plans.frames[point.frame].scenario;
+    EXPECT_EQ(scenario.options.software == "fsdp-2023", point.pipeline == 1 && point.replicas() > 1);
+    if (point.pipeline == 1) EXPECT_EQ(scenario.schedule.name, "1f1b");
     ++sharded;
   }
   EXPECT_GT(sharded, 0u);
@@ -178,9 +179,10 @@ TEST(EnumeratePlans, TakesAnyOrderThatIsAskedFor) {
 }
 
 TEST(EnumeratePlans, SaysWhenTheSoftwareRunsNoneOfThem) {
-  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=1", "parallelism.pipeline=2",
-                                                 "parallelism.zero_stage=3"}}),
-              HasSubstr("the space has no plan whose order fsdp-2023 runs"));
+  EXPECT_THAT(
+      mistakes_of(small_gpt("options: {software: fsdp-2023}\n"),
+                  {.vary = {"parallelism.tensor=1", "parallelism.pipeline=2", "parallelism.zero_stage=3"}}),
+      HasSubstr("the space has no plan whose order fsdp-2023 runs"));
 }
 
 SearchSpace usual_orders(const std::vector<std::string>& names) {
@@ -213,6 +215,31 @@ TEST(RunOrders, LeaveOneStageToOneOrderAtLeast) {
   EXPECT_EQ(tried({{"zb-h1", "gpipe"}}), Words("zb-h1 ", "zb-h1 "));
   EXPECT_EQ(tried({{"interleaved-1f1b"}}), Words("interleaved-1f1b ", "interleaved-1f1b 1f1b "));
   EXPECT_EQ(tried(std::vector<std::string>{}), Words("", "1f1b "));
+}
+
+// Software that shards, and has no pipeline, does not run plans that have one; FSDP2 does, in a way of its
+// own.
+TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
+  const auto options_of = [](const std::string& yaml, int pipeline) {
+    const SmallSpace small = load(yaml, {.vary = {"parallelism.tensor=1", "parallelism.zero_stage=3",
+                                                  "parallelism.pipeline=1,2,4", "schedule=1f1b"}});
+    std::vector<OptionsSpec> all;
+    for (const SearchPoint& point : small.plans.points)
+      if (point.pipeline == pipeline && point.replicas() > 1)
+        all.push_back(small.plans.frames[point.frame].scenario.options);
+    EXPECT_FALSE(all.empty());
+    return all;
+  };
+  for (const OptionsSpec& options : options_of(small_gpt(), 1)) EXPECT_EQ(options.software, "fsdp-2023");
+  for (const int pipeline : {2, 4})
+    for (const OptionsSpec& options : options_of(small_gpt(), pipeline))
+      EXPECT_EQ(options.software, "megatron-lm-2021");
+  const std::string fsdp2 = small_gpt("options: {software: fsdp2}\n");
+  for (const OptionsSpec& options : options_of(fsdp2, 1)) EXPECT_TRUE(options.reshard_after_forward);
+  for (const OptionsSpec& options : options_of(fsdp2, 4)) {
+    EXPECT_FALSE(options.reshard_after_forward);
+    EXPECT_TRUE(options.memory.whole_gradients);
+  }
 }
 
 // A point's scenario is what the loader makes of the same words.
