@@ -21,9 +21,10 @@
 // collective a task of its own. Passes are flows as well where collectives run inside them: what these send
 // is spread evenly over the pass, hidden or not, which asks less of a link at a time than the collectives
 // themselves do, and for longer. The gradient norm, one number, is latency alone. Units of sharded weights
-// and gradients that move beside a pass take their share of the compute device while they do (1 -
-// 1/overlap_slowdown), in place of a pass that lasts longer as a whole; buckets of whole ones do so on any
-// network.
+// and gradients that move beside a pass take their share of the compute device while they do
+// (overlap_slowdown
+// - 1, at most all of it), in place of a pass that lasts longer as a whole; buckets of whole ones do so on
+// any network (1 - 1/overlap_slowdown).
 #pragma once
 
 #include <cstdint>

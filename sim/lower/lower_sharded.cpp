@@ -7,22 +7,19 @@
 namespace stagecraft {
 namespace {
 
-// Of `whole`, what falls to part `index` when it is cut in the proportions of `weights` (equally where they
-// are all zero). The cuts add up to the whole.
-Duration cut(Duration whole, std::span<const Duration> weights, std::size_t index) {
-  Duration before{}, sum{};
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (i < index) before += weights[i];
-    sum += weights[i];
-  }
-  const auto until = [&](Duration weight, std::size_t parts) {
+// Of `whole`, what falls to part `index` when it is cut in proportion at `ends`, sums of weights (equally
+// where they are all zero). The cuts add up to the whole.
+Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) {
+  const Duration sum = ends.back();
+  const auto until = [&](std::size_t parts) {
+    const Duration weight = parts == 0 ? Duration::zero() : ends[parts - 1];
     const double share = sum > Duration::zero()
                              ? static_cast<double>(weight.count()) / static_cast<double>(sum.count())
-                             : static_cast<double>(parts) / static_cast<double>(weights.size());
+                             : static_cast<double>(parts) / static_cast<double>(ends.size());
     return Duration(static_cast<std::int64_t>(static_cast<double>(whole.count()) * share));
   };
-  const bool last = index + 1 == weights.size();
-  return (last ? whole : until(before + weights[index], index + 1)) - until(before, index);
+  const bool last = index + 1 == ends.size();
+  return (last ? whole : until(index + 1)) - until(index);
 }
 
 }  // namespace
@@ -48,14 +45,17 @@ bool Lowering::reduces_in(const RankPass& pass) const {
 
 // In steady state as much traffic runs beside a segment as its own unit has: the gather of the next unit and
 // the reduction of the one before. The segment loses to it for as long as both run.
-Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Duration> weights,
-                                    std::size_t index, Duration beside) {
+Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
+                                    Duration beside) {
   std::vector<TaskPart> parts = parts_of(pass);
   Duration duration{};
-  for (TaskPart& part : parts) duration += part.time = cut(part.time, weights, index);
-  const Duration both = std::min(duration, beside);
-  if (options_.overlap_slowdown != 1 && both > Duration::zero() && !flows_) {
-    const double factor = 1 + (options_.overlap_slowdown - 1) * to_seconds(both) / to_seconds(duration);
+  for (TaskPart& part : parts) duration += part.time = cut(part.time, ends, index);
+  const double load = overlap_load();
+  if (load > 0 && beside > Duration::zero() && duration > Duration::zero() && !flows_) {
+    // Until the traffic ends, or all the way: 1 - load of the device.
+    const double whole = to_seconds(duration), until_end = load * to_seconds(beside);
+    const double lost = load < 1 ? std::min(until_end, whole * load / (1 - load)) : until_end;
+    const double factor = 1 + lost / whole;
     duration = Duration::zero();
     for (TaskPart& part : parts) duration += part.time = from_seconds(to_seconds(part.time) * factor);
   }
@@ -64,10 +64,14 @@ Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Durati
           .flow = pass_flow(pass, duration)};
 }
 
-// What of the compute device communication takes that runs beside passes: they are slower by
-// overlap_slowdown for as long as it does. Without shared links passes are priced that way as a whole.
+// What of the compute device the traffic of units takes that runs beside passes.
+double Lowering::overlap_load() const {
+  return std::min(1.0, options_.overlap_slowdown - 1);
+}
+
+// Without shared links passes are priced that way as a whole.
 double Lowering::load_beside() const {
-  return flows_ ? 1 - 1 / options_.overlap_slowdown : 0;
+  return flows_ ? overlap_load() : 0;
 }
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
@@ -78,11 +82,12 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
   if (!kinds.empty()) return kinds;
   std::vector<UnitPrice> units = stage_price(pass).units;
   if (of != Pass::kForward) std::reverse(units.begin(), units.end());
-  std::vector<Duration> weights;
+  std::vector<Duration> ends;
   for (const UnitPrice& unit : units) {
     const Duration backward = (of != Pass::kWeightGradient ? unit.input_gradient : Duration::zero()) +
                               (of != Pass::kInputGradient ? unit.weight_gradient : Duration::zero());
-    weights.push_back(of == Pass::kForward ? unit.forward : backward);
+    const Duration before = ends.empty() ? Duration::zero() : ends.back();
+    ends.push_back(before + (of == Pass::kForward ? unit.forward : backward));
   }
   for (std::size_t i = 0; i < units.size(); ++i) {
     PassPrice gather = units[i].gather;
@@ -91,7 +96,7 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     Duration beside{};
     if (gathers && options_.overlap_parameters) beside += gather.total();
     if (reduces && options_.overlap_gradients && !options_.reduce_behind) beside += reduce.total();
-    SegmentKind kind{.segment = segment_of(pass, weights, i, beside), .gather = {}, .reduce = {}};
+    SegmentKind kind{.segment = segment_of(pass, ends, i, beside), .gather = {}, .reduce = {}};
     const double gather_load = options_.overlap_parameters ? load_beside() : 0;
     const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
     if (gathers && gather.total() > Duration::zero())

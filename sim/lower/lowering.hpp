@@ -156,9 +156,9 @@ class Lowering {
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
   const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
-  Kind segment_of(const RankPass& pass, std::span<const Duration> weights, std::size_t index,
-                  Duration beside);
+  Kind segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index, Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
+  double overlap_load() const;
   double load_beside() const;
   // The same of the buckets of whole gradients and weights, whose traffic is a task beside passes in any
   // case.

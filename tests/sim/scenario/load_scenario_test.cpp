@@ -111,12 +111,12 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.parallelism, ParallelSpec{});
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
-  EXPECT_EQ(s.options,
-            (OptionsSpec{.software = "megatron-lm-2021",
-                         .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-                         .jitter_per_doubling = 0.003,
-                         .exchange_overhead = std::chrono::microseconds(900),
-                         .tensor_collective_overhead = std::chrono::microseconds(45)}));  // the profile's
+  EXPECT_EQ(s.options, (OptionsSpec{.software = "megatron-lm-2021",
+                                    .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                                    .jitter_per_doubling = 0.003,
+                                    .exchange_overhead = std::chrono::microseconds(900),
+                                    .tensor_collective_overhead = std::chrono::microseconds(45),
+                                    .sharded_overlap_slowdown = 1.19}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
@@ -548,15 +548,20 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   const auto options = [](const Result& result) { return result.scenario->options; };
   const Result whole = read(head), sharded = read(head + "parallelism: {zero_stage: 3}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
+               stages = read(head + "parallelism: {pipeline: 2, zero_stage: 3}\n"),
+               stages_named =
+                   read(head + "parallelism: {pipeline: 2, zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                named = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp2}\n"),
                fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n"),
                hooks = read(head +
                             "parallelism: {zero_stage: 3}\noptions: {software: megatron-deepspeed-2021}\n");
-  for (const Result* result : {&whole, &sharded, &alone, &named, &fused, &hooks})
+  for (const Result* result : {&whole, &sharded, &alone, &stages, &stages_named, &named, &fused, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
   EXPECT_EQ(options(whole).jitter_per_doubling, 0.003);
-  EXPECT_EQ(options(alone).software, "megatron-core");  // one replica shards nothing
+  EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
+  EXPECT_EQ(options(stages).software, "megatron-core");  // fsdp-2023 has no pipeline
+  EXPECT_EQ(options(stages_named).software, "fsdp-2023");
   EXPECT_EQ(options(sharded).software, "fsdp-2023");
   EXPECT_FALSE(options(sharded).fused_kernels);
   EXPECT_EQ(options(sharded).attention_kernel, "triton-2023");
