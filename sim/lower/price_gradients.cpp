@@ -29,6 +29,19 @@ std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::ve
   return all;
 }
 
+// In the order of the backward. Buckets are full but for the last, which ends with the embedding, whole: its
+// gradient is not complete before the pass is.
+//   source  NVIDIA/Megatron-LM, core/distributed/param_and_grad_buffer.py: parameters in reverse order, none
+//   of
+//           them cut; a bucket is closed when it is full.
+std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t size, std::int64_t embedding) {
+  if (parameters == 0) return {};
+  const std::int64_t full = (parameters - std::min(embedding, parameters)) / size;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(full), size);
+  if (const std::int64_t last = parameters - full * size; last > 0) sizes.push_back(last);
+  return sizes;
+}
+
 // Transformer Engine casts weights in the first micro-batch behind a step, in one sweep that writes all its
 // copies; of weights in fp8 it makes those that are transposed.
 //   source  NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py, is_first_microbatch.
@@ -108,12 +121,14 @@ PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weight
 
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
   const bool overlapped = gathers ? request_.overlap.parameters : request_.overlap.gradients;
+  const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.tensor) : 0;
   const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, std::int64_t weights) {
     std::vector<PassPrice> buckets;
     if (sharing.ranks == 1) return buckets;
     const std::int64_t size = overlapped ? bucket_parameters(request_) : parameters;
-    for (std::int64_t done = 0; done < parameters; done += size) {
-      const std::int64_t here = std::min(size, parameters - done);
+    std::vector<std::int64_t> sizes = bucket_sizes(parameters, size, &sharing == &dense_ ? words : 0);
+    if (gathers) std::ranges::reverse(sizes);
+    for (const std::int64_t here : sizes) {
       const double part = static_cast<double>(here) / static_cast<double>(parameters);
       buckets.push_back(gathers ? gather(rank, sharing, to_bytes(static_cast<double>(weights) * part))
                                 : reduce(rank, sharing, here));

@@ -337,6 +337,29 @@ TEST(ExpertGradients, AreReducedOverTheirOwnRanks) {
   EXPECT_GT(reductions(4), reductions(32));
 }
 
+// System: a word embedding of 65.5 M of 0.4 G parameters, buckets of 40 M. Its gradient is complete at the
+// very end, and nobody cuts it: the last bucket of the backward, the first of the forward, has it and less
+// than a bucket of others. A stage without it ends with the rest of a bucket.
+TEST(Buckets, LeaveTheEmbeddingWhole) {
+  const auto largest = [](const std::vector<PassPrice>& buckets) {
+    return std::ranges::max_element(buckets, {}, &PassPrice::total) - buckets.begin();
+  };
+  const char* const small = "options: {bucket_parameters: 40000000}\n";
+  const IterationPrices one = prices_of(llama("data: 16, zero_stage: 1", small));
+  const auto& reduced = one.ranks[0].gradient_buckets.front();
+  const auto& gathered = one.ranks[0].parameter_buckets.front();
+  ASSERT_GT(reduced.size(), 3u);
+  EXPECT_EQ(reduced.size(), gathered.size());
+  EXPECT_EQ(largest(reduced), std::ssize(reduced) - 1);
+  EXPECT_EQ(largest(gathered), 0);
+  const double times = reduced.back().total() / std::chrono::duration<double, std::nano>(reduced[0].total());
+  EXPECT_GT(times, 0.95 * 65.5 / 40);
+  EXPECT_LT(times, 105.5 / 40);
+  const IterationPrices two = prices_of(llama("data: 8, pipeline: 2, zero_stage: 1", small));
+  const auto& last = two.ranks[1].gradient_buckets.front();
+  EXPECT_NE(largest(last), std::ssize(last) - 1);
+}
+
 // Options of axes that are not there change nothing, to the bit.
 TEST(DegreeOne, IsTheModelWithoutTheAxis) {
   const Report plain = simulate(llama("tensor: 2, pipeline: 2, data: 4"));
@@ -357,6 +380,23 @@ TEST(Offload, OfTheOptimizerTakesCopiesAndHostMemory) {
   EXPECT_NEAR(to_seconds(offload.optimizer_step), expected, 1e-6);
   EXPECT_DOUBLE_EQ(offload.available.count(), 0.87 * 31.5e9);
   EXPECT_GT(time_of(scenario), time_of(llama("data: 16, zero_stage: 1")));
+}
+
+// Memory of the host is shared by the GPUs that the job has there, not by those that it leaves alone.
+TEST(Offload, OnPartOfANodeHasAllOfItsMemory) {
+  const auto host_step = [](const std::string& cluster) {
+    Scenario scenario =
+        scenario_of("stagecraft: 1\nmodel: llama-3-8b\ncluster: " + cluster +
+                    "\ntraining: {global_batch_size: 8, sequence_length: 4096}\noffload: {optimizer: 1}\n");
+    return to_seconds(prices_of(scenario).offload.optimizer_step);
+  };
+  const auto parameters = 8'030'261'248.0;
+  const auto expected = [&](int gpus) {
+    return parameters * 6 / (0.87 * 63e9) + parameters * 28 / (614.4e9 / gpus);
+  };
+  EXPECT_NEAR(host_step("{node: dgx-h100, gpus: 1}"), expected(1), 0.01 * expected(1));
+  EXPECT_NEAR(host_step("{node: dgx-h100, gpus: 4}"), expected(4), 0.01 * expected(4));
+  EXPECT_NEAR(host_step("{node: dgx-h100, nodes: 1}"), expected(8), 0.01 * expected(8));
 }
 
 // Weights are read for each pass: with short sequences the passes wait, with long ones they do not.
