@@ -253,9 +253,53 @@ void listen_to_trace(Listener& listener, const Scenario& scenario, const Failure
           nodes));
 }
 
+// Rates and times of checkpoints that follow from one another.
+void listen_to_checkpoints(Listener& listener, const CheckpointSpec& spec) {
+  const bool sync = spec.mode == CheckpointMode::kSync;
+  const char* writes = sync ? "failures.checkpoint.block says how long it takes"
+                            : "failures.checkpoint.persist says how long it takes";
+  for (const char* key : {"node_write", "storage_write"})
+    listener.say(std::string("failures.checkpoint.") + key,
+                 sync ? spec.block.has_value() : spec.persist.has_value(), writes);
+  for (const char* key : {"node_read", "storage_read"})
+    listener.say(std::string("failures.checkpoint.") + key, spec.load.has_value(),
+                 "failures.checkpoint.load says how long it takes");
+  listener.say("failures.checkpoint.snapshot", spec.block.has_value(),
+               "failures.checkpoint.block says how long it takes");
+  listener.say("failures.checkpoint.bytes",
+               spec.block.has_value() && spec.load.has_value() && (sync || spec.persist.has_value()),
+               "the times of checkpoints are given");
+}
+
+void listen_to_policy(Listener& listener, const Scenario& scenario) {
+  const FailureSpec& spec = *scenario.failures;
+  const PolicySpec& policy = spec.policy;
+  const bool table = !policy.throughput.empty();
+  const bool varuna = policy.kind == PolicyKind::kVaruna, bamboo = policy.kind == PolicyKind::kBamboo;
+  listener.say("failures.policy.swap", policy.kind == PolicyKind::kOobleck && policy.reconfigure.has_value(),
+               "failures.policy.reconfigure is all of it");
+  listener.say("failures.policy.reconfigure", varuna && !table,
+               "without a table of throughput varuna takes failures.policy.restart");
+  listener.say("failures.policy.checkpoint_every",
+               varuna && !table && scenario.origins.contains("failures.checkpoint.interval"),
+               "failures.checkpoint.interval says how often");
+  for (const char* key : {"pipelines", "stages"})
+    listener.say(std::string("failures.policy.") + key, bamboo && !table,
+                 "without a table of throughput they are those of the job");
+  // The evaluations of these three are replayed where there is a table.
+  if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
+  const char* replay = "a replay of a table of throughput takes it from the policy";
+  for (const char* key : {"interval", "persist", "load", "slowdown"})
+    listener.say(std::string("failures.checkpoint.") + key, true, replay);
+  listener.say("failures.checkpoint.block", !varuna, replay);
+  listener.say("failures.detect", true, replay);
+}
+
 void listen_to_failures(Listener& listener, const Scenario& scenario) {
   if (!scenario.failures) return;
   const FailureSpec& spec = *scenario.failures;
+  listen_to_checkpoints(listener, spec.checkpoint);
+  listen_to_policy(listener, scenario);
   listener.say("failures.repair", std::ranges::none_of(spec.processes, needs_repair),
                "no process breaks a node that this repair is for");
   listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,

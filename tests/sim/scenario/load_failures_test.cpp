@@ -186,6 +186,42 @@ TEST(Failures, SayWhichOfTheirKeysHadNoEffect) {
             "failures.process.detect: had no effect: failures.detect is for every cause\n");
 }
 
+TEST(Failures, SayWhatOfACheckpointIsGivenTwice) {
+  const auto warnings = [](const std::string& keys) {
+    return warnings_of("failures: {checkpoint: {" + keys + "}}\n");
+  };
+  EXPECT_EQ(warnings("block: 10 s, node_read: 1 GB/s"), "");
+  EXPECT_EQ(
+      warnings("block: 10 s, node_write: 1 GB/s"),
+      "failures.checkpoint.node_write: had no effect: failures.checkpoint.block says how long it takes\n");
+  EXPECT_EQ(warnings("mode: async, block: 10 s, node_write: 1 GB/s"), "");
+  EXPECT_EQ(warnings("mode: async, persist: 10 s, storage_write: 1 GB/s"),
+            "failures.checkpoint.storage_write: had no effect: failures.checkpoint.persist says how long it "
+            "takes\n");
+  EXPECT_EQ(
+      warnings("load: 10 s, storage_read: 1 GB/s"),
+      "failures.checkpoint.storage_read: had no effect: failures.checkpoint.load says how long it takes\n");
+}
+
+TEST(Failures, SayWhichKeysOfAPolicyHadNoEffect) {
+  EXPECT_EQ(warnings_of("failures: {policy: {name: oobleck, reconfigure: 2 s, swap: 1 s}}\n"),
+            "failures.policy.swap: had no effect: failures.policy.reconfigure is all of it\n");
+  EXPECT_EQ(warnings_of("failures: {policy: {name: oobleck, swap: 1 s}}\n"), "");
+  EXPECT_EQ(warnings_of("failures: {policy: {name: varuna, checkpoint_every: 5}}\n"), "");
+  EXPECT_EQ(
+      warnings_of("failures: {policy: {name: varuna, checkpoint_every: 5, reconfigure: 1 s}, checkpoint: "
+                  "{interval: 10 steps}}\n"),
+      "failures.policy.reconfigure: had no effect: without a table of throughput varuna takes "
+      "failures.policy.restart\n"
+      "failures.policy.checkpoint_every: had no effect: failures.checkpoint.interval says how often\n");
+  EXPECT_EQ(
+      warnings_of("failures: {policy: {name: varuna, samples_per_step: 128, throughput: {16: 10}}, "
+                  "checkpoint: {interval: 10 steps, block: 1 s}, detect: 1 min}\n"),
+      "failures.checkpoint.interval: had no effect: a replay of a table of throughput takes it from the "
+      "policy\n"
+      "failures.detect: had no effect: a replay of a table of throughput takes it from the policy\n");
+}
+
 TEST(Failures, SayWhenATraceHasMoreNodesThanTheCluster) {
   EXPECT_EQ(warnings_of("failures: {process: {kind: trace, file: bamboo_p3_spot}}\n"),
             "failures.process.file: up to 32 nodes are there at once, and the cluster has 16: additions "
