@@ -22,7 +22,8 @@ constexpr int kRounds = 30;
 // The terms of a curve at a size; the constants are their factors.
 using Terms = std::function<VectorXd(double size)>;
 
-VectorXd fit_relative(const Terms& terms, const std::vector<CurvePoint>& points) {
+// `least`: what each constant is at least; empty for 0.
+VectorXd fit_relative(const Terms& terms, const std::vector<CurvePoint>& points, VectorXd least = {}) {
   const auto rows = static_cast<Index>(points.size());
   Eigen::MatrixXd a(rows, terms(points.front().size).size());
   for (Index i = 0; i < rows; ++i) {
@@ -30,10 +31,12 @@ VectorXd fit_relative(const Terms& terms, const std::vector<CurvePoint>& points)
     SC_CHECK(point.size > 0 && point.seconds > 0, "a point of a curve has a size and a time");
     a.row(i) = terms(point.size) / point.seconds;
   }
+  if (least.size() == 0) least = VectorXd::Zero(a.cols());
+  const VectorXd open = VectorXd::Ones(rows) - a * least;
   VectorXd weights = VectorXd::Ones(rows);
   VectorXd constants;
   for (int round = 0; round < kRounds; ++round) {
-    constants = non_negative_least_squares(weights.asDiagonal() * a, weights);
+    constants = least + non_negative_least_squares(weights.asDiagonal() * a, weights.cwiseProduct(open));
     const VectorXd errors = a * constants - VectorXd::Ones(rows);
     weights = huber_weights(errors, kOutlier);
   }
@@ -61,18 +64,34 @@ std::string bytes_name(double bytes) {
   return human(to_bytes(bytes));
 }
 
-CollectiveFit fit_and_points(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
-  const double factor = bus_factor(group.kind, group.ranks);
-  VectorXd constants = fit_relative(
-      [factor](double size) {
-        return VectorXd{{1.0, size * factor, std::sqrt(size)}};
-      },
-      points);
+// The least seconds per byte from the shortest time to that of a larger size which shows the bus; 0 where
+// none does.
+double least_slope(const std::vector<CurvePoint>& points) {
+  const auto shortest = std::ranges::min_element(points, {}, &CurvePoint::seconds);
+  std::optional<double> least;
+  for (const CurvePoint& point : points) {
+    if (point.size <= shortest->size || point.seconds < kShowsBus * shortest->seconds) continue;
+    const double slope = (point.seconds - shortest->seconds) / (point.size - shortest->size);
+    least = std::min(least.value_or(slope), slope);
+  }
+  return least.value_or(0);
+}
+
+VectorXd fit_formula(const std::vector<CurvePoint>& points, double factor) {
+  const Terms terms = [factor](double size) { return VectorXd{{1.0, size * factor, std::sqrt(size)}}; };
+  VectorXd constants = fit_relative(terms, points);
+  const double least = least_slope(points) / factor / kMostOverSeen;
+  if (constants(1) < least) constants = fit_relative(terms, points, VectorXd{{0, least, 0}});
   // No size takes longer than another: a bus so fast that it does not show at the largest.
   if (constants(1) == 0) {
     const auto largest = std::ranges::max_element(points, {}, &CurvePoint::size);
     constants(1) = 1e-3 * largest->seconds / (largest->size * factor);
   }
+  return constants;
+}
+
+CollectiveFit fit_and_points(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
+  const VectorXd constants = fit_formula(points, bus_factor(group.kind, group.ranks));
   return {.kind = group.kind,
           .ranks = group.ranks,
           .nodes = group.nodes,

@@ -44,6 +44,12 @@ struct FittedCollective {
   FitErrors left_out;  // each size in turn
 };
 inline constexpr std::size_t kMinCollectivePoints = 4;
+inline constexpr double kMostOverSeen = 1.25;  // of the published curves of the profiles none has over 1.22
+inline constexpr double kShowsBus = 2;
+// Larger buffers than were measured are hardly faster than what was seen: a root that carries the large sizes
+// would make them ever faster. So the bus bandwidth is at most kMostOverSeen times the highest that was seen,
+// and the other constants are fitted beside it. Seen is what the bytes on the bus take beyond the shortest
+// time and its bytes, at sizes that take kShowsBus times as long and more; below, launches are the time.
 // Where the points show no bandwidth at all (every time the same), the bus is so fast that it costs 0.1 % of
 // the time of the largest.
 //   requires  at least kMinCollectivePoints points at distinct sizes above 0.

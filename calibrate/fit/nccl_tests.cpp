@@ -12,6 +12,7 @@
 #include "base/check.hpp"
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "calibrate/fit/least_squares.hpp"
 #include "calibrate/fit/write_profile.hpp"
 #include "calibrate/samples/statistics.hpp"
 
@@ -251,11 +252,12 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
       fmt::format("# sqrt_seconds {:.3g}: what a straight line misses at middle sizes\n", fit.sqrt_seconds);
   if (ever_falls(points))
     out += "# a larger message was faster than a smaller one somewhere; the fit is smooth\n";
-  if (std::abs(miss) > 0.1) {
-    out += fmt::format(
-        "# the largest size is missed by {:+.0f} %: these times do not follow the formula; measure again "
-        "with more iterations\n",
-        100 * miss);
+  const double typical = fitted.left_out.median();
+  if (std::abs(miss) > kOutlier || typical > kOutlier) {
+    out += fmt::format("# {}: these times do not follow the formula; measure again with more iterations\n",
+                       std::abs(miss) > kOutlier
+                           ? fmt::format("the largest size is missed by {:+.0f} %", 100 * miss)
+                           : fmt::format("half the sizes are missed by over {:.0f} %", 100 * typical));
   }
   return out + "collectives:\n" + collective_table({fit}, {}) + collective_points_section({fit});
 }

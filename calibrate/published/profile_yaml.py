@@ -90,11 +90,30 @@ def collective_errors(constants, factor, points):
     return [abs((a + inverse * factor * size / 1e3 + c * math.sqrt(size)) / t - 1) for size, t in points]
 
 
+MOST_OVER_SEEN, SHOWS_BUS = 1.25, 2  # of calibrate/fit/curve_fits.hpp
+
+
+def least_inverse(factor, points):
+    """The same as there: us per KB on the bus that a fit has at least, so that no larger size is far faster than what was seen."""
+    first, shortest = min(points, key=lambda point: point[1])
+    slopes = [(t - shortest) / (size - first) for size, t in points if size > first and t >= SHOWS_BUS * shortest]
+    return min(slopes, default=0) * 1e3 / factor / MOST_OVER_SEEN
+
+
+def collective_constants(factor, points, weights, least):
+    """Weighted relative least squares, none negative and the inverse of the bandwidth `least` at least."""
+    features = collective_features(factor, points, weights)
+    a, more, c = non_negative_least_squares(features, [w - least * x[1] for w, x in zip(weights, features)])
+    return a, least + more, c
+
+
 def fit_collective(kind, ranks, points):
     """t us = a + S*f/B + c*sqrt(S), relative least squares, none negative: (a us, B GB/s, c us per sqrt(byte), errors)."""
     factor = bus_factor(kind, ranks)
     equal = [1.0] * len(points)
-    constants = non_negative_least_squares(collective_features(factor, points, equal), equal)
+    constants = collective_constants(factor, points, equal, 0)
+    if constants[1] < least_inverse(factor, points):
+        constants = collective_constants(factor, points, equal, least_inverse(factor, points))
     a, inverse, c = constants
     return a, 1 / inverse, c, collective_errors(constants, factor, points)
 
@@ -103,16 +122,23 @@ SMALL, LARGE = 2 ** 16, 2 ** 28  # below the one only the constant matters; from
 LARGE_WEIGHT, ODD = 3, 0.03
 
 
+def noisy_constants(factor, fitted, least):
+    weights = [LARGE_WEIGHT if size >= LARGE else 1 for size, _ in fitted]
+    for _ in range(40):
+        constants = collective_constants(factor, fitted, weights, least)
+        weights = [LARGE_WEIGHT if size >= LARGE else min(1, math.sqrt(ODD / max(error, ODD)))
+                   for (size, _), error in zip(fitted, collective_errors(constants, factor, fitted))]
+    return constants
+
+
 def fit_noisy_collective(kind, ranks, points):
     """The same of sizes of SMALL and more. Those of LARGE and more count three times; of the others one that is off by more
     than ODD counts less, the more so the further off it is."""
     factor = bus_factor(kind, ranks)
     fitted = [(size, t) for size, t in points if size >= SMALL]
-    weights = [LARGE_WEIGHT if size >= LARGE else 1 for size, _ in fitted]
-    for _ in range(40):
-        constants = non_negative_least_squares(collective_features(factor, fitted, weights), weights)
-        weights = [LARGE_WEIGHT if size >= LARGE else min(1, math.sqrt(ODD / max(error, ODD)))
-                   for (size, _), error in zip(fitted, collective_errors(constants, factor, fitted))]
+    constants = noisy_constants(factor, fitted, 0)
+    if constants[1] < least_inverse(factor, fitted):
+        constants = noisy_constants(factor, fitted, least_inverse(factor, fitted))
     a, inverse, c = constants
     return a, 1 / inverse, c, collective_errors(constants, factor, points)
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/check.hpp"
 #include "tests/calibrate/fit/published_tables.hpp"
 
@@ -67,6 +69,29 @@ TEST(CollectiveFit, HasABusAlsoWhereEverySizeTakesTheSameTime) {
   const FittedCollective fitted = fit_collective({}, points);
   EXPECT_EQ(fitted.fit.latency, std::chrono::microseconds(20));
   EXPECT_NEAR(4096 / fitted.fit.bus_bandwidth.count(), 20e-9, 1e-12);
+}
+
+// System: 10 us + 100 ns * sqrt(S) up to 64 MiB: no line in it. Expectations: 64 MiB less 1 KiB took 816 us
+// longer than 1 KiB, 82.2 GB/s, and no larger buffer is faster than that by more than a quarter.
+TEST(CollectiveFit, IsHardlyFasterBeyondTheMeasuredSizesThanWhatWasSeen) {
+  std::vector<CurvePoint> points;
+  for (double bytes = 1024; bytes <= 1 << 26; bytes *= 4)
+    points.push_back({.size = bytes, .seconds = 10e-6 + 1e-7 * std::sqrt(bytes)});
+  for (const int nodes : {1, 2}) {
+    const CollectiveFit fit = fit_collective({.ranks = 2, .nodes = nodes}, points).fit;
+    EXPECT_NEAR(fit.bus_bandwidth.count() / 1e9, kMostOverSeen * (67108864 - 1024) / 816e3, 1e-6);
+    EXPECT_GT(fit.sqrt_seconds, 0) << "the others are fitted beside it";
+    EXPECT_LT(1e12 / formula_seconds(fit, 1e12), kMostOverSeen * 82.3e9);
+  }
+}
+
+// System: 20 us + S / 100 GB/s up to 64 KiB, of which launches are most. Expectation: the line, which is far
+// faster than any size was.
+TEST(CollectiveFit, IsAsFastAsSmallSizesLetExpect) {
+  std::vector<CurvePoint> points;
+  for (double bytes = 1024; bytes <= 65536; bytes *= 2)
+    points.push_back({.size = bytes, .seconds = 20e-6 + bytes / 100e9});
+  EXPECT_NEAR(fit_collective({}, points).fit.bus_bandwidth.count() / 1e9, 100, 0.1);
 }
 
 TEST(CollectiveFit, NeedsFourSizes) {

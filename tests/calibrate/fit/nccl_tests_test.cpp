@@ -124,6 +124,18 @@ TEST(NcclTests, TheFragmentIsAListOfFitsForAProfile) {
   EXPECT_THAT(fragment, HasSubstr("# sqrt_seconds "));
 }
 
+// 122.57 GB/s were seen at the largest of these sizes, 128 MiB.
+TEST(NcclTests, TheFragmentIsHardlyFasterThanWhatWasSeen) {
+  Diagnostics diagnostics;
+  const std::string fragment = to_fragment(run_of("all_reduce_gh200_2x4_fast.txt"), "fast");
+  const std::optional<YamlNode> node = parse_yaml(fragment, "fragment", diagnostics);
+  ASSERT_TRUE(node.has_value()) << fragment;
+  const YamlNode& row = node->find("collectives")->items.at(0).find("rows")->items.at(0);
+  const double bandwidth = parse_bandwidth(row.items[5].text)->count() / 1e9;
+  EXPECT_GT(bandwidth, 122);
+  EXPECT_LT(bandwidth, 160);
+}
+
 TEST(NcclTests, TheSlowNetworkIsCalledSlow) {
   EXPECT_THAT(to_fragment(run_of("all_reduce_gh200_2x4_slow_tcp.txt"), "slow"), HasSubstr("TCP"));
   const std::string fast = to_fragment(run_of("all_reduce_gh200_2x4_fast.txt"), "fast");
