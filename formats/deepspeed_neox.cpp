@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "base/text.hpp"
@@ -205,6 +207,37 @@ class NeoxImport {
                        [&](const YamlNode& item) { return mentions(item, word); });
   }
 
+  std::string one_of(std::string_view path, std::initializer_list<std::string_view> words) {
+    std::string word = reader_.text(path);
+    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end())
+      reader_.error(path, "unknown-name", in_quotes(word) + " is no precision of GPT-NeoX",
+                    fmt::format("one of {}", fmt::join(words, ", ")));
+    return word;
+  }
+
+  // `precision`, or the section `fp16`, whose `type` once said bfloat16. By neither it is fp32.
+  //   source  GPT-NeoX @0097a39e and later, megatron/neox_arguments/arguments.py, "derive precision".
+  void add_precision_to(Entries& training) {
+    const std::string said = one_of("precision", {"fp16", "bfloat16", "fp32"});
+    const std::string type = one_of("fp16.type", {"fp16", "bfloat16"});
+    if (said.empty() && type != "bfloat16") {
+      if (!reader_.has("fp16.enabled") && reader_.get("fp16") != nullptr) {
+        reader_.assume("fp16.enabled true");
+        return add_precision(reader_, "fp16", reader_.source("fp16"), training);
+      }
+      if (!reader_.has("fp16") && !reader_.has("bf16") && !reader_.has("bfloat16"))
+        reader_.assume("precision fp32");
+      return read_precision(reader_, training);
+    }
+    const bool half = reader_.flag("fp16.enabled", false);
+    if ((said == "fp32" && half) || (!said.empty() && said != "bfloat16" && type == "bfloat16"))
+      reader_.error("precision", "contradiction", in_quotes(said) + ", and the section fp16 says otherwise",
+                    "one of them");
+    const std::string name = said.empty() ? type : said;
+    add_precision(reader_, name == "bfloat16" ? "bf16" : name,
+                  reader_.source(said.empty() ? "fp16.type" : "precision"), training);
+  }
+
   Entries training() {
     const Batch batch = read_batch(reader_, data_, 1);
     if (!reader_.has("gradient_accumulation_steps") && !reader_.has("train_batch_size"))
@@ -217,7 +250,7 @@ class NeoxImport {
     training.push_back(
         entry("micro_batch_size", batch.micro.value_or(1), reader_.source("train_micro_batch_size_per_gpu")));
     training.push_back(entry("sequence_length", required("seq_length"), reader_.source("seq_length")));
-    read_precision(reader_, training);
+    add_precision_to(training);
     training.push_back(text_entry("recompute",
                                   reader_.flag("checkpoint_activations", false) ? "full" : "none",
                                   reader_.source("checkpoint_activations")));

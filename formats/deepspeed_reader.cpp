@@ -347,15 +347,24 @@ void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training
   if (!fp16 && !bf16 && (reader.is_auto("fp16.enabled") || reader.is_auto(bf16_path))) return;
   ImportSource source = reader.source(fp16 ? "fp16.enabled" : bf16_path);
   if (!fp16 && !bf16) source.comment = "neither fp16 nor bf16";
-  training.push_back(text_entry("precision", fp16 ? "fp16" : bf16 ? "bf16" : "fp32", source));
-  if (!fp16 && !bf16) return;
+  add_precision(reader, fp16 ? "fp16" : bf16 ? "bf16" : "fp32", source, training);
+}
+
+void add_precision(SettingsReader& reader, const std::string& precision, const ImportSource& source,
+                   std::vector<FragmentEntry>& training) {
+  training.push_back(text_entry("precision", precision, source));
+  const bool reduces_fp32 = reader.flag("fp32_allreduce", false);
+  if (precision == "fp32") return;
   std::string dtype = reader.text("data_types.grad_accum_dtype");
-  source = reader.source("data_types.grad_accum_dtype");
-  if (dtype.empty()) {
-    dtype = fp16 ? "fp16" : "bf16";
-    source.comment = "DeepSpeed accumulates in the type it computes in";
+  ImportSource from = reader.source("data_types.grad_accum_dtype");
+  if (reduces_fp32) {
+    dtype = "fp32";
+    from = reader.source("fp32_allreduce");
+  } else if (dtype.empty()) {
+    dtype = precision;
+    from.comment = "DeepSpeed accumulates in the type it computes in";
   }
-  training.push_back(text_entry("gradient_dtype", dtype, source));
+  training.push_back(text_entry("gradient_dtype", dtype, from));
 }
 
 Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,

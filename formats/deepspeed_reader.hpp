@@ -66,6 +66,9 @@ struct ZeroSettings {
                                      std::vector<FragmentEntry>& offload);
 // `precision` and `gradient_dtype`; nothing where it is left to the trainer.
 void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training);
+// The same of a precision that is known.
+void add_precision(SettingsReader& reader, const std::string& precision, const ImportSource& source,
+                   std::vector<FragmentEntry>& training);
 // train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
 struct Batch {
   std::optional<std::int64_t> global = {}, micro = {}, data = {};

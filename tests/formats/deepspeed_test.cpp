@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 
@@ -128,6 +129,52 @@ TEST(NeoxImport, TakesNoPipelineForOneStage) {
   EXPECT_EQ(import.at("parallelism.data"), "64");
   EXPECT_EQ(import.at("training.global_batch_size"), "256");
   EXPECT_EQ(import.at("overlap.gradients"), "true");
+}
+
+// GPT-NeoX's configs/bf16_125M.yml in small, with other words for the precision.
+Import import_precision(const std::string& words) {
+  return import_text(R"({"num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "seq_length": 2048,
+    "max_position_embeddings": 2048, "pos_emb": "rotary", "train_micro_batch_size_per_gpu": 4)" +
+                         words + "}",
+                     {.gpus = 8, .vocab = 50'257, .node = "dgx-h100"});
+}
+
+TEST(NeoxImport, TakesThePrecisionOfAnyVersion) {
+  struct Case {
+    const char *words, *precision, *gradients;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {R"(, "precision": "bfloat16")", "bf16", "bf16"},
+           {R"(, "precision": "bfloat16", "fp32_allreduce": True)", "bf16", "fp32"},
+           {R"(, "precision": "fp16")", "fp16", "fp16"},
+           {R"(, "precision": "fp32", "fp32_allreduce": True)", "fp32", "absent"},
+           {R"(, "fp16": {"enabled": true, "type": "bfloat16"}, "fp32_allreduce": True)", "bf16", "fp32"},
+           {R"(, "fp16": {"enabled": true}, "precision": "bfloat16")", "bf16", "bf16"},
+           {R"(, "fp16": {"enabled": true}, "precision": "fp16", "fp32_allreduce": False)", "fp16", "fp16"},
+           {R"(, "fp16": {"enabled": false})", "fp32", "absent"},
+           {R"(, "fp16": {"loss_scale": 0})", "fp16", "fp16"},
+           {R"(, "bf16": {"enabled": true})", "bf16", "bf16"},
+           {"", "fp32", "absent"}}) {
+    SCOPED_TRACE(c.words);
+    const Import import = import_precision(c.words);
+    EXPECT_EQ(import.at("training.precision"), c.precision);
+    EXPECT_EQ(import.at("training.gradient_dtype"), c.gradients);
+    EXPECT_THAT(import.messages, IsEmpty());
+    ASSERT_TRUE(import.fragment.has_value());
+    EXPECT_THAT(import.fragment->ignored, testing::Not(Contains(HasSubstr("type"))));
+    EXPECT_EQ(testing::Value(import.fragment->assumed, Contains("precision fp32")),
+              std::string(c.words).empty());
+  }
+}
+
+TEST(NeoxImport, RefusesPrecisionsThatContradictOrAreUnknown) {
+  EXPECT_THAT(import_precision(R"(, "precision": "fp32", "fp16": {"enabled": true})").messages,
+              Contains(HasSubstr("precision: 'fp32', and the section fp16 says otherwise")));
+  EXPECT_THAT(import_precision(R"(, "precision": "fp16", "fp16": {"type": "bfloat16"})").messages,
+              Contains(HasSubstr("precision: 'fp16', and the section fp16 says otherwise")));
+  EXPECT_THAT(import_precision(R"(, "precision": "bf16")").messages,
+              Contains(HasSubstr("precision: 'bf16' is no precision of GPT-NeoX\n  hint: one of fp16, "
+                                 "bfloat16, fp32")));
 }
 
 TEST(NeoxImport, AsksForTheNumberOfGpus) {
