@@ -107,6 +107,7 @@ class Search {
  public:
   Search(const SearchPlans& plans, bool uneven, const SearchOptions& options)
       : plans_(plans),
+        uneven_(uneven),
         options_(options),
         crew_(plans, uneven, options.threads),
         judged_(plans.points.size()) {}
@@ -169,6 +170,7 @@ class Search {
                .point = point,
                .message = std::move(plan.message),
                .hint = std::move(plan.hint)};
+    if (plan.placed) refusal.message = memory_of(scenario_of(plans_, point, uneven_)).shortage();
   }
 
   void simulate() {
@@ -271,6 +273,7 @@ class Search {
   }
 
   const SearchPlans& plans_;
+  bool uneven_;
   const SearchOptions& options_;
   Crew crew_;
   std::vector<Judged> judged_;

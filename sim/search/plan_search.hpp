@@ -51,7 +51,7 @@ struct SearchRefusal {
   std::string path;
   std::size_t count = 0;
   std::size_t point = 0;
-  std::string message, hint;
+  std::string message, hint;  // of that plan
 };
 
 struct SearchResult {

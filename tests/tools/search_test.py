@@ -52,6 +52,12 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
+    def test_every_reason_has_an_example(self):
+        rejected = self.document("--set", "model.hidden=16384")["rejected"]
+        self.assertNotIn("", [reason["example"] for reason in rejected])
+        self.assertRegex(*[reason["example"] for reason in rejected if reason["code"] == "out-of-memory"],
+                         r"^stage \d+ needs .* of 79\.1 GiB$")
+
     def test_orders_that_the_software_does_not_run_are_said(self):
         def orders(*words):
             answer = self.document("--exhaustive", "--top", 100000, *words)

@@ -175,6 +175,17 @@ TEST_P(EverySpace, GivesEveryPlanAReasonOrATime) {
   EXPECT_EQ(refused + all.ranked.size(), small_.plans.points.size());
 }
 
+// Property: the first plan of a reason is refused in the same words where it is asked alone.
+TEST_P(EverySpace, GivesAnExampleOfEveryReason) {
+  for (const SearchRefusal& refusal : search({}).refusals) {
+    SCOPED_TRACE(refusal.code);
+    EXPECT_FALSE(refusal.message.empty());
+    if (refusal.code != "out-of-memory") continue;
+    const Scenario scenario = scenario_of(small_.plans, refusal.point, small_.space.uneven_stages);
+    EXPECT_EQ(refusal.message, simulate(scenario).memory.shortage());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Search, EverySpace, testing::ValuesIn(spaces()),
                          [](const auto& space) { return space.param.name; });
 
