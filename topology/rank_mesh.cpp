@@ -53,31 +53,47 @@ std::vector<int> RankMesh::group(int rank, std::initializer_list<Axis> axes) con
 
 // Ascending ranks count along the axis of the smallest stride first. Two axes have one stride only where one
 // of them has a single rank, and then it does not count.
+int RankMesh::ranks_below(Axis axis, std::initializer_list<Axis> axes) const {
+  int below = 1;
+  for (const Axis inner : axes)
+    if (stride(inner) < stride(axis)) below *= degree(inner);
+  return below;
+}
+
 int RankMesh::position(int rank, std::initializer_list<Axis> axes) const {
   int position = 0;
-  for (const Axis axis : axes) {
-    int below = 1;
-    for (const Axis inner : axes)
-      if (stride(inner) < stride(axis)) below *= degree(inner);
-    position += coordinate(rank, axis) * below;
-  }
+  for (const Axis axis : axes) position += coordinate(rank, axis) * ranks_below(axis, axes);
   return position;
 }
 
+int RankMesh::rank_of_position(int first, std::initializer_list<Axis> axes, int position) const {
+  int rank = first;
+  for (const Axis axis : axes) rank += position / ranks_below(axis, axes) % degree(axis) * stride(axis);
+  return rank;
+}
+
+int RankMesh::group_size(int rank, std::initializer_list<Axis> axes) const {
+  SC_CHECK(rank >= 0 && rank < size(), "a rank of the mesh");
+  int ranks = 1;
+  for (const Axis axis : axes) ranks *= degree(axis);
+  return ranks;
+}
+
 std::vector<int> RankMesh::block_of(int rank, std::initializer_list<Axis> axes, int block) const {
-  const std::vector<int> all = group(rank, axes);
-  SC_CHECK(block >= 1 && all.size() % static_cast<std::size_t>(block) == 0, "blocks fill the group");
-  const auto first = all.begin() + position(rank, axes) / block * block;
-  return {first, first + block};
+  SC_CHECK(block >= 1 && group_size(rank, axes) % block == 0, "blocks fill the group");
+  const int first = first_of_group(rank, axes), begin = position(rank, axes) / block * block;
+  std::vector<int> ranks;
+  for (int i = begin; i < begin + block; ++i) ranks.push_back(rank_of_position(first, axes, i));
+  return ranks;
 }
 
 std::vector<int> RankMesh::across_blocks(int rank, std::initializer_list<Axis> axes, int block) const {
-  const std::vector<int> all = group(rank, axes);
-  SC_CHECK(block >= 1 && all.size() % static_cast<std::size_t>(block) == 0, "blocks fill the group");
+  const int all = group_size(rank, axes);
+  SC_CHECK(block >= 1 && all % block == 0, "blocks fill the group");
+  const int first = first_of_group(rank, axes);
   std::vector<int> ranks;
-  const auto step = static_cast<std::size_t>(block);
-  for (auto i = static_cast<std::size_t>(position(rank, axes)) % step; i < all.size(); i += step)
-    ranks.push_back(all[i]);
+  for (int i = position(rank, axes) % block; i < all; i += block)
+    ranks.push_back(rank_of_position(first, axes, i));
   return ranks;
 }
 

@@ -62,7 +62,8 @@ class RankMesh {
   // blocks of `block` ranks (they share one sharded copy); the ranks at one position of every block hold the
   // same shard (they are replicas of each other).
   //   source  Zhao et al. (arXiv 2304.11277), section 3.2.2: sharding groups of F ranks, W/F replicas.
-  // Both ascending and with `rank` in it. throws InternalError unless `block` divides the group.
+  // Both ascending and with `rank` in it. throws InternalError unless `block` divides the group. Cost: that
+  // of what is returned, however large the group.
   [[nodiscard]] std::vector<int> block_of(int rank, std::initializer_list<Axis> axes, int block) const;
   [[nodiscard]] std::vector<int> across_blocks(int rank, std::initializer_list<Axis> axes, int block) const;
 
@@ -74,8 +75,12 @@ class RankMesh {
 
  private:
   [[nodiscard]] int first_of_group(int rank, std::initializer_list<Axis> axes) const;
-  // Index of `rank` in its group.
+  // Ranks of a group before the first that has another coordinate on `axis`.
+  [[nodiscard]] int ranks_below(Axis axis, std::initializer_list<Axis> axes) const;
+  // Index of `rank` in its group, and back.
   [[nodiscard]] int position(int rank, std::initializer_list<Axis> axes) const;
+  [[nodiscard]] int rank_of_position(int first, std::initializer_list<Axis> axes, int position) const;
+  [[nodiscard]] int group_size(int rank, std::initializer_list<Axis> axes) const;
   // Placement of `members`, ascending; two ranks of the mesh are in one group where `group_key` is the same.
   template <class GroupKey>
   [[nodiscard]] GroupPlacement place(const Cluster& cluster, int rank, const std::vector<int>& members,

@@ -155,6 +155,46 @@ TEST(RankMesh, BlocksAndTheRanksAcrossThemMeetInOneRank) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+// Property: in every order of the axes and for any of them, a block is cut out of the sorted group.
+TEST(RankMesh, BlocksAreCutOutOfTheGroup) {
+  std::array<Axis, kAxisCount> order = kMegatronOrder;
+  std::sort(order.begin(), order.end());
+  do {
+    for (const std::array<int, kAxisCount> degree : {std::array{2, 2, 1, 3, 2}, std::array{1, 4, 2, 2, 1}}) {
+      const RankMesh m(degree, order);
+      for (const auto axes : {kReplicas, std::initializer_list<Axis>{Axis::kData},
+                              std::initializer_list<Axis>{Axis::kPipeline, Axis::kExpert, Axis::kContext}}) {
+        for (int rank = 0; rank < m.size(); ++rank) {
+          const std::vector<int> all = m.group(rank, axes);
+          const int size = static_cast<int>(all.size());
+          const int at = static_cast<int>(std::find(all.begin(), all.end(), rank) - all.begin());
+          for (int block = 1; block <= size; ++block) {
+            if (size % block != 0) continue;
+            std::vector<int> inside, across;
+            for (int i = 0; i < size; ++i) {
+              if (i / block == at / block) inside.push_back(all[static_cast<std::size_t>(i)]);
+              if (i % block == at % block) across.push_back(all[static_cast<std::size_t>(i)]);
+            }
+            ASSERT_EQ(m.block_of(rank, axes, block), inside);
+            ASSERT_EQ(m.across_blocks(rank, axes, block), across);
+          }
+        }
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// System: d=1024 x c=1024 on a million GPUs: a hundred thousand blocks of 4 are 400 thousand ranks; sorted
+// out of the whole group they were 10^11.
+TEST(RankMesh, BlocksOfALargeGroupTakeNoLongerThanOfASmallOne) {
+  const RankMesh m = mesh(1, 1024, 1, 1024);
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < 100'000; ++rank)
+    for (const int other : m.block_of(rank, kReplicas, 4)) sum += other - rank;
+  for (int rank = 0; rank < 100'000; ++rank) sum += m.across_blocks(rank, kReplicas, 1 << 18).front() - rank;
+  EXPECT_EQ(sum, 0);
+}
+
 // System: t=1 d=32 on 4 nodes of 8, hybrid sharding over 8: a block fills a node, and each GPU of the node
 // has its own replicas, one in each node. Blocks of 4: two a node; blocks of 16: two nodes each.
 TEST(Placement, OfHybridShardingShardsInsideNodesAndReplicatesAcrossThem) {
