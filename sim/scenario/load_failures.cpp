@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -168,7 +169,9 @@ std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& c
   DefaultedMap in(map, defaults);
   FailureSpec spec;
   spec.processes = load_processes(map, processes);
-  spec.policy = load_policy(map, defaults);
+  const bool nodes_are_said = std::ranges::any_of(
+      spec.processes, [](const FailureProcess& process) { return says_who_is_there(process.law); });
+  spec.policy = load_policy(map, defaults, nodes_are_said);
   spec.checkpoint = load_checkpoint(map, defaults, context.cluster);
   if (map.has("repair") || any_needs_repair(spec)) spec.repair = load_repair(map, "repair", processes);
   if (map.has("detect")) spec.detect = map.duration("detect");

@@ -79,7 +79,8 @@ std::string readers_of(unsigned read_by) {
 
 class PolicyLoader {
  public:
-  PolicyLoader(YamlMap& map, FailureDefaults& defaults) : map_(map), in_(map, defaults) {}
+  PolicyLoader(YamlMap& map, FailureDefaults& defaults, bool nodes_are_said)
+      : map_(map), in_(map, defaults), nodes_are_said_(nodes_are_said) {}
 
   PolicySpec load(PolicyKind kind);
 
@@ -88,6 +89,7 @@ class PolicyLoader {
   void load_common();
   void load_restart();
   void load_throughput();
+  void load_lost();
   void load_spares();
   void load_slow_nodes();
   void load_oobleck();
@@ -100,6 +102,7 @@ class PolicyLoader {
 
   YamlMap& map_;
   DefaultedMap in_;
+  bool nodes_are_said_;
   PolicySpec spec_;
 };
 
@@ -206,6 +209,17 @@ void PolicyLoader::load_slow_nodes() {
   map.finish();
 }
 
+void PolicyLoader::load_lost() {
+  const std::size_t before = map_.diagnostics().error_count();
+  const LostNode unsaid = nodes_are_said_ ? LostNode::kWaitedFor : LostNode::kReplaced;
+  spec_.lost =
+      static_cast<LostNode>(map_.choice("lost", choices(kLostNodeNames), static_cast<std::size_t>(unsaid)));
+  if (nodes_are_said_ && spec_.lost == LostNode::kReplaced && map_.diagnostics().error_count() == before)
+    map_.error("lost", "contradiction",
+               "a node is replaced by one that is not there: failures.process says which nodes there are",
+               "use waited-for or done-without");
+}
+
 void PolicyLoader::load_spares() {
   if (map_.has("spares")) spec_.spares = count("spares", 0, 0, kMaxSpares);
   spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
@@ -258,7 +272,7 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
   switch (kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
-      spec_.lost = static_cast<LostNode>(map_.choice("lost", choices(kLostNodeNames), 0));
+      load_lost();
       break;
     case PolicyKind::kHotSpares:
       load_spares();
@@ -329,18 +343,18 @@ Bandwidth storage_rate(DefaultedMap& in, const char* of_node, const char* key, c
 
 }  // namespace
 
-PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults) {
+PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_are_said) {
   const YamlNode* node = failures.get("policy");
   if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
     const std::size_t kind = failures.choice("policy", choices(kPolicyNames), 0);
     YamlMap map(nullptr, failures.path_of("policy"), failures.where_of("policy"), failures.diagnostics());
-    return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
+    return PolicyLoader(map, defaults, nodes_are_said).load(static_cast<PolicyKind>(kind));
   }
   YamlMap map = failures.map("policy");
   const std::size_t before = map.diagnostics().error_count();
   const std::size_t kind = map.choice("name", choices(kPolicyNames));
   if (map.diagnostics().error_count() != before) return {};  // whose keys these are is not known
-  return PolicyLoader(map, defaults).load(static_cast<PolicyKind>(kind));
+  return PolicyLoader(map, defaults, nodes_are_said).load(static_cast<PolicyKind>(kind));
 }
 
 CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults, const ClusterSpec* cluster) {

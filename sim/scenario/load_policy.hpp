@@ -9,7 +9,8 @@
 namespace stagecraft {
 
 // A name, or {name, and the keys that this policy reads}. `failures` is the mapping that holds the key.
-[[nodiscard]] PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults);
+// `nodes_are_said`: by one of its processes, so that nobody replaces one that is lost.
+[[nodiscard]] PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_are_said);
 
 // The default storage grows with the `cluster`; null: none.
 [[nodiscard]] CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults,

@@ -391,7 +391,10 @@ constexpr KeyHelp kScenarioHelp[] = {
             "from the end of detection until state can be loaded: a time, or times by GPUs",
             "failures/defaults.yaml"},
     KeyHelp{"failures.policy.restart.<n>", "on so many GPUs"},
-    KeyHelp{"failures.policy.lost", "what becomes of the place of a lost node"},
+    KeyHelp{
+        "failures.policy.lost",
+        "what becomes of the place of a lost node; by default `waited-for` where a process says which nodes "
+        "there are"},
     KeyHelp{"failures.policy.spares", "nodes that stand by",
             "the 99th percentile of what is needed (hot-spares), none (elastic)"},
     KeyHelp{"failures.policy.swap", "until a spare has taken a place, or groups are made anew",

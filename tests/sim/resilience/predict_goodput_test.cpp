@@ -278,6 +278,25 @@ TEST(PredictGoodput, AReplacedNodeFailsAsAnyOther) {
   EXPECT_EQ(failures_with(hours(132)), failures_with(hours(0)));
 }
 
+// System: a spot market that has no node for the job.
+TEST(PredictGoodput, TrainsNothingWhereNoNodeIsThere) {
+  for (const char* policy : {"checkpoint-restart", "none"}) {
+    const GoodputReport report = predict_goodput(
+        scenario_of("stagecraft: 1\n"
+                    "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+                    "parallelism: {pipeline: 2, data: 2}\n"
+                    "training: {global_batch_size: 4, micro_batch_size: 1}\n"
+                    "failures:\n"
+                    "  process: {kind: spot, removal: 0, addition: 0}\n"
+                    "  horizon: 10 h\n"
+                    "  repeats: 2\n"
+                    "  policy: " +
+                    std::string(policy) + "\n"));
+    EXPECT_EQ(report.samples_per_s.mean, 0) << policy;
+    EXPECT_NEAR(report.buckets_s[7], 36'000, 1e-6) << policy;
+  }
+}
+
 // System: a table by nodes, 4 samples a step: 1 sample/s on four nodes, 0.5 on two and three.
 TEST(PredictGoodput, TakesItsStepsFromATableUnderEveryPolicy) {
   for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kHotSpares, PolicyKind::kElastic,

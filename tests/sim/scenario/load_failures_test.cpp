@@ -353,6 +353,24 @@ TEST(Policy, ClimbsTheRungsThatAreNamed) {
 }
 
 // Every kind and policy, with keys that are not the defaults: out and in again.
+// Who says which nodes there are leaves nobody to replace a lost one. A trace of faults does not say it.
+TEST(Failures, WaitForALostNodeWhereAProcessSaysWhichNodesThereAre) {
+  const std::vector<std::string> policies{"checkpoint-restart", "none"};
+  const auto lost = [](const std::string& process, const std::string& policy) {
+    return failures_of("failures:\n  process: " + process + "\n  policy: " + policy + "\n").policy.lost;
+  };
+  const std::string counts = "{kind: trace, file: bamboo_gcp_a100x1-east1b_counts}";
+  for (const std::string& policy : policies) {
+    SCOPED_TRACE(policy);
+    EXPECT_EQ(lost("{kind: trace, file: bamboo_p3_spot}", policy), LostNode::kWaitedFor);
+    EXPECT_EQ(lost(counts, policy), LostNode::kWaitedFor);
+    EXPECT_EQ(lost("[{kind: exponential}, {kind: spot}]", policy), LostNode::kWaitedFor);
+    EXPECT_EQ(lost("{kind: trace, file: infinitehbd_faults, servers: 400}", policy), LostNode::kReplaced);
+    EXPECT_EQ(lost("exponential", policy), LostNode::kReplaced);
+  }
+  EXPECT_EQ(lost(counts, "{name: checkpoint-restart, lost: done-without}"), LostNode::kDoneWithout);
+}
+
 TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
   const std::vector<std::string> processes{
       "exponential",
