@@ -87,13 +87,20 @@ CheckpointStore::Source CheckpointStore::source(const Machines& machines,
   const auto stored = std::find_if(stored_.rbegin(), stored_.rend(), fits);
   Source best;
   if (stored != stored_.rend()) best = {.progress = *stored, .load = how_->load};
-  if (in_memory(how_) && fits(usable_) && usable_.steps >= best.progress.steps && memory_survives(machines))
-    best = {.progress = usable_, .load = how_->copy_load};
-  return best;
+  if (!in_memory(how_) || !fits(usable_) || !memory_survives(machines)) return best;
+  const Source memory = {.progress = usable_, .load = how_->copy_load};
+  const auto behind = [](const Source& from) { return from.load - from.progress.trained; };
+  return behind(memory) <= behind(best) ? memory : best;
 }
 
-void CheckpointStore::went_back(const Progress& to) {
-  std::erase_if(stored_, [&](const Progress& one) { return one.at > to.at; });
+void CheckpointStore::went_back(const Progress& to, std::optional<Duration> not_after) {
+  if (not_after) std::erase_if(stored_, [&](const Progress& one) { return one.at > *not_after; });
+  for (Progress& one : stored_) {
+    if (one.steps <= to.steps) continue;
+    const Duration at = one.at;
+    one = to;
+    one.at = at;
+  }
 }
 
 }  // namespace stagecraft

@@ -45,11 +45,12 @@ class CheckpointStore {
   // them.
   void trained(const Progress& now, std::int64_t steps, std::int64_t samples_per_step, Duration step);
 
-  // Where the job would go back to: the most steps, from memory before storage. `not_after`: a snapshot of
-  // that time or before. The start, with nothing to load, where there is none.
+  // Where the job would go back to: the least time to load and to train again, from memory before storage.
+  // `not_after`: a snapshot of that time or before. The start, with nothing to load, where there is none.
   [[nodiscard]] Source source(const Machines& machines, std::optional<Duration> not_after) const;
-  // The job went back: what was written after `to` is void.
-  void went_back(const Progress& to);
+  // The job went back. What was written after `not_after` is void; what storage has beyond `to` counts as
+  // `to`, since the job cannot go forward to it.
+  void went_back(const Progress& to, std::optional<Duration> not_after);
 
  private:
   [[nodiscard]] bool memory_survives(const Machines& machines) const;

@@ -442,7 +442,7 @@ void Job::go_back(const CheckpointStore::Source& source) {
   if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].lost_work += undone;
   account_.undone_steps += progress_.steps - source.progress.steps;
   progress_ = source.progress;
-  store_.went_back(source.progress);
+  store_.went_back(source.progress, corrupted_since_);
   persist_end_ = kNever;
   work_since_ = {};
   steps_since_ = 0;

@@ -174,6 +174,28 @@ TEST(Job, AGroupWithoutSurvivorFallsBackToStorage) {
   EXPECT_EQ(after(1)[Bucket::kStateTransfer], seconds(7));
 }
 
+// System: storage has step 5, memory step 4 of 10 s each.
+// Expectations: memory saves more than a step where storage takes 30 s to load, and less where it takes 9 s.
+TEST(Job, GoesBackToWhatIsThereSoonest) {
+  Checkpointing how = {.mode = CheckpointMode::kInMemory, .every_steps = 5};
+  how.copy_load = seconds(1);
+  const auto after = [&](std::int64_t load, std::vector<Incident> incidents) {
+    how.load = seconds(load);
+    return run(job(100, 10, how), history(4, std::move(incidents)), made::restarted({.nodes = 4}));
+  };
+  const Account memory = after(30, {fault(55)}), storage = after(9, {fault(55)});
+  EXPECT_EQ(memory.undone_steps, 1);
+  EXPECT_EQ(memory[Bucket::kStateTransfer], seconds(1));
+  EXPECT_EQ(storage.undone_steps, 0);
+  EXPECT_EQ(storage[Bucket::kStateTransfer], seconds(9));
+
+  // Without memory from 57 on: what storage has is no worse than what memory had.
+  const Account twice = after(30, {fault(55), removal(57, 0), removal(57, 1)});
+  EXPECT_EQ(twice.undone_steps, 1);
+  EXPECT_EQ(twice[Bucket::kStateTransfer], seconds(31));
+  EXPECT_EQ(twice.samples, 5);  // step 5 once more, from 87 to 97
+}
+
 TEST(Recoverable, RingOfTheLastGroup) {
   // 7 places, 2 copies: groups {0,1}, {2,3}, ring {4,5,6} in which each copies to the next one.
   const auto lost = [](std::vector<int> places) {
