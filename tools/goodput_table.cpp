@@ -62,7 +62,7 @@ std::string table_of(const GoodputComparison& comparison) {
       row.push_back(cell_of(comparison, i, path));
     const MeanInterval& rate = report.samples_per_s;
     row.insert(row.end(),
-               {fmt::format("{:.4g}", rate.mean), fmt::format("± {:.2g}", (rate.ci95[1] - rate.ci95[0]) / 2),
+               {fmt::format("{:.4g}", rate.mean), fmt::format("± {:.2g}", rate.ci95[1] - rate.mean),
                 percent(report.fraction_of_ideal.mean, 2), percent(report.ettr.mean, 2),
                 fmt::format("{:.3g}", report.failures)});
     table.row(row);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -52,11 +53,14 @@ std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf
   return repeats;
 }
 
+// Of what is in [0, most].
 template <class Value>
-Statistic over(const std::vector<Repeat>& repeats, Value value) {
+Statistic over(const std::vector<Repeat>& repeats, double most, Value value) {
   std::vector<double> values;
   for (const Repeat& repeat : repeats) values.push_back(value(repeat.account));
-  return statistic_of(values);
+  Statistic statistic = statistic_of(values);
+  for (double& end : statistic.ci95) end = std::clamp(end, 0.0, most);
+  return statistic;
 }
 
 template <class Value>
@@ -175,11 +179,12 @@ GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories, con
   GoodputResult result;
   result.repeats = options.repeats;
   result.horizon = horizon;
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   result.samples_per_s =
-      over(repeats, [&](const Account& a) { return static_cast<double>(a.samples) / seconds; });
+      over(repeats, kNoLimit, [&](const Account& a) { return static_cast<double>(a.samples) / seconds; });
   result.fraction_of_ideal =
-      over(repeats, [&](const Account& a) { return to_seconds(a[Bucket::kProductive]) / seconds; });
-  result.ettr = over(repeats, [&](const Account& a) {
+      over(repeats, 1, [&](const Account& a) { return to_seconds(a[Bucket::kProductive]) / seconds; });
+  result.ettr = over(repeats, 1, [&](const Account& a) {
     return to_seconds(a[Bucket::kProductive] + a[Bucket::kDegraded]) / seconds;
   });
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket)

@@ -77,6 +77,22 @@ TEST(RunRepeats, MeansOverTheRepeats) {
   EXPECT_EQ(result.cause_names, (std::vector<std::string>{"other", "gpu"}));
 }
 
+// Two repeats of 100 s: one without a failure, one that detects a fault for 95 s. Student's t of one degree
+// is 12.7, so that the interval of a mean of half is wider than everything.
+TEST(RunRepeats, IntervalsStayWithinWhatIsPossible) {
+  const auto histories = [](int repeat) {
+    History made = history(1, {});
+    made.causes = {"gpu"};
+    if (repeat == 1) made.incidents = {fault(1, 0, 95)};
+    return made;
+  };
+  const GoodputResult result = run_repeats(job(100), histories, restarted(5), {.repeats = 2, .threads = 1});
+  EXPECT_EQ(result.fraction_of_ideal.ci95, (std::array<double, 2>{0, 1}));
+  EXPECT_EQ(result.ettr.ci95, (std::array<double, 2>{0, 1}));
+  EXPECT_EQ(result.samples_per_s.ci95[0], 0);
+  EXPECT_GT(result.samples_per_s.ci95[1], result.samples_per_s.mean);
+}
+
 TEST(RunRepeats, ThrowsWhatTheFirstFailingRepeatThrows) {
   const auto histories = [](int repeat) -> History {
     if (repeat >= 2) throw std::runtime_error("repeat " + std::to_string(repeat));
