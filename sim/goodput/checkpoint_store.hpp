@@ -38,6 +38,7 @@ class CheckpointStore {
   CheckpointStore(const std::optional<Checkpointing>& how, bool keep_all) : how_(how), keep_all_(keep_all) {}
 
   void written(const Progress& progress);  // to storage, whole
+  [[nodiscard]] Progress in_storage() const { return stored_.empty() ? Progress{} : stored_.back(); }
 
   // Training begins on these nodes; what they hold is copied between them by then.
   void begin(const Progress& progress, const std::vector<int>& nodes, const Machines& machines);

@@ -114,7 +114,7 @@ class Job {
   Progress progress_;
 
   // Checkpoints.
-  Duration work_since_{};  // the last snapshot, or going back
+  Duration work_since_{};  // the last snapshot for storage
   std::int64_t steps_since_ = 0;
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
@@ -444,8 +444,9 @@ void Job::go_back(const CheckpointStore::Source& source) {
   progress_ = source.progress;
   store_.went_back(source.progress, corrupted_since_);
   persist_end_ = kNever;
-  work_since_ = {};
-  steps_since_ = 0;
+  const Progress stored = store_.in_storage();
+  work_since_ = progress_.trained - stored.trained;
+  steps_since_ = progress_.steps - stored.steps;
 }
 
 // The next part of the stall that takes time, or training.

@@ -196,6 +196,19 @@ TEST(Job, GoesBackToWhatIsThereSoonest) {
   EXPECT_EQ(twice.samples, 5);  // step 5 once more, from 87 to 97
 }
 
+// System: in storage every 5 steps of 10 s. At 35 the job goes back to step 2, so that step 5 ends at 65.
+TEST(Job, GoingBackToMemoryDoesNotPutOffStorage) {
+  Checkpointing how = {.mode = CheckpointMode::kInMemory, .every_steps = 5};
+  const auto checkpoints = [&](std::int64_t horizon) {
+    return run(job(horizon, 10, how), history(2, {fault(35)}), made::restarted({.nodes = 2})).checkpoints;
+  };
+  EXPECT_EQ(checkpoints(65), 0);
+  EXPECT_EQ(checkpoints(66), 1);
+  how.every_steps = 0;
+  how.interval = seconds(50);
+  EXPECT_EQ(checkpoints(66), 1);
+}
+
 TEST(Recoverable, RingOfTheLastGroup) {
   // 7 places, 2 copies: groups {0,1}, {2,3}, ring {4,5,6} in which each copies to the next one.
   const auto lost = [](std::vector<int> places) {
