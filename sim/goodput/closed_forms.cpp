@@ -26,10 +26,6 @@ double excess(double x) {
   return sum;
 }
 
-double log_choose(int n, int k) {
-  return log_gamma(n + 1.0) - log_gamma(k + 1.0) - log_gamma(n - k + 1.0);
-}
-
 double binomial(int n, double p, int k) {
   if (p <= 0) return k == 0 ? 1 : 0;
   if (p >= 1) return k == n ? 1 : 0;

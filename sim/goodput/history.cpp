@@ -70,14 +70,6 @@ class RatePerDay {
   Duration horizon_;
 };
 
-double mean_seconds(const RepairSpec& repair) {
-  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
-  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
-  double sum = 0;
-  for (const Duration time : repair.times) sum += to_seconds(time);
-  return sum / static_cast<double>(repair.times.size());
-}
-
 }  // namespace
 
 History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
@@ -91,6 +83,14 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   for (const FailureProcess& process : spec.processes)
     per_day += std::visit(RatePerDay(nodes, spec.horizon), process.law);
   return per_day / kSecondsPerDay;
+}
+
+double mean_seconds(const RepairSpec& repair) {
+  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
+  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
+  double sum = 0;
+  for (const Duration time : repair.times) sum += to_seconds(time);
+  return sum / static_cast<double>(repair.times.size());
 }
 
 double unavailable_share(const FailureSpec& spec, int nodes) {

@@ -25,6 +25,9 @@ namespace stagecraft {
 // Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
+// Of repairs; 0 where there are none.
+[[nodiscard]] double mean_seconds(const RepairSpec& repair);
+
 // Of the time of a node, the share that it is away for repair: mean repair over mean repair and mean time
 // between failures that cost the node. 0 of a trace, and where nodes never come back.
 [[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);

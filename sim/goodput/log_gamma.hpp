@@ -11,4 +11,9 @@ namespace stagecraft {
   return ::lgamma_r(x, &sign);
 }
 
+// ln C(n, k), for 0 <= k <= n.
+[[nodiscard]] inline double log_choose(int n, int k) {
+  return log_gamma(n + 1.0) - log_gamma(k + 1.0) - log_gamma(n - k + 1.0);
+}
+
 }  // namespace stagecraft

@@ -11,6 +11,9 @@
 namespace stagecraft {
 namespace {
 
+// An interval that no job lives to see.
+constexpr double kNever = 100 * 365.25 * 86'400;
+
 // No bandwidth given: nothing to wait for.
 Duration over(double bytes, Bandwidth rate) {
   return rate.count() > 0 ? from_seconds(bytes / rate.count()) : Duration::zero();
@@ -49,7 +52,6 @@ Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, con
   if (spec.rule == IntervalRule::kTime) return spec.interval;
   const double cost = to_seconds(cost_of(times));
   // Without failures no checkpoint pays; without a cost each step's does.
-  constexpr double kNever = 100 * 365.25 * 86'400;
   if (job.failures_per_s <= 0) return from_seconds(kNever);
   if (cost <= 0) return job.iteration;
   const double mtbf = mean_time_between(job);
@@ -107,6 +109,7 @@ std::optional<BestInterval> best_interval(const Checkpointing& checkpointing, Du
   // A snapshot waits for the one before to be written.
   if (checkpointing.mode != CheckpointMode::kSync)
     best = std::max(best, to_seconds(checkpointing.persist) + 0.5 * to_seconds(iteration));
+  if (best >= kNever) return std::nullopt;
   const auto steps = static_cast<std::int64_t>(std::llround(best / to_seconds(iteration)));
   const std::int64_t whole = std::max<std::int64_t>(steps, 1);
   return BestInterval{.time = whole * iteration, .steps = whole};

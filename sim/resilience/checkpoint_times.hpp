@@ -7,7 +7,9 @@
 //   sync      blocks for the write. async blocks for the copy of a GPU's part to its host, writes behind.
 //   memory    each node sends its state to m - 1 other hosts while its network is idle: every iteration if
 //             that suffices, else every so many.
-//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist.
+//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist. It
+//   is
+//             of storage; in memory only what the copies lose counts as a failure (memory_losses.hpp).
 //   source    resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
 #pragma once
 
@@ -27,7 +29,7 @@ struct CheckpointedJob {
   int nodes = 1;  // that train
   int gpus = 1;
   Duration iteration{};
-  double failures_per_s = 0;
+  double failures_per_s = 0;  // that send the job back to storage
 };
 
 // What the spec gives counts; what it leaves out follows. nullopt with a diagnostic where nothing can be
@@ -39,7 +41,8 @@ struct CheckpointedJob {
 // What a checkpoint of this kind costs training.
 [[nodiscard]] Duration cost_of(const Checkpointing& checkpointing);
 
-// The exact optimum for that cost, in whole steps, at least 1; nothing where nothing fails.
+// The exact optimum for that cost, in whole steps, at least 1; nothing where nothing fails, or so rarely that
+// it would be a century.
 struct BestInterval {
   Duration time{};
   std::int64_t steps = 1;

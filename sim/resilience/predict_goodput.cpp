@@ -12,6 +12,8 @@
 #include "base/text.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/memory_losses.hpp"
+#include "sim/goodput/restart_time.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
@@ -42,7 +44,7 @@ struct Job {
 struct Ran {
   GoodputSetup setup;
   std::optional<Checkpointing> checkpointing;
-  double failures_per_s = 0;
+  double failures_per_s = 0;  // that checkpoints in storage are for
   GoodputResult result;
 };
 
@@ -86,6 +88,23 @@ FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
   return seen;
 }
 
+bool in_memory(const FailureSpec& spec) {
+  return spec.checkpoint.mode == CheckpointMode::kInMemory;
+}
+
+// Failures after which the job needs what it has in storage.
+double failures_for_storage(const Job& job, const FailureSpec& spec, int nodes) {
+  if (!in_memory(spec)) return failures_per_second(spec, nodes);
+  const PolicySpec& policy = spec.policy;
+  const Duration restart =
+      policy.kind == PolicyKind::kHotSpares ? policy.swap : restart_time(policy.restart, job.plan().gpus());
+  return memory_losses_per_second(
+      spec, nodes,
+      {.copies = spec.checkpoint.copies,
+       .stall = restart + peer_transfer(job.costs),
+       .waits = policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor});
+}
+
 // A link that is slow makes steps longer by what the simulator says, not by its own factor.
 void price_slow_traffic(History& history, DegradedShapes& shapes) {
   constexpr double kHardly = 1 + 1e-9;  // slow is more than 1
@@ -107,7 +126,7 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
   Ran ran{.setup = *std::move(setup), .checkpointing = {}, .failures_per_s = {}, .result = {}};
   const int working = ran.setup.nodes - ran.setup.spares;
-  ran.failures_per_s = failures_per_second(spec, working);
+  ran.failures_per_s = failures_for_storage(job, spec, working);
   CheckpointSpec checkpoint = spec.checkpoint;
   if (ran.setup.checkpoint_every) {
     checkpoint.rule = IntervalRule::kSteps;
@@ -191,6 +210,10 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
+  constexpr double kYear = 365.25 * 86'400;
+  if (in_memory(spec))
+    report.advice.interval_why +=
+        fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
 }
 
 // Nodes that are away at once are as many as there are failures during a repair.

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "sim/goodput/closed_forms.hpp"
@@ -276,6 +277,23 @@ TEST(PredictGoodput, AReplacedNodeFailsAsAnyOther) {
     return predict_goodput(with(spec)).failures;
   };
   EXPECT_EQ(failures_with(hours(132)), failures_with(hours(0)));
+}
+
+// System: copies on two of four nodes, which fail twice a day each and come back after 60 s: memory is lost
+//         when the second one of a pair goes within them, 8 (1 - e^(-2 · 60/86,400)) times a day.
+TEST(PredictGoodput, KeepsInStorageWhatMemoryLoses) {
+  FailureSpec spec = failing(2);
+  spec.checkpoint.mode = CheckpointMode::kInMemory;
+  const GoodputReport never = predict_goodput(with(spec));  // processes fail, and memory survives them
+  EXPECT_EQ(never.advice.interval, std::nullopt);
+  EXPECT_EQ(never.buckets_s[2], 0);
+
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  const GoodputReport report = predict_goodput(with(spec));
+  const double between = 86'400 / (8 * -std::expm1(-2 * 60.0 / 86'400));
+  ASSERT_NE(report.advice.interval, std::nullopt);
+  EXPECT_NEAR(to_seconds(*report.advice.interval), optimal_interval(10, between), 9);
+  EXPECT_EQ(report.checkpoint.interval, *report.advice.interval);
 }
 
 // System: a spot market that has no node for the job.

@@ -1,0 +1,169 @@
+#include "sim/goodput/memory_losses.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.hpp"
+#include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/history.hpp"
+#include "sim/goodput/job.hpp"
+#include "sim/goodput/log_gamma.hpp"
+#include "sim/goodput/processes/cluster_failures.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of the failures of a process: those that cost a node, and for how long on average.
+struct NodeLosses {
+  double share = 0;
+  double detect_s = 0, repair_s = 0;
+};
+
+NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {
+  const auto* components = std::get_if<ComponentFailures>(&process.law);
+  NodeLosses losses;
+  double all = 0;
+  for (std::size_t i = 0; i < process.causes.size(); ++i) {
+    const Cause& cause = process.causes[i];
+    const double weight = components != nullptr ? components->rates_per_node_day.at(i) : cause.share;
+    all += weight;
+    if (cause.severity != FailureSeverity::kNode) continue;
+    losses.share += weight;
+    losses.detect_s += weight * to_seconds(spec.detect.value_or(cause.detect));
+    losses.repair_s += weight * mean_seconds(cause.repair ? *cause.repair : spec.repair);
+  }
+  if (losses.share <= 0) return {};
+  return {.share = losses.share / all,
+          .detect_s = losses.detect_s / losses.share,
+          .repair_s = losses.repair_s / losses.share};
+}
+
+// P(a group of m among these nodes is gone when `lost` of them are). Nodes beyond the last whole group are in
+// none.
+double gone(int nodes, int m, int lost) {
+  const int grouped = nodes - nodes % m;
+  if (grouped == 0 || lost < m) return 0;
+  double survives = 0;
+  for (int j = std::max(0, lost - (nodes - grouped)); j <= std::min(lost, grouped); ++j)
+    survives +=
+        recoverable_probability(grouped, m, j) *
+        std::exp(log_choose(grouped, j) + log_choose(nodes - grouped, lost - j) - log_choose(nodes, lost));
+  return 1 - survives;
+}
+
+// The same of a burst of any size.
+double gone_in_a_burst(const BurstFailures& law, int nodes, int m) {
+  constexpr double kHardly = 1e-9;
+  double sum = 0, weights = 0;
+  for (const auto& [size, weight] : law.sizes) {
+    sum += weight * gone(nodes, m, std::min(size, nodes));
+    weights += weight;
+  }
+  if (!law.sizes.empty()) return sum / weights;
+  const double larger = 1 - 1 / law.mean_size;  // geometric, and all that is larger than the domain takes all
+  double rest = std::pow(larger, m - 1), some = 0;
+  for (int size = m; size < nodes && rest > kHardly && some < 1 - kHardly; ++size) {
+    some = gone(nodes, m, size);
+    sum += rest * (1 - larger) * some;
+    rest *= larger;
+  }
+  return nodes < m ? 0 : sum + rest;
+}
+
+// Weighted by what a domain has of the nodes, of which a last one may have fewer.
+double burst_losses(const BurstFailures& law, double bursts, int nodes, int m) {
+  const auto share = [&](int domain) {
+    return law.bursts_per_day ? static_cast<double>(domain) : domain / mean_burst(law, domain);
+  };
+  const int whole = nodes / law.domain_nodes, rest = nodes % law.domain_nodes;
+  const double of_whole = whole > 0 ? whole * share(law.domain_nodes) : 0;
+  const double of_rest = rest > 0 ? share(rest) : 0;
+  double sum = 0;
+  if (of_whole > 0) sum += of_whole * gone_in_a_burst(law, law.domain_nodes, m);
+  if (of_rest > 0) sum += of_rest * gone_in_a_burst(law, rest, m);
+  return bursts * sum / (of_whole + of_rest);
+}
+
+// Stalls of a replay in which memory is gone, a second.
+class Replay {
+ public:
+  Replay(const FailureSpec& spec, int nodes, const HostCopies& how)
+      : history_(history_of(spec, nodes, 0, 0)),
+        how_(how),
+        horizon_(spec.horizon),
+        lost_(static_cast<std::size_t>(nodes)) {}
+
+  double losses_per_second() {
+    int up = history_.all_up_at_start ? history_.nodes : 0;
+    bool trains = history_.all_up_at_start;
+    for (const Incident& incident : history_.incidents) {
+      if (incident.time >= end_) finish();
+      const bool added = incident.kind == IncidentKind::kAdd;
+      if (!added && incident.kind != IncidentKind::kRemove) continue;
+      up += added ? 1 : -1;
+      trains = trains || up == history_.nodes;
+      if (!trains) continue;  // not yet
+      if (!added) lost_[static_cast<std::size_t>(incident.node)] = true, any_ = true;
+      if (how_.waits && up < history_.nodes)
+        end_ = Duration::max();
+      else if (!added || end_ == Duration::max())
+        end_ = incident.time + incident.detect + how_.stall;
+    }
+    finish();
+    return losses_ / to_seconds(horizon_);
+  }
+
+ private:
+  void finish() {
+    if (any_ && !recoverable_from_memory(lost_, how_.copies)) ++losses_;
+    if (any_) lost_.assign(lost_.size(), false);
+    any_ = false;
+    end_ = Duration::max();
+  }
+
+  History history_;
+  HostCopies how_;
+  Duration horizon_;
+  std::vector<bool> lost_;  // in this stall
+  bool any_ = false;
+  Duration end_ = Duration::max();  // of this stall
+  double losses_ = 0;
+};
+
+}  // namespace
+
+double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCopies& how) {
+  SC_CHECK(nodes >= 1 && how.copies >= 1, "a shard has at least its own host");
+  const int m = std::min(how.copies, nodes);
+  double losses = 0, alone = 0, empty = 0;  // nodes lost one by one, and how many places that leaves empty
+  for (const FailureProcess& process : spec.processes) {
+    FailureSpec only = spec;
+    only.processes = {process};
+    const double failures = failures_per_second(only, nodes);
+    if (failures <= 0) continue;
+    if (const auto* corruption = std::get_if<SilentCorruption>(&process.law)) {
+      losses += corruption->discovery > Duration::zero() ? failures : 0;
+    } else if (std::holds_alternative<TraceReplay>(process.law) ||
+               std::holds_alternative<HourlySpot>(process.law)) {
+      losses += Replay(only, nodes, how).losses_per_second();
+    } else {
+      const NodeLosses of_nodes = node_losses(spec, process);
+      const double rate = failures * of_nodes.share;
+      const auto* bursts = std::get_if<BurstFailures>(&process.law);
+      if (bursts != nullptr) losses += burst_losses(*bursts, rate, nodes, m);
+      if (bursts != nullptr && m == 1) continue;
+      const double nodes_of_each =
+          bursts != nullptr ? mean_burst(*bursts, std::min(bursts->domain_nodes, nodes)) : 1;
+      alone += rate * nodes_of_each;
+      empty += rate * nodes_of_each *
+               (of_nodes.detect_s + to_seconds(how.stall) + (how.waits ? of_nodes.repair_s : 0));
+    }
+  }
+  const double coincide = alone * std::pow(-std::expm1(-empty / nodes), m - 1);
+  return std::min(losses + coincide, failures_per_second(spec, nodes));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+// How often copies in host memories do not suffice: what the checkpoints in storage of such a job are for.
+//
+//   group    places 0..m-1, m..2m-1, … hold each other's shards (job.hpp). Its copies are gone when none of
+//   its
+//            nodes is left from a loss until the job trains again.
+//   alone    nodes that are lost one by one: N λ q^(m-1), where q = 1 - e^(-λ t) is the share of time that a
+//            place is empty for t, detection and `stall`.
+//   bursts   what a burst leaves of the groups of its domain, all sets of so many nodes equally likely.
+//   trace    stalls in which a group is gone, counted in a replay; the spot market, in one draw of it.
+//   wrong    silent corruption, where it is not found at once: the copies are newer than its onset.
+//   without  the ring that the last group is, and domains that cut a group, which are taken for groups of
+//   their
+//            own.
+#pragma once
+
+#include "base/units.hpp"
+#include "sim/goodput/failure_spec.hpp"
+
+namespace stagecraft {
+
+struct HostCopies {
+  int copies = 2;      // m >= 1, the host's own among them
+  Duration stall{};    // from the end of detection until a lost place trains again, without a wait
+  bool waits = false;  // for the repair of a lost node, before that
+};
+
+// A second, when all `nodes` are up; at most failures_per_second.
+[[nodiscard]] double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCopies& how);
+
+}  // namespace stagecraft

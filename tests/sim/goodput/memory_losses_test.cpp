@@ -1,0 +1,123 @@
+// Losses of copies in memory, with a pencil and against jobs.
+#include "sim/goodput/memory_losses.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "sim/goodput/history.hpp"
+#include "sim/goodput/policies/checkpoint_restart.hpp"
+#include "sim/goodput/trace_file.hpp"
+#include "tests/sim/goodput/failure_specs.hpp"
+#include "tests/sim/goodput/made_job.hpp"
+
+namespace stagecraft {
+namespace {
+
+using made::constant;
+using made::failures;
+using made::seconds;
+using std::chrono::hours;
+
+constexpr double kDay = 86'400;
+constexpr Duration kDays = hours(24);
+
+Cause node_failure() {
+  return {.name = "gpu", .severity = FailureSeverity::kNode};
+}
+
+double losses_a_day(const FailureSpec& spec, int nodes, const HostCopies& how) {
+  return memory_losses_per_second(spec, nodes, how) * kDay;
+}
+
+// A place is empty for 10 + 590 s after each of its failures.
+TEST(MemoryLosses, OfNodesAloneAreCoincidences) {
+  FailureSpec spec = failures(ExponentialFailures{.rate_per_node_day = 0.5}, node_failure(), 100 * kDays);
+  spec.detect = seconds(10);
+  const double empty = -std::expm1(-0.5 * 600 / kDay);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 8, {.copies = 2, .stall = seconds(590)}), 4 * empty);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 8, {.copies = 3, .stall = seconds(590)}), 4 * empty * empty);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 8, {.copies = 1, .stall = seconds(590)}), 4);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 1, {.copies = 2, .stall = seconds(590)}), 0.5);
+  spec.repair = constant(hours(5));
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 8, {.copies = 2, .stall = seconds(590), .waits = true}),
+                   4 * -std::expm1(-0.5 * (600 + 5 * 3600) / kDay));
+}
+
+TEST(MemoryLosses, AreNoneOfProcesses) {
+  Cause process = node_failure();
+  process.severity = FailureSeverity::kProcess;
+  const FailureSpec spec = failures(ExponentialFailures{.rate_per_node_day = 9}, process, 100 * kDays);
+  EXPECT_EQ(memory_losses_per_second(spec, 8, {.copies = 1, .stall = seconds(600)}), 0);
+}
+
+// A quarter of the components' failures costs the node.
+TEST(MemoryLosses, CountTheComponentsThatCostANode) {
+  FailureSpec spec;
+  spec.processes = {{.law = ComponentFailures{.rates_per_node_day = {0.1, 0.3}},
+                     .causes = {node_failure(), {.name = "bug", .severity = FailureSeverity::kProcess}}}};
+  spec.horizon = 100 * kDays;
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 8, {.copies = 1}), 0.8);
+}
+
+// Two of the six pairs of a domain of four are groups. Of three nodes one is in no group: one pair of three.
+TEST(MemoryLosses, OfBurstsAreTheGroupsOfTheirDomain) {
+  BurstFailures law{.bursts_per_day = 3, .domain_nodes = 4, .sizes = {{2, 1}}};
+  EXPECT_NEAR(losses_a_day(failures(law, node_failure(), kDays), 8, {.copies = 2}), 1, 1e-12);
+  law.domain_nodes = 3;
+  EXPECT_NEAR(losses_a_day(failures(law, node_failure(), kDays), 6, {.copies = 2}), 1, 1e-12);
+  // Geometric of mean 2 in a domain of two: half of the bursts take both.
+  law = {.bursts_per_day = 3, .domain_nodes = 2, .mean_size = 2};
+  EXPECT_NEAR(losses_a_day(failures(law, node_failure(), kDays), 8, {.copies = 2}), 1.5, 1e-12);
+  EXPECT_NEAR(losses_a_day(failures(law, node_failure(), kDays), 8, {.copies = 1}), 3, 1e-12);
+}
+
+// All corruption that is found late: the copies are wrong by then.
+TEST(MemoryLosses, OfCorruptionAreThoseFoundLate) {
+  SilentCorruption law{.rate_per_node_day = 0.5};
+  EXPECT_EQ(losses_a_day(failures(law, node_failure(), kDays), 8, {}), 0);
+  law.discovery = hours(2);
+  EXPECT_DOUBLE_EQ(losses_a_day(failures(law, node_failure(), kDays), 8, {}), 4);
+}
+
+// Four nodes of a trace over a day. Together go a and c; then a and, within the stall, b; then c and, after
+// it, d.
+TEST(MemoryLosses, OfATraceAreItsStalls) {
+  Diagnostics diagnostics;
+  const std::optional<Trace> trace = parse_trace(
+      "time_s,event,node\n0,add,a\n0,add,b\n0,add,c\n0,add,d\n"
+      "1000,remove,a\n1000,remove,c\n1010,add,a\n1010,add,c\n"
+      "2000,remove,a\n2010,add,a\n2050,remove,b\n2060,add,b\n"
+      "3000,remove,c\n3010,add,c\n4000,remove,d\n4010,add,d\n",
+      "t.csv", diagnostics);
+  ASSERT_TRUE(trace);
+  const FailureSpec spec = failures(TraceReplay{.trace = *trace}, node_failure(), kDays);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 4, {.copies = 2, .stall = seconds(100)}), 1);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 4, {.copies = 2, .stall = seconds(10)}), 0);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 4, {.copies = 2, .stall = seconds(100), .waits = true}), 1);
+  EXPECT_DOUBLE_EQ(losses_a_day(spec, 4, {.copies = 1, .stall = seconds(10)}), 5);
+}
+
+// Jobs that load from storage only where they must: 7 s each time, and nothing from memory.
+TEST(MemoryLosses, AreWhatSendsJobsToStorage) {
+  FailureSpec spec = failures(ExponentialFailures{.rate_per_node_day = 0.25}, node_failure(), 3000 * kDays);
+  spec.repair = constant(Duration(1));
+  spec.detect = seconds(10);
+  const Checkpointing how{
+      .mode = CheckpointMode::kInMemory, .interval = 10 * kDays, .load = seconds(7), .copies = 2};
+  JobSpec job = made::job(3000 * 86'400, 1, how);
+  job.timeline = false;
+  Duration loading{};
+  constexpr int kRepeats = 50;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    CheckpointRestart policy = made::restarted({.nodes = 8, .step = 1, .restart = 590});
+    loading += run_job(job, history_of(spec, 8, 3, repeat), policy)[Bucket::kStateTransfer];
+  }
+  const double expected = losses_a_day(spec, 8, {.copies = 2, .stall = seconds(590)}) * 3000 * kRepeats;
+  EXPECT_NEAR(to_seconds(loading) / 7, expected, 3 * std::sqrt(expected) + 0.03 * expected);
+}
+
+}  // namespace
+}  // namespace stagecraft
