@@ -99,8 +99,10 @@ std::string checkpoint_of(const GoodputReport& report) {
   if (checkpoint.mode == "none" || checkpoint.mode.empty()) return headed_line("checkpoint", "none");
   std::string text = checkpoint.mode;
   if (checkpoint.bytes > Bytes(0)) text += " of " + human(checkpoint.bytes);
-  text += fmt::format(", every {}", span_of(checkpoint.interval));
-  if (checkpoint.steps > 0)
+  const bool never = report.horizon > Duration::zero() && checkpoint.interval > report.horizon;
+  text += never ? fmt::format(", none within {}", span_of(report.horizon))
+                : fmt::format(", every {}", span_of(checkpoint.interval));
+  if (!never && checkpoint.steps > 0)
     text += fmt::format(" ({} step{})", with_thousands(checkpoint.steps), checkpoint.steps == 1 ? "" : "s");
   std::string out = headed_line("checkpoint", text);
   text = fmt::format("blocks {}", span_of(checkpoint.block));

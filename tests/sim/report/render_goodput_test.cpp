@@ -137,6 +137,12 @@ TEST(GoodputText, IsSilentAboutWhatIsNotThere) {
     EXPECT_THAT(text, Not(HasSubstr(absent)));
 }
 
+TEST(GoodputText, NamesNoIntervalThatIsLongerThanTheHorizon) {
+  GoodputReport report = ten_days();
+  report.checkpoint.interval = hours(241);
+  EXPECT_THAT(render_text(report), HasSubstr("sync of 931 GiB, none within 10 days\n"));
+}
+
 TEST(GoodputText, ShowsTheDiaryByDayAndTime) {
   GoodputReport report = ten_days();
   report.timeline = {{.time = hours(27) + minutes(4) + seconds(5), .what = "detect for 10 s"}};
