@@ -70,6 +70,15 @@ class RatePerDay {
   Duration horizon_;
 };
 
+// Of repairs; 0 where there are none.
+double mean_seconds(const RepairSpec& repair) {
+  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
+  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
+  double sum = 0;
+  for (const Duration time : repair.times) sum += to_seconds(time);
+  return sum / static_cast<double>(repair.times.size());
+}
+
 }  // namespace
 
 History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
@@ -85,12 +94,23 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   return per_day / kSecondsPerDay;
 }
 
-double mean_seconds(const RepairSpec& repair) {
-  if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
-  if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;
-  double sum = 0;
-  for (const Duration time : repair.times) sum += to_seconds(time);
-  return sum / static_cast<double>(repair.times.size());
+NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {
+  const auto* components = std::get_if<ComponentFailures>(&process.law);
+  NodeLosses losses;
+  double all = 0;
+  for (std::size_t i = 0; i < process.causes.size(); ++i) {
+    const Cause& cause = process.causes[i];
+    const double weight = components != nullptr ? components->rates_per_node_day.at(i) : cause.share;
+    all += weight;
+    if (cause.severity != FailureSeverity::kNode) continue;
+    losses.share += weight;
+    losses.detect_s += weight * to_seconds(spec.detect.value_or(cause.detect));
+    losses.repair_s += weight * mean_seconds(cause.repair ? *cause.repair : spec.repair);
+  }
+  if (losses.share <= 0) return {};
+  return {.share = losses.share / all,
+          .detect_s = losses.detect_s / losses.share,
+          .repair_s = losses.repair_s / losses.share};
 }
 
 double unavailable_share(const FailureSpec& spec, int nodes) {
@@ -98,12 +118,8 @@ double unavailable_share(const FailureSpec& spec, int nodes) {
   for (const FailureProcess& process : spec.processes) {
     FailureSpec alone = spec;
     alone.processes = {process};
-    const double rate = failures_per_second(alone, nodes) / nodes;
-    for (const Cause& cause : process.causes) {
-      if (cause.severity != FailureSeverity::kNode) continue;
-      const RepairSpec& repair = cause.repair ? *cause.repair : spec.repair;
-      away += rate * cause.share * mean_seconds(repair);
-    }
+    const NodeLosses losses = node_losses(spec, process);
+    away += failures_per_second(alone, nodes) / nodes * losses.share * losses.repair_s;
   }
   return away / (1 + away);
 }

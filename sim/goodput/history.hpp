@@ -25,8 +25,12 @@ namespace stagecraft {
 // Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
-// Of repairs; 0 where there are none.
-[[nodiscard]] double mean_seconds(const RepairSpec& repair);
+// Of the failures of a process, those that cost a node: which share of all, and what they take on average.
+struct NodeLosses {
+  double share = 0;
+  double detect_s = 0, repair_s = 0;
+};
+[[nodiscard]] NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process);
 
 // Of the time of a node, the share that it is away for repair: mean repair over mean repair and mean time
 // between failures that cost the node. 0 of a trace, and where nodes never come back.

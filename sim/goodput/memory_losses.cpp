@@ -16,31 +16,6 @@
 namespace stagecraft {
 namespace {
 
-// Of the failures of a process: those that cost a node, and for how long on average.
-struct NodeLosses {
-  double share = 0;
-  double detect_s = 0, repair_s = 0;
-};
-
-NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {
-  const auto* components = std::get_if<ComponentFailures>(&process.law);
-  NodeLosses losses;
-  double all = 0;
-  for (std::size_t i = 0; i < process.causes.size(); ++i) {
-    const Cause& cause = process.causes[i];
-    const double weight = components != nullptr ? components->rates_per_node_day.at(i) : cause.share;
-    all += weight;
-    if (cause.severity != FailureSeverity::kNode) continue;
-    losses.share += weight;
-    losses.detect_s += weight * to_seconds(spec.detect.value_or(cause.detect));
-    losses.repair_s += weight * mean_seconds(cause.repair ? *cause.repair : spec.repair);
-  }
-  if (losses.share <= 0) return {};
-  return {.share = losses.share / all,
-          .detect_s = losses.detect_s / losses.share,
-          .repair_s = losses.repair_s / losses.share};
-}
-
 // P(a group of m among these nodes is gone when `lost` of them are). Nodes beyond the last whole group are in
 // none.
 double gone(int nodes, int m, int lost) {

@@ -280,8 +280,8 @@ bool Setup::knows_the_lost() {
                          "ones are left",
                          what, kPolicyNames[static_cast<std::size_t>(spec_.kind)]),
          .hint =
-             "leave it out, give a table of throughput, or use a policy that keeps the shape: hot-spares, "
-             "checkpoint-restart with lost: replaced"});
+             "leave it out, give a table of throughput, or use a policy that keeps the shape: hot-spares, or "
+             "checkpoint-restart where lost nodes are waited for or replaced"});
     return false;
   };
   if (!spec_.throughput.empty()) return true;

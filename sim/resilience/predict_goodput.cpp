@@ -187,6 +187,13 @@ void fill_result(const Ran& ran, GoodputReport& report) {
 void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
   if (!ran.checkpointing) {
     report.checkpoint.mode = "none";
+    const std::int64_t every = spec.policy.checkpoint_every;
+    if (!ran.setup.replay || spec.policy.kind != PolicyKind::kVaruna || every <= 0) return;
+    // What the replayed evaluation does.
+    report.checkpoint.mode = kCheckpointModeNames[static_cast<std::size_t>(CheckpointMode::kSync)];
+    report.checkpoint.interval = every * ran.setup.ideal.duration;
+    report.checkpoint.steps = every;
+    report.checkpoint.block = spec.checkpoint.block.value_or(Duration::zero());
     return;
   }
   const Checkpointing& times = *ran.checkpointing;

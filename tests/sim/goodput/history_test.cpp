@@ -258,6 +258,20 @@ TEST(ComponentFailures, HappenAtTheRateOfEachComponent) {
   EXPECT_NEAR(of(1), 1000, 4 * std::sqrt(1000));
 }
 
+// Pencil: the GPU fails once in ten days and is away for a day, the disk three times as often for half of
+// one; the software costs no node. (0.1 + 0.15) / (1 + 0.25).
+TEST(ComponentFailures, KeepANodeAwayForTheRepairsOfEachAtItsRate) {
+  FailureSpec spec = failures(ComponentFailures{.rates_per_node_day = {0.1, 0.3, 5}},
+                              {.name = "gpu", .severity = FailureSeverity::kNode, .repair = {}}, 100 * kDay);
+  const RepairSpec half_a_day{.kind = RepairKind::kConstant, .time = hours(12)};
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(24)};
+  spec.processes.front().causes.push_back(
+      {.name = "disk", .severity = FailureSeverity::kNode, .repair = half_a_day});
+  spec.processes.front().causes.push_back(
+      {.name = "software", .severity = FailureSeverity::kProcess, .repair = {}});
+  EXPECT_NEAR(unavailable_share(spec, 8), 0.25 / 1.25, 1e-12);
+}
+
 TEST(ComponentFailures, OfOneComponentAreWhatTheyAreWithoutTheOthers) {
   FailureSpec one = failures(ComponentFailures{.rates_per_node_day = {3}}, process_failure(), 100 * kDay);
   FailureSpec two = one;

@@ -332,6 +332,22 @@ TEST(PredictGoodput, TakesItsStepsFromATableUnderEveryPolicy) {
   }
 }
 
+// 4 s a step of the table: ten of them are 40 s. Oobleck's replay has no checkpoints.
+TEST(PredictGoodput, SaysHowAReplayOfVarunaCheckpoints) {
+  FailureSpec spec = losing_nodes(PolicyKind::kVaruna);
+  spec.policy.throughput = {{2, 0.5}, {4, 1}};
+  spec.policy.checkpoint_every = 10;
+  spec.checkpoint.block = seconds(3);
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.checkpoint.mode, "sync");
+  EXPECT_EQ(report.checkpoint.interval, seconds(40));
+  EXPECT_EQ(report.checkpoint.steps, 10);
+  EXPECT_EQ(report.checkpoint.block, seconds(3));
+  EXPECT_GT(report.buckets_s[2], 0);
+  spec.policy.kind = PolicyKind::kOobleck;
+  EXPECT_EQ(predict_goodput(with(spec)).checkpoint.mode, "none");
+}
+
 TEST(PredictGoodput, RefusesATableThatSaysNothingOfTheWholeJob) {
   FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
   spec.policy.throughput = {{5, 1}};
