@@ -1,16 +1,13 @@
 // How often copies in host memories do not suffice: what the checkpoints in storage of such a job are for.
 //
 //   group    places 0..m-1, m..2m-1, … hold each other's shards (job.hpp). Its copies are gone when none of
-//   its
-//            nodes is left from a loss until the job trains again.
+//            its nodes is left from a loss until the job trains again.
 //   alone    nodes that are lost one by one: N λ q^(m-1), where q = 1 - e^(-λ t) is the share of time that a
 //            place is empty for t, detection and `stall`.
 //   bursts   what a burst leaves of the groups of its domain, all sets of so many nodes equally likely.
 //   trace    stalls in which a group is gone, counted in a replay; the spot market, in one draw of it.
 //   wrong    silent corruption, where it is not found at once: the copies are newer than its onset.
-//   without  the ring that the last group is, and domains that cut a group, which are taken for groups of
-//   their
-//            own.
+//   without  the ring that the last group is, and domains that cut a group: groups of their own.
 #pragma once
 
 #include "base/units.hpp"

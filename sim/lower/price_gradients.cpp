@@ -31,9 +31,8 @@ std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::ve
 
 // In the order of the backward. Buckets are full but for the last, which ends with the embedding, whole: its
 // gradient is not complete before the pass is.
-//   source  NVIDIA/Megatron-LM, core/distributed/param_and_grad_buffer.py: parameters in reverse order, none
-//   of
-//           them cut; a bucket is closed when it is full.
+//   source  NVIDIA/Megatron-LM, core/distributed/param_and_grad_buffer.py: parameters in reverse order and
+//           whole; a bucket is closed when it is full.
 std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t size, std::int64_t embedding) {
   if (parameters == 0) return {};
   const std::int64_t full = (parameters - std::min(embedding, parameters)) / size;

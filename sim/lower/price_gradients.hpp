@@ -5,19 +5,18 @@
 //   R replicas of the shards:
 //     ZeRO 0     a bucket is all-reduced at the end of the last backward
 //     ZeRO 1     reduce-scattered over N (and its shard all-reduced over R); weights gathered over N
-//     ZeRO 2     the reduce-scatter happens in every backward, unit by unit, and so does the all-reduce over
-//     R
-//                (PyTorch's hybrid sharding does it with every reduction)
-//     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; nothing is gathered at the
-//     end
-//   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise;
-//   the last of a backward, the first of a forward, has the whole word embedding, one bucket where nothing
-//   overlaps; dense and expert buckets of a chunk are merged in the order in which a backward pass completes
-//   them. The gradient norm is an all-reduce of 4 bytes over the ranks that split the model, and over the N
-//   that share its states. Where the pipeline runs both ways, the two ranks of each stage then sum what they
-//   have of its gradients, two by two: all of them under ZeRO 0, a shard otherwise. Each copy is stepped
-//   where it lives. source  Megatron-LM's DistributedDataParallelConfig and distributed optimizer;
-//   Rajbhandari et al.
+//     ZeRO 2     the reduce-scatter happens in every backward, unit by unit, and so does the all-reduce
+//                over R (PyTorch's hybrid sharding does it with every reduction)
+//     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end
+//   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
+//   one bucket where nothing overlaps; the last of a backward, the first of a forward, has the whole word
+//   embedding. Dense and expert buckets of a chunk are merged in the order in which a backward pass completes
+//   them.
+//   The gradient norm is an all-reduce of 4 bytes over the ranks that split the model, and over the N that
+//   share its states.
+//   Where the pipeline runs both ways, the two ranks of each stage then sum what they have of its gradients,
+//   two by two: all of them under ZeRO 0, a shard otherwise. Each copy is stepped where it lives.
+//   source  Megatron-LM's DistributedDataParallelConfig and distributed optimizer; Rajbhandari et al.
 //           (arXiv 1910.02054) for the ZeRO stages; Zhao et al. (arXiv 2304.11277) for FSDP and hybrid
 //           sharding.
 #pragma once

@@ -7,9 +7,8 @@
 //   sync      blocks for the write. async blocks for the copy of a GPU's part to its host, writes behind.
 //   memory    each node sends its state to m - 1 other hosts while its network is idle: every iteration if
 //             that suffices, else every so many.
-//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist. It
-//   is
-//             of storage; in memory only what the copies lose counts as a failure (memory_losses.hpp).
+//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist.
+//             It is of storage; in memory only what copies lose counts as a failure (memory_losses.hpp).
 //   source    resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
 #pragma once
 
