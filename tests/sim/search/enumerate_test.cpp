@@ -157,7 +157,9 @@ TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
     if (point.zero_stage < 2) continue;
     const Scenario& scenario = small.plans.frames[point.frame].scenario;
     EXPECT_EQ(scenario.options.software == "fsdp-2023", point.pipeline == 1 && point.replicas() > 1);
-    if (point.pipeline == 1) EXPECT_EQ(scenario.schedule.name, "1f1b");
+    if (point.pipeline == 1) {
+      EXPECT_EQ(scenario.schedule.name, "1f1b");
+    }
     ++sharded;
   }
   EXPECT_GT(sharded, 0u);
