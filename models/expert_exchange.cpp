@@ -63,9 +63,8 @@ bool runs_beside_shared(const Exchange& exchange, const TransformerSpec& model, 
 void add_exchange(Ops& ops, const Exchange& exchange, const TransformerSpec& model, const Shard& shard) {
   const bool over_experts = exchange.group == CommGroup::kExpert;
   if ((over_experts ? shard.expert : shard.expert_tensor) == 1) return;
-  const Beside beside = over_experts && shard.overlap_expert         ? Beside::kOtherMicroBatch
-                        : runs_beside_shared(exchange, model, shard) ? Beside::kSharedExperts
-                                                                     : Beside::kNothing;
+  const Beside beside =
+      runs_beside_shared(exchange, model, shard) ? Beside::kSharedExperts : Beside::kNothing;
   const std::int64_t row = row_bytes(exchange.towards, model, shard) + exchange.extra;
   Op op = collective_op(exchange.name, exchange.kind, Bytes(exchange.rows * row), beside, exchange.group);
   op.shared = exchange.shared;

@@ -40,13 +40,12 @@ enum class CommGroup : std::uint8_t { kTensor, kContext, kExpert, kExpertTensor 
 // What a collective may run beside. The pricing decides how much of it that hides.
 enum class Beside : std::uint8_t {
   kNothing,
-  kWeightGradient,   // issued before the weight-gradient GEMM of its layer
-  kNextGemm,         // gathered chunk by chunk while the next GEMM of the list consumes it
-  kPreviousGemm,     // reduced chunk by chunk while the previous GEMM of the list produces it
-  kAttentionBlock,   // a ring message beside the attention block before it: all but the last block cover one
-                     // each
-  kOtherMicroBatch,  // beside the compute of another micro-batch's pass through the layer
-  kSharedExperts,    // beside a half of the shared experts, on a stream of their own
+  kWeightGradient,  // issued before the weight-gradient GEMM of its layer
+  kNextGemm,        // gathered chunk by chunk while the next GEMM of the list consumes it
+  kPreviousGemm,    // reduced chunk by chunk while the previous GEMM of the list produces it
+  kAttentionBlock,  // a ring message beside the attention block before it: all but the last block cover one
+                    // each
+  kSharedExperts,   // beside a half of the shared experts, on a stream of their own
 };
 
 // The halves of the shared experts' block: its first product and activation, its second product.

@@ -135,8 +135,7 @@ struct Shard {
   bool fp8_dispatch = false;            // what is sent to the experts, forward and backward, is fp8
   bool overlap_tensor = false;          // tensor collectives in chunks beside their GEMM (user buffers)
   bool overlap_context = true;          // ring messages beside the previous block of the core
-  bool overlap_expert = false;          // expert exchanges beside the other micro-batch's compute
-  bool overlap_shared_experts = false;  // the same beside the shared experts
+  bool overlap_shared_experts = false;  // expert exchanges beside the shared experts
   SoftwareMemory software = {};
 
   [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T

@@ -14,7 +14,7 @@ class Bound {
       : plan_(plan), prices_(prices), options_(options), places_(plan.places()) {
     const ScheduleKind* kind = find_schedule(schedule.name);
     split_ = kind == nullptr || kind->split_backward;
-    fused_ = options.pairs && (kind == nullptr || kind->fused_pairs);
+    fused_ = options.pairs && (options.pairs->neighbours || kind == nullptr || kind->fused_pairs);
     micro_batches_.resize(static_cast<std::size_t>(places_.copies()));
     for (int mb = 0; mb < plan.micro_batches; ++mb)
       ++micro_batches_[static_cast<std::size_t>(places_.copy_of(mb, plan.micro_batches))];

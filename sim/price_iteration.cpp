@@ -18,7 +18,7 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .overlap = scenario.overlap,
           .options = scenario.options,
           .offload = scenario.offload,
-          .fused_pairs = runs_fused_pairs(scenario),
+          .expert_pairs = overlaps_expert_exchanges(scenario),
           .shared_links = shared_links && scenario.network.shared()};
 }
 

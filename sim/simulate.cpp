@@ -44,8 +44,10 @@ double overlap_slowdown_of(const Scenario& scenario) {
 }
 
 std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
-  if (!runs_fused_pairs(scenario)) return std::nullopt;
-  FusedPairRule rule{.share = scenario.schedule.fused_share};
+  const bool neighbours = overlaps_expert_exchanges(scenario);
+  if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
+  FusedPairRule rule{.neighbours = neighbours};
+  if (!neighbours) rule.share = scenario.schedule.fused_share;
   if (scenario.profile) {
     for (const HardwareProfile* profile : profiles_of(scenario)) {
       rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);

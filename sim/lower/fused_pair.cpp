@@ -17,8 +17,17 @@ Duration traffic_of(const PassPrice& pass) {
   return sum;
 }
 
-bool is_traffic(std::int32_t category) {
-  return std::ranges::any_of(kTraffic, [&](Category c) { return static_cast<std::int32_t>(c) == category; });
+bool hides(Category category, const FusedPairRule& rule) {
+  if (rule.neighbours) return category == Category::kExpertComm;
+  return std::ranges::find(kTraffic, category) != kTraffic.end();
+}
+
+// Of the pass, what a partner may hide a part of.
+Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
+  Duration sum{};
+  for (const Category category : kTraffic)
+    if (hides(category, rule)) sum += pass.of(category);
+  return sum;
 }
 
 // Of `time` the part that a factor of at most 1 leaves, rounded down: a sum of parts never grows.
@@ -28,6 +37,7 @@ Duration scaled(Duration time, double factor) {
 
 // Of the traffic of a pass, what hides behind enough compute.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
+  if (rule.neighbours) return scaled(pass.of(Category::kExpertComm), 1 / rule.slowdown);
   const Duration tensor = pass.of(Category::kTensorComm);
   return scaled(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
          scaled(traffic_of(pass) - tensor, 1 / rule.slowdown);
@@ -54,19 +64,19 @@ Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {
   if (rule.share)
     return std::max(Duration::zero(), scaled(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
   // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once.
-  return pass.total() - std::min(traffic_of(pass), hideable(pass, rule) + Duration(2));
+  return pass.total() - std::min(hidden_in_parts(pass, rule), hideable(pass, rule) + Duration(2));
 }
 
 std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts, const FusedPairRule& rule) {
   std::vector<TaskPart> parts = pass.parts();
   if (parts.empty()) return parts;
-  const Duration kept = rule.share ? Duration::zero() : pass.total() - traffic_of(pass);
+  const Duration kept = rule.share ? Duration::zero() : pass.total() - hidden_in_parts(pass, rule);
   const Duration whole = pass.total() - kept;
   Duration rest = lasts - kept;
   const double share = whole > Duration::zero() ? to_seconds(rest) / to_seconds(whole) : 1;
   TaskPart* last = nullptr;
   for (TaskPart& part : parts) {
-    if (!rule.share && !is_traffic(part.category)) continue;
+    if (!rule.share && !hides(static_cast<Category>(part.category), rule)) continue;
     part.time = std::min(rest, scaled(part.time, share));
     rest -= part.time;
     last = &part;

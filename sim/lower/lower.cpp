@@ -9,6 +9,20 @@
 #include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
+namespace {
+
+// A forward and a backward, neither of which waits for the other.
+bool pair_up(const Action& a, const Action& b) {
+  const auto is_forward = [](const Action& action) { return action.pass == Pass::kForward; };
+  const auto goes_back = [](const Action& action) {
+    return action.pass == Pass::kBackward || action.pass == Pass::kInputGradient;
+  };
+  return a.micro_batch != b.micro_batch &&
+         ((is_forward(a) && goes_back(b)) || (goes_back(a) && is_forward(b)));
+}
+
+}  // namespace
+
 Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
     : schedule_(schedule), prices_(prices), options_(options), places_(schedule.places()) {
   SC_CHECK(prices.stages.size() == places_.count(), "one price per stage of each copy");
@@ -99,10 +113,13 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
     if (at) stretch[*at].last_backward = true;
   if (!options_.pairs) return stretch;
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
-    if (!stretch[i].action.fused) continue;
-    const PairTimes times = fused_pair_times(price_of(stretch[i]), price_of(stretch[i + 1]), *options_.pairs);
-    stretch[i].lasts = times.first;
-    stretch[i + 1].lasts = times.second;
+    RankPass &first = stretch[i], &second = stretch[i + 1];
+    if (!first.action.fused && !(options_.pairs->neighbours && pair_up(first.action, second.action)))
+      continue;
+    const PairTimes times = fused_pair_times(price_of(first), price_of(second), *options_.pairs);
+    first.lasts = times.first;
+    second.lasts = times.second;
+    ++i;
   }
   return stretch;
 }

@@ -69,7 +69,7 @@ struct LowerOptions {
   int iterations = 1;                    // in a row
   StepRule step = StepRule::kBarrier;    // kOwn and kDelayed without reductions of sharded weights
   Duration rollback{};                   // expected loss by roll-backs, before every iteration but the first
-  std::optional<FusedPairRule> pairs{};  // what fused pairs last; none: the sum of their passes
+  std::optional<FusedPairRule> pairs{};  // what pairs last; none: the sum of their passes
   // Links that are shared; nullptr: the network is closed-form. Prices then carry traffic.
   const SharedNetwork* network = nullptr;
 };

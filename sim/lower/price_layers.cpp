@@ -47,7 +47,6 @@ class PassPricing {
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (ops[i].kind == OpKind::kCollective) continue;
       room_[i] = times_[i].time;
-      compute_ += times_[i].time;
     }
   }
 
@@ -109,11 +108,11 @@ class PassPricing {
                  sent * static_cast<double>(op.kernels));
   }
 
-  // What `room` hides of `time` at the loss of chunked overlap; the room is used up.
-  [[nodiscard]] Duration behind(Duration& room, Duration time) const {
+  // What `room` hides of `time`, of which `share` is left where both run; the room is used up.
+  [[nodiscard]] static Duration behind(Duration& room, Duration time, double share) {
     const Duration beside = std::min(time, room);
     room -= beside;
-    return from_seconds(to_seconds(beside) * network_.profile.tensor_overlap.value);
+    return from_seconds(to_seconds(beside) * share);
   }
 
   [[nodiscard]] Duration hidden(std::size_t i) {
@@ -128,8 +127,6 @@ class PassPricing {
         return behind_gemm(time, i, 0, -1);
       case Beside::kAttentionBlock:
         return behind_block(time, i);
-      case Beside::kOtherMicroBatch:
-        return behind(compute_, time);
       case Beside::kSharedExperts:
         return behind_shared(time, ops_[i].shared);
     }
@@ -141,7 +138,8 @@ class PassPricing {
   [[nodiscard]] Duration behind_gemm(Duration time, std::size_t from, std::size_t end, int step) {
     for (std::size_t i = from; i != end; i = step > 0 ? i + 1 : i - 1) {
       const std::size_t at = step > 0 ? i : i - 1;
-      if (ops_[at].kind == OpKind::kGemm) return behind(room_[at], time);
+      if (ops_[at].kind == OpKind::kGemm)
+        return behind(room_[at], time, network_.profile.tensor_overlap.value);
     }
     return Duration::zero();
   }
@@ -153,7 +151,7 @@ class PassPricing {
       if (ops_[i].kind == OpKind::kCollective || ops_[i].shared != half) continue;
       const Duration beside = std::min(time - covered, room_[i]);
       covered += beside;
-      hidden += behind(room_[i], beside);
+      hidden += behind(room_[i], beside, 1 / network_.profile.gradient_overlap_slowdown.value);
     }
     return hidden;
   }
@@ -179,7 +177,6 @@ class PassPricing {
   const LayerGroups& groups_;
   std::vector<Cost> times_;
   std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
-  Duration compute_{};          // the same of the whole pass
   Traffic traffic_;
 };
 

@@ -10,14 +10,14 @@
 //                     input gradient whose weight gradient is put aside only the gathers, taken to run
 //                     beside the input-gradient GEMM (assumed: Zero Bubble's fork gathers behind it, in W,
 //                     and waits): reductions are waited for (StagePrice::unhidden)
-//   kNextGemm, kPreviousGemm   exposed max(0, t_c - t_g) + (1 - o) min(t_c, t_g): a chunked collective loses
-//   to
-//                     the GEMM beside it as much as one beside a weight gradient does. o = 0.3, that is a
-//                     loss phi of 0.7, is fitted on H100 runs with chunked collectives and without.
+//   kNextGemm, kPreviousGemm   exposed max(0, t_c - t_g) + (1 - o) min(t_c, t_g): a chunked collective and
+//                     the GEMM beside it lose as much as one beside a weight gradient does. o = 0.3, that is
+//                     a loss phi of 0.7, is fitted on H100 runs with chunked collectives and without.
 //   kAttentionBlock   message by message: exposed max(0, t_c - the block before it); blocks are the attention
 //                     kernels listed before the message
-//   kOtherMicroBatch  o of it, at most o of the pass's compute: the other micro-batch's pass takes as long.
-//                     Assumed: no published run separates this loss, so that of tensor collectives stands in.
+//   kSharedExperts    1 / sigma of it, at most 1 / sigma of their half: an exchange between nodes slows the
+//                     compute beside it by the profile's gradient_overlap_slowdown sigma, as in
+//                     fused_pair.hpp
 // One stretch of compute hides one collective at a time.
 //   source  Megatron-LM and TransformerEngine for what runs beside what; Zero Bubble's fork of Megatron-LM
 //           (core/tensor_parallel/layers.py, WeightGradStore) where passes are split; phi: fits of 405B and

@@ -116,8 +116,7 @@ Shard shard_of(const PricingRequest& request) {
           .fp8_dispatch = request.options.fp8_dispatch,
           .overlap_tensor = request.overlap.tensor,
           .overlap_context = request.overlap.context,
-          .overlap_expert = request.overlap.expert && !request.fused_pairs,
-          .overlap_shared_experts = request.overlap.shared_experts,
+          .overlap_shared_experts = request.overlap.shared_experts && !request.expert_pairs,
           .software = request.options.memory};
 }
 

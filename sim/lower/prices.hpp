@@ -142,7 +142,7 @@ struct PricingRequest {
   const OptionsSpec& options;
   const OffloadSpec& offload;
   std::optional<int> gpus = {};  // of the job, where the plan prices a part of it; absent: the plan's
-  bool fused_pairs = false;      // which hide the exchanges of experts, in place of overlap.expert
+  bool expert_pairs = false;     // overlap.expert hides exchanges: shared experts do not
   bool shared_links = false;     // note what everything puts on the links of the cluster
   // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
   PlacementMemo* memo = nullptr;

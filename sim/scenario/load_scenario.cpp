@@ -344,6 +344,10 @@ std::int64_t replicas_of(const Scenario& scenario) {
   return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
 }
 
+std::int64_t samples_at_once(const Scenario& scenario) {
+  return replicas_of(scenario) / scenario.parallelism.context * scenario.training.micro_batch_size;
+}
+
 bool runs_fused_pairs(const Scenario& scenario) {
   if (!scenario.order) {
     const ScheduleKind* kind = find_schedule(scenario.schedule.name);
@@ -351,6 +355,11 @@ bool runs_fused_pairs(const Scenario& scenario) {
   }
   return std::ranges::any_of(scenario.order->schedule.ranks,
                              [](const auto& order) { return std::ranges::any_of(order, &Action::fused); });
+}
+
+bool overlaps_expert_exchanges(const Scenario& scenario) {
+  return scenario.overlap.expert && scenario.parallelism.expert > 1 && !runs_fused_pairs(scenario) &&
+         scenario.training.global_batch_size > samples_at_once(scenario);
 }
 
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,

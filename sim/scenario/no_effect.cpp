@@ -171,7 +171,8 @@ void listen_to_shared_experts(Listener& listener, const Scenario& scenario) {
   listener.say(kPath, !shared, "the model has no shared experts");
   listener.say(kPath, scenario.options.expert_dispatcher != ExpertDispatcher::kAllToAll,
                "only an all-to-all (options.expert_dispatcher) runs beside them");
-  listener.say(kPath, scenario.overlap.expert, "overlap.expert has another micro-batch beside the exchanges");
+  listener.say(kPath, overlaps_expert_exchanges(scenario),
+               "overlap.expert has another micro-batch beside the exchanges");
 }
 
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
@@ -191,6 +192,8 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.expert", parallel.expert == 1, "parallelism.expert is 1");
   listener.say("overlap.expert", runs_fused_pairs(scenario),
                "the fused pairs of the schedule hide the exchanges of either pass");
+  listener.say("overlap.expert", scenario.training.global_batch_size <= samples_at_once(scenario),
+               "there is one micro-batch, and no other beside it");
   listen_to_shared_experts(listener, scenario);
 }
 

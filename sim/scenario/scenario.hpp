@@ -91,8 +91,14 @@ struct OtherJob {
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
 [[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
 
+// Of all replicas, one micro-batch each.
+[[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
+
 // Whether forwards and backwards of its order run in pairs, as one pass each.
 [[nodiscard]] bool runs_fused_pairs(const Scenario& scenario);
+
+// Whether overlap.expert finds anything to hide and another micro-batch to hide it behind.
+[[nodiscard]] bool overlaps_expert_exchanges(const Scenario& scenario);
 
 // Where models, nodes, fabrics and profiles by name are found.
 struct DataDirectory {

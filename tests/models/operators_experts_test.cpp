@@ -130,24 +130,8 @@ TEST(Experts, ExchangeBesideTheSharedOnesIfOverlapped) {
     EXPECT_EQ(find(*ops, "shared down").shared, SharedHalf::kDown);
     EXPECT_EQ(find(*ops, "expert up").shared, SharedHalf::kNone);
   }
-  shard.overlap_expert = true;  // another micro-batch hides more
-  EXPECT_EQ(find(layer_operators(model, shard, LayerKind::kExperts).forward, "expert dispatch").beside,
-            Beside::kOtherMicroBatch);
   shard = {.sequence = 4096, .expert = 8, .overlap_shared_experts = true};
   EXPECT_EQ(find(mixtral(shard).forward, "expert dispatch").beside, Beside::kNothing);  // has none
-}
-
-TEST(Experts, ExchangeBesideAnotherMicroBatchIfOverlapped) {
-  Shard shard = kEight;
-  EXPECT_EQ(find(mixtral(shard).forward, "expert dispatch").beside, Beside::kNothing);
-  shard.overlap_expert = true;
-  const LayerOps layer = mixtral(shard);
-  for (const Op* op : {&find(layer.forward, "expert dispatch"), &find(layer.forward, "expert combine"),
-                       &find(layer.input_gradient, "expert dispatch gradient"),
-                       &find(layer.input_gradient, "expert combine gradient")}) {
-    EXPECT_EQ(op->beside, Beside::kOtherMicroBatch) << op->name;
-    EXPECT_EQ(op->group, CommGroup::kExpert) << op->name;
-  }
 }
 
 // Two ranks share an expert: both need the tokens of both, and each has half of the width.
@@ -338,7 +322,7 @@ TEST(Experts, SumBiasGradientsWhenEager) {
 // The degrees of experts change nothing in a dense layer.
 TEST(Experts, OfAModelLeaveItsDenseLayersAlone) {
   const LayerOps expected = layer_operators(zoo::deepseek_v3(), kAlone, LayerKind::kDense);
-  const Shard shard{.sequence = 4096, .expert = 8, .expert_tensor = 2, .overlap_expert = true};
+  const Shard shard{.sequence = 4096, .expert = 8, .expert_tensor = 2, .overlap_shared_experts = true};
   EXPECT_TRUE(same(layer_operators(zoo::deepseek_v3(), shard, LayerKind::kDense), expected));
 }
 

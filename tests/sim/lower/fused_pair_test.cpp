@@ -98,6 +98,22 @@ TEST(FusedPair, LastsBetweenTheLongerPassAndTheSum) {
   }
 }
 
+// Neighbours hide exchanges of experts alone; what is sent otherwise is no room either.
+TEST(FusedPair, OfNeighboursHidesExchangesOfExperts) {
+  PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 40, 30, 50);
+  const FusedPairRule rule{.neighbours = true, .slowdown = 1.25};
+  const PairTimes times = fused_pair_times(forward, backward, rule);
+  EXPECT_EQ(times.first, forward.total() - Duration(40));  // 50 / 1.25, which 40 of compute hide
+  EXPECT_EQ(times.second, backward.total() - Duration(40));
+  const std::vector<TaskPart> parts = parts_in_pair(forward, times.first, rule);
+  EXPECT_EQ(sum_of(parts), times.first);
+  for (const TaskPart& part : parts) {
+    const auto category = static_cast<Category>(part.category);
+    EXPECT_EQ(part.time, category == Category::kExpertComm ? Duration(10) : forward.of(category));
+  }
+  EXPECT_LE(least_in_pair(forward, rule), times.first);
+}
+
 // The whole of an order: what is on no pair's rank keeps its price.
 TEST(FusedPair, ShortensDualPipeByWhatItHides) {
   const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = 2};

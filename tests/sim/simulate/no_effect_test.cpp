@@ -61,6 +61,9 @@ const Case kCases[] = {
     {"seqsel-22b-8xA100-full.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {"options.expert_dispatcher=all-gather"}},
+    {"mixtral-8x7b-64xH100.yaml",
+     {"parallelism.pipeline=1", "parallelism.virtual_stages=1", "schedule=1f1b",
+      "training.global_batch_size=32"}},
     {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
 };
 

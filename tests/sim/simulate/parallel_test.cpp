@@ -270,14 +270,41 @@ TEST(ExpertExchange, GrowsAcrossNodes) {
   EXPECT_GT(exchange(32), exchange(16));
 }
 
+// On one stage the backward of a micro-batch and the forward of the next pair: 1 / 1.19 of their exchanges is
+// hidden, m - 1 times. One micro-batch alone has nothing to hide behind.
 TEST(ExpertExchange, HidesBehindAnotherMicroBatch) {
-  Scenario scenario = mixtral(16);
-  const auto exchange = [](const Scenario& s) {
-    return prices_of(s).stages.front().forward.of(Category::kExpertComm);
+  Scenario scenario = mixtral(8);
+  const auto exchange = [&](int micro_batches, bool overlapped) {
+    scenario.training.global_batch_size = 32 * scenario.training.micro_batch_size * micro_batches;
+    scenario.overlap.expert = overlapped;
+    return to_seconds(part_of(simulate(scenario), Category::kExpertComm));
   };
-  const Duration whole = exchange(scenario);
-  scenario.overlap.expert = true;
-  EXPECT_LT(exchange(scenario), whole);
+  EXPECT_EQ(exchange(1, true), exchange(1, false));
+  const double each = exchange(3, false) - exchange(2, false);
+  EXPECT_NEAR(exchange(2, true), exchange(2, false) - each / 1.19, 0.001 * each);
+  EXPECT_NEAR(exchange(8, true), exchange(8, false) - 7 * each / 1.19, 0.001 * each);
+}
+
+// Passes of the warm-up and the cool-down have no neighbour of the other kind: a pipeline of p stages hides
+// the exchanges of m - 1 pairs on its last stage, of m - p + 1 on its first.
+TEST(ExpertExchange, IsExposedWhileAPipelineFillsAndDrains) {
+  Scenario scenario = mixtral(8);
+  scenario.parallelism.data = 8;
+  scenario.parallelism.pipeline = 4;
+  scenario.training.global_batch_size = 8 * 4 * scenario.training.micro_batch_size;
+  const auto saved = [&](const char* schedule) {
+    scenario.schedule.name = schedule;
+    scenario.overlap.expert = false;
+    const Report apart = simulate(scenario);
+    scenario.overlap.expert = true;
+    const Report beside = simulate(scenario);
+    EXPECT_LE(beside.iteration_time, apart.iteration_time) << schedule;
+    return 1 - to_seconds(part_of(beside, Category::kExpertComm)) /
+                   to_seconds(part_of(apart, Category::kExpertComm));
+  };
+  // Pairs of four micro-batches: 1, 2, 3 and 3 on the four ranks. The breakdown is of the last.
+  EXPECT_NEAR(saved("1f1b"), 3 / 4.0 / 1.19, 0.01);
+  EXPECT_LT(saved("gpipe"), 1.01 / 4 / 1.19);
 }
 
 // An exchange hides behind the shared experts as far as they last, at the loss of chunked overlap, and no
