@@ -26,6 +26,9 @@ inline constexpr std::array<std::string_view, 11> kCategoryNames = {
     "pipeline_comm", "data_comm", "optimizer", "bubble",      "other"};
 inline constexpr std::size_t kCategoryCount = kCategoryNames.size();
 
+// What the layers of a pass exchange.
+inline constexpr std::array kInPass = {Category::kTensorComm, Category::kContextComm, Category::kExpertComm};
+
 // The name of the tasks without a length that stand where all ranks have ended an iteration, where several
 // are simulated; their micro-batch is the number of the iteration.
 inline constexpr std::string_view kEndOfIteration = "end of iteration";

@@ -9,10 +9,10 @@
 namespace stagecraft {
 namespace {
 
-// What a link may be asked for beyond its capacity before that is taken for more than rounding: times are
-// whole nanoseconds, bytes are whole.
-double rounding_of(Duration transfer) {
-  return 1e-6 + 2e-9 / to_seconds(transfer);
+// What a link may be asked for beyond its capacity before that is taken for more than rounding: times of
+// launches are whole nanoseconds, bytes are whole.
+double rounding_of(Duration transfer, std::int64_t launches) {
+  return 1e-6 + 2e-9 * static_cast<double>(launches) / to_seconds(transfer);
 }
 
 // Below the capacity for certain, whatever the order of summing.
@@ -53,13 +53,13 @@ std::uint32_t FlowPlan::route_of(const Traffic& traffic) {
   return at->second;
 }
 
-std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer) {
+std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer, std::int64_t launches) {
   if (traffic.empty() || transfer <= Duration::zero()) return std::nullopt;
   const std::uint32_t route = route_of(traffic);
   if (routes_[route].flows.empty()) return std::nullopt;
   double rate = traffic.bytes() / to_seconds(transfer);
   const double use = rate * routes_[route].busiest;  // of the fullest link
-  if (use > kAlmost && use <= 1 + rounding_of(transfer)) rate *= kAlmost / use;
+  if (use > kAlmost && use <= 1 + rounding_of(transfer, launches)) rate *= kAlmost / use;
   return FlowKind{.route = route, .transfer = transfer, .rate = Bandwidth(rate)};
 }
 

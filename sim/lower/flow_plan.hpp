@@ -43,8 +43,9 @@ class FlowPlan {
   // `weights`: of the simulated copies of each rank, which carry the traffic of the rank by their weights.
   FlowPlan(const SharedNetwork& network, const PatternTable& patterns, std::vector<int> weights);
 
-  // nullopt where nothing moves.
-  [[nodiscard]] std::optional<FlowKind> kind(const Traffic& traffic, Duration transfer);
+  // The traffic of `launches` collectives one after another; nullopt where nothing moves.
+  [[nodiscard]] std::optional<FlowKind> kind(const Traffic& traffic, Duration transfer,
+                                             std::int64_t launches = 1);
   void add(Handle task, const FlowKind& kind, int copy) { flows_.push_back({task, kind, copy}); }
 
   // Adds all links of the cluster, by EdgeId, and routes and flows.

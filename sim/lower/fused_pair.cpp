@@ -1,7 +1,6 @@
 #include "sim/lower/fused_pair.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -9,23 +8,21 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array kTraffic = {Category::kTensorComm, Category::kContextComm, Category::kExpertComm};
-
 Duration traffic_of(const PassPrice& pass) {
   Duration sum{};
-  for (const Category category : kTraffic) sum += pass.of(category);
+  for (const Category category : kInPass) sum += pass.of(category);
   return sum;
 }
 
 bool hides(Category category, const FusedPairRule& rule) {
   if (rule.neighbours) return category == Category::kExpertComm;
-  return std::ranges::find(kTraffic, category) != kTraffic.end();
+  return std::ranges::find(kInPass, category) != kInPass.end();
 }
 
 // Of the pass, what a partner may hide a part of.
 Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
   Duration sum{};
-  for (const Category category : kTraffic)
+  for (const Category category : kInPass)
     if (hides(category, rule)) sum += pass.of(category);
   return sum;
 }

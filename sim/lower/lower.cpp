@@ -21,6 +21,18 @@ bool pair_up(const Action& a, const Action& b) {
          ((is_forward(a) && goes_back(b)) || (goes_back(a) && is_forward(b)));
 }
 
+Duration total_of(const std::vector<TaskPart>& parts) {
+  Duration sum{};
+  for (const TaskPart& part : parts) sum += part.time;
+  return sum;
+}
+
+TaskPart part_of(const std::vector<TaskPart>& parts, Category category) {
+  const auto number = static_cast<std::int32_t>(category);
+  const auto at = std::ranges::find(parts, number, &TaskPart::category);
+  return at != parts.end() ? *at : TaskPart{.category = number};
+}
+
 }  // namespace
 
 Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, const LowerOptions& options)
@@ -137,24 +149,16 @@ TimeSource Lowering::source_of(const RankPass& pass) const {
           .number = static_cast<std::uint32_t>(pass.place)};
 }
 
-Lowering::Kind Lowering::make_pass_kind(const RankPass& pass) {
-  const Duration time = time_of(pass);
-  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, parts_of(pass),
-                         source_of(pass)),
-          .time = time,
-          .flow = pass_flow(pass, time)};
-}
-
-const Lowering::Kind& Lowering::pass_kind(const RankPass& pass) {
+const Lowering::Steps& Lowering::pass_steps(const RankPass& pass) {
+  const auto made = [&] { return steps_of_pass(pass, parts_of(pass), source_of(pass)); };
   if (pass.lasts) {
     const FusedKey key{false, pass.action.pass, pass.place, *pass.lasts};
     const auto known = fused_kinds_.find(key);
-    return known != fused_kinds_.end() ? known->second
-                                       : fused_kinds_.emplace(key, make_pass_kind(pass)).first->second;
+    return known != fused_kinds_.end() ? known->second : fused_kinds_.emplace(key, made()).first->second;
   }
-  auto& kind = pass_kinds_[static_cast<std::size_t>(pass.action.pass)][pass.place];
-  if (!kind) kind = make_pass_kind(pass);
-  return *kind;
+  auto& steps = pass_kinds_[static_cast<std::size_t>(pass.action.pass)][pass.place];
+  if (!steps) steps = made();
+  return *steps;
 }
 
 const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
@@ -166,24 +170,66 @@ const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
   return *steps;
 }
 
-Traffic Lowering::traffic_of(const RankPass& pass) const {
+PassExchanges Lowering::exchanges_of(const RankPass& pass) const {
   const PassTraffic& stage = stage_price(pass).traffic;
   const Pass kind = pass.action.pass;
   const bool backward = kind == Pass::kInputGradient || kind == Pass::kBackward;
-  Traffic traffic;
-  if (kind == Pass::kForward) traffic.add(stage.forward);
-  if (kind == Pass::kRecompute || (backward && !recompute_pass_[pass.place])) traffic.add(stage.recompute);
-  if (backward) traffic.add(stage.input_gradient);
-  if (kind == Pass::kWeightGradient || kind == Pass::kBackward) traffic.add(stage.weight_gradient);
-  return traffic;
+  PassExchanges sum;
+  if (kind == Pass::kForward) add(sum, stage.forward);
+  if (kind == Pass::kRecompute || (backward && !recompute_pass_[pass.place])) add(sum, stage.recompute);
+  if (backward) add(sum, stage.input_gradient);
+  if (kind == Pass::kWeightGradient || kind == Pass::kBackward) add(sum, stage.weight_gradient);
+  return sum;
 }
 
-// What the pass sends is spread evenly over it, so every part of it has the same rate.
-std::optional<FlowKind> Lowering::pass_flow(const RankPass& pass, Duration time) {
-  if (!flows_) return std::nullopt;
-  std::optional<FlowKind> flow = flows_->kind(traffic_of(pass), time_of(pass));
-  if (flow) flow->transfer = time;
-  return flow;
+Lowering::Kind Lowering::pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source) {
+  const Duration time = total_of(parts);
+  return {
+      .label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts), source),
+      .time = time};
+}
+
+// Of what a pass exchanges in groups of one kind, what it waits for: as fast as on an idle network, or as its
+// links let it. `exposed` of all that it sends goes in the time that the pass waits, `part` of it here.
+Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part,
+                                   Duration waits) {
+  Kind wait = pass_step(pass, {part}, {});
+  wait.flow = flows_->kind(all.traffic, all.transfer, all.launches);
+  const double moving = exposed * to_seconds(all.transfer) / to_seconds(waits);
+  if (wait.flow) wait.flow->transfer = std::min(part.time, from_seconds(moving * to_seconds(part.time)));
+  return wait;
+}
+
+// What compute hides is spread evenly over it; behind it come the exchanges that the pass waits for, those of
+// each kind of groups on links of their own.
+Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
+                                        TimeSource source) {
+  if (!flows_) return {pass_step(pass, parts, source)};
+  const PassExchanges exchanges = exchanges_of(pass);
+  const std::vector<TaskPart> whole = parts_of(pass);
+  std::vector<TaskPart> own = parts;
+  Duration computes = total_of(whole);
+  Traffic hidden;
+  Steps waits;
+  for (std::size_t i = 0; i < kInPass.size(); ++i) {
+    const Exchanges& all = exchanges[i];
+    if (all.traffic.empty()) continue;
+    const TaskPart waited = part_of(whole, kInPass[i]), here = part_of(parts, kInPass[i]);
+    const double exposed = std::min(1.0, to_seconds(waited.time) / to_seconds(all.time));
+    hidden.add(all.traffic, 1 - exposed);
+    computes -= waited.time;
+    if (here.time == Duration::zero()) continue;
+    std::erase(own, here);
+    waits.push_back(wait_step(pass, all, exposed, here, waited.time));
+  }
+  Steps steps;
+  if (total_of(own) > Duration::zero() || waits.empty()) {
+    steps.push_back(pass_step(pass, std::move(own), {}));
+    steps.back().flow = flows_->kind(hidden, computes);
+    if (steps.back().flow) steps.back().flow->transfer = steps.back().time;
+  }
+  steps.insert(steps.end(), waits.begin(), waits.end());
+  return steps;
 }
 
 void Lowering::add_resources() {
@@ -247,6 +293,16 @@ Lowering::Handle Lowering::compute_task(RankTasks& tasks, const Kind& kind, std:
   return added;
 }
 
+Lowering::PassTasks Lowering::compute_tasks(RankTasks& tasks, const Steps& steps, std::int32_t micro_batch) {
+  SC_CHECK(!steps.empty(), "something to do");
+  PassTasks added{};
+  for (const Kind& step : steps) {
+    added.last = compute_task(tasks, step, micro_batch);
+    if (&step == &steps.front()) added.first = added.last;
+  }
+  return added;
+}
+
 Lowering::Kind Lowering::kind_of(const PassPrice& price, const char* name) {
   TimeSource source;
   if (trace_ != nullptr) source = {.kind = TimeSource::Kind::kPrice, .number = trace_->numbers.at(&price)};
@@ -295,9 +351,7 @@ Lowering::PassTasks Lowering::add_pass(int replica, int rank, const RankPass& pa
   if (gathers_in(pass) || reduces_in(pass)) return add_cut_pass(replica, rank, pass);
   const std::span<const PassPrice> buckets = buckets_beside(rank, pass);
   if (!buckets.empty()) return add_segments(replica, rank, pass, buckets);
-  const Kind& kind = pass_kind(pass);
-  const Handle task = compute_task(tasks_of(replica, rank), kind, pass.action.micro_batch);
-  return {task, task};
+  return compute_tasks(tasks_of(replica, rank), pass_steps(pass), pass.action.micro_batch);
 }
 
 Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass& pass,
@@ -310,35 +364,31 @@ Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     source.part = static_cast<std::uint32_t>(i);
     std::vector<TaskPart> parts = whole;
-    Duration duration{};
-    for (TaskPart& part : parts) duration += part.time = part_of(part.time, i, buckets.size());
-    const Kind kind{
-        .label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts), source),
-        .time = duration,
-        .flow = pass_flow(pass, duration)};
-    const Handle segment = compute_task(tasks_of(replica, rank), kind, pass.action.micro_batch);
+    for (TaskPart& part : parts) part.time = part_of(part.time, i, buckets.size());
+    const PassTasks segment =
+        compute_tasks(tasks_of(replica, rank), steps_of_pass(pass, parts, source), pass.action.micro_batch);
     attach_bucket(replica, rank, pass, buckets[i], segment);
-    if (i == 0) added.first = segment;
-    added.last = segment;
+    if (i == 0) added.first = segment.first;
+    added.last = segment.last;
   }
   return added;
 }
 
 // A forward segment waits for its parameters; a backward segment makes its gradients ready.
 void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket,
-                             Handle segment) {
+                             const PassTasks& segment) {
   if (pass.action.pass == Pass::kForward) {
     RankTasks& tasks = tasks_of(replica, rank);
     const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather", bucket_load()));
     if (tasks.step) builder_.add_dependency(*tasks.step, gather.first);
-    builder_.add_dependency(gather.last, segment);
+    builder_.add_dependency(gather.last, segment.first);
     return;
   }
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
   if (replica == 0) pending.push_back({&bucket, pass.chunk, {}});
   const auto same = std::find_if(pending.begin(), pending.end(),
                                  [&](const PendingBucket& p) { return p.price == &bucket; });
-  same->ready.push_back(segment);
+  same->ready.push_back(segment.last);
 }
 
 Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,

@@ -18,13 +18,13 @@
 // traffic by their weights.
 //
 // On shared links (`network: flow`) messages, reductions, gathers and the tied embedding are flows, each
-// collective a task of its own. Passes are flows as well where collectives run inside them: what these send
-// is spread evenly over the pass, hidden or not, which asks less of a link at a time than the collectives
-// themselves do, and for longer. The gradient norm, one number, is latency alone. Units of sharded weights
-// and gradients that move beside a pass take their share of the compute device while they do
-// (overlap_slowdown
-// - 1, at most all of it), in place of a pass that lasts longer as a whole; buckets of whole ones do so on
-// any network (1 - 1/overlap_slowdown).
+// collective a task of its own. Passes are flows as well where collectives run inside them, and cut in as
+// many tasks as they need: their compute, over which what it hides is spread evenly, which asks less of a
+// link at a time than the collectives themselves do, and for longer; and behind it what they wait for, in
+// tensor, context and expert groups one after another. The gradient norm, one number, is latency alone. Units
+// of sharded weights and gradients that move beside a pass take their share of the compute device while they
+// do (overlap_slowdown - 1, at most all of it), in place of a pass that lasts longer as a whole; buckets of
+// whole ones do so on any network (1 - 1/overlap_slowdown).
 #pragma once
 
 #include <cstdint>

@@ -45,8 +45,8 @@ bool Lowering::reduces_in(const RankPass& pass) const {
 
 // In steady state as much traffic runs beside a segment as its own unit has: the gather of the next unit and
 // the reduction of the one before. The segment loses to it for as long as both run.
-Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
-                                    Duration beside) {
+Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
+                                     Duration beside) {
   std::vector<TaskPart> parts = parts_of(pass);
   Duration duration{};
   for (TaskPart& part : parts) duration += part.time = cut(part.time, ends, index);
@@ -56,12 +56,9 @@ Lowering::Kind Lowering::segment_of(const RankPass& pass, std::span<const Durati
     const double whole = to_seconds(duration), until_end = load * to_seconds(beside);
     const double lost = load < 1 ? std::min(until_end, whole * load / (1 - load)) : until_end;
     const double factor = 1 + lost / whole;
-    duration = Duration::zero();
-    for (TaskPart& part : parts) duration += part.time = from_seconds(to_seconds(part.time) * factor);
+    for (TaskPart& part : parts) part.time = from_seconds(to_seconds(part.time) * factor);
   }
-  return {.label = label(std::string(1, letter(pass.action.pass)), pass.action.stage, std::move(parts)),
-          .time = duration,
-          .flow = pass_flow(pass, duration)};
+  return steps_of_pass(pass, parts, {});
 }
 
 // What of the compute device the traffic of units takes that runs beside passes.
@@ -172,12 +169,12 @@ Lowering::PassTasks Lowering::add_cut_pass(int replica, int rank, const RankPass
   const std::vector<SegmentKind>& kinds = segment_kinds(pass);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const std::optional<Handle> gather = add_gather(rank, tasks, kinds[i]);
-    const Handle segment = compute_task(tasks, kinds[i].segment, pass.action.micro_batch);
-    if (gather) builder_.add_dependency(*gather, segment);
-    tasks.segments = {segment, tasks.segments[0]};
-    if (!options_.reduce_behind) add_reduction(rank, tasks, kinds[i], segment);
-    if (i == 0) added.first = segment;
-    added.last = segment;
+    const PassTasks segment = compute_tasks(tasks, kinds[i].segment, pass.action.micro_batch);
+    if (gather) builder_.add_dependency(*gather, segment.first);
+    tasks.segments = {segment.last, tasks.segments[0]};
+    if (!options_.reduce_behind) add_reduction(rank, tasks, kinds[i], segment.last);
+    if (i == 0) added.first = segment.first;
+    added.last = segment.last;
   }
   if (options_.reduce_behind)
     for (const SegmentKind& kind : kinds) add_reduction(rank, tasks, kind, added.last);

@@ -98,7 +98,7 @@ class Lowering {
 
   // A segment of a cut pass with the traffic of its unit; none where empty.
   struct SegmentKind {
-    Kind segment;
+    Steps segment;
     Steps gather, reduce;
   };
 
@@ -123,7 +123,8 @@ class Lowering {
   void add_passes(int replica, int rank, int iteration, const Stretch& stretch, Arrivals& arrivals);
   PassTasks add_pass(int replica, int rank, const RankPass& pass);
   PassTasks add_segments(int replica, int rank, const RankPass& pass, std::span<const PassPrice> buckets);
-  void attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket, Handle segment);
+  void attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket,
+                     const PassTasks& segment);
   void attach_memory(std::span<const RankPass> together, const PassTasks& tasks);
   void send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals);
   Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
@@ -135,18 +136,19 @@ class Lowering {
   }
   TimeSource source_of(const RankPass& pass) const;
   std::vector<TaskPart> parts_of(const RankPass& pass) const;
-  Duration time_of(const RankPass& pass) const { return pass.lasts.value_or(price_of(pass).total()); }
-  Kind make_pass_kind(const RankPass& pass);
-  const Kind& pass_kind(const RankPass& pass);
+  const Steps& pass_steps(const RankPass& pass);
   const Steps& message_steps(std::size_t edge, bool forward);
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
   Kind kind_of(const PassPrice& price, const char* name);
   Steps steps_of(const PassPrice& price, const char* name, double load = 0);
-  Traffic traffic_of(const RankPass& pass) const;
-  // A pass or a part of it that takes `time` of its whole.
-  std::optional<FlowKind> pass_flow(const RankPass& pass, Duration time);
+  PassExchanges exchanges_of(const RankPass& pass) const;
+  // A pass, or a part of it, made of `parts`.
+  Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
+  Kind wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part, Duration waits);
+  Steps steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts, TimeSource source);
   Handle task(ResourceId resource, const Kind& kind, std::int32_t micro_batch = -1);
   Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);
+  PassTasks compute_tasks(RankTasks& tasks, const Steps& steps, std::int32_t micro_batch);
   PassTasks data_tasks(RankTasks& tasks, const Steps& steps);
   // Joins `before` into one point in time; itself takes none.
   Handle join(std::span<const Handle> before);
@@ -156,7 +158,7 @@ class Lowering {
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
   const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
-  Kind segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index, Duration beside);
+  Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index, Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double overlap_load() const;
   double load_beside() const;
@@ -214,13 +216,13 @@ class Lowering {
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Kind>>, 5> pass_kinds_;      // [pass][place]
+  std::array<std::vector<std::optional<Steps>>, 5> pass_kinds_;     // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;  // [forward][edge]
   // [with reductions][pass][place][in the order of the pass]
   std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
   // The same of passes that last otherwise in a fused pair.
   using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
-  std::map<FusedKey, Kind> fused_kinds_;
+  std::map<FusedKey, Steps> fused_kinds_;
   std::map<FusedKey, std::vector<SegmentKind>> fused_segments_;
 };
 

@@ -62,8 +62,7 @@ class PassPricing {
     return price;
   }
 
-  // Of all collectives, hidden or not.
-  [[nodiscard]] const Traffic& traffic() const { return traffic_; }
+  [[nodiscard]] const PassExchanges& exchanges() const { return exchanges_; }
 
   // Of the collectives that run beside the weight gradients; of those that bring an input together alone.
   [[nodiscard]] Duration beside_weight_gradient() const {
@@ -96,6 +95,10 @@ class PassPricing {
       } else {
         add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
       }
+      Exchanges& exchanges = exchanges_of(op);
+      exchanges.time += cost.time * op.kernels;
+      exchanges.transfer += cost.transfer * op.kernels;
+      exchanges.launches += op.kernels;
     }
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
   }
@@ -104,8 +107,13 @@ class PassPricing {
     if (cost.transfer == Duration::zero()) return;
     const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
     const double sent = bus_factor(op.collective, group.placement.ranks) * static_cast<double>(size.count());
-    traffic_.add(collective_pattern(network_, rank, group.group, op.collective, cost),
-                 sent * static_cast<double>(op.kernels));
+    exchanges_of(op).traffic.add(collective_pattern(network_, rank, group.group, op.collective, cost),
+                                 sent * static_cast<double>(op.kernels));
+  }
+
+  [[nodiscard]] Exchanges& exchanges_of(const Op& op) {
+    return exchanges_[static_cast<std::size_t>(std::ranges::find(kInPass, category_of(op.group)) -
+                                               kInPass.begin())];
   }
 
   // What `room` hides of `time`, of which `share` is left where both run; the room is used up.
@@ -177,7 +185,7 @@ class PassPricing {
   const LayerGroups& groups_;
   std::vector<Cost> times_;
   std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
-  Traffic traffic_;
+  PassExchanges exchanges_;
 };
 
 // A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
@@ -199,11 +207,10 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   sum.input_gradient.add(price.input_gradient, times);
   sum.weight_gradient.add(price.weight_gradient, times);
   sum.unhidden.add(price.unhidden, times);
-  const auto factor = static_cast<double>(times);
-  sum.traffic.forward.add(price.traffic.forward, factor);
-  sum.traffic.recompute.add(price.traffic.recompute, factor);
-  sum.traffic.input_gradient.add(price.traffic.input_gradient, factor);
-  sum.traffic.weight_gradient.add(price.traffic.weight_gradient, factor);
+  add(sum.traffic.forward, price.traffic.forward, times);
+  add(sum.traffic.recompute, price.traffic.recompute, times);
+  add(sum.traffic.input_gradient, price.traffic.input_gradient, times);
+  add(sum.traffic.weight_gradient, price.traffic.weight_gradient, times);
 }
 
 Duration total(const StagePrice& price) {
@@ -302,10 +309,10 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
                    .recompute = recompute.price(Category::kRecompute),
                    .input_gradient = input.price(Category::kBackward),
                    .weight_gradient = weight.price(Category::kBackward),
-                   .traffic = {.forward = forward.traffic(),
-                               .recompute = recompute.traffic(),
-                               .input_gradient = input.traffic(),
-                               .weight_gradient = weight.traffic()}};
+                   .traffic = {.forward = forward.exchanges(),
+                               .recompute = recompute.exchanges(),
+                               .input_gradient = input.exchanges(),
+                               .weight_gradient = weight.exchanges()}};
   // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
   // than the GEMM lasts. Where that GEMM is put aside, gathers of inputs run beside the input-gradient GEMM
   // as before, and reductions are waited for.

@@ -21,6 +21,17 @@ void Traffic::add(const Traffic& other, double times) {
   for (const Part& part : other.parts_) add(part.pattern, part.bytes * times);
 }
 
+void Exchanges::add(const Exchanges& other, std::int64_t times) {
+  traffic.add(other.traffic, static_cast<double>(times));
+  time += times * other.time;
+  transfer += times * other.transfer;
+  launches += times * other.launches;
+}
+
+void add(PassExchanges& sum, const PassExchanges& other, std::int64_t times) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i].add(other[i], times);
+}
+
 double Traffic::bytes() const {
   double sum = 0;
   for (const Part& part : parts_) sum += part.bytes;

@@ -6,6 +6,7 @@
 // is closed-form nobody makes patterns, and all traffic is empty.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -87,9 +88,24 @@ struct NetworkUse {
   Traffic traffic{};
 };
 
-// Of the passes of a stage, one micro-batch. What compute hides is counted: it uses links all the same.
+// What a pass exchanges in groups of one kind, one collective after another on an idle network. What compute
+// hides is counted: it uses links all the same.
+struct Exchanges {
+  Traffic traffic{};
+  Duration time{};
+  Duration transfer{};      // of `time`, what takes longer where links are shared
+  std::int64_t launches{};  // each rounded to a nanosecond
+
+  void add(const Exchanges& other, std::int64_t times = 1);
+};
+
+// Of a pass, by kInPass.
+using PassExchanges = std::array<Exchanges, kInPass.size()>;
+void add(PassExchanges& sum, const PassExchanges& other, std::int64_t times = 1);
+
+// Of the passes of a stage, one micro-batch.
 struct PassTraffic {
-  Traffic forward{}, recompute{}, input_gradient{}, weight_gradient{};
+  PassExchanges forward{}, recompute{}, input_gradient{}, weight_gradient{};
 };
 
 }  // namespace stagecraft

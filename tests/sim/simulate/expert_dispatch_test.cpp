@@ -49,9 +49,10 @@ std::map<EdgeId, double> forward_loads(const Scenario& scenario) {
       price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
                         Cluster(*scenario.cluster), request_of(scenario, plan, true));
   std::map<EdgeId, double> loads;
-  for (const Traffic::Part& part : prices.stages.front().traffic.forward.parts())
-    for (const LinkLoad& load : prices.patterns[part.pattern].loads)
-      loads[load.link] += part.bytes * load.bytes;
+  for (const Exchanges& exchanges : prices.stages.front().traffic.forward)
+    for (const Traffic::Part& part : exchanges.traffic.parts())
+      for (const LinkLoad& load : prices.patterns[part.pattern].loads)
+        loads[load.link] += part.bytes * load.bytes;
   return loads;
 }
 

@@ -117,7 +117,8 @@ TEST(Flow, OnAnIdleNetworkIsTheClosedFormWithoutOverlap) {
   }
 }
 
-// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole.
+// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but for
+// the nanosecond by which each of its pieces ends late.
 TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
   for (const char* name : kShipped) {
     SCOPED_TRACE(name);
@@ -128,7 +129,7 @@ TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
     scenario.profile->sharded_overlap_slowdown.value = 1;
     EXPECT_GE(shared.iteration_time, simulate(scenario).iteration_time);
     EXPECT_GE(shared.iteration_time, shared.network.idle_time);
-    EXPECT_LE(shared.network.idle_time, closed.iteration_time);
+    EXPECT_LE(shared.network.idle_time, closed.iteration_time + 100ns);
     EXPECT_EQ(sum_of(shared.breakdown), shared.iteration_time);
   }
 }
@@ -145,6 +146,56 @@ TEST(Flow, OfShardsLosesWhatTheClosedFormLoses) {
     const double closed = to_seconds(simulate(scenario).iteration_time);
     EXPECT_NEAR(to_seconds(flow(scenario).network.idle_time), closed, 0.005 * closed);
   }
+}
+
+Scenario on_h100(const std::string& model, const std::string& cluster, const std::string& parallelism,
+                 const std::string& more) {
+  return scenario_of("stagecraft: 1\nmodel: " + model + "\ncluster: {node: dgx-h100, " + cluster +
+                     "}\nparallelism: {" + parallelism + "}\n" + more);
+}
+
+// What a pass waits for asks for the whole link while it does, not for the pass's average: half of every
+// NIC's way into the fabric is as good as NICs of half the rate, and the closed form of those.
+TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
+  const std::string experts =
+      "training: {global_batch_size: 64, sequence_length: 4096}\n"
+      "overlap: {gradients: false, parameters: false}\n";
+  const std::string tensor =
+      "training: {global_batch_size: 8, sequence_length: 8192}\n"
+      "overlap: {gradients: false, parameters: false}\n";
+  const auto expect = [](const auto& with) {
+    const Report half = flow(with("nodes: 4, links: [{name: node * nic * -> leaf *, share: 0.5}]"));
+    Scenario slow = with("nodes: 4");
+    NodeSpec& node = slow.cluster->groups.front().node;
+    const double whole = to_seconds(simulate(slow).iteration_time);
+    node.nic_bandwidth = 0.5 * node.nic_bandwidth;
+    const double closed = to_seconds(simulate(slow).iteration_time);
+    EXPECT_GT(closed, 1.3 * whole);
+    EXPECT_NEAR(to_seconds(half.iteration_time), closed, 0.005 * closed);
+    EXPECT_NEAR(to_seconds(flow(slow).iteration_time), closed, 0.005 * closed);
+  };
+  expect([&](const char* cluster) {
+    return on_h100("qwen3-30b-a3b", cluster, "expert: 32, zero_stage: 1", experts);
+  });
+  expect([&](const char* cluster) {
+    return on_h100("llama-3-70b", cluster, "tensor: 16, sequence_parallel: true, zero_stage: 1", tensor);
+  });
+}
+
+// Gradients that fill the NICs slow the context exchanges over them, not the tensor exchanges of the same
+// pass inside the node.
+TEST(Flow, OfTensorGroupsInANodeIsNotHeldUpByTheNics) {
+  Scenario scenario =
+      on_h100("llama-3-70b", "nodes: 4",
+              "context: 2, tensor: 8, sequence_parallel: true, zero_stage: 1, context_exchange: all-gather",
+              "training: {global_batch_size: 16, sequence_length: 16384}\n");
+  NodeSpec& node = scenario.cluster->groups.front().node;
+  node.nic_bandwidth = 0.5 * node.nic_bandwidth;
+  const Report shared = flow(scenario);
+  const auto tensor = [](const Report& report) { return part_of(report, Category::kTensorComm); };
+  EXPECT_NEAR(to_seconds(tensor(shared)), to_seconds(tensor(simulate(scenario))),
+              0.01 * to_seconds(tensor(shared)));
+  EXPECT_GT(part_of(shared, Category::kContextComm), part_of(simulate(scenario), Category::kContextComm));
 }
 
 // Copies of a rank carry its traffic together.
