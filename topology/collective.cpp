@@ -83,7 +83,9 @@ CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& pr
                                const GroupPlacement& group, CollectiveKind kind, Bytes size) {
   SC_CHECK(size >= Bytes(0), "a collective moves no negative bytes");
   SC_CHECK(group.nodes >= 1 && group.ranks_per_node >= 1 && group.groups_per_node >= 1 &&
-               group.ranks >= group.nodes && group.ranks >= group.ranks_per_node,
+               group.ranks >= group.nodes && group.ranks >= group.ranks_per_node &&
+               group.least_ranks_per_node >= 1 && group.least_ranks_per_node <= group.ranks_per_node &&
+               group.groups_per_rank >= 1,
            "a placement has a rank on every node");
   if (group.ranks == 1 || size == Bytes(0)) return {};
 

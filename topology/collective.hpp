@@ -3,7 +3,9 @@
 // Size S is in nccl-tests' convention: whole buffer of an all-reduce, an all-to-all or a broadcast, whole
 // output of an all-gather, whole input of a reduce-scatter, one message of a send-receive (each rank to its
 // neighbour in a ring). n ranks on N nodes, r of them on each, g such groups on a node at the same time.
-// Groups of one and sizes of 0 cost nothing.
+// Groups of one and sizes of 0 cost nothing. Of an uneven group r is inside a node that of the fullest and
+// between nodes that of the emptiest, k: what leaves a node leaves it by the k NICs there, and of an
+// all-to-all its ranks send the most, (n-k)/n*S each. Trees take the emptiest node to be the busiest.
 //
 //   in a node    t = a + S*f/B + c*sqrt(S), f the bus factor; a, B and c are the profile's fit for (kind, n),
 //                stretched to go through the points of its curve where the profile keeps them.
@@ -24,7 +26,9 @@
 //                step; NVLSTree's is 8 MiB from 4 nodes on: 16 channels * 8 GPUs * 64 KiB. The root is what
 //                chunks cost whose size follows S. Fabrics that describe training leave both out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
-//                r*g senders get through their own NICs; efficiency is collective_efficiency times a share,
+//                r*g senders get through their own NICs, of an uneven group k senders' part of that (r*g of
+//                the fullest node, at most its GPUs); where the NIC of a rank serves several groups (rails of
+//                an uneven group), as many times as long; efficiency is collective_efficiency times a share,
 //                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one.
 //                Where several groups of r > 1 lie in a node, crossing_efficiency: their ranks are not
 //                neighbours, so that a ring comes in by one NIC, goes out by another and crosses the rails. A
@@ -47,7 +51,7 @@
 //                The fastest that is there runs, as in NCCL: nvls-tree in place of the ring on Hopper and
 //                later with more than two ranks on each node (its bytes in the node are those of NVLS),
 //                collnet where the fabric's switches add (`sharp`), pat with one GPU per node. Only
-//                all-to-all feels oversubscription: E is then also at least o * r*S*(n-r*L)/n with L nodes
+//                all-to-all feels oversubscription: E is then also at least o * r*S*(1-L/N) with L nodes
 //                below a leaf; a ring crosses each uplink once.
 //                node_efficiency is what B leaves a GPU's link to carry of its capacity: B/NVLink of a ring.
 //

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "base/check.hpp"
 #include "topology/in_node_curve.hpp"
@@ -49,7 +50,7 @@ std::vector<Recipe> all_reduces(const Request& r) {
   const double trees = tree_volume(group.nodes) * r.size, depth = 2 * ceil_log2(group.nodes);
   // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
   std::vector<Recipe> recipes;
-  if (serves_nvls(r.cluster.node_spec_of(r.member), group.ranks_per_node))
+  if (serves_nvls(r.cluster.node_spec_of(r.member), group.least_ranks_per_node))
     recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
   else
     recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
@@ -68,16 +69,20 @@ std::vector<Recipe> gathers(const Request& r) {
   return recipes;
 }
 
-// The bytes that cross the spine are counted as often as its uplinks are oversubscribed.
+// Every rank sends by its own NIC, and the fewer are with it on its node, the more. The bytes that cross the
+// spine are counted as often as its uplinks are oversubscribed.
 Recipe all_to_all(const Request& r) {
   const GroupPlacement& group = r.group;
   const FabricSpec& fabric = r.cluster.spec().fabric;
-  const auto out_of = [&](int together) {
-    return group.ranks_per_node * r.size * std::max(0, group.ranks - together) / group.ranks;
+  const auto out_of = [&](std::int64_t together) {
+    const auto others = static_cast<double>(std::max<std::int64_t>(0, group.ranks - together));
+    return group.least_ranks_per_node * r.size * others / group.ranks;
   };
-  double bytes = out_of(group.ranks_per_node);
-  if (fabric.kind != FabricKind::kSingleSwitch)
-    bytes = std::max(bytes, fabric.oversubscription * out_of(group.ranks_per_node * fabric.nodes_per_leaf));
+  double bytes = out_of(group.least_ranks_per_node);
+  if (fabric.kind != FabricKind::kSingleSwitch) {
+    const std::int64_t below_leaf = std::int64_t{group.ranks} * fabric.nodes_per_leaf / group.nodes;
+    bytes = std::max(bytes, fabric.oversubscription * out_of(below_leaf));
+  }
   return {"direct", bytes, group.nodes - 1.0};
 }
 
@@ -99,12 +104,18 @@ std::vector<Recipe> recipes(const Request& request) {
   return {};
 }
 
-// Bytes per second that all groups on the node could put on its links together.
+// Bytes per second that the group gets out of its emptiest node. All groups together could put on the links
+// of the node what their senders get through their own NICs, and each sender has the same part of that: at
+// most `ranks_per_node` in each group, but never more than there are GPUs.
 double raw_network(const Request& r) {
+  const GroupPlacement& group = r.group;
   const bool one_sender = r.kind == CollectiveKind::kSendReceive;
-  const int senders = r.group.groups_per_node * (one_sender ? 1 : r.group.ranks_per_node);
-  return std::min(r.cluster.node_network(r.member).count(),
-                  senders * r.cluster.gpu_network(r.member).count());
+  const int senders = std::min(group.groups_per_node * (one_sender ? 1 : group.ranks_per_node),
+                               r.cluster.gpus_in(r.cluster.node_of(r.member)));
+  const double all =
+      std::min(r.cluster.node_network(r.member).count(), senders * r.cluster.gpu_network(r.member).count());
+  const double parts = one_sender ? senders : static_cast<double>(senders) / group.least_ranks_per_node;
+  return all / (parts * group.groups_per_rank);
 }
 
 double efficiency_of(const Request& r) {
@@ -127,7 +138,7 @@ std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member, co
   const Request request{cluster, member, group, kind, static_cast<double>(size.count())};
   const FabricSpec& fabric = cluster.spec().fabric;
   const double efficiency = efficiency_of(request);
-  const double rate = raw_network(request) / group.groups_per_node;
+  const double rate = raw_network(request);
   SC_CHECK(rate > 0, "a group over nodes has a network");
   const double chunk = static_cast<double>(std::min(size, fabric.chunk).count());
   std::vector<NetworkWay> ways;

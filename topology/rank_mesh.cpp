@@ -1,6 +1,7 @@
 #include "topology/rank_mesh.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/check.hpp"
@@ -97,28 +98,53 @@ std::vector<int> RankMesh::across_blocks(int rank, std::initializer_list<Axis> a
   return ranks;
 }
 
+namespace {
+
+// Ascending ranks, hence ascending nodes.
+GroupPlacement on_nodes(const Cluster& cluster, const std::vector<int>& members) {
+  std::vector<int> parts;  // ranks on each node
+  int last_node = -1;
+  for (const int member : members) {
+    const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+    if (node != last_node) parts.push_back(0);
+    last_node = node;
+    ++parts.back();
+  }
+  const auto [least, most] = std::minmax_element(parts.begin(), parts.end());
+  return {.ranks = static_cast<int>(members.size()),
+          .nodes = static_cast<int>(parts.size()),
+          .ranks_per_node = *most,
+          .groups_per_node = 0,
+          .least_ranks_per_node = *least};
+}
+
+// Keys of the ranks on a node, each as often as its group has ranks there: how many groups, or, with
+// `leaving`, those of them that have fewer there than `ranks`.
+template <class Key>
+int count_groups(std::vector<Key> keys, int ranks, bool leaving) {
+  std::sort(keys.begin(), keys.end());
+  int groups = 0;
+  for (auto first = keys.begin(); first != keys.end();) {
+    const auto next = std::upper_bound(first, keys.end(), *first);
+    if (!leaving || next - first < ranks) ++groups;
+    first = next;
+  }
+  return groups;
+}
+
+}  // namespace
+
 template <class GroupKey>
 GroupPlacement RankMesh::place(const Cluster& cluster, int rank, const std::vector<int>& members,
                                GroupKey group_key) const {
   SC_CHECK(size() <= cluster.gpu_count(), "every rank has a GPU");
-  GroupPlacement result{
-      .ranks = static_cast<int>(members.size()), .nodes = 0, .ranks_per_node = 0, .groups_per_node = 0};
-  int last_node = -1;
-  int here = 0;
-  for (const int member : members) {  // ascending ranks, hence ascending nodes
-    const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
-    if (node != last_node) ++result.nodes, here = 0;
-    last_node = node;
-    result.ranks_per_node = std::max(result.ranks_per_node, ++here);
-  }
-
+  GroupPlacement result = on_nodes(cluster, members);
   const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
   const int first = cluster.first_gpu(node);
   const int end = std::min(first + cluster.gpus_in(node), size());
   std::vector<decltype(group_key(rank))> groups;
   for (int other = first; other < end; ++other) groups.push_back(group_key(other));
-  std::sort(groups.begin(), groups.end());
-  result.groups_per_node = static_cast<int>(std::unique(groups.begin(), groups.end()) - groups.begin());
+  result.groups_per_node = count_groups(std::move(groups), result.ranks, result.nodes > 1);
   return result;
 }
 

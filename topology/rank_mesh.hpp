@@ -20,13 +20,16 @@ enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr std::string_view kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 inline constexpr std::size_t kAxisCount = 5;
 
-// How the ranks of a communication group lie on the nodes. Regular groups only: every node has the same
-// number of members.
+// How the ranks of a communication group lie on the nodes. An even group has the same number on each; of
+// another the fullest node says what its NVLinks carry, and the emptiest, with the fewest NICs for the group,
+// what leaves a node.
 struct GroupPlacement {
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;
+  int ranks_per_node = 1;   // on the fullest node
   int groups_per_node = 1;  // groups of the same axis that share a node, hence its NICs
+  int least_ranks_per_node = ranks_per_node;
+  int groups_per_rank = 1;  // that share the NIC of one rank: rails of an uneven group do
 
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
@@ -49,9 +52,9 @@ class RankMesh {
   [[nodiscard]] std::vector<int> group(int rank, std::initializer_list<Axis> axes) const;
   [[nodiscard]] std::vector<int> group(int rank, Axis axis) const { return group(rank, {axis}); }
 
-  // Placement of that group. Irregular groups count their fullest node as ranks_per_node; groups_per_node is
-  // counted on the node of `rank`. GPUs beyond the mesh are idle. Cost: one pass over the group and one over
-  // the node.
+  // Placement of that group. groups_per_node is counted on the node of `rank`; where the group leaves it,
+  // without those groups that do not, for they send nothing over its NICs. GPUs beyond the mesh are idle.
+  // Cost: one pass over the group and one over the node.
   [[nodiscard]] GroupPlacement placement(const Cluster& cluster, int rank,
                                          std::initializer_list<Axis> axes) const;
   [[nodiscard]] GroupPlacement placement(const Cluster& cluster, int rank, Axis axis) const {

@@ -155,7 +155,8 @@ std::size_t CollectiveMemo::Hash::operator()(const Question& question) const {
   };
   mix(reinterpret_cast<std::uintptr_t>(question.node));
   const GroupPlacement& group = question.placement;
-  for (const int count : {group.ranks, group.nodes, group.ranks_per_node, group.groups_per_node})
+  for (const int count : {group.ranks, group.nodes, group.ranks_per_node, group.groups_per_node,
+                          group.least_ranks_per_node, group.groups_per_rank})
     mix(static_cast<std::uint64_t>(count));
   mix(static_cast<std::uint64_t>(question.kind));
   mix(static_cast<std::uint64_t>(question.size.count()));

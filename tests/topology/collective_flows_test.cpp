@@ -184,6 +184,32 @@ TEST(CollectiveLoads, TakeTheTimeOfTheClosedFormOnAnIdleNetwork) {
           }
 }
 
+// The same of groups that do not lie alike on their nodes. An even ring is laid over rails one by one; here
+// rails share NICs, and each way out of the smallest part is as busy as the price says.
+TEST(CollectiveLoads, OfUnevenGroupsTakeTheTimeOfTheClosedForm) {
+  const auto from_to = [](int first, int end) {
+    std::vector<DeviceId> gpus;
+    for (int i = first; i < end; ++i) gpus.push_back(gpu(i));
+    return gpus;
+  };
+  const std::vector<Placement> placements = {{"2 + 1", from_to(6, 9), {3, 2, 2, 1, 1}},
+                                             {"2 + 6", from_to(6, 14), {8, 2, 6, 1, 2}},
+                                             {"1 + 8", from_to(7, 16), {9, 2, 8, 1, 1}},
+                                             {"7 + 5", from_to(1, 13), {12, 2, 7, 1, 5}}};
+  for (const FabricKind fabric : {FabricKind::kSingleSwitch, FabricKind::kFatTree})
+    for (const Placement& placement : placements)
+      for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                        CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+        const Cluster cluster = round_cluster(8, round_fabric(fabric));
+        const CollectiveCost cost =
+            collective_cost(cluster, round_profile(), gpu(0), placement.group, kind, 64_MiB);
+        const auto loads = collective_loads(cluster, placement.members, kind, cost.algorithm, 64_MiB);
+        EXPECT_NEAR(busiest(cluster, loads, cost) / to_seconds(cost.transfer), 1, 0.02)
+            << placement.name << ", " << kCollectiveNames[static_cast<std::size_t>(kind)] << " by "
+            << cost.algorithm << " on " << kFabricKindNames[static_cast<std::size_t>(fabric)];
+      }
+}
+
 // The same for a message, in a node, below a leaf and through the spine.
 TEST(MessageLoads, TakeTheTimeOfTheClosedFormOnAnIdleNetwork) {
   const Cluster cluster = round_cluster(8);

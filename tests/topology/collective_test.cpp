@@ -297,6 +297,85 @@ TEST(AllToAll, OverTwoNodesSendsHalfOfEverythingOut) {
   EXPECT_EQ(time(2, kTwoNodes, CollectiveKind::kAllToAll, megabytes(80)), 8ms + 150us);
 }
 
+// A group on two nodes, the only one that leaves them.
+GroupPlacement uneven(int ranks, int most, int least) {
+  return {.ranks = ranks,
+          .nodes = 2,
+          .ranks_per_node = most,
+          .groups_per_node = 1,
+          .least_ranks_per_node = least};
+}
+
+Cluster domains_of_72(int nics_per_tray = 4) {
+  NodeSpec tray = round_node();
+  tray.gpus = 4;
+  tray.nics = nics_per_tray;
+  tray.nvlink_domain = 18;
+  return round_cluster(36, round_fabric(FabricKind::kSingleSwitch), tray);
+}
+
+// System: domains of 72 GPUs, half of a NIC of 10 GB/s each, 64 MB a rank. Expectations: each of 8 ranks
+// beside 56 others sends 56 MB at 5 GB/s, of 24 beside 40 each 40 MB, of 32 beside 32 each 32 MB. The wait
+// is the longer the more uneven the group, and the same for the receivers.
+TEST(AllToAll, IsAsSlowAsTheRanksOfTheSmallestPart) {
+  const Cluster cluster = domains_of_72();
+  const auto bytes = [&](const GroupPlacement& group) {
+    return cost(cluster, group, CollectiveKind::kAllToAll, megabytes(64)).transfer;
+  };
+  EXPECT_EQ(bytes(uneven(64, 56, 8)), 11'200us);
+  EXPECT_EQ(bytes(uneven(64, 40, 24)), 8ms);
+  EXPECT_EQ(bytes(uneven(64, 32, 32)), 6'400us);
+  EXPECT_EQ(bytes({.ranks = 64, .nodes = 2, .ranks_per_node = 32, .groups_per_node = 1}), 6'400us);
+}
+
+// The same with 36 NICs a domain: 56 senders get 36/56 of a NIC each, and so it is taken of the 8; of two
+// such groups no more send than there are GPUs, half a NIC each.
+TEST(AllToAll, OfAnUnevenGroupSharesWhatNicsThereAre) {
+  const Cluster cluster = domains_of_72(2);
+  GroupPlacement group = uneven(64, 56, 8);
+  const auto bytes = [&] {
+    return to_seconds(cost(cluster, group, CollectiveKind::kAllToAll, megabytes(64)).transfer);
+  };
+  EXPECT_NEAR(bytes(), 0.0112 * 56 / 36, 1e-9);
+  group.groups_per_node = 2;
+  EXPECT_NEAR(bytes(), 0.0112 * 2, 1e-9);
+}
+
+// System: 64 MB over 8 + 56, 8 NICs at 5 GB/s, and over 12 + 52. Expectations: two trees over two nodes send
+// 64 MB in 1.6 ms, a gather 63 MB; a message goes by one NIC at 8 GB/s.
+TEST(Collective, OfAnUnevenGroupLeavesANodeByTheNicsOfTheSmallestPart) {
+  const Cluster cluster = domains_of_72();
+  const auto bytes = [&](const GroupPlacement& group, CollectiveKind kind) {
+    return to_seconds(cost(cluster, group, kind, megabytes(64)).transfer);
+  };
+  EXPECT_NEAR(bytes(uneven(64, 56, 8), CollectiveKind::kAllReduce), 64e6 / 40e9, 1e-9);
+  EXPECT_NEAR(bytes(uneven(64, 56, 8), CollectiveKind::kAllGather), 63e6 / 40e9, 1e-9);
+  EXPECT_NEAR(bytes(uneven(64, 52, 12), CollectiveKind::kAllGather), 63e6 / 60e9, 1e-9);
+  EXPECT_NEAR(bytes(uneven(64, 56, 8), CollectiveKind::kBroadcast), 64e6 / 40e9, 1e-9);
+  EXPECT_NEAR(bytes(uneven(64, 56, 8), CollectiveKind::kSendReceive), 64e6 / 8e9, 1e-9);
+}
+
+// Of 3 ranks on nodes of 8 the one that is alone sends two thirds of 30 MB: 20 MB at 5 GB/s.
+TEST(AllToAll, OfThreeRanksOnNodesOfEightWaitsForTheOneAlone) {
+  EXPECT_EQ(cost(round_cluster(3), uneven(3, 2, 1), CollectiveKind::kAllToAll, megabytes(30)).transfer, 4ms);
+}
+
+// Rails of which 7 share the NIC of a rank take 7 times as long as those that have it alone.
+TEST(AllToAll, OfRailsThatShareANicTakesItInTurns) {
+  GroupPlacement rail{.ranks = 2, .nodes = 2, .ranks_per_node = 1, .groups_per_node = 8};
+  const auto bytes = [&] {
+    return cost(domains_of_72(), rail, CollectiveKind::kAllToAll, megabytes(10)).transfer;
+  };
+  EXPECT_EQ(bytes(), 1ms);
+  rail.groups_per_rank = 7;
+  EXPECT_EQ(bytes(), 7ms);
+}
+
+TEST(Collective, RefusesAPlacementWithoutRanksOnANode) {
+  for (const GroupPlacement& group : {uneven(64, 56, 0), uneven(64, 8, 56)})
+    EXPECT_THROW((void)cost(domains_of_72(), group, CollectiveKind::kAllToAll, 1_MiB), InternalError);
+}
+
 // System: 64 ranks on 8 nodes, 4 to a leaf, 10 MB each. Expectations: 7 * 10 MB leave a node at 40 GB/s, 1.75
 // ms; with uplinks oversubscribed by 4 the half that crosses them, 8 * 10 MB / 2, takes 4 times its time: 4
 // ms. 210 us of latency.

@@ -104,9 +104,57 @@ TEST(Placement, OfJointAxesCountsThemAsOneGroup) {
             (GroupPlacement{16, 4, 4, 2}));
 }
 
-// t=6 on nodes of 8: ranks 6 to 11 lie on two nodes, 2 and 4; node 0 holds parts of two groups.
-TEST(Placement, OfIrregularGroupsCountsTheFullestNode) {
-  EXPECT_EQ(mesh(6, 4, 1).placement(round_cluster(3), 6, Axis::kTensor), (GroupPlacement{6, 2, 4, 2}));
+// t=6 on nodes of 8: ranks 6 to 11 lie on two nodes, 2 and 4. Beside them lie on node 0 ranks 0 to 5, which
+// send nothing out of it, and on node 1 ranks 12 to 17, which do.
+TEST(Placement, OfUnevenGroupsCountsTheFullestNodeAndTheEmptiest) {
+  const RankMesh m = mesh(6, 4, 1);
+  const Cluster cluster = round_cluster(3);
+  EXPECT_EQ(m.placement(cluster, 0, Axis::kTensor), (GroupPlacement{6, 1, 6, 2}));
+  EXPECT_EQ(m.placement(cluster, 6, Axis::kTensor), (GroupPlacement{6, 2, 4, 1, 2}));
+  EXPECT_EQ(m.placement(cluster, 8, Axis::kTensor), (GroupPlacement{6, 2, 4, 2, 2}));
+}
+
+// t=3 on nodes of 8: ranks 6, 7 and 8 lie 2 + 1, ranks 15, 16 and 17 lie 1 + 2.
+TEST(Placement, OfThreeRanksOnNodesOfEight) {
+  const RankMesh m = mesh(3, 8, 1);
+  const Cluster cluster = round_cluster(3);
+  EXPECT_EQ(m.placement(cluster, 3, Axis::kTensor), (GroupPlacement{3, 1, 3, 3}));
+  EXPECT_EQ(m.placement(cluster, 6, Axis::kTensor), (GroupPlacement{3, 2, 2, 1, 1}));
+  EXPECT_EQ(m.placement(cluster, 15, Axis::kTensor), (GroupPlacement{3, 2, 2, 2, 1}));
+}
+
+// System: 32 servers of 4 GPUs, 18 of them a domain: 72 GPUs and 56. Groups of 64 lie 64 and 8 + 56, of 32
+// the third lies 8 + 24, of 16 the fifth 8 + 8: that one is even. Of 40 the second lies 32 + 8, the third in
+// a node beside nobody who leaves it.
+TEST(Placement, OfGroupsThatDoNotDivideAnNvlinkDomain) {
+  NodeSpec tray = round_node();
+  tray.gpus = tray.nics = 4;
+  tray.nvlink_domain = 18;
+  const Cluster cluster = round_cluster(32, round_fabric(), tray);
+  const auto placement = [&](int ranks, int rank) {
+    return mesh(ranks, 128 / ranks, 1).placement(cluster, rank, Axis::kTensor);
+  };
+  EXPECT_EQ(placement(64, 0), (GroupPlacement{64, 1, 64, 2}));
+  EXPECT_EQ(placement(64, 64), (GroupPlacement{64, 2, 56, 1, 8}));
+  EXPECT_EQ(placement(64, 127), (GroupPlacement{64, 2, 56, 1, 8}));
+  EXPECT_EQ(placement(32, 64), (GroupPlacement{32, 2, 24, 1, 8}));
+  EXPECT_EQ(placement(16, 64), (GroupPlacement{16, 2, 8, 1}));
+  EXPECT_EQ(placement(40, 40), (GroupPlacement{40, 2, 32, 1, 8}));
+  EXPECT_EQ(placement(40, 80), (GroupPlacement{40, 1, 40, 2}));
+  EXPECT_EQ(placement(128, 5), (GroupPlacement{128, 2, 72, 1, 56}));
+}
+
+// System: domains of 72 GPUs; the second group of 64 begins at 64, the third, 16 + 48, shares the domain with
+// it, and both leave it.
+TEST(Placement, OfGroupsThatBothLeaveADomainCountsBoth) {
+  NodeSpec tray = round_node();
+  tray.gpus = tray.nics = 4;
+  tray.nvlink_domain = 18;
+  const Cluster cluster = round_cluster(48, round_fabric(), tray);
+  const RankMesh m = mesh(64, 3, 1);
+  EXPECT_EQ(m.placement(cluster, 64, Axis::kTensor), (GroupPlacement{64, 2, 56, 1, 8}));
+  EXPECT_EQ(m.placement(cluster, 72, Axis::kTensor), (GroupPlacement{64, 2, 56, 2, 8}));
+  EXPECT_EQ(m.placement(cluster, 128, Axis::kTensor), (GroupPlacement{64, 2, 48, 2, 16}));
 }
 
 constexpr std::initializer_list<Axis> kReplicas = {Axis::kContext, Axis::kData};
