@@ -72,10 +72,12 @@ bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
 }
 
 GroupPlacement rails_of(const GroupPlacement& whole) {
+  const int least = whole.least_ranks_per_node;
   return {.ranks = whole.nodes,
           .nodes = whole.nodes,
           .ranks_per_node = 1,
-          .groups_per_node = whole.groups_per_node * whole.ranks_per_node};
+          .groups_per_node = whole.groups_per_node * least,
+          .groups_per_rank = (whole.ranks_per_node + least - 1) / least};
 }
 
 GroupPlacement in_node_of(const GroupPlacement& whole) {

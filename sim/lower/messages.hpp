@@ -74,7 +74,8 @@ enum class RankGroup : std::uint8_t {
 [[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
 
 // The parts of a group over nodes: one rank of each node (as many of these groups as the fullest node has
-// ranks), and those of one node.
+// ranks; on an emptier one several share a rank and its NIC, each with as many bytes as if the nodes held
+// alike, which is too many for the few experts there), and those of the fullest node.
 [[nodiscard]] GroupPlacement rails_of(const GroupPlacement& whole);
 [[nodiscard]] GroupPlacement in_node_of(const GroupPlacement& whole);
 

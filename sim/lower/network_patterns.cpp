@@ -31,15 +31,19 @@ std::vector<int> experts_in_node(const Network& network, int member) {
   return ranks;
 }
 
-// Those that are on their nodes what `member` is on its own: the first, the second.
+// Those that are on their nodes what `member` is on its own: the first, the second. On a node with fewer of
+// the group its ranks are taken over again.
 std::vector<int> expert_rails(const Network& network, int member) {
-  const auto place = [&](int rank) {
+  const std::vector<int> mine = experts_in_node(network, member);
+  const auto place = static_cast<std::size_t>(std::ranges::find(mine, member) - mine.begin());
+  std::vector<int> rail;
+  int last_node = -1;
+  for (const int rank : network.plan.expert_mesh.group(member, Axis::kExpert)) {
+    if (node_of(network, rank) == std::exchange(last_node, node_of(network, rank))) continue;
     const std::vector<int> there = experts_in_node(network, rank);
-    return std::ranges::find(there, rank) - there.begin();
-  };
-  std::vector<int> ranks = network.plan.expert_mesh.group(member, Axis::kExpert);
-  std::erase_if(ranks, [&, mine = place(member)](int rank) { return place(rank) != mine; });
-  return ranks;
+    rail.push_back(there[place % there.size()]);
+  }
+  return rail;
 }
 
 std::vector<int> members_of(const Network& network, int member, RankGroup group) {
@@ -144,7 +148,7 @@ PatternId collective_pattern(const Network& network, int pipeline_rank, RankGrou
     LoadSum sum(network.cluster);
     int ranks = 1;
     for (const std::vector<int>& members : all_groups(network, pipeline_rank, group)) {
-      ranks = static_cast<int>(members.size());
+      ranks = std::max(ranks, static_cast<int>(members.size()));  // rails of a group in one node have one
       sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference,
                                efficiency_of(key)));
     }
