@@ -11,6 +11,7 @@
 #include "models/operators.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
+#include "sim/uneven_groups.hpp"
 
 namespace stagecraft {
 namespace {
@@ -215,6 +216,8 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     report.warnings.emplace_back(
         "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
         "weeks");
+  if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
+    report.warnings.push_back(std::move(*word));
   if (report.mfu() > 1 || report.hfu() > 1)
     report.warnings.emplace_back(
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "

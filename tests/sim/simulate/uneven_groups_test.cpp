@@ -1,5 +1,7 @@
 // Groups that do not divide an NVLink domain, on whole scenarios: Qwen3 30B-A3B on 32 trays of GB200, a
 // domain of 72 GPUs and one of 56, with one sequence of 4096 tokens a GPU.
+#include "sim/uneven_groups.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -60,6 +62,56 @@ TEST(UnevenExperts, SentByNodeShareTheNicsOfTheSmallestPart) {
   };
   EXPECT_GT(seconds(32), 2.5 * seconds(16));  // 24 and 8 beside 8
   EXPECT_GT(seconds(64), 2 * seconds(32));
+}
+
+std::string note_of(const Scenario& scenario) {
+  for (const std::string& warning : simulate(scenario).warnings)
+    if (warning.find("unevenly") != std::string::npos) return warning;
+  return "";
+}
+
+// 16 trays of 4 are a group of 64, or two of 32; 17 would be 68 GPUs.
+TEST(UnevenExperts, AreNamedWithTheDomainThatMakesThemEven) {
+  EXPECT_EQ(
+      note_of(qwen(64)),
+      "parallelism.expert: groups of 64 lie unevenly over NVLink domains of 72 GPUs, 8 beside 56 at worst, "
+      "and wait for the NICs of the fewest; 16 of the 18 nodes of a domain (cluster.node.nvlink_domain: "
+      "16) make them even");
+  EXPECT_EQ(note_of(qwen(16)), "");  // nor are 128 replicas that lie 72 + 56
+  EXPECT_EQ(note_of(qwen(8)), "");
+  const Scenario sixteen = [] {
+    Scenario scenario = qwen(64);
+    scenario.cluster->groups.front().node.nvlink_domain = 16;
+    return scenario;
+  }();
+  EXPECT_EQ(note_of(sixteen), "");
+  EXPECT_LT(expert_seconds(sixteen), expert_seconds(qwen(64)) / 5);
+}
+
+// The replicas of the second of two stages lie 8 + 56, and reduce their gradients by 8 NICs.
+TEST(UnevenReplicas, AreNamedWhereTheyAreFewInADomain) {
+  Scenario scenario = qwen(8);
+  scenario.parallelism.data = 64;
+  scenario.parallelism.pipeline = 2;
+  EXPECT_NE(
+      note_of(scenario).find("parallelism.data: groups of 64 lie unevenly over NVLink domains of 72 GPUs, "
+                             "8 beside 56"),
+      std::string::npos);
+  const Duration uneven = simulate(scenario).iteration_time;
+  scenario.cluster->groups.front().node.nvlink_domain = 16;
+  EXPECT_EQ(note_of(scenario), "");
+  EXPECT_LT(simulate(scenario).iteration_time, uneven);
+}
+
+// Nodes without a domain have no size to choose.
+TEST(UnevenGroups, OnServersAreNotNamed) {
+  EXPECT_EQ(note_of(scenario_of("stagecraft: 1\n"
+                                "model: {family: gpt, layers: 8, hidden: 1536, heads: 12, vocab: 51200, "
+                                "max_sequence_length: 1024}\n"
+                                "cluster: {node: dgx-a100-80gb, nodes: 3}\n"
+                                "parallelism: {tensor: 3}\n"
+                                "training: {global_batch_size: 48}\n")),
+            "");
 }
 
 }  // namespace
