@@ -117,8 +117,8 @@ TEST(Flow, OnAnIdleNetworkIsTheClosedFormWithoutOverlap) {
   }
 }
 
-// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but for
-// the nanosecond by which each of its pieces ends late.
+// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but
+// for the nanosecond by which each of its pieces ends late.
 TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
   for (const char* name : kShipped) {
     SCOPED_TRACE(name);
