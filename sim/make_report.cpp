@@ -46,6 +46,7 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, const Pre
       const int backward = stage.kept_gathered ? 0 : unit.gathered_twice ? 2 : 1;
       take(unit.gather, (1.0 + backward) * micro_batches);
       take(unit.reduce, micro_batches);
+      take(unit.replicate, micro_batches);
     }
   }
   for (const EdgePrice& edge : prices.edges) {

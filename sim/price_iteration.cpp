@@ -45,7 +45,7 @@ double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) 
     for (const Pass pass : {Pass::kForward, Pass::kRecompute, Pass::kInputGradient, Pass::kWeightGradient})
       for (const PassPrice* part : parts_of(stage, pass, false)) add(passes, *part);
     for (const UnitPrice& unit : stage.units)
-      for (const PassPrice* part : {&unit.gather, &unit.gather, &unit.gather, &unit.reduce})
+      for (const PassPrice* part : {&unit.gather, &unit.gather, &unit.gather, &unit.reduce, &unit.replicate})
         add(passes, *part);
   }
   for (const EdgePrice& edge : prices.edges)

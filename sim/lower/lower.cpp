@@ -241,9 +241,13 @@ void Lowering::add_resources() {
           {.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute", yields}),
            .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
            .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
+           .replicas = {},
            .last_compute = {},
-           .last_data = {}});
-      copy_of_.resize(ranks_.back().data.index() + 1, replica);
+           .last_data = {},
+           .last_replicas = {}});
+      if (replicates_beside())
+        ranks_.back().replicas = builder_.add_resource({ResourceKind::kStream, simulated, "replicas"});
+      copy_of_.resize(ranks_.back().replicas.value_or(ranks_.back().data).index() + 1, replica);
       ranks_.back().done.resize(static_cast<std::size_t>(schedule_.shape.chunks * places_.copies()));
     }
   }
@@ -328,13 +332,18 @@ Lowering::Steps Lowering::steps_of(const PassPrice& price, const char* name, dou
 }
 
 // In the order of the stream.
-Lowering::PassTasks Lowering::data_tasks(RankTasks& tasks, const Steps& steps) {
+Lowering::PassTasks Lowering::tasks_on(ResourceId stream, const Steps& steps) {
   SC_CHECK(!steps.empty(), "something to do");
   PassTasks added{};
   for (const Kind& step : steps) {
-    added.last = task(tasks.data, step);
+    added.last = task(stream, step);
     if (&step == &steps.front()) added.first = added.last;
   }
+  return added;
+}
+
+Lowering::PassTasks Lowering::data_tasks(RankTasks& tasks, const Steps& steps) {
+  const PassTasks added = tasks_on(tasks.data, steps);
   tasks.last_data = added.last;
   return added;
 }
@@ -462,6 +471,7 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
     i += count;
   }
   flush_reductions(rank, tasks, 0);
+  join_replicas(tasks);
 }
 
 // A micro-batch holds its activations from the start of its forward, or what is made again from the start of

@@ -10,9 +10,12 @@ void Lowering::add_speeds() {
     builder_.add_speed_change({.time = change.time, .resource = tasks.compute, .speed = change.speed});
     if (change.speed > 0) continue;
     builder_.add_speed_change({.time = change.time, .resource = tasks.send, .speed = 0});
-    for (int copy = 0; copy < options_.replicas; ++copy)
-      builder_.add_speed_change(
-          {.time = change.time, .resource = tasks_of(copy, change.rank).data, .speed = 0});
+    for (int copy = 0; copy < options_.replicas; ++copy) {
+      const RankTasks& of_copy = tasks_of(copy, change.rank);
+      builder_.add_speed_change({.time = change.time, .resource = of_copy.data, .speed = 0});
+      if (of_copy.replicas)
+        builder_.add_speed_change({.time = change.time, .resource = *of_copy.replicas, .speed = 0});
+    }
   }
 }
 

@@ -71,8 +71,38 @@ double Lowering::load_beside() const {
   return flows_ ? overlap_load() : 0;
 }
 
-const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
+// Of what moves beside each other on two streams, the longer takes the device: the sums over replicas take it
+// where they outlast the rest.
+Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit,
+                                             std::span<const Duration> ends, std::size_t index) {
   const bool gathers = gathers_in(pass), reduces = reduces_in(pass);
+  PassPrice gather = unit.gather;
+  if (pass.action.pass != Pass::kForward && unit.gathered_twice) gather.add(unit.gather);
+  Duration beside{}, outlasting{};
+  if (gathers && options_.overlap_parameters) beside += gather.total();
+  if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
+    beside += unit.reduce.total();
+    outlasting = std::max(Duration::zero(), unit.replicate.total() - beside);
+  }
+  SegmentKind kind{.segment = segment_of(pass, ends, index, beside + outlasting),
+                   .gather = {},
+                   .reduce = {},
+                   .replicate = {}};
+  const double gather_load = options_.overlap_parameters ? load_beside() : 0;
+  const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
+  if (gathers && gather.total() > Duration::zero())
+    kind.gather = steps_of(gather, "parameter gather", gather_load);
+  if (!reduces) return kind;
+  if (unit.reduce.total() > Duration::zero())
+    kind.reduce = steps_of(unit.reduce, "gradient reduction", reduce_load);
+  if (unit.replicate.total() > Duration::zero())
+    kind.replicate = steps_of(unit.replicate, "gradient replication",
+                              reduce_load * to_seconds(outlasting) / to_seconds(unit.replicate.total()));
+  return kind;
+}
+
+const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
+  const bool reduces = reduces_in(pass);
   const Pass of = pass.action.pass;
   auto& kinds = pass.lasts ? fused_segments_[{reduces, of, pass.place, *pass.lasts}]
                            : segment_kinds_[reduces ? 1 : 0][static_cast<std::size_t>(of)][pass.place];
@@ -86,41 +116,59 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     const Duration before = ends.empty() ? Duration::zero() : ends.back();
     ends.push_back(before + (of == Pass::kForward ? unit.forward : backward));
   }
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    PassPrice gather = units[i].gather;
-    if (of != Pass::kForward && units[i].gathered_twice) gather.add(units[i].gather);
-    const PassPrice& reduce = units[i].reduce;
-    Duration beside{};
-    if (gathers && options_.overlap_parameters) beside += gather.total();
-    if (reduces && options_.overlap_gradients && !options_.reduce_behind) beside += reduce.total();
-    SegmentKind kind{.segment = segment_of(pass, ends, i, beside), .gather = {}, .reduce = {}};
-    const double gather_load = options_.overlap_parameters ? load_beside() : 0;
-    const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
-    if (gathers && gather.total() > Duration::zero())
-      kind.gather = steps_of(gather, "parameter gather", gather_load);
-    if (reduces && reduce.total() > Duration::zero())
-      kind.reduce = steps_of(reduce, "gradient reduction", reduce_load);
-    kinds.push_back(kind);
-  }
+  for (std::size_t i = 0; i < units.size(); ++i) kinds.push_back(segment_kind(pass, units[i], ends, i));
   return kinds;
 }
 
-// Tasks on the data stream of every copy of a rank; folded there is one copy, and nobody to wait for.
+// Tasks on the data stream of every copy of a rank.
 //   returns  the last of them
 Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Steps& steps,
                                       std::optional<Handle> after) {
   const PassTasks added = data_tasks(tasks, steps);
-  if (!after) return added.last;
+  if (after) start_together(rank, tasks, *after, added.first);
+  return added.last;
+}
+
+// `first` of every copy of a rank when `after` of all of them is done; folded there is one copy, and nobody
+// to wait for.
+void Lowering::start_together(int rank, RankTasks& tasks, Handle after, Handle first) {
   if (options_.replicas == 1) {
-    builder_.add_dependency(*after, added.first);
-    return added.last;
+    builder_.add_dependency(after, first);
+    return;
   }
   auto& all = collectives_[static_cast<std::size_t>(rank)];
   if (tasks.collectives == all.size()) all.emplace_back();
   Collective& one = all[tasks.collectives++];
-  one.ready.push_back(*after);
-  one.tasks.push_back(added.first);
-  return added.last;
+  one.ready.push_back(after);
+  one.tasks.push_back(first);
+}
+
+bool Lowering::replicates_beside() const {
+  return options_.overlap_gradients && std::ranges::any_of(prices_.stages, [](const StagePrice& stage) {
+           return std::ranges::any_of(
+               stage.units, [](const UnitPrice& unit) { return unit.replicate.total() > Duration::zero(); });
+         });
+}
+
+// Behind its reduction; without a stream for it, on that of the reduction.
+void Lowering::add_replication(int rank, RankTasks& tasks, const PendingReduction& reduction,
+                               Handle reduced) {
+  if (reduction.behind.empty()) return;
+  if (!tasks.replicas) {
+    std::ignore = data_tasks(tasks, reduction.behind);
+    return;
+  }
+  const PassTasks added = tasks_on(*tasks.replicas, reduction.behind);
+  tasks.last_replicas = added.last;
+  start_together(rank, tasks, reduced, added.first);
+}
+
+// What waits for the data stream waits for the sums over replicas as well.
+void Lowering::join_replicas(RankTasks& tasks) {
+  if (!tasks.last_replicas) return;
+  const Handle joint = builder_.add_task(tasks.data, Duration::zero(), joint_label_);
+  builder_.add_dependency(*std::exchange(tasks.last_replicas, std::nullopt), joint);
+  tasks.last_data = joint;
 }
 
 void Lowering::join_collectives() {
@@ -139,7 +187,7 @@ void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
   while (tasks.reductions.size() > keep) {
     const PendingReduction next = tasks.reductions.front();
     tasks.reductions.erase(tasks.reductions.begin());
-    std::ignore = collective(rank, tasks, next.steps, next.ready);
+    add_replication(rank, tasks, next, collective(rank, tasks, next.steps, next.ready));
   }
 }
 
@@ -157,7 +205,7 @@ std::optional<Lowering::Handle> Lowering::add_gather(int rank, RankTasks& tasks,
 void Lowering::add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment) {
   if (kind.reduce.empty()) return;
   flush_reductions(rank, tasks, 0);
-  tasks.reductions.push_back({.steps = kind.reduce, .ready = segment});
+  tasks.reductions.push_back({.steps = kind.reduce, .behind = kind.replicate, .ready = segment});
   if (options_.overlap_gradients) return;
   flush_reductions(rank, tasks, 0);
   tasks.blocking.push_back(*tasks.last_data);

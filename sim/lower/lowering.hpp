@@ -65,14 +65,15 @@ class Lowering {
   using Steps = std::vector<Kind>;
 
   struct PendingReduction {
-    Steps steps;
+    Steps steps, behind;  // on the data stream, and then on that of replicas
     Handle ready;
   };
 
   // The tasks of one copy of one pipeline rank.
   struct RankTasks {
     ResourceId compute, send, data;
-    std::optional<Handle> last_compute, last_data;
+    std::optional<ResourceId> replicas;  // of shards: sums over them beside the data stream
+    std::optional<Handle> last_compute, last_data, last_replicas;
     // Of passes that are cut into units: the last segment and the one before it, reductions that are ready
     // but not yet on the data stream, what the next task of the compute stream waits for, collectives so far.
     std::array<std::optional<Handle>, 2> segments{};
@@ -99,7 +100,7 @@ class Lowering {
   // A segment of a cut pass with the traffic of its unit; none where empty.
   struct SegmentKind {
     Steps segment;
-    Steps gather, reduce;
+    Steps gather, reduce, replicate;
   };
 
   // Where each bucket's data becomes ready: [rank][bucket in program order] -> one handle per replica.
@@ -150,6 +151,7 @@ class Lowering {
   Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);
   PassTasks compute_tasks(RankTasks& tasks, const Steps& steps, std::int32_t micro_batch);
   PassTasks data_tasks(RankTasks& tasks, const Steps& steps);
+  PassTasks tasks_on(ResourceId stream, const Steps& steps);
   // Joins `before` into one point in time; itself takes none.
   Handle join(std::span<const Handle> before);
 
@@ -157,6 +159,8 @@ class Lowering {
   bool gathers_in(const RankPass& pass) const;
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
+  SegmentKind segment_kind(const RankPass& pass, const UnitPrice& unit, std::span<const Duration> ends,
+                           std::size_t index);
   const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
   Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index, Duration beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
@@ -169,6 +173,10 @@ class Lowering {
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
   Handle collective(int rank, RankTasks& tasks, const Steps& steps, std::optional<Handle> after);
+  void start_together(int rank, RankTasks& tasks, Handle after, Handle first);
+  bool replicates_beside() const;
+  void add_replication(int rank, RankTasks& tasks, const PendingReduction& reduction, Handle reduced);
+  void join_replicas(RankTasks& tasks);
   void join_collectives();
 
   // lower_faults.cpp

@@ -99,17 +99,36 @@ const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup grou
   return at->second;
 }
 
+// The sum of `gradients` bytes of every rank that shares the shards, a part of it for each.
+PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradients) {
+  return group_price(network_, groups(rank, sharing.shards),
+                     {CollectiveKind::kReduceScatter, gradients, Category::kDataComm});
+}
+
+// These parts over the replicas of the shards; nothing where there is one.
+PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
+  if (sharing.shards_n == sharing.ranks) return {};
+  return group_price(network_, groups(rank, sharing.shard_replicas),
+                     {CollectiveKind::kAllReduce, Bytes(rounded_up(gradients.count(), sharing.shards_n)),
+                      Category::kDataComm});
+}
+
+bool GradientPricing::shares_in_a_node(int rank, const Sharing& sharing) {
+  return std::ranges::all_of(groups(rank, sharing.shards),
+                             [](const PlacedGroup& group) { return group.placement.nodes == 1; });
+}
+
+Bytes GradientPricing::gradients_of(std::int64_t parameters) const {
+  return Bytes(parameters * state_bytes(shard_.precision, shard_.gradient).gradient);
+}
+
 PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) {
-  const Bytes size(parameters * state_bytes(shard_.precision, shard_.gradient).gradient);
+  const Bytes size = gradients_of(parameters);
   if (request_.parallelism.zero_stage == 0)
     return group_price(network_, groups(rank, sharing.replicas),
                        {CollectiveKind::kAllReduce, size, Category::kDataComm});
-  PassPrice price = group_price(network_, groups(rank, sharing.shards),
-                                {CollectiveKind::kReduceScatter, size, Category::kDataComm});
-  if (sharing.shards_n < sharing.ranks)
-    price.add(group_price(network_, groups(rank, sharing.shard_replicas),
-                          {CollectiveKind::kAllReduce, Bytes(rounded_up(size.count(), sharing.shards_n)),
-                           Category::kDataComm}));
+  PassPrice price = scatter(rank, sharing, size);
+  price.add(replicate(rank, sharing, size));
   return price;
 }
 
@@ -153,7 +172,10 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       const auto count = [&](const ParameterShare& share) { return experts ? share.experts : share.dense; };
       if (sharing.ranks == 1 || count(units[i].gathered) == 0) continue;
       any = true;
-      unit.reduce.add(reduce(rank, sharing, count(units[i].reduced)));
+      const Bytes gradients = gradients_of(count(units[i].reduced));
+      unit.reduce.add(scatter(rank, sharing, gradients));
+      (shares_in_a_node(rank, sharing) ? unit.replicate : unit.reduce)
+          .add(replicate(rank, sharing, gradients));
       if (request_.parallelism.zero_stage >= 3) unit.gather.add(gather(rank, sharing, Bytes(count(weights))));
     }
   }

@@ -6,7 +6,9 @@
 //     ZeRO 0     a bucket is all-reduced at the end of the last backward
 //     ZeRO 1     reduce-scattered over N (and its shard all-reduced over R); weights gathered over N
 //     ZeRO 2     the reduce-scatter happens in every backward, unit by unit, and so does the all-reduce
-//                over R (PyTorch's hybrid sharding does it with every reduction)
+//                over R (PyTorch's hybrid sharding does it with every reduction, on a stream of its own:
+//                beside the reduce-scatters and gathers of other units where these stay in a node, behind
+//                them where both are on its network)
 //     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end
 //   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
 //   one bucket where nothing overlaps; the last of a backward, the first of a forward, has the whole word
@@ -51,6 +53,10 @@ class GradientPricing {
   [[nodiscard]] Sharing sharing(bool experts) const;
   [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
   [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
+  [[nodiscard]] Bytes gradients_of(std::int64_t parameters) const;
+  [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients);
+  [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
+  [[nodiscard]] bool shares_in_a_node(int rank, const Sharing& sharing);
   [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights);
   [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);
   [[nodiscard]] PassPrice price_tied_embedding() const;

@@ -439,6 +439,7 @@ StagePrice StagePricing::price(HeldStage held) {
     const StagePrice& piece = slowest->of(unit);
     price.units.push_back({.gather = {},
                            .reduce = {},
+                           .replicate = {},
                            .forward = piece.forward.total(),
                            .input_gradient = piece.recompute.total() + piece.input_gradient.total(),
                            .weight_gradient = piece.weight_gradient.total()});

@@ -55,8 +55,9 @@ class PassPrice {
 
 // A unit of sharded weights: a layer, the embedding or the head of a stage.
 struct UnitPrice {
-  PassPrice gather;  // its weights put together; ZeRO 3
-  PassPrice reduce;  // its gradients summed and scattered; ZeRO 2 and 3
+  PassPrice gather;       // its weights put together; ZeRO 3
+  PassPrice reduce;       // its gradients summed and scattered; ZeRO 2 and 3
+  PassPrice replicate{};  // then summed over the replicas of its shard, on a stream of its own
   // What its own operators take of the passes, what is recomputed with the input gradient: a pass is cut in
   // these proportions.
   Duration forward{}, input_gradient{}, weight_gradient{};

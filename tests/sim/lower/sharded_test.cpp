@@ -22,20 +22,23 @@ Timeline run_lowered(const PipelineShape& shape, const IterationPrices& prices,
   return run(lower(schedule_of("1f1b", shape), prices, options));
 }
 
-// Units of F 2, B 4 each, gathered in `gather` and reduced in `reduce` seconds.
-std::vector<UnitPrice> units_of(std::size_t count, std::int64_t gather, std::int64_t reduce) {
+// Units of F 2, B 4 each, gathered in `gather`, reduced in `reduce` and summed over the replicas of their
+// shards in `replicate` seconds.
+std::vector<UnitPrice> units_of(std::size_t count, std::int64_t gather, std::int64_t reduce,
+                                std::int64_t replicate = 0) {
   const UnitPrice unit{.gather = seconds(Category::kDataComm, gather),
                        .reduce = seconds(Category::kDataComm, reduce),
+                       .replicate = seconds(Category::kDataComm, replicate),
                        .forward = 2s,
                        .input_gradient = 2s,
                        .weight_gradient = 2s};
   return std::vector<UnitPrice>(count, unit);
 }
 
-IterationPrices two_units(std::int64_t gather, std::int64_t reduce) {
+IterationPrices two_units(std::int64_t gather, std::int64_t reduce, std::int64_t replicate = 0) {
   IterationPrices prices = uniform_prices({.ranks = 1, .micro_batches = 1},
                                           {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
-  prices.stages[0].units = units_of(2, gather, reduce);
+  prices.stages[0].units = units_of(2, gather, reduce, replicate);
   return prices;
 }
 
@@ -124,6 +127,29 @@ TEST(ShardedGradients, ShareTheStreamWithGathers) {
   EXPECT_EQ(run_lowered(kOne, two_units(1, 3)).makespan, 16s);
 }
 
+// System: gathers and reductions of 1 s, then 6 s over the replicas of the shards on a stream of their own.
+// Expectations: gathers and passes as if there were none, gathers 0-1, 1-2, 3-4, 5-6, B 5-9, 9-13; reductions
+// 9-10, 13-14; over replicas 10-16, 16-22. Blocking: B 5-9, reduced 9-10, over replicas 10-16, and behind
+// them on their stream the second gather 16-17, B 17-21, 21-22, 22-28.
+TEST(ShardedGradients, AreReplicatedBesideGathersAndReductions) {
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 1, 6)).makespan, 22s);
+  EXPECT_EQ(run_lowered(kOne, two_units(1, 1, 6), {.overlap_gradients = false}).makespan, 28s);
+}
+
+// The optimizer waits for the last of them: 22 + 3. Several iterations: so does the next forward.
+TEST(ShardedGradients, AreSteppedWhenReplicated) {
+  IterationPrices prices = two_units(1, 1, 6);
+  prices.ranks[0].optimizer = seconds(Category::kOptimizer, 3);
+  EXPECT_EQ(run_lowered(kOne, prices).makespan, 25s);
+  EXPECT_GE(run_lowered(kOne, prices, {.iterations = 2}).makespan, 47s);
+}
+
+// System: reductions of 1 s and 3 s over replicas beside segments of 4 s, which lose half of the longer: B
+// 4-9.5, 9.5-15, last reduction 15-16, over replicas 16-19.
+TEST(ShardedTraffic, OnTwoStreamsSlowsByTheLonger) {
+  EXPECT_EQ(run_lowered(kOne, two_units(0, 1, 3), {.overlap_slowdown = 1.5}).makespan, 19s);
+}
+
 // System: reductions of 2 s beside segments of 4 s, which lose half of the time that both run: 1 s each.
 // Expectations: F 0-4, B 4-9, 9-14, last reduction 14-16. Gathers slow the forward in the same way: F of 2 s
 // beside 1 s: 2.5 s. Gathers 0-1, 1-2; F 1-3.5, 3.5-6; third gather at 3.5; B 4 s beside 1 s: 4.5 each, 6-15.
@@ -146,12 +172,12 @@ TEST(ShardedWeights, CutAPassInProportionToTheUnits) {
   EXPECT_EQ(timeline.end[TaskId(1)], 5s);
 }
 
-IterationPrices sharded_prices(const PipelineShape& shape, bool gathers, bool kept) {
+IterationPrices sharded_prices(const PipelineShape& shape, bool gathers, bool kept, bool replicated) {
   IterationPrices prices =
       uniform_prices(shape, {.forward = 7, .input_gradient = 8, .weight_gradient = 5, .message = 1});
   for (std::size_t stage = 0; stage < prices.stages.size(); ++stage) {
-    prices.stages[stage].units =
-        units_of(2 + stage % 2, gathers ? 1 + static_cast<std::int64_t>(stage % 3) : 0, 2);
+    prices.stages[stage].units = units_of(
+        2 + stage % 2, gathers ? 1 + static_cast<std::int64_t>(stage % 3) : 0, 2, replicated ? 3 : 0);
     prices.stages[stage].units[0].forward = 0s;
     prices.stages[stage].kept_gathered = kept;
     prices.stages[stage].memory = {.kept = Bytes(100),
@@ -173,10 +199,11 @@ IterationPrices sharded_prices(const PipelineShape& shape, bool gathers, bool ke
 template <class Visit>
 void for_each_sharding(const Visit& visit) {
   for (const auto& [name, chunks] : {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}}) {
-    for (int flags = 0; flags < 32; ++flags) {
+    for (int flags = 0; flags < 64; ++flags) {
       SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
       const PipelineShape shape{.ranks = 3, .micro_batches = 6, .chunks = chunks};
-      visit(schedule_of(name, shape), sharded_prices(shape, (flags & 8) != 0, (flags & 16) != 0),
+      visit(schedule_of(name, shape),
+            sharded_prices(shape, (flags & 8) != 0, (flags & 16) != 0, (flags & 32) != 0),
             LowerOptions{.blocking_messages = (flags & 1) != 0,
                          .overlap_gradients = (flags & 2) != 0,
                          .overlap_parameters = (flags & 4) != 0,
@@ -192,11 +219,13 @@ TEST(ShardedPrograms, UnfoldedEqualFoldedBitForBit) {
     const Program unfolded = lower(schedule, prices, options);
     const Timeline one = run(folded), all = run(unfolded);
     ASSERT_EQ(one.makespan, all.makespan);
-    for (std::size_t r = 0; r < 9; ++r) {  // three resources of each rank
+    const std::size_t resources = folded.resources.size() - 1;  // of all ranks; joints have their own
+    for (std::size_t r = 0; r < resources; ++r) {
       for (std::size_t copy = 0; copy < 3; ++copy) {
-        const std::uint32_t a = folded.resource_begin[r], b = unfolded.resource_begin[r + 9 * copy];
+        const std::size_t same = r + resources * copy;
+        const std::uint32_t a = folded.resource_begin[r], b = unfolded.resource_begin[same];
         const std::uint32_t count = folded.resource_begin[r + 1] - a;
-        ASSERT_EQ(unfolded.resource_begin[r + 9 * copy + 1] - b, count);
+        ASSERT_EQ(unfolded.resource_begin[same + 1] - b, count);
         for (std::uint32_t i = 0; i < count; ++i) {
           ASSERT_EQ(one.start[TaskId(a + i)], all.start[TaskId(b + i)]);
           ASSERT_EQ(one.end[TaskId(a + i)], all.end[TaskId(b + i)]);

@@ -136,13 +136,14 @@ TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
 
 // Passes lose as much to the traffic of sharded weights whether it is priced with them or moves beside them.
 TEST(Flow, OfShardsLosesWhatTheClosedFormLoses) {
-  for (const char* software : {"megatron-core", "fsdp2"}) {
-    SCOPED_TRACE(software);
+  for (const char* with :
+       {"{zero_stage: 3}\noptions: {software: megatron-core}", "{zero_stage: 3}\noptions: {software: fsdp2}",
+        "{zero_stage: 3, zero_group: 8}\noptions: {software: fsdp2}"}) {
+    SCOPED_TRACE(with);
     const Scenario scenario = scenario_of(
-        std::string("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 8}\n"
-                    "parallelism: {zero_stage: 3}\n"
-                    "training: {global_batch_size: 64, sequence_length: 4096}\noptions: {software: ") +
-        software + "}\n");
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 8}\n"
+        "training: {global_batch_size: 64, sequence_length: 4096}\nparallelism: " +
+        std::string(with) + "\n");
     const double closed = to_seconds(simulate(scenario).iteration_time);
     EXPECT_NEAR(to_seconds(flow(scenario).network.idle_time), closed, 0.005 * closed);
   }

@@ -174,6 +174,23 @@ TEST(Zero, StageThreeExposesItsFirstGather) {
   }
 }
 
+// Blocks of 8 in a node: the sum over their replicas has a stream of its own. Blocks of 16 over two nodes:
+// both kinds of sums need the NICs, and one follows the other.
+TEST(Zero, ReplicasOfBlocksInANodeAreSummedBesideTheirReductions) {
+  const auto unit = [](int nodes, int block) {
+    Scenario scenario = llama("zero_stage: 3");
+    scenario.cluster->groups.front().count = nodes;
+    scenario.training.global_batch_size = nodes * 8;
+    scenario.parallelism.zero_group = block;
+    return prices_of(scenario).stages.front().units.front();
+  };
+  const UnitPrice in_node = unit(4, 8), over_nodes = unit(4, 16), alone = unit(2, 16);
+  EXPECT_GT(in_node.replicate.total(), Duration::zero());
+  EXPECT_EQ(in_node.reduce.total(), unit(1, 8).reduce.total());
+  EXPECT_EQ(over_nodes.replicate.total(), Duration::zero());
+  EXPECT_GT(over_nodes.reduce.total(), alone.reduce.total());
+}
+
 // Each gather saved, hidden or put off makes the iteration shorter.
 TEST(Zero, StageThreeIsSlowerTheLessItHides) {
   Scenario scenario = llama("data: 16, zero_stage: 3");
