@@ -13,7 +13,8 @@ follows the clock, so clocks are in the ratio of (limit - idle): chi' = chi * (5
 
 import sys
 
-from make_h100_profile import NVLS_TREE, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, xla_collectives, xla_curves
+from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, pair_messages,
+                               xla_collectives, xla_curves)
 from make_h200_profile import NEWER_SOFTWARE, faster_memory, transferred_from
 from profile_yaml import (HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, point_table,
                           table)
@@ -51,6 +52,7 @@ def make_lines():
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
             ["collectives:",
              *collective_table(TRANSFERRED + XLA_COLLECTIVES, xla_collectives(), "analytic"),
+             *collective_table(TRANSFERRED + PAIRS, pair_messages(), "analytic"),
              *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree"),
              "collective_points:", *point_table(TRANSFERRED + XLA_POINTS, xla_curves(), "analytic")] + overheads(data))
 

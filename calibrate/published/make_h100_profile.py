@@ -20,6 +20,8 @@ CONSTANTS = ("scale", "efficiency_tn", "efficiency_nn", "efficiency_nt", "batche
 XLA_TABLE = "OpenXLA collective_interpolator_data.h (Apache-2.0), one node of 8, 1 KiB to 2 GiB"
 XLA_COLLECTIVES = XLA_TABLE + "; fitted"
 XLA_POINTS = XLA_TABLE + "; times that fall with the size are pooled"
+PAIRS = ("a communicator of two ranks has channels enough (NCCL src/enqueue.cc: 32 over the ranks, at least, of 19 GB/s each, "
+         "which eight ranks of XLA's permutes feel up to 64 MiB): latency of the fit over eight, rate of the largest permute")
 NVLS_TREE = "NVIDIA GTC 2024 s62129, slide 35: DGX H100, NDR, NVLSTree, read off the image to 3 GB/s; fitted"
 
 
@@ -65,6 +67,14 @@ def xla_collectives():
     return [(kind, ranks, 1, fit_noisy_collective(kind, ranks, points)[:3]) for kind, ranks, points in xla_curves()]
 
 
+def pair_messages():
+    """What neighbours send to each other."""
+    (ranks, points), = [(ranks, points) for kind, ranks, points in xla_curves() if kind == "send-receive"]
+    latency, _, _ = fit_noisy_collective("send-receive", ranks, points)[:3]
+    size, us = points[-1]
+    return [("send-receive", 2, 1, (latency, size / 1e3 / us, 0))]
+
+
 def nvls_tree():
     """The same of all-reduces over 4, 16 and 128 nodes."""
     fits = []
@@ -81,6 +91,7 @@ def make_lines():
     return (header("make_h100_profile.py", "h100-sxm5-80gb", data, sheet) +
             gemm_section(data, table("xla_gemm_h100"), sheet["bf16_tflops"], "sm_90") + kernels_and_host(data) +
             ["collectives:", *collective_table(XLA_COLLECTIVES, xla_collectives()),
+             *collective_table(PAIRS, pair_messages(), "analytic"),
              *collective_table(NVLS_TREE, nvls_tree(), algorithm="nvls-tree"),
              "collective_points:", *point_table(XLA_POINTS, xla_curves())] + overheads(data))
 

@@ -12,8 +12,8 @@ t' = t0 + ((t - t0)^4 - tb^4 + tb'^4)^(1/4) with tb the bytes at 0.85 of the dat
 
 import sys
 
-from make_h100_profile import (NVLS_TREE, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, xla_collectives,
-                               xla_curves)
+from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree,
+                               pair_messages, xla_collectives, xla_curves)
 from profile_yaml import (HERE, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
                           overheads, point_table, table)
 
@@ -70,6 +70,7 @@ def collective_lines():
                               algorithm="ring"),
             *collective_table(TRANSFERRED + XLA_COLLECTIVES, pairs, "analytic", "ring"),
             *collective_table(TRANSFERRED + XLA_COLLECTIVES, others, "analytic"),
+            *collective_table(TRANSFERRED + PAIRS, pair_messages(), "analytic"),
             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree"),
             "collective_points:",
             *point_table(H200_CURVE, [("all-reduce", 8, points_of_eight(nvls=True))], algorithm="nvls"),

@@ -277,11 +277,25 @@ CollectiveCost NodeExchange::cost() const {
   return slower;
 }
 
+namespace {
+
+// PyTorch opens a communicator for each pair that sends outside a batch, and NCCL has the more channels for a
+// message the fewer ranks a communicator has: in a node the length of a ring does not matter.
+//   source  torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, getKeySendRecv; NCCL src/enqueue.cc,
+//           nChannelsMin; TransformerEngine's context_parallel.py batches between two ranks alone.
+GroupPlacement communicator_of(const GroupPlacement& group, CollectiveKind kind) {
+  if (kind != CollectiveKind::kSendReceive || group.nodes > 1 || group.ranks == 1) return group;
+  return {.ranks = 2, .ranks_per_node = 2, .groups_per_node = group.groups_per_node};
+}
+
+}  // namespace
+
 CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups, const Op& op) {
   if (op.nodes) return node_exchange(network, groups, op).cost();
   const GroupPlacement& group = groups.of(op.group);
-  CollectiveCost cost = network_cost(network, {.member = groups.member, .placement = group},
-                                     {op.collective, op.bytes, category_of(op.group)});
+  CollectiveCost cost =
+      network_cost(network, {.member = groups.member, .placement = communicator_of(group, op.collective)},
+                   {op.collective, op.bytes, category_of(op.group)});
   const FabricSpec& fabric = network.cluster.spec().fabric;
   if (op.group == CommGroup::kTensor && group.ranks > 1) {
     if (fabric.tensor_collective_factor != 1)

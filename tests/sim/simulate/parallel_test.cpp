@@ -262,6 +262,23 @@ TEST(TensorGroups, CostMoreAcrossNodesThanInside) {
             tensor("[tensor, context, expert, data, pipeline]"));
 }
 
+// In a node a message of a ring takes as long however long the ring is: neighbours are a communicator of two.
+// 16.8 MB of keys and values, 11 us and 292 GB/s: 68.4 us.
+TEST(ContextRings, InANodeTakeTheSameForEachMessage) {
+  const auto message = [](int context) {
+    Scenario scenario = scenario_of(
+        "stagecraft: 1\nmodel: llama-2-7b\ncluster: {node: dgx-h100, nodes: 1}\noverlap: {context: false}\n"
+        "parallelism: {context: " +
+        std::to_string(context) +
+        "}\ntraining: {global_batch_size: 8, sequence_length: " + std::to_string(1024 * context) + "}\n");
+    const StagePrice stage = prices_of(scenario).stages.front();
+    return to_seconds(stage.forward.of(Category::kContextComm)) / (32.0 * (context - 1));
+  };
+  EXPECT_NEAR(message(8), 68.4e-6, 1e-6);
+  EXPECT_NEAR(message(4), message(8), 1e-9);
+  EXPECT_NEAR(message(2), message(8), 1e-9);
+}
+
 // What user buffers hide at most is the share that the profile states.
 TEST(TensorGroups, AreHiddenInPartByChunkedGemms) {
   Scenario scenario = llama("tensor: 8, data: 2, sequence_parallel: true");
