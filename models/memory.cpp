@@ -58,6 +58,12 @@ class LayerSizes {
   [[nodiscard]] bool eager_gate() const {
     return model_.activation == Activation::kSwiglu && !shard_.fused_kernels;
   }
+  // What a norm keeps of an input of so many bytes: the input; RMSNorm operator by operator its copy in fp32,
+  // which is squared and scaled, and the normed one, which the weight multiplies.
+  [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
+    const bool eager = model_.normalization == Normalization::kRmsNorm && !shard_.fused_kernels;
+    return eager ? bytes / element() * kFp32 + bytes : bytes;
+  }
   [[nodiscard]] std::int64_t gates() const { return model_.activation == Activation::kSwiglu ? 2 : 1; }
 
  private:
@@ -75,13 +81,19 @@ void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, Freed
   if (size > 0) tensors.push_back({.name = name, .size = Bytes(size), .freed_by = freed_by});
 }
 
+// Of a norm of the residual stream; one that is made again keeps its input alone.
+std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
+  const bool again = shard.recomputes(RecomputeModule::kLayerNorm);
+  return again ? sizes.residual() : sizes.normed(sizes.residual());
+}
+
 // Compressed queries and keys, before and after their norms: held by every rank for its own tokens.
 void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LatentAttentionSpec& latent = *model.latent_attention;
   const LayerSizes sizes(model, shard);
   const std::int64_t rows = sizes.element() * shard.local_tokens();
-  keep(tensors, "compressed Q, K, V", rows * (latent.query_rank + latent.kv_rank + latent.rope_head_size),
-       kInput);
+  keep(tensors, "compressed Q, K, V",
+       sizes.normed(rows * (latent.query_rank + latent.kv_rank)) + rows * latent.rope_head_size, kInput);
   keep(tensors, "up projection input", sizes.input(rows * (latent.query_rank + latent.kv_rank)), kWeight);
 }
 
@@ -122,13 +134,14 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_attention(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 1 input", sizes.residual(), kInput);
+  keep(tensors, "norm 1 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
     keep(tensors, "QKV input", sizes.input(sizes.residual()), kWeight);
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
     keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
-  if (model.qk_norm) keep(tensors, "Q and K before their norms", sizes.query() + sizes.key(), kInput);
+  if (model.qk_norm)
+    keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()), kInput);
   keep_core(tensors, sizes, shard);
   keep(tensors, "attention dropout mask", sizes.mask(), kInput);
 }
@@ -137,7 +150,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_feed_forward(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 2 input", sizes.residual(), kInput);
+  keep(tensors, "norm 2 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
     keep(tensors, "up input", sizes.input(sizes.residual()), kWeight);
   if (!shard.recomputes(RecomputeModule::kMlp)) {
@@ -178,7 +191,7 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 2 input", sizes.residual(), kInput);
+  keep(tensors, "norm 2 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
     keep(tensors, "router input", sizes.residual(), kWeight);
   if (!shard.recomputes(RecomputeModule::kMoe)) {
@@ -308,7 +321,7 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, Lay
 SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   SavedTensors tensors = embedding_tensors(model, shard);
-  keep(tensors, "multi-token norm inputs", 2 * sizes.residual(), kInput);
+  keep(tensors, "multi-token norm inputs", sizes.normed(2 * sizes.residual()), kInput);
   keep(tensors, "multi-token projection input", 2 * sizes.residual(), kWeight);
   return tensors;
 }
@@ -325,7 +338,7 @@ SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard)
 SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   SavedTensors tensors;
-  keep(tensors, "final norm input", sizes.residual(), kInput);
+  keep(tensors, "final norm input", sizes.normed(sizes.residual()), kInput);
   keep(tensors, "head input", sizes.residual(), kWeight);
   if (shard.software.fused_loss) {
     keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
