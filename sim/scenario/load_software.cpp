@@ -93,7 +93,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (by_default) spec.software = sharded ? usual.sharded : usual.replicated;
   std::optional<SoftwarePreset> found = preset_called(spec.software, options, places);
   const bool runs_nothing = found && found->schedules && found->schedules->empty();
-  if (by_default && sharded && runs_nothing && scenario.parallelism.pipeline > 1)
+  const bool splits_layers = scenario.parallelism.pipeline > 1 || scenario.parallelism.tensor > 1;
+  if (by_default && sharded && runs_nothing && splits_layers)
     found = preset_called(spec.software = usual.replicated, options, places);
   if (!found) return;
   const SoftwarePreset& preset = *found;

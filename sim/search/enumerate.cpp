@@ -249,7 +249,9 @@ class Enumerator {
     if (point.replicas() == 1) stages = {std::ranges::min(stages)};
     const Numbers again = recompute_kinds();
     const std::uint32_t first = point.frame;
-    const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages : FrameKind::kSharded;
+    const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages
+                              : point.tensor > 1 ? FrameKind::kShardedTensor
+                                                 : FrameKind::kSharded;
     for (const std::int64_t flag : flags) {
       point.sequence_parallel = flag != 0;
       for (const std::int64_t kind : again) {

@@ -101,13 +101,14 @@ class FrameLoader {
     return all;
   }
 
-  // With as few stages as divide the GPUs, where the space varies them; nullopt where the scenario has none
-  // of several stages, or its own are kept.
-  [[nodiscard]] std::optional<Scenario> with_stages(Assignments assignments, int gpus) const {
-    if (gpus < 2 || space_.find("parallelism.pipeline") == nullptr) return std::nullopt;
-    int stages = 2;
-    while (gpus % stages != 0) ++stages;
-    assignments.push_back({"parallelism.pipeline", scalar(std::to_string(stages), "search")});
+  // With the smallest degree above 1 that divides the GPUs, where the space varies it; nullopt where no
+  // scenario has it, or its own is kept.
+  [[nodiscard]] std::optional<Scenario> with_degree(const char* path, Assignments assignments,
+                                                    int gpus) const {
+    if (gpus < 2 || space_.find(path) == nullptr) return std::nullopt;
+    int degree = 2;
+    while (gpus % degree != 0) ++degree;
+    assignments.push_back({path, scalar(std::to_string(degree), "search")});
     Diagnostics ignored;
     return load_scenario(base_, assignments, library_, ignored);
   }
@@ -120,9 +121,12 @@ class FrameLoader {
     assignments.push_back({"parallelism.zero_stage", scalar(sharded ? "2" : "0", "search")});
     auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
     if (!scenario) return false;
-    if (kind == FrameKind::kShardedStages && scenario->cluster)
-      if (auto staged = with_stages(assignments, scenario->cluster->gpu_count()))
-        scenario = std::move(staged);
+    const char* split = kind == FrameKind::kShardedStages   ? "parallelism.pipeline"
+                        : kind == FrameKind::kShardedTensor ? "parallelism.tensor"
+                                                            : nullptr;
+    if (split != nullptr && scenario->cluster)
+      if (auto with = with_degree(split, assignments, scenario->cluster->gpu_count()))
+        scenario = std::move(with);
     if (!scenario->cluster) {
       error("cluster", "missing-key", "a search needs GPUs, and the scenario has no cluster",
             "`schedule search` finds orders without any");

@@ -18,10 +18,11 @@ namespace stagecraft {
 // What software is the usual one, and what it does by default, depends on what of the model is sharded.
 enum class FrameKind : std::uint8_t {
   kReplicated,     // ZeRO 0 and 1
-  kSharded,        // ZeRO 2 and 3 without a pipeline
-  kShardedStages,  // and with one
+  kSharded,        // ZeRO 2 and 3, of whole layers on each rank
+  kShardedTensor,  // of tensor ranks' shares
+  kShardedStages,  // of the stages of a pipeline
 };
-inline constexpr std::uint32_t kFrameKinds = 3;
+inline constexpr std::uint32_t kFrameKinds = 4;
 
 // One of each kind, in their order, for each number of GPUs, schedule and choice of other values. Reports.
 [[nodiscard]] std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base,

@@ -549,18 +549,21 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   const Result whole = read(head), sharded = read(head + "parallelism: {zero_stage: 3}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
                stages = read(head + "parallelism: {pipeline: 2, zero_stage: 3}\n"),
+               ranks = read(head + "parallelism: {tensor: 2, zero_stage: 3}\n"),
                stages_named =
                    read(head + "parallelism: {pipeline: 2, zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                named = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp2}\n"),
                fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n"),
                hooks = read(head +
                             "parallelism: {zero_stage: 3}\noptions: {software: megatron-deepspeed-2021}\n");
-  for (const Result* result : {&whole, &sharded, &alone, &stages, &stages_named, &named, &fused, &hooks})
+  for (const Result* result :
+       {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
   EXPECT_EQ(options(whole).jitter_per_doubling, 0.003);
   EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
   EXPECT_EQ(options(stages).software, "megatron-core");  // fsdp-2023 has no pipeline
+  EXPECT_EQ(options(ranks).software, "megatron-core");   // nor tensor ranks
   EXPECT_EQ(options(stages_named).software, "fsdp-2023");
   EXPECT_EQ(options(sharded).software, "fsdp-2023");
   EXPECT_FALSE(options(sharded).fused_kernels);

@@ -147,7 +147,8 @@ std::size_t left_aside(const SmallSpace& small) {
 }
 
 // System: A100, whose profile has Megatron-LM of 2021 where weights are whole (1f1b, interleaved-1f1b), and
-// FSDP, which has no pipeline, where they are sharded: plans with one are Megatron-LM's there as well.
+// FSDP, which has no pipeline and no tensor ranks, where they are sharded: plans with one are Megatron-LM's
+// there as well.
 TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
   const SmallSpace small = load(small_gpt());
   EXPECT_THAT(orders_of(small), ElementsAre("1f1b", "interleaved-1f1b"));
@@ -156,7 +157,8 @@ TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
   for (const SearchPoint& point : small.plans.points) {
     if (point.zero_stage < 2) continue;
     const Scenario& scenario = small.plans.frames[point.frame].scenario;
-    EXPECT_EQ(scenario.options.software == "fsdp-2023", point.pipeline == 1 && point.replicas() > 1);
+    EXPECT_EQ(scenario.options.software == "fsdp-2023",
+              point.pipeline == 1 && point.tensor == 1 && point.replicas() > 1);
     if (point.pipeline == 1) {
       EXPECT_EQ(scenario.schedule.name, "1f1b");
     }
