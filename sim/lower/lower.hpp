@@ -7,6 +7,7 @@
 //   compute stream of a rank   its passes in schedule order; a blocking send follows its pass
 //   send link of a rank        messages in flight, any number at once
 //   data stream of a rank      gradient reductions, parameter gathers
+//   replicas stream of a rank  of hybrid sharding within nodes: sums over the replicas of its shards
 //   tail                       reductions -> the other copies -> tied embeddings -> step
 //   several iterations         follow each other on every stream; zero-length tasks "end of iteration", whose
 //                              micro-batch is the number of the iteration, stand where all ranks are done
