@@ -81,6 +81,12 @@ constexpr RowKey kRowKeys[] = {
     {"overlap_parameters", "overlap", "parameters"},
     {"overlap_pipeline", "overlap", "pipeline"},
     {"overlap_tensor", "overlap", "tensor"},
+    {"overlap_expert", "overlap", "expert"},
+    {"attention_kernel", "options", "attention_kernel"},
+    {"expert_dispatcher", "options", "expert_dispatcher"},
+    {"fp8_dispatch", "options", "fp8_dispatch"},
+    {"fp8_parameters", "options", "fp8_parameters"},
+    {"software", "options", "software"},
     {"schedule", "", "schedule"},
 };
 
@@ -195,14 +201,20 @@ class RowReader {
     const auto count = gpus == nullptr ? std::nullopt : parse_integer(gpus->text);
     if (!count) return;
     YamlNode& cluster = section(scenario, "cluster");
-    constexpr std::int64_t kGpusPerNode = 8;  // the format's rule; all sets are of such nodes
-    if (*count < kGpusPerNode) {
+    const std::int64_t per_node = gpus_per_node();
+    if (*count < per_node) {
       put(cluster, "gpus", *gpus);
     } else {
-      put(cluster, "nodes", scalar(std::to_string(*count / kGpusPerNode), gpus->where));
+      put(cluster, "nodes", scalar(std::to_string(*count / per_node), gpus->where));
     }
     if (!fabric_.empty() && cluster.find("fabric") == nullptr)
       put(cluster, "fabric", scalar(fabric_, gpus->where));
+  }
+
+  // Of the set's nodes; the format's rule where a file does not say.
+  [[nodiscard]] std::int64_t gpus_per_node() const {
+    constexpr std::int64_t kUsual = 8;
+    return parse_integer(text(file_, "gpus_per_node")).value_or(kUsual);
   }
 
   const YamlNode& file_;
