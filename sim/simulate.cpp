@@ -46,7 +46,7 @@ double overlap_slowdown_of(const Scenario& scenario) {
 std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
   const bool neighbours = overlaps_expert_exchanges(scenario);
   if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
-  FusedPairRule rule{.neighbours = neighbours};
+  FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.expert_overlap};
   if (!neighbours) rule.share = scenario.schedule.fused_share;
   if (scenario.profile) {
     for (const HardwareProfile* profile : profiles_of(scenario)) {

@@ -82,6 +82,9 @@ constexpr ModelConstant kConstants[] = {
         "gemm.scale", "products in training over those of the table: the clock under sustained power",
         [](auto& s) -> auto& { return s.profile->gemm.scale.value; }),
     constant(
+        "gemm.fp8_factor", "products in fp8 over those in 16 bit, each of its own peak",
+        [](auto& s) -> auto& { return s.profile->gemm.fp8_factor.value; }),
+    constant(
         "gemm.batched_efficiency", "batched products of unfused attention, of peak",
         [](auto& s) -> auto& { return s.profile->gemm.batched_efficiency.value; }),
     constant(

@@ -34,7 +34,8 @@ Duration scaled(Duration time, double factor) {
 
 // Of the traffic of a pass, what hides behind enough compute.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
-  if (rule.neighbours) return scaled(pass.of(Category::kExpertComm), 1 / rule.slowdown);
+  if (rule.neighbours)
+    return scaled(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
   const Duration tensor = pass.of(Category::kTensorComm);
   return scaled(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
          scaled(traffic_of(pass) - tensor, 1 / rule.slowdown);

@@ -30,13 +30,16 @@ namespace stagecraft {
 // other on a rank may run in the same way, but for exchanges of experts alone: each runs on a stream of its
 // own, all else in the stream of compute. Passes without such a neighbour, in warm-up and cool-down, hide
 // nothing. Assumed: the neighbour's input is there, for which Megatron-LM warms up with a micro-batch more.
+// How much hides is the software's to say (`expert_overlap`), as the two were not cut to fit each other; else
+// as above.
 //   source  Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py
 //           (--overlap-moe-expert-parallel-comm)
 struct FusedPairRule {
-  bool neighbours = false;           // pass by pass: exchanges of experts alone, also where nothing is fused
-  std::optional<double> share = {};  // (0, 1]: of the sum of its passes, in place of the above
-  double slowdown = 1;               // sigma, at least 1
-  double tensor_overlap = 1;         // tau, [0, 1]; never more than 1 / sigma counts
+  bool neighbours = false;  // pass by pass: exchanges of experts alone, also where nothing is fused
+  std::optional<double> expert_overlap = {};  // [0, 1]: of neighbours' exchanges, in place of 1 / sigma
+  std::optional<double> share = {};           // (0, 1]: of the sum of its passes, in place of the above
+  double slowdown = 1;                        // sigma, at least 1
+  double tensor_overlap = 1;                  // tau, [0, 1]; never more than 1 / sigma counts
 };
 
 struct PairTimes {

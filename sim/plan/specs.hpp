@@ -110,6 +110,8 @@ struct OptionsSpec {
   bool reduces_behind_backward = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};
+  // Of exchanges of experts beside a neighbouring pass, the share that hides; absent: as in fused pairs.
+  std::optional<double> expert_overlap = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward

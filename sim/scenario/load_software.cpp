@@ -24,7 +24,7 @@ struct SoftwarePreset {
   bool dynamic_scaling = false, reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false;
-  std::optional<double> sharded_overlap_slowdown;
+  std::optional<double> sharded_overlap_slowdown, expert_overlap;
   std::optional<std::vector<std::string>> schedules;
 };
 
@@ -61,6 +61,9 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
+  if (map.has("expert_overlap"))
+    preset.expert_overlap =
+        read_number(map, "expert_overlap", {.above = 0, .up_to = 1, .closed_below = true}).value;
   if (map.has("schedules")) preset.schedules = read_schedules(map);
   (void)map.text("source");
   map.finish();
@@ -120,6 +123,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.memory.loss_in_16_bit = preset.loss_in_16_bit;
   spec.memory.fp32_shards = preset.fp32_shards;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
+  spec.expert_overlap = preset.expert_overlap;
   if (options.has("attention_kernel")) return;
   // One that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {

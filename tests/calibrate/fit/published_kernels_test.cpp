@@ -130,10 +130,12 @@ TEST(PublishedKernels, GroupedGemmsOfTheB200TableAreForetoldRoughly) {
   EXPECT_LE(errors.quantile(1), 0.55) << errors.summary();  // measured: 48 %
 }
 
-// In short bursts: without the factor of a long run.
+// In short bursts: without the factor of a long run, and with that of fp8 that the profile's source gives for
+// them. What fp8 holds under the power limit is fitted on whole iterations.
 HardwareProfile h800_in_bursts() {
   HardwareProfile profile = profile_called("h100-sxm5-80gb");
   profile.gemm.scale.value = 1;
+  profile.gemm.fp8_factor.value = 0.81;
   return profile;
 }
 

@@ -114,6 +114,17 @@ TEST(FusedPair, OfNeighboursHidesExchangesOfExperts) {
   EXPECT_LE(least_in_pair(forward, rule), times.first);
 }
 
+// Software that says how much of them hides: 0.4 of 50, and where it hides nothing, nothing.
+TEST(FusedPair, OfNeighboursHidesWhatTheSoftwareDoes) {
+  const PassPrice forward = pass(Category::kForward, 100, 30, 50),
+                  backward = pass(Category::kBackward, 40, 30, 50);
+  FusedPairRule rule{.neighbours = true, .expert_overlap = 0.4, .slowdown = 1.25};
+  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, forward.total() - Duration(20));
+  EXPECT_LE(least_in_pair(forward, rule), forward.total() - Duration(20));
+  rule.expert_overlap = 0;
+  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, forward.total());
+}
+
 // The whole of an order: what is on no pair's rank keeps its price.
 TEST(FusedPair, ShortensDualPipeByWhatItHides) {
   const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = 2};
