@@ -87,6 +87,12 @@ std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
   return again ? sizes.residual() : sizes.normed(sizes.residual());
 }
 
+// Of the tokens that a product of tensor ranks reads, those that its weight gradient finds in memory.
+std::int64_t gathered_input(const LayerSizes& sizes, const Shard& shard) {
+  const bool whole = shard.software.gathered_inputs && shard.sequence_parallel && !shard.overlap_tensor;
+  return whole ? sizes.gathered() : sizes.residual();
+}
+
 // Compressed queries and keys, before and after their norms: held by every rank for its own tokens.
 void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LatentAttentionSpec& latent = *model.latent_attention;
@@ -136,7 +142,7 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 1 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, "QKV input", sizes.input(sizes.residual()), kWeight);
+    keep(tensors, "QKV input", sizes.input(gathered_input(sizes, shard)), kWeight);
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
     keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
@@ -152,7 +158,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 2 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, "up input", sizes.input(sizes.residual()), kWeight);
+    keep(tensors, "up input", sizes.input(gathered_input(sizes, shard)), kWeight);
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up(), kInput);
     if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn(), kInput);
@@ -339,7 +345,8 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   SavedTensors tensors;
   keep(tensors, "final norm input", sizes.normed(sizes.residual()), kInput);
-  keep(tensors, "head input", sizes.residual(), kWeight);
+  const bool gathered = shard.software.gathered_inputs && shard.sequence_parallel;
+  keep(tensors, "head input", gathered ? sizes.gathered() : sizes.residual(), kWeight);
   if (shard.software.fused_loss) {
     keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
   } else if (shard.software.loss_in_16_bit && !shard.software.fp32_logits) {
@@ -385,7 +392,8 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   const Bytes sixteen = head_logits(model, shard);
   if (shard.software.fp32_logits) {
     const Bytes fp32(kFp32 * logits(model, shard));
-    return {.forward = fp32, .backward = 2 * fp32};  // of the loss, of log-softmax
+    const int matrices = shard.software.loss_parallel && shard.tensor > 1 ? 3 : 2;
+    return {.forward = fp32, .backward = matrices * fp32};  // of the loss, of log-softmax
   }
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
   return {.forward = sixteen, .backward = 2 * sixteen};  // logits, and their gradient

@@ -74,6 +74,14 @@ struct SoftwareMemory {
   // Where neither is so: the loss keeps the 16-bit logits and makes their gradient beside them (flash_attn's
   // CrossEntropyLoss).
   bool loss_in_16_bit = false;
+  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits, whose backward makes a third
+  // fp32 matrix: minus one at the targets, the exponentials and their sum, beside the log-softmax
+  // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
+  bool loss_parallel = false;
+  // Under sequence parallelism the backward reads what was gathered for QKV, up and the head (PyTorch's
+  // tensor parallel linear layers save their input), where Megatron-LM gathers again. Where tensor
+  // collectives overlap, layers do so too, whose compiled gathers and products are one.
+  bool gathered_inputs = false;
   bool keep_outputs = false;  // a stage keeps what it sent until the backward (DeepSpeed's pipeline)
   // One gradient in 16 bit, never read, for each shape of weight (Transformer Engine from 2.3 on, where the
   // products add to the main gradients themselves).

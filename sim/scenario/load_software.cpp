@@ -23,7 +23,7 @@ struct SoftwarePreset {
   bool aligned_gradients = false;
   bool dynamic_scaling = false, reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
-  bool loss_in_16_bit = false, fp32_shards = false;
+  bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
   std::optional<double> sharded_overlap_slowdown, expert_overlap;
   std::optional<std::vector<std::string>> schedules;
 };
@@ -58,6 +58,8 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.user_buffers = map.boolean("user_buffers", true);
   preset.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
   preset.fp32_shards = map.boolean("fp32_shards", false);
+  preset.loss_parallel = map.boolean("loss_parallel", false);
+  preset.gathered_inputs = map.boolean("gathered_inputs", false);
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
@@ -122,6 +124,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.memory.user_buffers = preset.user_buffers;
   spec.memory.loss_in_16_bit = preset.loss_in_16_bit;
   spec.memory.fp32_shards = preset.fp32_shards;
+  spec.memory.loss_parallel = preset.loss_parallel;
+  spec.memory.gathered_inputs = preset.gathered_inputs;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   spec.expert_overlap = preset.expert_overlap;
   if (options.has("attention_kernel")) return;

@@ -369,6 +369,32 @@ TEST(HeadTransient, IsTwoFp32MatricesWhereLogitsAreCast) {
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, Bytes(2 * 4 * 8192LL * 128256));
 }
 
+// Tensor ranks share it: a third matrix, of their part of the vocabulary; of one rank there is none.
+TEST(HeadTransient, IsAMatrixMoreWhereLogitsAreSharded) {
+  Shard shard{.sequence = 8192, .tensor = 8};
+  shard.software.fp32_logits = true;
+  const Bytes fp32(4 * 8192LL * 128256 / 8);
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * fp32);
+  shard.software.loss_parallel = true;
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 3 * fp32);
+  shard.tensor = 1;
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * 8 * fp32);
+}
+
+// Inputs of QKV and up: 7/8 of two tensors of 8192 x 4096 more than their shards, but where they come in
+// chunks.
+TEST(LayerActivation, OfGatheredInputsThatAreKept) {
+  Shard shard{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
+  const Bytes sharded = layer_activation(zoo::llama3_8b(), shard).kept;
+  shard.software.gathered_inputs = true;
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept - sharded, Bytes(2 * 2 * 8192LL * 4096 * 7 / 8));
+  shard.overlap_tensor = true;
+  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, sharded);
+  const Bytes head = head_activation(zoo::llama3_8b(), shard);
+  shard.software.gathered_inputs = false;
+  EXPECT_EQ(head - head_activation(zoo::llama3_8b(), shard), Bytes(2 * 8192LL * 4096 * 7 / 8));
+}
+
 // flash_attn's loss: the 16-bit logits until the backward, which makes one more matrix of their size. Logits
 // cast to fp32 are PyTorch's own loss all the same.
 TEST(HeadTransient, OfALossIn16BitIsTheGradientOfTheLogits) {
