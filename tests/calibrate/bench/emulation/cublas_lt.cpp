@@ -76,7 +76,8 @@ struct Product {
            a.batch == c.batch && b.batch == c.batch && stands(a) && stands(b) && stands(c);
   }
   void run() const {
-    const double scale = alpha * (desc.first_scale != nullptr ? *desc.first_scale : 1.0F) *
+    const double scale = stagecraft::emulation::machine().fault_of_products * alpha *
+                         (desc.first_scale != nullptr ? *desc.first_scale : 1.0F) *
                          (desc.second_scale != nullptr ? *desc.second_scale : 1.0F);
     for (std::int64_t batch = 0; batch < c.batch; ++batch)
       for (std::int64_t column = 0; column < static_cast<std::int64_t>(c.columns); ++column)

@@ -38,6 +38,7 @@ struct Machine {
   int sms = 2;
   std::size_t memory = std::size_t{640} << 20;  // the harness leaves 512 MiB to the libraries
   std::string fault;                            // a kernel of this name loses the device
+  double fault_of_products = 1;                 // factor of all results of cuBLASLt
   std::uint64_t digest = 0;                     // of all memory that was freed, in the order of freeing
   std::map<std::string, int> launches;          // by kernel
 };
