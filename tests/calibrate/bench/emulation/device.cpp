@@ -133,6 +133,10 @@ Status last_status() {
   return last;
 }
 
+void note(Status status) {
+  if (device().lost.empty()) device().last = status;
+}
+
 Stream* make_stream() {
   device().streams.push_back(std::make_unique<Stream>());
   return device().streams.back().get();

@@ -59,6 +59,7 @@ void queue(Stream* stream, Work work);
 [[nodiscard]] Status synchronize(Stream* stream);  // null: the default stream
 [[nodiscard]] Status synchronize_all();
 [[nodiscard]] Status last_status();  // and forgets it, unless the device is lost
+void note(Status status);            // for last_status()
 
 [[nodiscard]] Stream* make_stream();
 void remove(Stream* stream);

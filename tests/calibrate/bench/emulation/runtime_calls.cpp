@@ -174,8 +174,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   });
   return still_there();
 }
+// The last error, too, as on a device: who asks and goes on must clear it.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->pending > 0 ? cudaErrorNotReady : still_there();
+  if (event->pending == 0) return still_there();
+  emulation::note(Status::kNotReady);
+  return cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return event->pending > 0 ? code_of(emulation::synchronize_all()) : still_there();
