@@ -420,6 +420,8 @@ CudnnAttention::CudnnAttention(Harness& harness, const AttentionPoint& shape,
     const std::int64_t rows = shape.batch * shape.heads * shape.sequence;
     s.dq = harness.allocate(rows * shape.head_size * 4);
     s.row_sums = harness.allocate(rows * 4);
+    harness.poison(s.dq);  // an engine that does not begin it anew is seen by the check
+    harness.poison(s.row_sums);
     add_backward(s.graph, frame, {s.dq.as<float>(), s.row_sums.as<float>()});
   } else {
     add_forward(s.graph, frame);
