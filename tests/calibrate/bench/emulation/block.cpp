@@ -162,6 +162,7 @@ class Block {
   [[nodiscard]] Fiber& free_fiber();
   [[nodiscard]] std::string stuck() const;
   void resume(unsigned index);
+  [[nodiscard]] bool advance(std::size_t first, std::size_t last);
 
   const std::function<void(unsigned)>& enter_;
   const std::function<void()>& body_;
@@ -171,7 +172,8 @@ class Block {
   Meeting barrier_;
   std::vector<void*> fresh_;
   std::string complaint_;
-  std::size_t started_ = 0;  // in `order_`
+  std::size_t started_ = 0;        // in `order_`
+  std::size_t last_to_start_ = 0;  // so far
   std::size_t finished_ = 0;
   unsigned current_ = 0;
   Fiber* fiber_ = nullptr;  // that runs now
@@ -201,7 +203,7 @@ Fiber& Block::free_fiber() {
 }
 
 void Block::run_threads() {
-  while (started_ < order_.size()) {
+  while (started_ < last_to_start_) {
     const unsigned index = order_[started_++];
     current_ = index;
     enter_(index);
@@ -220,22 +222,14 @@ void Block::resume(unsigned index) {
   if (fiber_->finished) free_fibers.push_back(fiber_);
 }
 
+// A warp runs as far as it can before the next one does: what the others must wait for is done as late, or as
+// early, as any device may do it.
 void Block::run() {
   running = this;
   while (finished_ < threads_.size() && complaint_.empty()) {
     bool moved = false;
-    for (const unsigned index : order_) {
-      const Thread& thread = threads_[index];
-      if (thread.finished || thread.meeting == nullptr || thread.meeting->round == thread.round) continue;
-      moved = true;
-      resume(index);
-    }
-    while (started_ < order_.size()) {
-      moved = true;
-      fiber_ = &free_fiber();
-      fiber_->enter();
-      if (fiber_->finished) free_fibers.push_back(fiber_);
-    }
+    for (std::size_t first = 0; first < order_.size(); first += kWarp)
+      while (advance(first, std::min(first + kWarp, order_.size()))) moved = true;
     if (!moved) complain(stuck());
   }
   running = nullptr;
@@ -243,6 +237,26 @@ void Block::run() {
   free_fibers.clear();  // what still waits will wait for ever
   all_fibers.clear();
   throw Divergence(complaint_);
+}
+
+// Runs each thread of order_[first, last) until it waits; false where none can.
+bool Block::advance(std::size_t first, std::size_t last) {
+  bool moved = false;
+  if (!complaint_.empty()) return false;
+  for (std::size_t i = first; i < std::min(last, started_); ++i) {
+    const Thread& thread = threads_[order_[i]];
+    if (thread.finished || thread.meeting == nullptr || thread.meeting->round == thread.round) continue;
+    moved = true;
+    resume(order_[i]);
+  }
+  last_to_start_ = last;
+  while (started_ < last) {
+    moved = true;
+    fiber_ = &free_fiber();
+    fiber_->enter();
+    if (fiber_->finished) free_fibers.push_back(fiber_);
+  }
+  return moved;
 }
 
 std::string Block::stuck() const {

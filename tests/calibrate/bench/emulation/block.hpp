@@ -1,8 +1,9 @@
 // One thread block on the CPU: its threads are fibers that run one after the other and change only where CUDA
 // makes threads wait for each other, at a barrier or an exchange within a warp.
 //
-// In which order they run is a choice (Order). Where a kernel is right no order can be seen in its result;
-// where a barrier is missing, a thread reads what another writes later in one order and earlier in the other.
+// In which order they run is a choice (Order); a warp runs as far as it can before the next one does. Where a
+// kernel is right no order can be seen in its result; where a barrier is missing, a thread reads what another
+// writes later in one order and earlier in the other.
 // Shared memory is NaN when a block begins.
 #pragma once
 

@@ -36,6 +36,27 @@ TEST(Emulation, ShowsAMissingBarrierAsADifferenceOfOrders) {
   EXPECT_NE(of_neighbours(Order::kForward, false), of_neighbours(Order::kBackward, false));
 }
 
+// Two warps hand over a number twice, in the same place. Without a barrier before the second time the first
+// warp writes what the second has yet to read.
+TEST(Emulation, LetsAWarpRunAheadOfTheOthers) {
+  const auto read = [](Order order, bool barrier) {
+    int shared = -1;
+    std::vector<int> first(64);
+    run(64, order, [&](unsigned i) {
+      if (i == 0) shared = 1;
+      __syncthreads();
+      first[i] = shared;
+      (void)__shfl_xor_sync(0xFFFFFFFFU, i, 1);
+      if (barrier) __syncthreads();
+      if (i == 0) shared = 2;
+    });
+    return first[63];
+  };
+  EXPECT_EQ(read(Order::kForward, true), 1);
+  EXPECT_EQ(read(Order::kBackward, true), 1);
+  EXPECT_EQ(read(Order::kBackward, false), 2);  // the last to come goes on first
+}
+
 TEST(Emulation, ExchangesBetweenLanes) {
   std::vector<int> sums(64);
   run(64, Order::kBackward, [&](unsigned i) {
