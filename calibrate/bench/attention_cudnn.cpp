@@ -80,6 +80,11 @@ class Graph {
   Tensor real(cudnnDataType_t type, const Extents& dims, const Extents& strides, void* data) {
     return add(type, dims, strides, {.data = data});
   }
+  // In memory as well, in an order of the engine's own.
+  Tensor accumulator(const Extents& dims, float* data) {
+    return add(CUDNN_DATA_FLOAT, dims, packed(dims),
+               {.data = data, .reordering = CUDNN_TENSOR_REORDERING_F16x16});
+  }
   Tensor between(const Extents& dims, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return between(dims, packed(dims), type);
   }
@@ -185,6 +190,7 @@ class Graph {
   struct Place {
     void* data = nullptr;
     bool is_virtual = false, by_value = false;
+    cudnnBackendTensorReordering_t reordering = CUDNN_TENSOR_REORDERING_NONE;
   };
 
   Tensor add(cudnnDataType_t type, const Extents& dims, const Extents& strides, const Place& place) {
@@ -197,6 +203,8 @@ class Graph {
     tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, alignment);
     tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, place.is_virtual);
     tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, place.by_value);
+    if (place.reordering != CUDNN_TENSOR_REORDERING_NONE)
+      tensor.set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, place.reordering);
     tensor.finalize("tensor");
     if (!place.is_virtual) {
       ids_.push_back(id);
@@ -232,6 +240,8 @@ class Graph {
         check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
               "engine configurations");
+      configs.erase(configs.begin() + count,
+                    configs.end());  // those that do not serve are counted, not given
     } catch (const Unmeasurable& refused) {
       why = refused.what();
       configs.clear();
@@ -283,7 +293,8 @@ Tensor masked(Graph& graph, const Frame& frame, Tensor scores) {
     return graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX,
                             .x = scores,
                             .y = graph.between(frame.scores(), CUDNN_DATA_INT32),
-                            .axis = axis});
+                            .axis = axis,
+                            .precision = CUDNN_DATA_INT32});
   };
   const Tensor row = index(2), column = index(3);
   const Tensor seen = graph.pointwise({.mode = CUDNN_POINTWISE_CMP_GE,
@@ -357,8 +368,9 @@ void add_backward(Graph& graph, const Frame& f, const Accumulators& accumulators
 
   Tensor scores = graph.matmul(q, k, wide());
   scores = step(CUDNN_POINTWISE_MUL, scores, scale, wide());
+  scores = masked(graph, f, scores);
   scores = step(CUDNN_POINTWISE_SUB, scores, f.row_number(graph, f.at.statistics), wide());
-  const Tensor shares = step(CUDNN_POINTWISE_EXP, masked(graph, f, scores), nullptr, wide());
+  const Tensor shares = step(CUDNN_POINTWISE_EXP, scores, nullptr, wide());
   add_key_gradient(graph, f, shares, d_o, f.at.dv);
 
   Tensor slope = graph.matmul(d_o, v, wide());
@@ -369,7 +381,7 @@ void add_backward(Graph& graph, const Frame& f, const Accumulators& accumulators
 
   const Tensor k_rows =
       graph.reshape(k, graph.between(f.keys(), f.strides(f.shape.kv_heads), CUDNN_DATA_BFLOAT16));
-  const Tensor dq = graph.real(CUDNN_DATA_FLOAT, f.queries(size), packed(f.queries(size)), accumulators.dq);
+  const Tensor dq = graph.accumulator(f.queries(size), accumulators.dq);
   graph.matmul(slope, k_rows, dq);
   step(CUDNN_POINTWISE_IDENTITY, dq, nullptr, f.query_like(graph, f.at.dq));
 }
@@ -408,6 +420,8 @@ CudnnAttention::CudnnAttention(Harness& harness, const AttentionPoint& shape,
     const std::int64_t rows = shape.batch * shape.heads * shape.sequence;
     s.dq = harness.allocate(rows * shape.head_size * 4);
     s.row_sums = harness.allocate(rows * 4);
+    harness.poison(s.dq);  // an engine that does not begin it anew is seen by the check
+    harness.poison(s.row_sums);
     add_backward(s.graph, frame, {s.dq.as<float>(), s.row_sums.as<float>()});
   } else {
     add_forward(s.graph, frame);

@@ -60,6 +60,17 @@ class Event {
   }
   [[nodiscard]] cudaEvent_t get() const { return event_; }
   void record(cudaStream_t stream) const { CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // Whether the device has come so far. "Not yet" is an error to CUDA, which the next look for one would
+  // find.
+  [[nodiscard]] bool reached() const {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaErrorNotReady) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    CUDA_CHECK(code);
+    return true;
+  }
 
  private:
   cudaEvent_t event_ = nullptr;

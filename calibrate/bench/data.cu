@@ -119,6 +119,11 @@ void Harness::poison(const DeviceMemory& memory) const {
   poison(memory.data(), static_cast<std::int64_t>(memory.bytes()));
 }
 
+void Harness::upload(const DeviceMemory& memory, const void* from) const {
+  CUDA_CHECK(cudaMemcpyAsync(memory.data(), from, memory.bytes(), cudaMemcpyHostToDevice, stream()));
+  synchronize();
+}
+
 std::vector<double> Harness::read(const void* data, Dtype dtype,
                                   std::span<const std::int64_t> indices) const {
   std::vector<double> values(indices.size());

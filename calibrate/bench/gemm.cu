@@ -227,7 +227,7 @@ GemmRun::GemmRun(const Harness& harness, const GemmPoint& point) : state_(std::m
   s.workspace = harness.allocate(static_cast<std::int64_t>(kWorkspace));
   s.scales = harness.allocate(32);
   const std::array<float, 8> scales = {kLeftScale, 0, 0, 0, kRightScale, 0, 0, 0};
-  CUDA_CHECK(cudaMemcpy(s.scales.data(), scales.data(), sizeof scales, cudaMemcpyHostToDevice));
+  harness.upload(s.scales, scales.data());
   harness.fill_normal(s.left.data(), left, s.types.a, 11);
   harness.fill_normal(s.right.data(), right, s.types.b, 12);
   if (point.accumulate)
@@ -275,7 +275,7 @@ double GemmRun::check(const Harness& harness) {
   const auto values = harness.read(s.result.data(), s.types.c, outputs);
 
   const DeviceMemory where(outputs.size() * sizeof(std::int64_t)), sums(2 * outputs.size() * sizeof(double));
-  CUDA_CHECK(cudaMemcpy(where.data(), outputs.data(), where.bytes(), cudaMemcpyHostToDevice));
+  harness.upload(where, outputs.data());
   const ReferenceProblem problem{p.m, p.n, p.k, strides_of(p)};
   const auto launch = [&]<class A, class B>(A*, B*) {
     reference_kernel<<<static_cast<unsigned>(outputs.size()), 256, 0, harness.stream()>>>(

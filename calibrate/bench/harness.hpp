@@ -96,6 +96,10 @@ class Harness {
   void poison(const DeviceMemory& memory) const;
   void poison(void* data, std::int64_t bytes) const;
 
+  // Fills memory from the host, in the order of the stream: a plain cudaMemcpy is in the order of the default
+  // stream only, for which this one does not wait. Returns when `from` may be changed.
+  void upload(const DeviceMemory& memory, const void* from) const;
+
   // Elements at the given indices, as double. Waits for the stream.
   [[nodiscard]] std::vector<double> read(const void* data, Dtype dtype,
                                          std::span<const std::int64_t> indices) const;

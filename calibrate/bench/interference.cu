@@ -89,7 +89,7 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  [[nodiscard]] bool running() const { return cudaEventQuery(done_.get()) == cudaErrorNotReady; }
+  [[nodiscard]] bool running() const { return !done_.reached(); }
   [[nodiscard]] double bytes_moved() const {
     double sum = 0;
     for (int i = 0; i < sms_; ++i) sum += static_cast<double>(mailbox_.as<Mailbox>()->bytes[i]);

@@ -445,11 +445,11 @@ Measured adam_point(Point& at) {
   std::mt19937 generator(11);
   for (float& v : positive) v = 1e-6F * (1.0F + static_cast<float>(generator() % 1024) / 1024.0F);
   all.second = b.room<float>(n);
-  b.harness().synchronize();
+  const cudaStream_t stream = b.harness().stream();
   for (std::int64_t first = 0; first < n; first += kAdamChunk)
-    CUDA_CHECK(cudaMemcpy(all.second + first, positive.data(),
-                          static_cast<std::size_t>(std::min(kAdamChunk, n - first)) * sizeof(float),
-                          cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpyAsync(all.second + first, positive.data(),
+                               static_cast<std::size_t>(std::min(kAdamChunk, n - first)) * sizeof(float),
+                               cudaMemcpyHostToDevice, stream));
   const std::vector<AdamChunk> chunks = adam_chunks(all);
   const AdamChunk* table = b.upload(chunks);
   const AdamStep step{.correction1 = 0.5F, .correction2 = 0.25F};

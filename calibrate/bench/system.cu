@@ -266,7 +266,7 @@ Measured run_host_copy(Harness& harness, std::int64_t bytes, bool to_device, boo
   char* const host = pinned ? locked->as<char>() : paged.data();
   for (std::size_t i = 0; i < size; ++i)
     host[i] = static_cast<char>(i * 2654435761U >> 13);  // also touches each page
-  CUDA_CHECK(cudaMemcpy(device.data(), host, size, cudaMemcpyHostToDevice));
+  harness.upload(device, host);
   void* const to = to_device ? device.data() : host;
   const void* const from = to_device ? host : device.data();
   const Enqueue copy = [&](cudaStream_t stream) {
