@@ -39,18 +39,17 @@ TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
   EXPECT_EQ(compared, 32);
 }
 
-// Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. The 405B row under a pipeline is left
-// out: 23 of its 82.5 GiB are not explained (docs/accuracy.md).
-TEST(TorchtitanOnH100, WithoutPipelineIsPredictedWithinThreePercent) {
+// Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. Of 405B by 1F1B 10 of 82.5 GiB are not
+// explained (docs/accuracy.md).
+TEST(TorchtitanOnH100, IsPredictedWithinTenPercentAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
   const MemoryScores scores = score_memory(set, repository());
-  int compared = 0;
+  ASSERT_EQ(scores.rows.size(), 12u);
   for (const MemoryScore& row : scores.rows) {
-    if (!row.id.starts_with("tt_8b_")) continue;
-    EXPECT_LE(std::abs(row.error().value()), 0.03) << row.id;
-    ++compared;
+    if (row.id == "tt_405b_512_1f1b") continue;
+    EXPECT_LE(std::abs(row.error().value()), row.id.starts_with("tt_8b_") ? 0.04 : 0.1) << row.id;
   }
-  EXPECT_EQ(compared, 2);
+  EXPECT_LE(scores.median_absolute(), 0.05);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
@@ -60,11 +59,29 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
        {std::pair("llm_foundry_a100.yaml", 37u), std::pair("llm_foundry_h100.yaml", 5u),
         std::pair("vtrain_multi_node.yaml", 73u), std::pair("megatron_sc21.yaml", 6u),
         std::pair("sequence_parallel_selective_recompute.yaml", 4u), std::pair("dgxc_h100.yaml", 13u),
-        std::pair("megatron_lm_h100.yaml", 3u)}) {
+        std::pair("megatron_lm_h100.yaml", 3u), std::pair("dgxc_llama31_h100.yaml", 96u),
+        std::pair("dgxc_gpt3_h100.yaml", 15u), std::pair("dgxc_moe_h100.yaml", 40u),
+        std::pair("dgxc_gb200.yaml", 27u), std::pair("megatron_bridge_b200.yaml", 9u),
+        std::pair("megatron_bridge_h100.yaml", 13u), std::pair("megatron_bridge_gb200.yaml", 17u),
+        std::pair("megatron_moe_h100.yaml", 8u), std::pair("together_b200.yaml", 8u)}) {
     const PublishedSet set = published(file);
     const MemoryScores scores = score_memory(set, repository());
     EXPECT_EQ(scores.rows.size(), rows) << file;
     EXPECT_EQ(scores.wrong_verdicts(), 0) << file;
+  }
+}
+
+// The same, but for Nemotron-4 340B on 128 GPUs, which ran Adam's moments in 16 bit: a scenario cannot say
+// so.
+TEST(RowsWithATime, AreNotSaidToRunOutOfMemoryButForMomentsIn16Bit) {
+  for (const auto& [file, rows] :
+       {std::pair("dgxc_nemotron4_h100.yaml", 54u), std::pair("nemo_h100.yaml", 21u)}) {
+    const MemoryScores scores = score_memory(published(file), repository());
+    EXPECT_EQ(scores.rows.size(), rows) << file;
+    for (const MemoryScore& row : scores.rows) {
+      if (row.id.find("340b") != std::string::npos && row.id.ends_with("_128")) continue;
+      EXPECT_FALSE(row.wrong_verdict()) << row.id;
+    }
   }
 }
 

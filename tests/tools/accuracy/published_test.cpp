@@ -132,6 +132,77 @@ TEST(DgxCloudH100, IsPredictedWithinThreePercentOnAverage) {
   EXPECT_LE(mean_absolute(rows), 0.03);
 }
 
+// Source: the same, four releases from 2024 to 2025 that differ by up to 7 %, in bf16 and fp8.
+TEST(DgxCloudLlama31, IsPredictedWithinFivePercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("dgxc_llama31_h100", "dgxc_");
+  ASSERT_EQ(rows.size(), 96u);
+  expect_each_within(rows, 0.13);
+  EXPECT_LE(mean_absolute(rows), 0.05);
+}
+
+TEST(DgxCloudNemotron4, IsPredictedWithinFourAndAHalfPercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("dgxc_nemotron4_h100", "dgxc_");
+  ASSERT_EQ(rows.size(), 54u);
+  expect_each_within(rows, 0.10);
+  EXPECT_LE(mean_absolute(rows), 0.045);
+}
+
+TEST(DgxCloudGpt3, OfAnOlderReleaseAndOfFp8IsPredictedWithinFiveAndAHalfPercentOnAverage) {
+  const std::vector<Row> rows = scored("dgxc_gpt3_h100", "dgxc_");
+  ASSERT_EQ(rows.size(), 15u);
+  EXPECT_LE(mean_absolute(rows), 0.055);
+}
+
+// Nothing was fitted on these: Grok-1 on 8 to 2,048 GPUs in bf16 and fp8, DeepSeek-V3 in bf16.
+TEST(DgxCloudExperts, ArePredictedWithinSixPercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("dgxc_moe_h100", "dgxc_");
+  ASSERT_EQ(rows.size(), 40u);
+  expect_each_within(rows, 0.16);
+  EXPECT_LE(mean_absolute(rows), 0.06);
+}
+
+// Left out: the first release of DeepSeek-V3 on GB200, whose time is that of its host (docs/accuracy.md).
+TEST(DgxCloudGb200, IsPredictedWithinThreePercentOnAverage) {
+  std::vector<Row> rows = scored("dgxc_gb200", "dgxc_");
+  std::erase_if(rows, [](const Row& row) { return row.id.find("deepseek") != std::string::npos; });
+  ASSERT_EQ(rows.size(), 24u);
+  expect_each_within(rows, 0.07);
+  EXPECT_LE(mean_absolute(rows), 0.03);
+}
+
+// Nothing was fitted on these: twelve models in fp8, and sequences of 4 thousand to a million tokens.
+TEST(NeMoH100, IsPredictedWithinFourAndAHalfPercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("nemo_h100", "nemo");
+  ASSERT_EQ(rows.size(), 21u);
+  expect_each_within(rows, 0.10);
+  EXPECT_LE(mean_absolute(rows), 0.045);
+}
+
+// Nothing was fitted on these: Llama 3 and mixtures of experts in fp8.
+TEST(MegatronBridgeH100, IsPredictedWithinFivePercentOnAverage) {
+  const std::vector<Row> rows = scored("megatron_bridge_h100", "bridge_");
+  ASSERT_EQ(rows.size(), 13u);
+  expect_each_within(rows, 0.10);
+  EXPECT_LE(mean_absolute(rows), 0.05);
+}
+
+TEST(MegatronBridgeGb200, IsPredictedWithinFivePercentOnAverageWithNoRowSkipped) {
+  const std::vector<Row> rows = scored("megatron_bridge_gb200", "bridge_");
+  ASSERT_EQ(rows.size(), 17u);
+  expect_each_within(rows, 0.17);
+  EXPECT_LE(mean_absolute(rows), 0.05);
+}
+
+// Qwen3 with and without overlapped exchanges, by two dispatchers; what overlap saves was fitted on these
+// pairs. Left out: two layouts of many small kernels, which wait for their host (docs/accuracy.md).
+TEST(Qwen3OnH100, IsPredictedWithinEightPercentByDispatcherAndOverlap) {
+  std::vector<Row> rows = scored("megatron_moe_h100", "");
+  std::erase_if(rows,
+                [](const Row& row) { return row.id.ends_with("in_node") || row.id.ends_with("tensor_4"); });
+  ASSERT_EQ(rows.size(), 6u);
+  expect_each_within(rows, 0.08);
+}
+
 // Source: NVIDIA/Megatron-LM @d98e8a64, README.
 TEST(MegatronLmH100, IsPredictedWithinFourPercentOnAverage) {
   const std::vector<Row> rows = scored("megatron_lm_h100", "mlm_");
