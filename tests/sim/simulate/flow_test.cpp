@@ -164,7 +164,8 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
   const std::string tensor =
       "training: {global_batch_size: 8, sequence_length: 8192}\n"
       "overlap: {gradients: false, parameters: false}\n";
-  const auto expect = [](const auto& with) {
+  // What weight gradients hide is spread over the pass, where slower links find more room than beside them.
+  const auto expect = [](const auto& with, double beside_weight_gradients) {
     const Report half = flow(with("nodes: 4, links: [{name: node * nic * -> leaf *, share: 0.5}]"));
     Scenario slow = with("nodes: 4");
     NodeSpec& node = slow.cluster->groups.front().node;
@@ -172,15 +173,19 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
     node.nic_bandwidth = 0.5 * node.nic_bandwidth;
     const double closed = to_seconds(simulate(slow).iteration_time);
     EXPECT_GT(closed, 1.3 * whole);
-    EXPECT_NEAR(to_seconds(half.iteration_time), closed, 0.005 * closed);
+    EXPECT_NEAR(to_seconds(half.iteration_time), closed, beside_weight_gradients * closed);
     EXPECT_NEAR(to_seconds(flow(slow).iteration_time), closed, 0.005 * closed);
   };
-  expect([&](const char* cluster) {
-    return on_h100("qwen3-30b-a3b", cluster, "expert: 32, zero_stage: 1", experts);
-  });
-  expect([&](const char* cluster) {
-    return on_h100("llama-3-70b", cluster, "tensor: 16, sequence_parallel: true, zero_stage: 1", tensor);
-  });
+  expect(
+      [&](const char* cluster) {
+        return on_h100("qwen3-30b-a3b", cluster, "expert: 32, zero_stage: 1", experts);
+      },
+      0.005);
+  expect(
+      [&](const char* cluster) {
+        return on_h100("llama-3-70b", cluster, "tensor: 16, sequence_parallel: true, zero_stage: 1", tensor);
+      },
+      0.025);
 }
 
 // Gradients that fill the NICs slow the context exchanges over them, not the tensor exchanges of the same

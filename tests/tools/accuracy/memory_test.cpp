@@ -39,15 +39,15 @@ TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
   EXPECT_EQ(compared, 32);
 }
 
-// Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. Of 405B by 1F1B 10 of 82.5 GiB are not
-// explained (docs/accuracy.md).
-TEST(TorchtitanOnH100, IsPredictedWithinTenPercentAndWithoutTensorRanksWithinFour) {
+// Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. 405B is printed as 82.5 GiB by 1F1B and
+// 72.7 interleaved, 70.8 and 80.3 are said (docs/accuracy.md).
+TEST(TorchtitanOnH100, IsPredictedWithinEightPercentWithoutPipelineAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
   const MemoryScores scores = score_memory(set, repository());
   ASSERT_EQ(scores.rows.size(), 12u);
   for (const MemoryScore& row : scores.rows) {
-    if (row.id == "tt_405b_512_1f1b") continue;
-    EXPECT_LE(std::abs(row.error().value()), row.id.starts_with("tt_8b_") ? 0.04 : 0.1) << row.id;
+    const double most = row.id.starts_with("tt_8b_") ? 0.04 : row.id.starts_with("tt_70b_") ? 0.08 : 0.15;
+    EXPECT_LE(std::abs(row.error().value()), most) << row.id;
   }
   EXPECT_LE(scores.median_absolute(), 0.05);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
