@@ -108,8 +108,8 @@ constexpr std::array<std::string_view, 14> kOtherRowKeys = {"id",
 
 class RowReader {
  public:
-  RowReader(const YamlNode& file, std::string fabric, Diagnostics& diagnostics)
-      : file_(file), fabric_(std::move(fabric)), diagnostics_(diagnostics) {}
+  RowReader(const YamlNode& file, std::string fabric, std::int64_t gpus_per_node, Diagnostics& diagnostics)
+      : file_(file), fabric_(std::move(fabric)), gpus_per_node_(gpus_per_node), diagnostics_(diagnostics) {}
 
   PublishedRow read(const YamlNode& row) {
     PublishedRow out;
@@ -201,24 +201,18 @@ class RowReader {
     const auto count = gpus == nullptr ? std::nullopt : parse_integer(gpus->text);
     if (!count) return;
     YamlNode& cluster = section(scenario, "cluster");
-    const std::int64_t per_node = gpus_per_node();
-    if (*count < per_node) {
+    if (*count < gpus_per_node_) {
       put(cluster, "gpus", *gpus);
     } else {
-      put(cluster, "nodes", scalar(std::to_string(*count / per_node), gpus->where));
+      put(cluster, "nodes", scalar(std::to_string(*count / gpus_per_node_), gpus->where));
     }
     if (!fabric_.empty() && cluster.find("fabric") == nullptr)
       put(cluster, "fabric", scalar(fabric_, gpus->where));
   }
 
-  // Of the set's nodes; the format's rule where a file does not say.
-  [[nodiscard]] std::int64_t gpus_per_node() const {
-    constexpr std::int64_t kUsual = 8;
-    return parse_integer(text(file_, "gpus_per_node")).value_or(kUsual);
-  }
-
   const YamlNode& file_;
   std::string fabric_;
+  std::int64_t gpus_per_node_;
   Diagnostics& diagnostics_;
 };
 
@@ -247,6 +241,21 @@ std::string text_at(const YamlNode& file, std::string_view outer, std::string_vi
   const YamlNode* node = file.find(outer);
   node = node == nullptr ? nullptr : node->find(inner);
   return node == nullptr ? "" : node->text;
+}
+
+// Of the set's nodes; nullopt after reporting.
+std::optional<std::int64_t> gpus_per_node(const YamlNode& file, Diagnostics& diagnostics) {
+  constexpr std::int64_t kUsual = 8;  // the format's rule where a file does not say
+  const YamlNode* node = file.find("gpus_per_node");
+  if (node == nullptr) return kUsual;
+  const std::optional<std::int64_t> count = parse_integer(node->text);
+  if (count && *count >= 1) return count;
+  diagnostics.error({.code = "out-of-range",
+                     .where = node->where,
+                     .path = "gpus_per_node",
+                     .message = in_quotes(node->text) + " is no number of GPUs",
+                     .hint = "a whole number from 1 on"});
+  return std::nullopt;
 }
 
 // "owner/repository @4dcaae51", or the paper.
@@ -304,7 +313,9 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
     set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
   }
   const auto fabric = fabrics.find(set.name);
-  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, diagnostics);
+  const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);
+  if (!gpus) return std::nullopt;
+  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, *gpus, diagnostics);
   for (const YamlNode& row : rows_of(*root)) set.rows.push_back(reader.read(row));
   return set;
 }

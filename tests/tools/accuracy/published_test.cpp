@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,25 @@ double mean_absolute(const std::vector<Row>& rows) {
 
 void expect_each_within(const std::vector<Row>& rows, double tolerance) {
   for (const Row& row : rows) EXPECT_LE(std::abs(row.error), tolerance) << row.id << ' ' << row.error;
+}
+
+// Nodes of 4 GPUs where the set says so, and no set of nodes without any.
+TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
+  const PublishedSet set = published("dgxc_gb200");
+  const YamlNode* cluster = set.rows.front().scenario.find("cluster");
+  ASSERT_NE(cluster, nullptr);
+  EXPECT_EQ(cluster->find("nodes")->text, "32");  // of the row's 128 GPUs
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "nodes_of_none.yaml";
+  for (const char* wrong : {"0", "-4", "four"}) {
+    std::ofstream(file) << "format: stagecraft.published/1\nset: x\ngpus_per_node: " << wrong
+                        << "\nrows:\n- {id: a, gpus: 8}\n";
+    Diagnostics diagnostics;
+    EXPECT_FALSE(load_published(file, {}, diagnostics)) << wrong;
+    ASSERT_EQ(diagnostics.sorted().size(), 1u) << wrong;
+    EXPECT_EQ(diagnostics.sorted().front().path, "gpus_per_node");
+    EXPECT_EQ(diagnostics.sorted().front().where.line, 3);
+  }
+  std::filesystem::remove(file);
 }
 
 // Source: Narayanan et al., SC'21 (arXiv 2104.04473), Table 1: weak scaling from 32 to 2,520 GPUs.
