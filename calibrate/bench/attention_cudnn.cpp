@@ -240,8 +240,8 @@ class Graph {
         check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
               "engine configurations");
-      configs.erase(configs.begin() + count,
-                    configs.end());  // those that do not serve are counted, not given
+      // Those that do not serve are counted, not given.
+      configs.erase(configs.begin() + count, configs.end());
     } catch (const Unmeasurable& refused) {
       why = refused.what();
       configs.clear();
