@@ -6,7 +6,8 @@
 # STAGECRAFT_FAST_BUILD: that, and
 #   - the same header for the libraries;
 #   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there, and
-#     by tests/architecture/check_batches.py in every build.
+#     by tests/architecture/check_batches.py in every build;
+#   - LLVM's linker where it is found: 200 programs with debug information, at a third of the time.
 #
 # The libraries of a Release build go without, so that every source file still names what it uses; who includes too little
 # fails there, a test in the presets `debug` and `dev`.
@@ -32,6 +33,11 @@ if(STAGECRAFT_FAST_BUILD OR STAGECRAFT_FAST_TESTS)
 endif()
 if(STAGECRAFT_FAST_BUILD)
   stagecraft_precompiled(stagecraft_precompiled_library)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=lld STAGECRAFT_LLD_LINKS)
+  if(STAGECRAFT_LLD_LINKS)
+    target_link_options(stagecraft_options INTERFACE -fuse-ld=lld)
+  endif()
 endif()
 if(STAGECRAFT_TESTS AND STAGECRAFT_FAST_TESTS)
   # Of programs, whose code is position independent in another way than that of libraries.
