@@ -15,6 +15,14 @@ bool is_bf16(const std::string& dtype) {
   return dtype == "bf16" || dtype == "torch.bfloat16";
 }
 
+// The scenario's word for a type of the optimizer's states; fp32 where it is not given or another.
+std::string_view moment_word(const std::string& dtype) {
+  if (is_bf16(dtype)) return "bf16";
+  if (dtype == "fp16" || dtype == "torch.float16") return "fp16";
+  if (dtype == "fp8" || dtype == "torch.uint8") return "fp8";
+  return "fp32";
+}
+
 void add_batches(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   job.micro_batch_size = reader.required("micro_batch_size");
   if (const auto global = reader.integer("global_batch_size")) {
@@ -66,6 +74,15 @@ void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
     entries.push_back(narrow != nullptr ? text_entry("gradient_dtype", "bf16", reader.source(narrow))
                                         : text_entry("gradient_dtype", "fp32", gradient));
   }
+}
+
+// One type for both moments: where they differ, the first's, which is the wider in every recipe we know.
+void add_moments(MegatronReader& reader, Entries& entries) {
+  const std::string_view first = moment_word(reader.text("exp_avg_dtype"));
+  const std::string_view second = moment_word(reader.text("exp_avg_sq_dtype"));
+  if (first != second)
+    reader.note(fmt::format("the moments differ ({} and {}): both are read as {}", first, second, first));
+  if (first != "fp32") entries.push_back(text_entry("moment_dtype", first, reader.source("exp_avg_dtype")));
 }
 
 class RecomputeSection {
@@ -177,6 +194,7 @@ Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
   Entries entries;
   add_batches(reader, job, entries);
   add_precision(reader, job, entries);
+  add_moments(reader, entries);
   entries.push_back(RecomputeSection(reader).read());
   entries.push_back(read_attention(reader));
   const std::string optimizer = reader.text("optimizer");

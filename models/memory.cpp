@@ -290,10 +290,15 @@ std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard
 
 }  // namespace
 
-StateBytes state_bytes(Precision precision, Precision gradient) {
-  if (precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = 8};
-  const std::int64_t g = element_bytes(gradient);
-  return {.weight = 2, .gradient = g, .optimizer = 12, .gradient_copy = g == 2 ? 4 : 0};
+StateBytes state_bytes(Precision precision, Precision gradient, Precision moment) {
+  const std::int64_t g = element_bytes(gradient), moments = 2 * operand_bytes(moment);
+  if (precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
+  const bool copied = g == 2 && moment == Precision::kFp32;
+  return {.weight = 2, .gradient = g, .optimizer = 4 + moments, .gradient_copy = copied ? 4 : 0};
+}
+
+StateBytes state_bytes(const Shard& shard) {
+  return state_bytes(shard.precision, shard.gradient, shard.moment);
 }
 
 Bytes total(const SavedTensors& tensors) {

@@ -24,8 +24,12 @@ struct StateBytes {
   std::int64_t gradient_copy = 0;  // fp32 gradients of the optimizer step, where they are reduced in 16 bit
 };
 // bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
-// gradients 2/2/12 and a copy of 4.
-[[nodiscard]] StateBytes state_bytes(Precision precision, Precision gradient);
+// gradients 2/2/12 and a copy of 4. Narrower moments take two bytes each, or one, in place of four, and a
+// step that reads them so reads gradients as they are, without a copy (Megatron-LM's precision-aware
+// optimizer).
+[[nodiscard]] StateBytes state_bytes(Precision precision, Precision gradient,
+                                     Precision moment = Precision::kFp32);
+[[nodiscard]] StateBytes state_bytes(const Shard& shard);
 
 enum class FreedBy : std::uint8_t {
   kInputGradient,   // the operator that produced it passes its gradient on

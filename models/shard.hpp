@@ -121,6 +121,7 @@ struct Shard {
   bool sequence_parallel = false;
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
+  Precision moment = Precision::kFp32;    // of both of Adam's moments
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective

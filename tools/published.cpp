@@ -77,6 +77,7 @@ constexpr RowKey kRowKeys[] = {
     {"recompute", "training", "recompute"},
     {"attention", "training", "attention"},
     {"gradient_dtype", "training", "gradient_dtype"},
+    {"moment_dtype", "training", "moment_dtype"},
     {"overlap_gradients", "overlap", "gradients"},
     {"overlap_parameters", "overlap", "parameters"},
     {"overlap_pipeline", "overlap", "pipeline"},

@@ -155,7 +155,7 @@ class StageSum {
   }
 
   Bytes word_gradient() const {
-    const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+    const StateBytes state = state_bytes(shard_);
     return Bytes(state.weight * vocabulary_share(model_, shard_.tensor) * model_.hidden);
   }
 

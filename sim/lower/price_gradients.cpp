@@ -119,7 +119,7 @@ bool GradientPricing::shares_in_a_node(int rank, const Sharing& sharing) {
 }
 
 Bytes GradientPricing::gradients_of(std::int64_t parameters) const {
-  return Bytes(parameters * state_bytes(shard_.precision, shard_.gradient).gradient);
+  return Bytes(parameters * state_bytes(shard_).gradient);
 }
 
 PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) {
@@ -193,7 +193,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   const std::int64_t words = vocabulary_share(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
   const Bytes size(
-      rounded_up(words * model_.hidden * state_bytes(shard_.precision, shard_.gradient).gradient, shards));
+      rounded_up(words * model_.hidden * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 
@@ -204,7 +204,7 @@ PassPrice GradientPricing::price_copies(int stage) const {
   if (places.copies() == 1) return {};
   const ParameterShare share = stage_share(model_, plan, stage);
   const Bytes size(stepped_parameters(share, request_) *
-                   state_bytes(shard_.precision, shard_.gradient).gradient);
+                   state_bytes(shard_).gradient);
   return pair_price(network_, places.rank_of(stage, 0), places.rank_of(stage, 1), size);
 }
 

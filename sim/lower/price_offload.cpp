@@ -11,7 +11,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kCopyShare = 0.87;        // of PCIe; see the header
-constexpr std::int64_t kStepTraffic = 28;  // bytes of host memory per parameter
+constexpr std::int64_t kHostGradient = 4;  // bytes a parameter, fp32
 
 // What one GPU of a pipeline rank gets: the worst of its GPUs where nodes differ.
 struct HostLink {
@@ -53,7 +53,7 @@ class OffloadPricing {
         request_(request),
         prices_(prices),
         shard_(shard_of(request)),
-        bytes_(state_bytes(request.training.precision, request.training.gradient)),
+        bytes_(state_bytes(shard_)),
         link_(host_link(network)) {}
 
   void price() {
@@ -103,8 +103,12 @@ class OffloadPricing {
     const std::int64_t stepped = stepped_parameters(rank_share(model_, network_.plan, rank), request_);
     const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
     if (here == Bytes(0)) return;
+    // fp32 weights are their own masters.
+    const std::int64_t stepped_bytes =
+        bytes_.optimizer + (shard_.precision == Precision::kFp32 ? bytes_.weight : 0);
+    const std::int64_t traffic = kHostGradient + 2 * stepped_bytes;
     const Duration step =
-        here * (bytes_.gradient + bytes_.weight) / link_.copy + here * kStepTraffic / link_.memory;
+        here * (bytes_.gradient + bytes_.weight) / link_.copy + here * traffic / link_.memory;
     prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);
     PassPrice& optimizer = prices_.ranks[static_cast<std::size_t>(rank)].optimizer;
     optimizer.add(Category::kOptimizer, over(step, optimizer.total()), Provenance::kAssumed);

@@ -102,6 +102,7 @@ Shard shard_of(const PricingRequest& request) {
           .sequence_parallel = request.parallelism.sequence_parallel,
           .precision = request.training.precision,
           .gradient = request.training.gradient,
+          .moment = request.training.moment,
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,

@@ -151,7 +151,7 @@ void RankStates::add_weights(LedgerItems& items) const {
 }
 
 void RankStates::add_gradients(LedgerItems& items) const {
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const StateBytes state = state_bytes(shard_);
   add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2 && !accumulates_whole(), 1);
   if (plan_.replicas() == 1) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
@@ -161,14 +161,14 @@ void RankStates::add_gradients(LedgerItems& items) const {
 }
 
 void RankStates::add_optimizer(LedgerItems& items) const {
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const StateBytes state = state_bytes(shard_);
   add_sharded(items, kOptimizer, parameters_ * state.optimizer, zero() >= 1,
               1 - request_.job.offload.optimizer);
 }
 
 Bytes RankStates::on_host() const {
   const OffloadSpec& offload = request_.job.offload;
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const StateBytes state = state_bytes(shard_);
   HeldBytes held = held_bytes(parameters_ * (state.optimizer + kFp32Bytes), zero() >= 1, offload.optimizer);
   Bytes sum = held.dense + held.experts;
   if (masters_alone()) return sum;
@@ -180,7 +180,7 @@ Bytes RankStates::on_host() const {
 // no block of the activations holds so much, so that both lie beside those (deepspeed/runtime/zero/
 // stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py, grads_groups_flat).
 Bytes RankStates::joined_gradients() const {
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
   const bool sharded = zero() >= 1;
@@ -192,7 +192,7 @@ Bytes RankStates::joined_gradients() const {
 // Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone. Of
 // DeepSpeed they are joined; without ZeRO it casts tensor by tensor and joins the copies.
 void RankStates::add_step(LedgerItems& step) const {
-  const StateBytes state = state_bytes(shard_.precision, shard_.gradient);
+  const StateBytes state = state_bytes(shard_);
   if (zero() == 0 || !shard_.software.bucket_copies)
     add_sharded(step, kGradients, parameters_ * state.gradient_copy, zero() >= 1,
                 1 - request_.job.offload.optimizer);

@@ -123,7 +123,7 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
 }
 
 ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
-  ParameterShare bytes = share * state_bytes(shard.precision, shard.gradient).weight;
+  ParameterShare bytes = share * state_bytes(shard).weight;
   if (!shard.fp8_parameters) return bytes;
   const std::int64_t saved = element_bytes(shard.precision) - operand_bytes(shard.precision);
   bytes.dense -= products.dense * saved;

@@ -62,6 +62,7 @@ struct TrainingSpec {
   std::int64_t sequence_length = 0;    // tokens of a sample; 0 only for abstract stages
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
+  Precision moment = Precision::kFp32;    // of both of Adam's moments
   RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
 

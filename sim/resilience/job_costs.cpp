@@ -20,7 +20,8 @@ Duration backward_of(const StagePrice& stage) {
 }
 
 StateBytes bytes_of(const Scenario& scenario) {
-  return state_bytes(scenario.training.precision, scenario.training.gradient);
+  const TrainingSpec& training = scenario.training;
+  return state_bytes(training.precision, training.gradient, training.moment);
 }
 
 std::int64_t kept_bytes(const StateBytes& bytes) {

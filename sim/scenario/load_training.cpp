@@ -244,6 +244,7 @@ TrainingSpec load_training(YamlMap& root) {
   spec.gradient = choose(map, "gradient_dtype", std::span(kPrecisionNames).first(3),
                          fp16 ? Precision::kFp16 : Precision::kFp32);
   check_gradient(map, spec);
+  spec.moment = choose(map, "moment_dtype", kPrecisionNames, Precision::kFp32);
   map.finish();
   return spec;
 }

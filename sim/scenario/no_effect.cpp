@@ -52,6 +52,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "training.recompute",
                            "training.attention",
                            "training.gradient_dtype",
+                           "training.moment_dtype",
                            "parallelism.context_exchange",
                            "parallelism.embedding_as_layer",
                            "parallelism.loss_as_layer",

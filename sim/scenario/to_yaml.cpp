@@ -294,6 +294,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
+  out.field("moment_dtype", word(spec.moment, kPrecisionNames));
 }
 
 void print(Emitter& out, const OverlapSpec& spec) {

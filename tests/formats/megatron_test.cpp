@@ -150,14 +150,30 @@ TEST(MegatronImport, NamesEachVariableThatNobodyDefined) {
 
 TEST(MegatronImport, WarnsOfUnknownOptionsAndOfThoseItCannotModel) {
   const Import import =
-      import_text(job("--sequence-paralel --use-nccl-ub --wandb-project x --exp-avg-dtype fp32\n"));
+      import_text(job("--sequence-paralel --use-nccl-ub --wandb-project x --main-params-dtype fp32\n"));
   ASSERT_TRUE(import.fragment.has_value());
   EXPECT_THAT(import.messages,
               Contains("job:3: warning: --sequence-paralel: is not known here, and not read\n"
                        "  hint: did you mean --sequence-parallel?"));
   EXPECT_THAT(import.messages, Contains(HasSubstr("--use-nccl-ub: is not modelled")));
   EXPECT_THAT(import.fragment->ignored, Contains("logging and profiling: --wandb-project"));
-  EXPECT_THAT(import.fragment->ignored, Contains("off: --exp-avg-dtype"));
+  EXPECT_THAT(import.fragment->ignored, Contains("off: --main-params-dtype"));
+}
+
+TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
+  const std::string aware = "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16 ";
+  const Import both = import_text(job(aware + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"));
+  EXPECT_EQ(both.at("training.gradient_dtype"), "bf16");
+  EXPECT_EQ(both.at("training.moment_dtype"), "bf16");
+  EXPECT_EQ(
+      import_text(job(aware + "--exp-avg-dtype fp8 --exp-avg-sq-dtype fp8")).at("training.moment_dtype"),
+      "fp8");
+  EXPECT_EQ(
+      import_text(job(aware + "--exp-avg-dtype fp32 --exp-avg-sq-dtype fp32")).at("training.moment_dtype"),
+      "absent");
+  const Import mixed = import_text(job(aware + "--exp-avg-dtype fp16 --exp-avg-sq-dtype fp8"));
+  EXPECT_EQ(mixed.at("training.moment_dtype"), "fp16");
+  EXPECT_THAT(mixed.fragment->assumed, Contains("the moments differ (fp16 and fp8): both are read as fp16"));
 }
 
 TEST(MegatronImport, RefusesOtherModelsByName) {

@@ -178,5 +178,14 @@ TEST(OptimizerOperators, CopySixteenBitGradientsToFp32) {
   EXPECT_EQ(total_bytes(optimizer_operators(1600, 100, shard)), Bytes(2 * 1600 + (38 + 6) * 100));
 }
 
+// Norm 2; Adam reads a gradient of 2, a weight of 4, moments of 2 each and writes the latter three; copy 6.
+TEST(OptimizerOperators, ReadSixteenBitGradientsAsTheyAreWhereMomentsAreNarrow) {
+  const Shard shard{
+      .sequence = 1, .precision = Precision::kBf16, .gradient = Precision::kBf16, .moment = Precision::kBf16};
+  const Ops ops = optimizer_operators(1600, 100, shard);
+  EXPECT_EQ(names(ops), (Names{"zero gradients", "gradient norm", "adam", "weight copy"}));
+  EXPECT_EQ(total_bytes(ops), Bytes(2 * 1600 + (2 + 18 + 6) * 100));
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -158,6 +158,19 @@ TEST(StateBytes, AreThoseOfTheDistributedOptimizerTable) {
   EXPECT_EQ(state_bytes(Precision::kBf16, Precision::kFp32).gradient_copy, 0);
 }
 
+// Moments of DeepSeek-V3 (arXiv 2412.19437, section 3.3.2: "first and second moments in BF16", master weights
+// and gradients in fp32); Megatron-LM's precision-aware optimizer takes 16-bit gradients as they are.
+TEST(StateBytes, OfNarrowMomentsAreThoseOfThePrecisionAwareOptimizer) {
+  const StateBytes deepseek = state_bytes(Precision::kFp8, Precision::kFp32, Precision::kBf16);
+  EXPECT_EQ(deepseek.optimizer, 4 + 2 + 2);
+  EXPECT_EQ(deepseek.gradient, 4);
+  const StateBytes narrow = state_bytes(Precision::kBf16, Precision::kBf16, Precision::kBf16);
+  EXPECT_EQ(narrow.optimizer, 8);
+  EXPECT_EQ(narrow.gradient_copy, 0);
+  EXPECT_EQ(state_bytes(Precision::kBf16, Precision::kBf16, Precision::kFp8).optimizer, 4 + 1 + 1);
+  EXPECT_EQ(state_bytes(Precision::kFp32, Precision::kFp32, Precision::kBf16).optimizer, 2 + 2);
+}
+
 // ZeRO (arXiv 1910.02054), Figure 1: 7.5 B parameters over 64 ranks, gradients in 16 bit: 120, 31.4, 16.6 and
 // 1.9 GB.
 TEST(StateBytes, GiveTheZeroPapersFigures) {

@@ -200,9 +200,12 @@ constexpr KeyHelp kScenarioHelp[] = {
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
     KeyHelp{"training.recompute.layers", "layers of a group, or of a stage"},
     KeyHelp{"training.attention", "a fused kernel that keeps no scores, or products and softmax"},
-    KeyHelp{"training.optimizer", "Adam, with weights and two moments in fp32"},
+    KeyHelp{"training.optimizer", "Adam, with two moments and, beside 16-bit weights, their fp32 masters"},
     KeyHelp{"training.gradient_dtype", "of gradients that are accumulated and reduced",
             "`fp16` in fp16 training, else `fp32`"},
+    KeyHelp{
+        "training.moment_dtype",
+        "of both of Adam's moments; narrower than fp32, a step reads 16-bit gradients without an fp32 copy"},
     KeyHelp{"schedule", "the order of passes: a name (`stagecraft schedule --help` lists them), or a mapping",
             "`1f1b`"},
     KeyHelp{"schedule.name", "as above", "required, unless `file` is given"},

@@ -45,6 +45,7 @@ const Alternatives kAlternatives[] = {
     {"training.recompute", "none", "selective"},
     {"training.attention", "flash", "unfused"},
     {"training.gradient_dtype", "fp32", "bf16"},
+    {"training.moment_dtype", "fp32", "bf16"},
     {"training.precision", "bf16", "fp16"},
     {"training.sequence_length", "1024", "2048"},
 };
