@@ -122,6 +122,7 @@ struct Shard {
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
   Precision moment = Precision::kFp32;    // of both of Adam's moments
+  bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective

@@ -78,6 +78,7 @@ constexpr RowKey kRowKeys[] = {
     {"attention", "training", "attention"},
     {"gradient_dtype", "training", "gradient_dtype"},
     {"moment_dtype", "training", "moment_dtype"},
+    {"master_weights", "training", "master_weights"},
     {"overlap_gradients", "overlap", "gradients"},
     {"overlap_parameters", "overlap", "parameters"},
     {"overlap_pipeline", "overlap", "pipeline"},

@@ -103,10 +103,8 @@ class OffloadPricing {
     const std::int64_t stepped = stepped_parameters(rank_share(model_, network_.plan, rank), request_);
     const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
     if (here == Bytes(0)) return;
-    // fp32 weights are their own masters.
-    const std::int64_t stepped_bytes =
-        bytes_.optimizer + (shard_.precision == Precision::kFp32 ? bytes_.weight : 0);
-    const std::int64_t traffic = kHostGradient + 2 * stepped_bytes;
+    const bool own_masters = shard_.precision == Precision::kFp32 || !shard_.master_weights;
+    const std::int64_t traffic = kHostGradient + 2 * (bytes_.optimizer + (own_masters ? bytes_.stepped : 0));
     const Duration step =
         here * (bytes_.gradient + bytes_.weight) / link_.copy + here * traffic / link_.memory;
     prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);

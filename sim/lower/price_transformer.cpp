@@ -103,6 +103,7 @@ Shard shard_of(const PricingRequest& request) {
           .precision = request.training.precision,
           .gradient = request.training.gradient,
           .moment = request.training.moment,
+          .master_weights = request.training.master_weights,
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,

@@ -63,6 +63,7 @@ struct TrainingSpec {
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
   Precision moment = Precision::kFp32;    // of both of Adam's moments
+  bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
   RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
 

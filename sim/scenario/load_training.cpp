@@ -245,6 +245,7 @@ TrainingSpec load_training(YamlMap& root) {
                          fp16 ? Precision::kFp16 : Precision::kFp32);
   check_gradient(map, spec);
   spec.moment = choose(map, "moment_dtype", kPrecisionNames, Precision::kFp32);
+  spec.master_weights = map.boolean("master_weights", true);
   map.finish();
   return spec;
 }

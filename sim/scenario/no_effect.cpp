@@ -53,6 +53,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "training.attention",
                            "training.gradient_dtype",
                            "training.moment_dtype",
+                           "training.master_weights",
                            "parallelism.context_exchange",
                            "parallelism.embedding_as_layer",
                            "parallelism.loss_as_layer",
@@ -151,6 +152,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.tensor is 1");
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
                "there is one replica, and nobody to share with");
+  listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
+               "fp32 weights are their own masters");
   listener.say("options.memory.whole_gradients",
                scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");

@@ -295,6 +295,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.field("optimizer", "adam");
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
   out.field("moment_dtype", word(spec.moment, kPrecisionNames));
+  out.flag("master_weights", spec.master_weights);
 }
 
 void print(Emitter& out, const OverlapSpec& spec) {

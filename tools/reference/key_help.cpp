@@ -206,6 +206,9 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{
         "training.moment_dtype",
         "of both of Adam's moments; narrower than fp32, a step reads 16-bit gradients without an fp32 copy"},
+    KeyHelp{"training.master_weights",
+            "16-bit weights have fp32 masters; `false`: they are stepped themselves, as PyTorch does where "
+            "all is bf16"},
     KeyHelp{"schedule", "the order of passes: a name (`stagecraft schedule --help` lists them), or a mapping",
             "`1f1b`"},
     KeyHelp{"schedule.name", "as above", "required, unless `file` is given"},

@@ -46,6 +46,7 @@ const Alternatives kAlternatives[] = {
     {"training.attention", "flash", "unfused"},
     {"training.gradient_dtype", "fp32", "bf16"},
     {"training.moment_dtype", "fp32", "bf16"},
+    {"training.master_weights", "true", "false"},
     {"training.precision", "bf16", "fp16"},
     {"training.sequence_length", "1024", "2048"},
 };
