@@ -141,61 +141,56 @@ TEST(BoundaryActivation, IsTheResidualStreamSplitUnderSequenceParallelism) {
   EXPECT_EQ(boundary_activation(zoo::gpt3_175b(), with_sequence_parallelism(unfused(1, 8))), 6_MiB);
 }
 
+StateBytes states(Precision precision, Precision gradient, Precision moment = Precision::kFp32) {
+  return state_bytes(StateFormats{.precision = precision, .gradient = gradient, .moment = moment});
+}
+
+std::int64_t kept(const StateBytes& bytes) {
+  return bytes.weight + bytes.gradient + bytes.optimizer;
+}
+
 // Megatron-LM's distributed-optimizer table: 18, 20, 16 and 16 bytes per parameter without sharding. The fp32
 // copy of 16-bit gradients is there during the step alone; the table counts that of fp16.
 TEST(StateBytes, AreThoseOfTheDistributedOptimizerTable) {
-  const auto sum = [](Precision precision, Precision gradient) {
-    const StateBytes bytes = state_bytes({.precision = precision, .gradient = gradient});
-    return bytes.weight + bytes.gradient + bytes.optimizer;
-  };
-  EXPECT_EQ(sum(Precision::kBf16, Precision::kFp32), 18);
-  EXPECT_EQ(sum(Precision::kFp16, Precision::kFp16) +
-                state_bytes({.precision = Precision::kFp16, .gradient = Precision::kFp16}).gradient_copy,
-            20);
-  EXPECT_EQ(sum(Precision::kFp32, Precision::kFp32), 16);
-  EXPECT_EQ(sum(Precision::kBf16, Precision::kBf16), 16);
-  EXPECT_EQ(state_bytes({.precision = Precision::kBf16, .gradient = Precision::kBf16}).gradient_copy, 4);
-  EXPECT_EQ(state_bytes({.precision = Precision::kBf16, .gradient = Precision::kFp32}).gradient_copy, 0);
+  EXPECT_EQ(kept(states(Precision::kBf16, Precision::kFp32)), 18);
+  const StateBytes fp16 = states(Precision::kFp16, Precision::kFp16);
+  EXPECT_EQ(kept(fp16) + fp16.gradient_copy, 20);
+  EXPECT_EQ(kept(states(Precision::kFp32, Precision::kFp32)), 16);
+  EXPECT_EQ(kept(states(Precision::kBf16, Precision::kBf16)), 16);
+  EXPECT_EQ(states(Precision::kBf16, Precision::kBf16).gradient_copy, 4);
+  EXPECT_EQ(states(Precision::kBf16, Precision::kFp32).gradient_copy, 0);
 }
 
 // Moments of DeepSeek-V3 (arXiv 2412.19437, section 3.3.2: "first and second moments in BF16", master weights
 // and gradients in fp32); Megatron-LM's precision-aware optimizer takes 16-bit gradients as they are.
 TEST(StateBytes, OfNarrowMomentsAreThoseOfThePrecisionAwareOptimizer) {
-  const StateBytes deepseek =
-      state_bytes({.precision = Precision::kFp8, .gradient = Precision::kFp32, .moment = Precision::kBf16});
+  const StateBytes deepseek = states(Precision::kFp8, Precision::kFp32, Precision::kBf16);
   EXPECT_EQ(deepseek.optimizer, 4 + 2 + 2);
   EXPECT_EQ(deepseek.gradient, 4);
-  const StateBytes narrow =
-      state_bytes({.precision = Precision::kBf16, .gradient = Precision::kBf16, .moment = Precision::kBf16});
+  const StateBytes narrow = states(Precision::kBf16, Precision::kBf16, Precision::kBf16);
   EXPECT_EQ(narrow.optimizer, 8);
   EXPECT_EQ(narrow.gradient_copy, 0);
-  EXPECT_EQ(
-      state_bytes({.precision = Precision::kBf16, .gradient = Precision::kBf16, .moment = Precision::kFp8})
-          .optimizer,
-      4 + 1 + 1);
-  EXPECT_EQ(
-      state_bytes({.precision = Precision::kFp32, .gradient = Precision::kFp32, .moment = Precision::kBf16})
-          .optimizer,
-      2 + 2);
+  EXPECT_EQ(states(Precision::kBf16, Precision::kBf16, Precision::kFp8).optimizer, 4 + 1 + 1);
+  EXPECT_EQ(states(Precision::kFp32, Precision::kFp32, Precision::kBf16).optimizer, 2 + 2);
 }
 
 // All in bf16, as PyTorch's Adam keeps its states in the type of the parameters: 2 + 2 + 2 + 2.
 TEST(StateBytes, WithoutMastersAreThoseOfTheWeightsThemselves) {
-  const StateBytes bytes = state_bytes({.precision = Precision::kBf16,
-                                        .gradient = Precision::kBf16,
-                                        .moment = Precision::kBf16,
-                                        .master_weights = false});
-  EXPECT_EQ(bytes.weight + bytes.gradient + bytes.optimizer, 8);
+  const StateBytes bytes = state_bytes(StateFormats{.precision = Precision::kBf16,
+                                                    .gradient = Precision::kBf16,
+                                                    .moment = Precision::kBf16,
+                                                    .master_weights = false});
+  EXPECT_EQ(kept(bytes), 8);
   EXPECT_EQ(bytes.gradient_copy, 0);
-  const StateBytes fp32 =
-      state_bytes({.precision = Precision::kFp32, .gradient = Precision::kFp32, .master_weights = false});
-  EXPECT_EQ(fp32.weight + fp32.gradient + fp32.optimizer, 16);
+  const StateBytes fp32 = state_bytes(
+      StateFormats{.precision = Precision::kFp32, .gradient = Precision::kFp32, .master_weights = false});
+  EXPECT_EQ(kept(fp32), 16);
 }
 
 // ZeRO (arXiv 1910.02054), Figure 1: 7.5 B parameters over 64 ranks, gradients in 16 bit: 120, 31.4, 16.6 and
 // 1.9 GB.
 TEST(StateBytes, GiveTheZeroPapersFigures) {
-  const StateBytes bytes = state_bytes({.precision = Precision::kBf16, .gradient = Precision::kBf16});
+  const StateBytes bytes = states(Precision::kBf16, Precision::kBf16);
   const double parameters = 7.5e9, ranks = 64;
   const auto gb = [&](double weight, double gradient, double optimizer) {
     return parameters * 1e-9 *
