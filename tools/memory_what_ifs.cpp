@@ -69,6 +69,9 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   if (scenario.training.precision == Precision::kFp8 && !scenario.options.fp8_parameters)
     add(variants, scenario, "options.fp8_parameters=true",
         [](Scenario& s) { s.options.fp8_parameters = true; });
+  if (scenario.training.precision != Precision::kFp32 && scenario.training.moment == Precision::kFp32)
+    add(variants, scenario, "training.moment_dtype=bf16",
+        [](Scenario& s) { s.training.moment = Precision::kBf16; });
   add_degrees(variants, scenario);
   return variants;
 }

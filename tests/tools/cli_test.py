@@ -768,6 +768,12 @@ class Answers(Case):
             offers = [what_if["set"] for what_if in self.results(ran)[0]["what_ifs"]]
             self.assertEqual(offered, ["options.fp8_parameters=true"] in offers, (precision, parameters))
 
+    def test_memory_tries_narrow_moments_where_they_are_wide(self):
+        for moments, offered in (("fp32", True), ("bf16", False)):
+            ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--set", f"training.moment_dtype={moments}", "--json")
+            offers = [what_if["set"] for what_if in self.results(ran)[0]["what_ifs"]]
+            self.assertEqual(offered, ["training.moment_dtype=bf16"] in offers, moments)
+
     def test_memory_has_a_second_opinion_for_models_that_it_describes(self):
         ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--json")
         estimate = self.results(ran)[0]["fujii"]
