@@ -192,8 +192,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
   const std::int64_t words = vocabulary_share(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
-  const Bytes size(
-      rounded_up(words * model_.hidden * state_bytes(shard_).gradient, shards));
+  const Bytes size(rounded_up(words * model_.hidden * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 
@@ -203,8 +202,7 @@ PassPrice GradientPricing::price_copies(int stage) const {
   const StagePlaces places = plan.places();
   if (places.copies() == 1) return {};
   const ParameterShare share = stage_share(model_, plan, stage);
-  const Bytes size(stepped_parameters(share, request_) *
-                   state_bytes(shard_).gradient);
+  const Bytes size(stepped_parameters(share, request_) * state_bytes(shard_).gradient);
   return pair_price(network_, places.rank_of(stage, 0), places.rank_of(stage, 1), size);
 }
 
