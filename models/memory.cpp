@@ -290,19 +290,12 @@ std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard
 
 }  // namespace
 
-StateBytes state_bytes(const StateFormats& formats) {
-  const std::int64_t g = element_bytes(formats.gradient), moments = 2 * operand_bytes(formats.moment);
-  if (formats.precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
-  if (!formats.master_weights) return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2};
-  const bool copied = g == 2 && formats.moment == Precision::kFp32;
-  return {.weight = 2, .gradient = g, .optimizer = 4 + moments, .gradient_copy = copied ? 4 : 0};
-}
-
 StateBytes state_bytes(const Shard& shard) {
-  return state_bytes(StateFormats{.precision = shard.precision,
-                                  .gradient = shard.gradient,
-                                  .moment = shard.moment,
-                                  .master_weights = shard.master_weights});
+  const std::int64_t g = element_bytes(shard.gradient), moments = 2 * operand_bytes(shard.moment);
+  if (shard.precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
+  if (!shard.master_weights) return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2};
+  const bool copied = g == 2 && shard.moment == Precision::kFp32;
+  return {.weight = 2, .gradient = g, .optimizer = 4 + moments, .gradient_copy = copied ? 4 : 0};
 }
 
 Bytes total(const SavedTensors& tensors) {

@@ -18,23 +18,19 @@
 
 namespace stagecraft {
 
-// Number formats of the states.
-struct StateFormats {
-  Precision precision = Precision::kBf16, gradient = Precision::kFp32, moment = Precision::kFp32;
-  bool master_weights = true;
-};
-
 // Bytes per parameter of each kind of state, before sharding.
 struct StateBytes {
   std::int64_t weight = 2, gradient = 4, optimizer = 12;
   std::int64_t stepped = 4;        // of the weight that the optimizer steps, master or not
   std::int64_t gradient_copy = 0;  // fp32 gradients of the optimizer step, where they are reduced in 16 bit
+
+  [[nodiscard]] bool has_masters() const { return stepped > weight; }  // among `optimizer`
 };
 // bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
 // steps the 16-bit weights themselves, reads gradients as they are, without a copy (Megatron-LM's
 // precision-aware optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
-[[nodiscard]] StateBytes state_bytes(const StateFormats& formats);
+// Of the shard precision, gradient, moment and master_weights alone count.
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
 
 enum class FreedBy : std::uint8_t {

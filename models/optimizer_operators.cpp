@@ -16,21 +16,20 @@ Op sweep(std::string_view name, std::int64_t parameters, std::int64_t bytes_per_
 // gradients and moments: 2 + 26/N, and without masters 2 + 16/N.
 Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard) {
   const StateBytes state = state_bytes(shard);
-  const bool half_gradients = shard.gradient != Precision::kFp32;
-  const bool as_they_are = shard.moment != Precision::kFp32 || state.stepped == 2;
-  const std::int64_t read = as_they_are ? element_bytes(shard.gradient) : 4;
+  const bool copied = state.gradient_copy > 0;
+  const std::int64_t read = copied ? state.gradient_copy : state.gradient;
   Ops ops{sweep("zero gradients", parameters, element_bytes(shard.gradient))};
   if (shard.precision == Precision::kFp16) {
     ops.push_back(sweep("overflow check", parameters, 4));
     // Takes fp16 gradients to fp32 on the way, hence no copy of their own.
     ops.push_back(sweep("unscale", parameters, 8));
-  } else if (half_gradients && !as_they_are) {
+  } else if (copied) {
     ops.push_back(sweep("gradient copy", sharded, 6));  // read 2, write 4: Adam works in fp32
   }
   ops.push_back(sweep("gradient norm", sharded, read));
   // Reads g, w, m, v; writes w, m, v.
   ops.push_back(sweep("adam", sharded, read + 2 * state.stepped + 4 * operand_bytes(shard.moment)));
-  if (shard.precision != Precision::kFp32 && state.stepped == 4) {
+  if (state.has_masters()) {
     ops.push_back(sweep("weight copy", sharded, 6));  // read the fp32 master, write 16 bit
   }
   return ops;

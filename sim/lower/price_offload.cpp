@@ -103,8 +103,8 @@ class OffloadPricing {
     const std::int64_t stepped = stepped_parameters(rank_share(model_, network_.plan, rank), request_);
     const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
     if (here == Bytes(0)) return;
-    const bool own_masters = shard_.precision == Precision::kFp32 || !shard_.master_weights;
-    const std::int64_t traffic = kHostGradient + 2 * (bytes_.optimizer + (own_masters ? bytes_.stepped : 0));
+    const std::int64_t states = bytes_.optimizer + (bytes_.has_masters() ? 0 : bytes_.stepped);
+    const std::int64_t traffic = kHostGradient + 2 * states;  // all are read, all but the gradient written
     const Duration step =
         here * (bytes_.gradient + bytes_.weight) / link_.copy + here * traffic / link_.memory;
     prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);

@@ -136,8 +136,7 @@ Bytes RankStates::fp8_copies() const {
 }
 
 bool RankStates::masters_alone() const {
-  return shard_.gathered_weights && shard_.software.fp32_shards && shard_.master_weights &&
-         shard_.precision != Precision::kFp32;
+  return shard_.gathered_weights && shard_.software.fp32_shards && state_bytes(shard_).has_masters();
 }
 
 void RankStates::add_weights(LedgerItems& items) const {

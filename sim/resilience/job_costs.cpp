@@ -21,10 +21,10 @@ Duration backward_of(const StagePrice& stage) {
 
 StateBytes bytes_of(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
-  return state_bytes(StateFormats{.precision = training.precision,
-                                  .gradient = training.gradient,
-                                  .moment = training.moment,
-                                  .master_weights = training.master_weights});
+  return state_bytes(Shard{.precision = training.precision,
+                           .gradient = training.gradient,
+                           .moment = training.moment,
+                           .master_weights = training.master_weights});
 }
 
 std::int64_t kept_bytes(const StateBytes& bytes) {

@@ -142,7 +142,7 @@ TEST(BoundaryActivation, IsTheResidualStreamSplitUnderSequenceParallelism) {
 }
 
 StateBytes states(Precision precision, Precision gradient, Precision moment = Precision::kFp32) {
-  return state_bytes(StateFormats{.precision = precision, .gradient = gradient, .moment = moment});
+  return state_bytes(Shard{.precision = precision, .gradient = gradient, .moment = moment});
 }
 
 std::int64_t kept(const StateBytes& bytes) {
@@ -176,14 +176,14 @@ TEST(StateBytes, OfNarrowMomentsAreThoseOfThePrecisionAwareOptimizer) {
 
 // All in bf16, as PyTorch's Adam keeps its states in the type of the parameters: 2 + 2 + 2 + 2.
 TEST(StateBytes, WithoutMastersAreThoseOfTheWeightsThemselves) {
-  const StateBytes bytes = state_bytes(StateFormats{.precision = Precision::kBf16,
-                                                    .gradient = Precision::kBf16,
-                                                    .moment = Precision::kBf16,
-                                                    .master_weights = false});
+  const StateBytes bytes = state_bytes(Shard{.precision = Precision::kBf16,
+                                             .gradient = Precision::kBf16,
+                                             .moment = Precision::kBf16,
+                                             .master_weights = false});
   EXPECT_EQ(kept(bytes), 8);
   EXPECT_EQ(bytes.gradient_copy, 0);
   const StateBytes fp32 = state_bytes(
-      StateFormats{.precision = Precision::kFp32, .gradient = Precision::kFp32, .master_weights = false});
+      Shard{.precision = Precision::kFp32, .gradient = Precision::kFp32, .master_weights = false});
   EXPECT_EQ(kept(fp32), 16);
 }
 

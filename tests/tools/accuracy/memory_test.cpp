@@ -1,6 +1,7 @@
 // Memory as predicted against memory as measured. Tolerances as in published_test.cpp: promises to our users.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -66,19 +67,14 @@ TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
 // 10).
 TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
   const MemoryScores scores = score_memory(published("skywork_a800.yaml"), repository());
-  int compared = 0;
-  double sum = 0;
-  for (const MemoryScore& row : scores.rows) {
-    if (!row.error()) continue;
-    EXPECT_LE(std::abs(*row.error()), 0.20) << row.id;
-    sum += std::abs(*row.error());
-    ++compared;
-  }
+  const auto compared =
+      std::ranges::count_if(scores.rows, [](const MemoryScore& row) { return row.error().has_value(); });
   ASSERT_EQ(compared, 10);
-  EXPECT_LE(sum / compared, 0.11);
+  EXPECT_LE(std::abs(scores.worst()->error().value()), 0.20) << scores.worst()->id;
+  EXPECT_LE(scores.mean_absolute(), 0.11);
 }
 
-// Sets without a memory figure: every row has a time, so it ran.
+// Every row ran, but for two of Skywork's, which ended for want of memory.
 TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
   for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u),
                                    std::pair("llm_foundry_h100.yaml", 5u),
