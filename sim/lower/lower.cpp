@@ -109,7 +109,7 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   Stretch stretch;
   stretch.reserve(actions.size());
   const std::size_t chunks = static_cast<std::size_t>(schedule_.shape.chunks * places_.copies());
-  std::vector<bool> begun(chunks);
+  std::vector<bool> begun(chunks), adds(chunks);
   std::vector<std::optional<std::size_t>> last(chunks);
   for (const Action& action : actions) {
     const int copy = places_.copy_of(action.micro_batch, micro_batches());
@@ -117,8 +117,10 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
                   .place = places_.index_of(action.stage, copy),
                   .chunk = static_cast<std::size_t>(places_.chunk_of(action.stage, copy))};
     if (action.pass == Pass::kForward && !begun[pass.chunk]) begun[pass.chunk] = pass.first_forward = true;
-    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient)
+    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient) {
+      if (!adds[pass.chunk]) adds[pass.chunk] = pass.first_backward = true;
       last[pass.chunk] = stretch.size();
+    }
     stretch.push_back(pass);
   }
   for (const auto& at : last)
@@ -476,11 +478,14 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
 
 // A micro-batch holds its activations from the start of its forward, or what is made again from the start of
 // its recompute pass, to the end of its backward; where that is split, its input gradient frees a part.
-// Passes of a fused pair begin and end together.
+// Passes of a fused pair begin and end together. Whole gradients of ZeRO 2 and 3 are there from the first
+// backward of their stage to the end of the last.
 void Lowering::attach_memory(std::span<const RankPass> together, const PassTasks& tasks) {
   Bytes taken{}, freed{};
   for (const RankPass& pass : together) {
     const PassMemory& memory = stage_price(pass).memory;
+    if (pass.first_backward) taken += memory.gradients;
+    if (pass.last_backward) freed += memory.gradients;
     switch (pass.action.pass) {
       case Pass::kForward:
         taken += memory.kept + memory.forward_transient;

@@ -43,8 +43,9 @@ class Lowering {
     Action action;          // micro-batches are counted through all iterations
     std::size_t place = 0;  // of its stage: StagePlaces::index_of()
     std::size_t chunk = 0;
-    bool first_forward = false, last_backward = false;  // of its stage, in its iteration
-    std::optional<Duration> lasts = {};                 // where it is one of a fused pair
+    // Of its stage, in its iteration; backward passes are those that make gradients of weights.
+    bool first_forward = false, first_backward = false, last_backward = false;
+    std::optional<Duration> lasts = {};  // where it is one of a fused pair
   };
   // Of a rank, from the end of an iteration to the end of the next.
   using Stretch = std::vector<RankPass>;

@@ -25,8 +25,8 @@ namespace {
 
 using enum MemoryClass;
 
-// What the passes of every stage hold: alike for all ranks, and for stages of the same content, so it is
-// asked once.
+// What the passes of every stage hold: alike for all ranks, and what they keep for stages of the same
+// content, so it is asked once.
 struct PipelineTensors {
   std::vector<StageTensors> contents;
   std::vector<std::size_t> content_of;  // [stage]
@@ -47,6 +47,8 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
       tensors.contents.push_back(stage_tensors(model, request.shard, content, habits));
     }
     tensors.passes.push_back(pass_memory(tensors.of(tensors.content_of.size() - 1)));
+    const int stage = static_cast<int>(tensors.passes.size()) - 1;
+    tensors.passes.back().gradients = Bytes(whole_gradients(model, request.job, request.shard, stage).all());
   }
   return tensors;
 }
@@ -103,6 +105,7 @@ class RankLedger {
   }
   Bytes staged_activations() const;
   void add_messages(LedgerItems& items) const;
+  Bytes merged_outputs() const;
   void add_buffers(LedgerItems& items) const;
   void add_activations(LedgerItems& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
   void add_overhead(LedgerItems& items, StageMemory& memory, Bytes step_blocks) const;
@@ -157,6 +160,15 @@ void RankLedger::add_messages(LedgerItems& items) const {
   }
 }
 
+// The last stage joins its outputs in one tensor when the passes are over: of more than two micro-batches no
+// block of theirs holds it, the largest being one of fp32 logits.
+//   source  torch/distributed/pipelining/schedules.py, _merge_outputs; pytorch/pytorch #138504, #159251.
+Bytes RankLedger::merged_outputs() const {
+  const std::int64_t micro_batches = plan_.micro_batches;
+  const bool merges = shard_.software.step_messages && plan_.pipeline > 1 && holds(&StageContent::head);
+  return merges && micro_batches > 2 ? head_logits(model_, shard_) * micro_batches : Bytes(0);
+}
+
 void RankLedger::add_buffers(LedgerItems& items) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
@@ -189,6 +201,7 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
     for (const SavedTensor& tensor : held.made_again)
       items.add(kActivations, tensor.name, tensor.size * count.again);
     items.add(kActivations, "held for weight gradients", held.held_for_weight_gradients * count.held);
+    if (count.gradients) states_.add_whole_gradients(items, static_cast<int>(stage));
   }
   if (peak.transient == Bytes(0)) return;
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
@@ -248,8 +261,8 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
 
   StageMemory memory;
   PeakMoment moment;
-  const Bytes joined = states_.joined_gradients();
-  const Bytes reserved = std::max(items.allocated() + joined, step.allocated());
+  const Bytes blocks = states_.step_blocks() + merged_outputs();
+  const Bytes reserved = std::max(items.allocated() + blocks, step.allocated());
   if (step.allocated() > items.allocated()) {
     items = std::move(step);
   } else {

@@ -1,5 +1,7 @@
 #include "sim/lower/memory_replay.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -48,11 +50,32 @@ void release(const Action& action, const PassMemory& pass, StageInFlight& count,
   }
 }
 
+// Where the gradients of a stage come and go in an order.
+struct GradientSpan {
+  std::optional<std::size_t> first;
+  std::size_t last = 0;
+};
+
+// By stage; empty where no stage has any that do.
+std::vector<GradientSpan> gradient_spans(std::span<const Action> order, std::span<const PassMemory> memory) {
+  const auto comes = [](const PassMemory& pass) { return pass.gradients > Bytes(0); };
+  if (std::ranges::none_of(memory, comes)) return {};
+  std::vector<GradientSpan> spans(memory.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i].pass != Pass::kBackward && order[i].pass != Pass::kWeightGradient) continue;
+    GradientSpan& span = spans[static_cast<std::size_t>(order[i].stage)];
+    if (!span.first) span.first = i;
+    span.last = i;
+  }
+  return spans;
+}
+
 // What the passes of an order hold, one after another; those of a fused pair are one step.
 class MemoryReplay {
  public:
-  MemoryReplay(std::span<const Action> order, std::span<const PassMemory> memory)
-      : order_(order), memory_(memory), in_flight_(memory.size()) {}
+  MemoryReplay(std::span<const Action> order, std::span<const PassMemory> memory,
+               std::span<const GradientSpan> gradients)
+      : order_(order), memory_(memory), gradients_(gradients), in_flight_(memory.size()) {}
 
   [[nodiscard]] bool done() const { return at_ == order_.size(); }
   [[nodiscard]] std::span<const Action> together() const {
@@ -61,18 +84,25 @@ class MemoryReplay {
   // Takes what the next step holds; returns its transients.
   Bytes begin() {
     Bytes transient{};
-    for (const Action& action : together()) {
-      const auto stage = static_cast<std::size_t>(action.stage);
-      take(action, memory_[stage], in_flight_[stage], live_);
-      transient += transient_of(action.pass, memory_[stage]);
+    const std::span<const Action> starting = together();
+    for (std::size_t i = 0; i < starting.size(); ++i) {
+      const auto stage = static_cast<std::size_t>(starting[i].stage);
+      take(starting[i], memory_[stage], in_flight_[stage], live_);
+      transient += transient_of(starting[i].pass, memory_[stage]);
+      if (gradients_.empty() || gradients_[stage].first != at_ + i) continue;
+      live_ += memory_[stage].gradients;
+      in_flight_[stage].gradients = true;
     }
     return transient;
   }
   void end() {
     const std::span<const Action> ending = together();
-    for (const Action& action : ending) {
-      const auto stage = static_cast<std::size_t>(action.stage);
-      release(action, memory_[stage], in_flight_[stage], live_);
+    for (std::size_t i = 0; i < ending.size(); ++i) {
+      const auto stage = static_cast<std::size_t>(ending[i].stage);
+      release(ending[i], memory_[stage], in_flight_[stage], live_);
+      if (!in_flight_[stage].gradients || gradients_[stage].last != at_ + i) continue;
+      live_ -= memory_[stage].gradients;
+      in_flight_[stage].gradients = false;
     }
     at_ += ending.size();
   }
@@ -84,6 +114,7 @@ class MemoryReplay {
  private:
   std::span<const Action> order_;
   std::span<const PassMemory> memory_;
+  std::span<const GradientSpan> gradients_;
   std::vector<StageInFlight> in_flight_;
   Bytes live_{};
   std::size_t at_ = 0;
@@ -95,8 +126,9 @@ class MemoryReplay {
 // would take longer than both.
 ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemory> memory) {
   SC_CHECK(!order.empty(), "a rank has passes");
+  const std::vector<GradientSpan> gradients = gradient_spans(order, memory);
   ReplayPeak peak;
-  for (MemoryReplay replay(order, memory); !replay.done(); replay.end()) {
+  for (MemoryReplay replay(order, memory, gradients); !replay.done(); replay.end()) {
     const Bytes transient = replay.begin();
     if (replay.at() > 0 && replay.live() + transient <= peak.live + peak.transient) continue;
     peak.live = replay.live();
@@ -104,7 +136,7 @@ ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemo
     peak.action = replay.at();
     peak.actions = replay.together().size();
   }
-  MemoryReplay replay(order, memory);
+  MemoryReplay replay(order, memory, gradients);
   while (replay.at() < peak.action) {
     (void)replay.begin();
     replay.end();

@@ -1,5 +1,5 @@
-// The activations that a rank holds while it runs its passes in order, without a clock: what is taken and
-// freed by a pass is the same whenever it runs.
+// The activations, and gradients that come and go, which a rank holds while it runs its passes in order,
+// without a clock: what is taken and freed by a pass is the same whenever it runs.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ struct StageInFlight {
   std::int64_t whole = 0;  // with all that the forward kept
   std::int64_t again = 0;  // of them, with what a recompute pass made again
   std::int64_t held = 0;   // with what the weight gradients wait for: between I and W
+  bool gradients = false;  // PassMemory::gradients are there
   friend bool operator==(const StageInFlight&, const StageInFlight&) = default;
 };
 

@@ -11,6 +11,7 @@
 #include "sim/lower/price_layers.hpp"
 #include "sim/lower/price_offload.hpp"
 #include "sim/lower/prices.hpp"
+#include "sim/lower/rank_states.hpp"
 
 namespace stagecraft {
 namespace {
@@ -142,6 +143,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
     prices.stages.push_back(stages.price(held));
     stretch_compute(prices.stages.back(), jitter);
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
+    prices.stages.back().memory.gradients = Bytes(whole_gradients(model, request, shard, held.stage).all());
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
     prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
                                ? price_edge(model, network, request, held)

@@ -73,6 +73,9 @@ struct PassMemory {
   Bytes backward_transient;  // while the (input-gradient) backward runs: what is recomputed, gradients under
                              // way
   Bytes made_again{};        // by a recompute pass, from its start to the end of the backward
+  // Of all micro-batches together, where they are not there throughout: from the start of the first pass that
+  // makes gradients of the stage's weights to the end of the last.
+  Bytes gradients{};
 
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
 };

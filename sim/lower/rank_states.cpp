@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/memory.hpp"
+#include "models/operators.hpp"
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 
@@ -24,7 +25,26 @@ std::int64_t largest_pair(std::span<const std::int64_t> sizes) {
   return most;
 }
 
+void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts) {
+  const std::string_view name = kMemoryClassNames[static_cast<std::size_t>(kind)];
+  items.add(kind, name, dense);
+  if (experts > Bytes(0)) items.add(kind, "experts' " + std::string(name), experts);
+}
+
 }  // namespace
+
+ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
+                               int stage) {
+  const ParallelPlan& plan = job.plan;
+  // One micro-batch has nothing to add to.
+  if (job.parallelism.zero_stage < 2 || !shard.software.whole_gradients || plan.micro_batches == 1) return {};
+  const ParameterShare whole = stage_share(model, plan, stage) * state_bytes(shard).gradient;
+  const auto beside = [](std::int64_t bytes, std::int64_t ranks) {
+    return bytes - (bytes + ranks - 1) / ranks;
+  };
+  return {.dense = beside(whole.dense, plan.shard_group),
+          .experts = beside(whole.experts, plan.expert_shard_group())};
+}
 
 RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank)
     : model_(model),
@@ -115,9 +135,7 @@ RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool s
 void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool sharded,
                              double kept) const {
   const HeldBytes held = held_bytes(bytes, sharded, kept);
-  const std::string_view name = kMemoryClassNames[static_cast<std::size_t>(kind)];
-  items.add(kind, name, held.dense);
-  if (parameters_.experts > 0) items.add(kind, "experts' " + std::string(name), held.experts);
+  add_apart(items, kind, held.dense, held.experts);
 }
 
 // Transformer Engine casts weights once an iteration and keeps what it cast; weights that are fp8 already are
@@ -152,12 +170,17 @@ void RankStates::add_weights(LedgerItems& items) const {
 
 void RankStates::add_gradients(LedgerItems& items) const {
   const StateBytes state = state_bytes(shard_);
-  add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2 && !accumulates_whole(), 1);
+  add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2, 1);
   if (plan_.replicas() == 1) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
   if (zero() == 2) items.add(kGradients, "bucket", bucket);
   if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
+}
+
+void RankStates::add_whole_gradients(LedgerItems& items, int stage) const {
+  const ParameterShare whole = whole_gradients(model_, request_.job, shard_, stage);
+  add_apart(items, kGradients, Bytes(whole.dense), Bytes(whole.experts));
 }
 
 void RankStates::add_optimizer(LedgerItems& items) const {
@@ -187,6 +210,35 @@ Bytes RankStates::joined_gradients() const {
   const std::int64_t bytes = state.gradient_copy + (sharded ? state.gradient : 0);
   const HeldBytes held = held_bytes(parameters_ * bytes, sharded, kept);
   return held.dense + held.experts;
+}
+
+// Without ZeRO the copies are made tensor by tensor before they are joined. Those of matrices that are larger
+// than any tensor of the activations find no block that these have left (the caching allocator of PyTorch
+// joins no two segments).
+Bytes RankStates::large_copies() const {
+  const std::int64_t bytes = state_bytes(shard_).gradient_copy;
+  if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
+  Shard plain = shard_;
+  plain.recompute = Recompute::kNone;
+  std::int64_t sum = 0;
+  for (const StageUnit& unit : units_) {
+    const SavedTensors kept = layer_tensors(model_, plain, unit.layer);
+    const Bytes block = std::ranges::max(kept, {}, &SavedTensor::size).size;
+    const auto add = [&](std::int64_t parameters) {
+      if (Bytes(parameters * bytes) > block) sum += parameters * bytes;
+    };
+    if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead) {
+      add(unit.reduced.dense);
+      continue;
+    }
+    for (const Op& op : layer_operators(model_, plain, unit.layer).forward)
+      if (op.kind == OpKind::kGemm) add(op.gemm.n * op.gemm.k);
+  }
+  return share_of(Bytes(sum), 1 - request_.job.offload.optimizer);
+}
+
+Bytes RankStates::step_blocks() const {
+  return joined_gradients() + large_copies();
 }
 
 // Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone. Of

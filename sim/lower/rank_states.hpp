@@ -13,17 +13,27 @@
 
 namespace stagecraft {
 
+// Bytes that the gradients of a stage take beside the rank's shard of them while they are whole: from the
+// stage's first backward to its last, behind which they are reduced. Zero where nothing is sharded, or where
+// gradients leave behind each backward.
+//   source  torch/distributed/pipelining/stage.py, backward_maybe_with_nosync, whose last backward reduces;
+//           torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed.
+[[nodiscard]] ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job,
+                                             const Shard& shard, int stage);
+
 class RankStates {
  public:
   RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank);
 
   void add_weights(LedgerItems& items) const;
   void add_gradients(LedgerItems& items) const;
+  // Those of a stage that are whole while it runs backward passes.
+  void add_whole_gradients(LedgerItems& items, int stage) const;
   void add_optimizer(LedgerItems& items) const;
   // What the optimizer step holds beside them, when the activations are gone.
   void add_step(LedgerItems& step) const;
   // Of that, what lies in blocks of its own beside those of the activations.
-  [[nodiscard]] Bytes joined_gradients() const;
+  [[nodiscard]] Bytes step_blocks() const;
   // What the stream of gathers has reserved and no other can use.
   [[nodiscard]] Bytes stream_blocks() const;
   // What is offloaded of them; beside the optimizer's states the fp32 gradients that they are stepped with.
@@ -40,8 +50,6 @@ class RankStates {
   bool masters_alone() const;
   int zero() const { return request_.job.parallelism.zero_stage; }
   const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
-  // One micro-batch has nothing to add to.
-  bool accumulates_whole() const { return shard_.software.whole_gradients && plan_.micro_batches > 1; }
   ParameterShare weights() const;  // bytes
   ParameterShare weights_of(const StageUnit& unit) const;
   std::vector<std::int64_t> gathers() const;
@@ -49,6 +57,8 @@ class RankStates {
   Bytes gathered_units() const;
   Bytes staged_units() const;
   Bytes fp8_copies() const;
+  Bytes joined_gradients() const;
+  Bytes large_copies() const;
   HeldBytes held_bytes(const ParameterShare& bytes, bool sharded, double kept) const;
   void add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool sharded,
                    double kept) const;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 #include "models/operators.hpp"
@@ -19,6 +20,7 @@ struct Job {
   OptionsSpec options = {};
   OffloadSpec offload = {};
   int shard_group = 1;
+  std::optional<int> micro_batches = {};  // absent: 64 over the replicas
   HardwareProfile profile = {};
 };
 
@@ -30,17 +32,19 @@ MemoryLedger ledger_of(const Job& job) {
   ParallelPlan plan{.tensor = job.parallelism.tensor,
                     .pipeline = job.parallelism.pipeline,
                     .data = data,
+                    .virtual_stages = job.parallelism.virtual_stages,
                     .expert = job.parallelism.expert,
                     .expert_tensor = job.parallelism.expert_tensor,
                     .shard_group = job.shard_group,
-                    .micro_batches = 64 / data,
+                    .micro_batches = job.micro_batches.value_or(64 / data),
                     .stages = {},
                     .mesh = alone,
                     .expert_mesh = alone};
-  for (int stage = 0; stage < plan.pipeline; ++stage) {
-    const bool last = stage + 1 == plan.pipeline;
-    plan.stages.push_back({.layers = job.model.layers / plan.pipeline,
-                           .expert_layers = experts / plan.pipeline,
+  const int stages = plan.pipeline * plan.virtual_stages;
+  for (int stage = 0; stage < stages; ++stage) {
+    const bool last = stage + 1 == stages;
+    plan.stages.push_back({.layers = job.model.layers / stages,
+                           .expert_layers = experts / stages,
                            .mtp_layers = last ? job.model.mtp_layers : 0,
                            .embedding = stage == 0,
                            .head = last});
@@ -52,8 +56,10 @@ MemoryLedger ledger_of(const Job& job) {
                                .options = job.options,
                                .offload = job.offload};
   const Shard shard = shard_of(request);
+  const char* const order = plan.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
   const Schedule schedule =
-      generate(*find_schedule("1f1b"), {.ranks = plan.pipeline, .micro_batches = plan.micro_batches});
+      generate(*find_schedule(order),
+               {.ranks = plan.pipeline, .micro_batches = plan.micro_batches, .chunks = plan.virtual_stages});
   return transformer_ledger(job.model,
                             {.job = request, .shard = shard, .schedule = schedule, .profile = job.profile});
 }
@@ -199,7 +205,7 @@ TEST(Fp8, HasCopiesOfTheRanksOwnExperts) {
 }
 
 // PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends; the
-// last stage keeps 16-bit logits. What is received is a checkpoint already.
+// last stage keeps 16-bit logits, and joins them when the passes are over.
 TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
   Job job;
   job.parallelism.pipeline = 4;
@@ -212,7 +218,10 @@ TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
     EXPECT_EQ(item_of(stage, "messages between stages"), Bytes(2 * message));
     EXPECT_EQ(item_of(stage, "receive buffers of the step"), Bytes(64 * message * (end ? 1 : 2)));
     EXPECT_EQ(item_of(stage, "outputs of the step"), Bytes(64 * (last ? logits : message)));
+    EXPECT_EQ(item_of(stage, "blocks of the step"), Bytes(last ? 64 * logits : 0));
   }
+  job.micro_batches = 2;
+  EXPECT_EQ(item_of(ledger_of(job).stages[3], "blocks of the step"), Bytes(0));
   job.parallelism.pipeline = 1;
   EXPECT_EQ(item_of(memory_of(job), "outputs of the step"), Bytes(0));
 }
@@ -248,6 +257,41 @@ TEST(Step, OfDeepSpeedJoinsGradientsBesideTheBlocksOfTheActivations) {
             item_of(memory, "fragmentation") + item_of(memory, "blocks of the step"));
   job.training.gradient = Precision::kFp32;
   EXPECT_EQ(item_of(memory_of(job), "blocks of the step"), Bytes(0));
+}
+
+// Without ZeRO the copies are cast tensor by tensor. Of a layer over 8 tensor ranks the largest tensor is an
+// input of 4,096 x 4,096 at 16 bit; the gated product's copy alone is larger, and at the end the words'.
+TEST(Step, OfDeepSpeedWithoutZeroFindsNoBlockForCopiesOfLargeMatrices) {
+  Job job = zero(0, 1);
+  job.training.precision = job.training.gradient = Precision::kFp16;
+  job.parallelism.tensor = 8;
+  job.parallelism.pipeline = 4;
+  EXPECT_EQ(item_of(ledger_of(job).stages[1], "blocks of the step"), Bytes(0));
+  job.options.memory.bucket_copies = true;
+  const std::int64_t layer = (kLayer - 2 * 4096) / 8 + 2 * 4096, gated = 2LL * 14336 / 8 * 4096;
+  const MemoryLedger ledger = ledger_of(job);
+  ASSERT_TRUE(ledger.stages[1].moment.action.has_value());
+  EXPECT_EQ(item_of(ledger.stages[1], "blocks of the step"), Bytes(8 * 4 * (layer + gated)));
+  EXPECT_EQ(item_of(ledger.stages[0], "blocks of the step"), Bytes(8 * 4 * (layer + gated) + 8 * kWords / 8));
+}
+
+// FSDP2 under a pipeline: of two chunks a rank, each run by all micro-batches before the other, one has whole
+// gradients at a time; with twice the micro-batches both have, as both have where they are on one stage.
+TEST(WholeGradients, AreThereFromTheFirstBackwardOfTheirStageToTheLast) {
+  const auto gradients = [](int chunks, int micro_batches) {
+    Job job = zero(2, 8);
+    job.parallelism.pipeline = 4;
+    job.parallelism.virtual_stages = chunks;
+    job.options.memory.whole_gradients = true;
+    job.options.bucket_parameters = 1;
+    job.micro_batches = micro_batches;
+    return ledger_of(job).stages[1].gradients;
+  };
+  const Bytes bucket(4);
+  EXPECT_EQ(gradients(1, 4), Bytes(8 * 4 * kLayer) + bucket);
+  EXPECT_EQ(gradients(1, 8), Bytes(8 * 4 * kLayer) + bucket);
+  EXPECT_EQ(gradients(2, 4), Bytes(4 * 4 * kLayer + 4 * 4 * kLayer / 8) + bucket);
+  EXPECT_EQ(gradients(2, 8), Bytes(8 * 4 * kLayer) + bucket);
 }
 
 // Hybrid sharding: 32 ranks, groups of 8 share a copy.

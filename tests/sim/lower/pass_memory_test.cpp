@@ -145,6 +145,24 @@ TEST(Replay, FreesASplitBackwardInTwoSteps) {
   EXPECT_EQ(peak.in_flight, (std::vector<StageInFlight>{{.whole = 1, .held = 1}}));
 }
 
+// Two stages on one rank: the gradients of the second are gone when those of the first come. Of a split
+// backward W makes them.
+TEST(Replay, HoldsGradientsFromTheFirstBackwardOfTheirStageToTheLast) {
+  std::vector<PassMemory> memory{simple(10, 0, 0, 0), simple(10, 0, 0, 0)};
+  memory[0].gradients = memory[1].gradients = Bytes(100);
+  const auto gradients = [&](std::vector<Action> order) {
+    const ReplayPeak peak = replay_memory(order, memory);
+    return std::pair(peak.live.count(), peak.in_flight[0].gradients + peak.in_flight[1].gradients);
+  };
+  constexpr auto kF = Pass::kForward, kB = Pass::kBackward, kI = Pass::kInputGradient,
+                 kW = Pass::kWeightGradient;
+  EXPECT_EQ(gradients({{kF, 0, 0}, {kF, 1, 0}, {kB, 1, 0}, {kB, 0, 0}}), std::pair(120L, 1));
+  EXPECT_EQ(gradients({{kF, 0, 0}, {kF, 1, 0}, {kB, 1, 0}, {kB, 0, 0}, {kF, 1, 1}, {kB, 1, 1}}),
+            std::pair(210L, 2));
+  EXPECT_EQ(gradients({{kF, 0, 0}, {kF, 1, 0}, {kI, 1, 0}, {kI, 0, 0}, {kW, 1, 0}, {kW, 0, 0}}),
+            std::pair(120L, 1));
+}
+
 // Section 3 of the schedules: 1F1B min(m, p - r), GPipe m, interleaving 2(p - r - 1) + (v - 1)p + 1 chunks.
 TEST(Replay, CountsMicroBatchesInFlightAsThePublishedBoundsDo) {
   const auto chunks = [](const char* name, PipelineShape shape, int rank) {

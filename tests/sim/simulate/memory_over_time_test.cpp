@@ -57,6 +57,8 @@ INSTANTIATE_TEST_SUITE_P(
         "training: {global_batch_size: 32, recompute: full}\n",
         "parallelism: {pipeline: 2, zero_stage: 3}\ntraining: {global_batch_size: 32, recompute: "
         "{granularity: full, method: block, layers: 2}}\n",
+        "parallelism: {pipeline: 4, virtual_stages: 2, zero_stage: 2}\nschedule: interleaved-1f1b\n"
+        "training: {global_batch_size: 16}\noptions: {memory: {whole_gradients: true}}\n",
         "parallelism: {zero_stage: 2, context: 2}\ntraining: {global_batch_size: 32}\n"
         "offload: {activations: 0.5}\n",
         "parallelism: {pipeline: 4}\nschedule: zb-v\ntraining: {global_batch_size: 32}\n",

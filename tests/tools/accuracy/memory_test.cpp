@@ -25,7 +25,7 @@ PublishedSet published(const std::string& file) {
 
 // Source: BigScience's chronicles, nvidia-smi of the nodes with the embedding. Left out: L634, which says 65
 // for micro-batch 2 and L635 56 for micro-batch 4 of the same layout.
-TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
+TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
   const PublishedSet set = published("bloom_jean_zay.yaml");
   const MemoryScores scores = score_memory(set, repository());
   EXPECT_EQ(scores.rows.size(), 55u);
@@ -34,21 +34,20 @@ TEST(BloomOnJeanZay, IsPredictedWithinElevenPercentWithEveryVerdictRight) {
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {
     if (!row.error() || row.id.ends_with("L634")) continue;
-    EXPECT_LE(std::abs(*row.error()), 0.11) << row.id;
+    EXPECT_LE(std::abs(*row.error()), 0.1) << row.id;
     ++compared;
   }
   EXPECT_EQ(compared, 32);
 }
 
 // Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. 405B is printed as 82.5 GiB by 1F1B and
-// 72.7 interleaved, 70.8 and 80.3 are said (docs/accuracy.md).
-TEST(TorchtitanOnH100, IsPredictedWithinEightPercentWithoutPipelineAndWithoutTensorRanksWithinFour) {
+// 72.7 interleaved, 78.7 and 77.2 are said (docs/accuracy.md).
+TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
   const MemoryScores scores = score_memory(set, repository());
   ASSERT_EQ(scores.rows.size(), 12u);
   for (const MemoryScore& row : scores.rows) {
-    const double most = row.id.starts_with("tt_8b_") ? 0.04 : row.id.starts_with("tt_70b_") ? 0.08 : 0.15;
-    EXPECT_LE(std::abs(row.error().value()), most) << row.id;
+    EXPECT_LE(std::abs(row.error().value()), row.id.starts_with("tt_8b_") ? 0.04 : 0.08) << row.id;
   }
   EXPECT_LE(scores.median_absolute(), 0.05);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
