@@ -32,6 +32,7 @@ SETS = {
     "megatron_bridge_gb200": "Megatron Bridge, GB200",
     "megatron_bridge_h100": "Megatron Bridge, H100",
     "megatron_lm_h100": "Megatron-LM README, H100",
+    "parallel_folding_h100": "MoE Parallel Folding, mappings of experts on up to 1,024 H100",
     "megatron_moe_h100": "Qwen3 with one change at a time, H100",
     "megatron_sc21": "SC'21, Table 1",
     "nemo_h100": "NeMo 24.07, H100 in fp8",

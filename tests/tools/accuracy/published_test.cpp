@@ -106,6 +106,7 @@ constexpr SetPromise kPromises[] = {
     {"dgxc_moe_h100", 40, 0.06, 0.16},
     {"nemo_h100", 21, 0.045, 0.10},
     {"megatron_bridge_h100", 13, 0.05, 0.10},
+    {"parallel_folding_h100", 65, 0.07, 0.21},
     {"nemotron4_reports", 6, 0.04, 0.10},
     {"gpu_recipes_h100", 3, 0.05, 0.06},
     {"gpu_recipes_h200", 3, 0.10, 0.13},
