@@ -132,7 +132,7 @@ class PassExplainer {
     for (const StagePiece& piece : pieces_.of(held)) {
       if ((piece.price.*kPricedPasses[i].price).of(category_) == Duration::zero()) continue;
       inputs.push_back(
-          formula(fmt::format("{}s", piece.name), Operation::kProduct,
+          formula(piece.all, Operation::kProduct,
                   {leaf("times", Amount::count(piece.times), key_origin(scenario_, "parallelism.pipeline")),
                    one_piece(piece, i)}));
     }

@@ -25,18 +25,20 @@ std::vector<StagePiece> contents(const TransformerSpec& model, const Shard& shar
   const std::int64_t dense = content.layers - content.expert_layers;
   const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
   std::vector<StagePiece> pieces;
-  const auto add = [&](const char* name, std::int64_t times, auto make) {
-    if (times > 0) pieces.push_back({.name = name, .times = times, .ops = make(), .price = {}});
+  const auto add = [&](const char* name, const char* all, std::int64_t times, auto make) {
+    if (times > 0) pieces.push_back({.name = name, .all = all, .times = times, .ops = make(), .price = {}});
   };
-  add("layer", dense - dense_again, [&] { return layer_operators(model, once, LayerKind::kDense); });
-  add("layer that is recomputed", dense_again,
+  add("layer", "layers", dense - dense_again,
+      [&] { return layer_operators(model, once, LayerKind::kDense); });
+  add("layer that is recomputed", "layers that are recomputed", dense_again,
       [&] { return layer_operators(model, shard, LayerKind::kDense); });
-  add("layer of experts", content.expert_layers - content.recomputed_experts,
+  add("layer of experts", "layers of experts", content.expert_layers - content.recomputed_experts,
       [&] { return layer_operators(model, once, LayerKind::kExperts); });
-  add("layer of experts that is recomputed", content.recomputed_experts,
-      [&] { return layer_operators(model, shard, LayerKind::kExperts); });
-  add("embedding", content.embedding ? 1 : 0, [&] { return embedding_operators(model, shard); });
-  add("head", content.head ? 1 : 0, [&] { return head_operators(model, shard); });
+  add("layer of experts that is recomputed", "layers of experts that are recomputed",
+      content.recomputed_experts, [&] { return layer_operators(model, shard, LayerKind::kExperts); });
+  add("embedding", "embeddings", content.embedding ? 1 : 0,
+      [&] { return embedding_operators(model, shard); });
+  add("head", "heads", content.head ? 1 : 0, [&] { return head_operators(model, shard); });
   return pieces;
 }
 

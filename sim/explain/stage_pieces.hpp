@@ -15,7 +15,7 @@
 namespace stagecraft {
 
 struct StagePiece {
-  std::string name;        // "dense layer", "embedding"
+  std::string name, all;   // "layer of experts", "layers of experts"
   std::int64_t times = 0;  // in the stage
   LayerOps ops;            // of multi-token prediction without its inner layer and its head
   StagePrice price;        // of ops, with what overlaps and what the host adds
