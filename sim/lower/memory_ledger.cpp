@@ -46,9 +46,9 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
       contents.push_back(&content);
       tensors.contents.push_back(stage_tensors(model, request.shard, content, habits));
     }
-    tensors.passes.push_back(pass_memory(tensors.of(tensors.content_of.size() - 1)));
-    const int stage = static_cast<int>(tensors.passes.size()) - 1;
-    tensors.passes.back().gradients = Bytes(whole_gradients(model, request.job, request.shard, stage).all());
+    const std::size_t stage = tensors.passes.size();
+    PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
+    pass.gradients = Bytes(whole_gradients(model, request.job, request.shard, static_cast<int>(stage)).all());
   }
   return tensors;
 }

@@ -61,9 +61,8 @@ bool stops_early(const PricingRequest& request) {
 // reduction, cast on the way, has the traffic of an accumulation in the product, as which it is priced.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
 bool adds_in_products(const PricingRequest& request) {
-  const bool stay = request.options.memory.whole_gradients && request.plan.micro_batches > 1;
-  const bool leave = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1 && !stay;
-  return request.options.gradient_accumulation_fusion || leave;
+  const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1;
+  return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
 void stretch_compute(StagePrice& stage, double share) {

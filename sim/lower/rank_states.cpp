@@ -1,6 +1,7 @@
 #include "sim/lower/rank_states.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,11 +34,14 @@ void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts)
 
 }  // namespace
 
+bool accumulates_whole(const PricingRequest& job) {
+  return job.parallelism.zero_stage >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
+}
+
 ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
                                int stage) {
+  if (!accumulates_whole(job)) return {};
   const ParallelPlan& plan = job.plan;
-  // One micro-batch has nothing to add to.
-  if (job.parallelism.zero_stage < 2 || !shard.software.whole_gradients || plan.micro_batches == 1) return {};
   const ParameterShare whole = stage_share(model, plan, stage) * state_bytes(shard).gradient;
   const auto beside = [](std::int64_t bytes, std::int64_t ranks) {
     return bytes - (bytes + ranks - 1) / ranks;
@@ -220,21 +224,30 @@ Bytes RankStates::large_copies() const {
   if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
   Shard plain = shard_;
   plain.recompute = Recompute::kNone;
-  std::int64_t sum = 0;
-  for (const StageUnit& unit : units_) {
-    const SavedTensors kept = layer_tensors(model_, plain, unit.layer);
-    const Bytes block = std::ranges::max(kept, {}, &SavedTensor::size).size;
-    const auto add = [&](std::int64_t parameters) {
-      if (Bytes(parameters * bytes) > block) sum += parameters * bytes;
-    };
-    if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead) {
-      add(unit.reduced.dense);
-      continue;
-    }
-    for (const Op& op : layer_operators(model_, plain, unit.layer).forward)
-      if (op.kind == OpKind::kGemm) add(op.gemm.n * op.gemm.k);
+  constexpr std::array kKinds = {LayerKind::kDense, LayerKind::kExperts};
+  Bytes block{};
+  for (const LayerKind kind : kKinds) {
+    if (model_.layers_of(kind) == 0) continue;
+    for (const SavedTensor& tensor : layer_tensors(model_, plain, kind)) block = std::max(block, tensor.size);
   }
-  return share_of(Bytes(sum), 1 - request_.job.offload.optimizer);
+  const auto copy_of = [&](std::int64_t parameters) {
+    const Bytes copy(parameters * bytes);
+    return copy > block ? copy : Bytes(0);
+  };
+  std::array<Bytes, kKinds.size()> of_layer{};
+  for (const LayerKind kind : kKinds) {
+    if (model_.layers_of(kind) == 0) continue;
+    for (const Op& op : layer_operators(model_, plain, kind).forward)
+      if (op.kind == OpKind::kGemm)
+        of_layer[static_cast<std::size_t>(kind)] += copy_of(op.gemm.n * op.gemm.k);
+  }
+  Bytes sum{};
+  for (const StageUnit& unit : units_) {
+    const bool end = unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead;
+    const LayerKind layer = unit.kind == UnitKind::kMtp ? model_.mtp_kind() : unit.layer;
+    sum += end ? copy_of(unit.reduced.dense) : of_layer[static_cast<std::size_t>(layer)];
+  }
+  return share_of(sum, 1 - request_.job.offload.optimizer);
 }
 
 Bytes RankStates::step_blocks() const {

@@ -13,6 +13,9 @@
 
 namespace stagecraft {
 
+// Of ZeRO 2 and 3: do gradients stay whole until the last micro-batch? One has nothing to add to.
+[[nodiscard]] bool accumulates_whole(const PricingRequest& job);
+
 // Bytes that the gradients of a stage take beside the rank's shard of them while they are whole: from the
 // stage's first backward to its last, behind which they are reduced. Zero where nothing is sharded, or where
 // gradients leave behind each backward.
