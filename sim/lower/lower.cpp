@@ -14,9 +14,7 @@ namespace {
 // A forward and a backward, neither of which waits for the other.
 bool pair_up(const Action& a, const Action& b) {
   const auto is_forward = [](const Action& action) { return action.pass == Pass::kForward; };
-  const auto goes_back = [](const Action& action) {
-    return action.pass == Pass::kBackward || action.pass == Pass::kInputGradient;
-  };
+  const auto goes_back = [](const Action& action) { return gives_gradient(action.pass); };
   return a.micro_batch != b.micro_batch &&
          ((is_forward(a) && goes_back(b)) || (goes_back(a) && is_forward(b)));
 }
@@ -117,7 +115,7 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
                   .place = places_.index_of(action.stage, copy),
                   .chunk = static_cast<std::size_t>(places_.chunk_of(action.stage, copy))};
     if (action.pass == Pass::kForward && !begun[pass.chunk]) begun[pass.chunk] = pass.first_forward = true;
-    if (action.pass == Pass::kBackward || action.pass == Pass::kWeightGradient) {
+    if (makes_weight_gradients(action.pass)) {
       if (!adds[pass.chunk]) adds[pass.chunk] = pass.first_backward = true;
       last[pass.chunk] = stretch.size();
     }
@@ -175,12 +173,12 @@ const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
 PassExchanges Lowering::exchanges_of(const RankPass& pass) const {
   const PassTraffic& stage = stage_price(pass).traffic;
   const Pass kind = pass.action.pass;
-  const bool backward = kind == Pass::kInputGradient || kind == Pass::kBackward;
+  const bool backward = gives_gradient(kind);
   PassExchanges sum;
   if (kind == Pass::kForward) add(sum, stage.forward);
   if (kind == Pass::kRecompute || (backward && !recompute_pass_[pass.place])) add(sum, stage.recompute);
   if (backward) add(sum, stage.input_gradient);
-  if (kind == Pass::kWeightGradient || kind == Pass::kBackward) add(sum, stage.weight_gradient);
+  if (makes_weight_gradients(kind)) add(sum, stage.weight_gradient);
   return sum;
 }
 

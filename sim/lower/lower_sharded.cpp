@@ -29,14 +29,14 @@ bool Lowering::gathers_in(const RankPass& pass) const {
   const Pass kind = pass.action.pass;
   const bool reads_weights =
       (kind == Pass::kForward && (pass.first_forward || !options_.gather_once || !stage.kept_gathered)) ||
-      (!stage.kept_gathered && (kind == Pass::kBackward || kind == Pass::kInputGradient));
+      (!stage.kept_gathered && gives_gradient(kind));
   return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
            return unit.gather.total() > Duration::zero();
          });
 }
 
 bool Lowering::reduces_in(const RankPass& pass) const {
-  if (pass.action.pass != Pass::kBackward && pass.action.pass != Pass::kWeightGradient) return false;
+  if (!makes_weight_gradients(pass.action.pass)) return false;
   if (options_.reduce_last && !pass.last_backward) return false;
   const StagePrice& stage = stage_price(pass);
   return std::any_of(stage.units.begin(), stage.units.end(),

@@ -62,7 +62,7 @@ std::vector<GradientSpan> gradient_spans(std::span<const Action> order, std::spa
   if (std::ranges::none_of(memory, comes)) return {};
   std::vector<GradientSpan> spans(memory.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i].pass != Pass::kBackward && order[i].pass != Pass::kWeightGradient) continue;
+    if (!makes_weight_gradients(order[i].pass)) continue;
     GradientSpan& span = spans[static_cast<std::size_t>(order[i].stage)];
     if (!span.first) span.first = i;
     span.last = i;

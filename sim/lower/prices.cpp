@@ -60,12 +60,12 @@ std::vector<TaskPart> PassPrice::parts() const {
 
 PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes) {
   PassParts parts;
-  const bool backward = pass == Pass::kBackward || pass == Pass::kInputGradient;
+  const bool backward = gives_gradient(pass);
   if (pass == Pass::kForward) parts.push_back(stage.forward);
   if (pass == Pass::kRecompute || (backward && recomputes)) parts.push_back(stage.recompute);
   if (backward) parts.push_back(stage.input_gradient);
   if (pass == Pass::kInputGradient) parts.push_back(stage.unhidden);
-  if (pass == Pass::kBackward || pass == Pass::kWeightGradient) parts.push_back(stage.weight_gradient);
+  if (makes_weight_gradients(pass)) parts.push_back(stage.weight_gradient);
   return parts;
 }
 

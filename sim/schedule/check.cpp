@@ -156,8 +156,8 @@ void check_written_passes(const Schedule& schedule, std::span<const PlacedAction
 // of the stage before, or the gradient of the stage after.
 bool needs(const Action& later, const Action& earlier) {
   if (later.micro_batch != earlier.micro_batch) return false;
-  const bool backward = later.pass == Pass::kBackward || later.pass == Pass::kInputGradient;
-  const bool gradient = earlier.pass == Pass::kBackward || earlier.pass == Pass::kInputGradient;
+  const bool backward = gives_gradient(later.pass);
+  const bool gradient = gives_gradient(earlier.pass);
   if (later.stage != earlier.stage) {
     return later.pass == Pass::kForward ? earlier.pass == Pass::kForward && earlier.stage == later.stage - 1
                                         : backward && gradient && earlier.stage == later.stage + 1;

@@ -232,7 +232,7 @@ bool beside_its_pass(const Row& row, const Cell& cell) {
   const Message& message = *cell.message;
   for (const Cell& other : row) {
     for (const Action& action : other.actions) {
-      const bool gradient = action.pass == Pass::kBackward || action.pass == Pass::kInputGradient;
+      const bool gradient = gives_gradient(action.pass);
       if (action.pass == Pass::kWeightGradient || gradient != message.gradient ||
           action.stage != message.stage || action.micro_batch != message.micro_batch)
         continue;
@@ -320,7 +320,7 @@ std::vector<CellProblem> over_limit(const OrderFile& file, int limit) {
                      .hint = "run a backward in front of this forward"}));
         break;
       }
-      if (order[i].pass == Pass::kBackward || order[i].pass == Pass::kWeightGradient) --live;
+      if (makes_weight_gradients(order[i].pass)) --live;
     }
   }
   return problems;

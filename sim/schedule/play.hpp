@@ -20,11 +20,6 @@
 
 namespace stagecraft {
 
-// Does the pass make the gradient that the stage before waits for?
-[[nodiscard]] constexpr bool gives_gradient(Pass pass) {
-  return pass == Pass::kBackward || pass == Pass::kInputGradient;
-}
-
 struct PassTime {
   std::int64_t start = 0;
   std::int64_t end = 0;

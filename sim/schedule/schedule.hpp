@@ -33,6 +33,14 @@ enum class Pass : std::uint8_t {
 };
 inline constexpr std::size_t kPassCount = 5;
 
+// Does the pass make the gradient that the stage before waits for? Those of its own weights?
+[[nodiscard]] constexpr bool gives_gradient(Pass pass) {
+  return pass == Pass::kBackward || pass == Pass::kInputGradient;
+}
+[[nodiscard]] constexpr bool makes_weight_gradients(Pass pass) {
+  return pass == Pass::kBackward || pass == Pass::kWeightGradient;
+}
+
 [[nodiscard]] char letter(Pass pass);
 
 struct Action {
