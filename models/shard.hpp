@@ -89,7 +89,9 @@ struct SoftwareMemory {
   // ZeRO 2 and 3: gradients stay whole until the last micro-batch, which alone reduces them (FSDP2 under a
   // pipeline, no_sync).
   bool whole_gradients = false;
-  bool bucket_copies = false;  // gradients are copied into a bucket before they are reduced (DeepSpeed)
+  // Gradients are copied into a bucket to be reduced, and joined to be stepped (DeepSpeed). In bf16 those of
+  // a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its BF16_Optimizer).
+  bool bucket_copies = false;
   // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts what it gathers (FSDP): no 16-bit
   // shard lies beside them.
   bool fp32_shards = false;

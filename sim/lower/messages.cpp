@@ -191,6 +191,7 @@ PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& gr
     const CollectiveCost cost = network_cost(network, group, job);
     if (cost.time > slowest.time) slowest = cost;
   }
+  slowest.time += job.beside;
   PassPrice price;
   if (network.patterns == nullptr) {
     price.add(job.category, slowest.time, slowest.provenance);

@@ -40,6 +40,7 @@ struct CollectiveJob {
   CollectiveKind kind;
   Bytes size;  // nccl-tests' convention
   Category category;
+  Duration beside{};  // of its ranks, beside what the network takes
 };
 
 // The first GPU of a pipeline rank: tensor and data coordinate 0.

@@ -100,9 +100,9 @@ const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup grou
 }
 
 // The sum of `gradients` bytes of every rank that shares the shards, a part of it for each.
-PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradients) {
-  return group_price(network_, groups(rank, sharing.shards),
-                     {CollectiveKind::kReduceScatter, gradients, Category::kDataComm});
+PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradients,
+                                   const CollectivePieces& pieces) {
+  return over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces);
 }
 
 // These parts over the replicas of the shards; nothing where there is one.
@@ -132,9 +132,20 @@ PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t
   return price;
 }
 
-PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weights) {
-  return group_price(network_, groups(rank, sharing.shards),
-                     {CollectiveKind::kAllGather, weights, Category::kDataComm});
+PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weights,
+                                  const CollectivePieces& pieces) {
+  return over_shards(rank, sharing, CollectiveKind::kAllGather, weights, pieces);
+}
+
+PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
+                                       const CollectivePieces& pieces) {
+  const CollectiveJob job{.kind = kind,
+                          .size = Bytes(rounded_up(size.count(), pieces.count)),
+                          .category = Category::kDataComm,
+                          .beside = pieces.copies};
+  PassPrice price;
+  price.add(group_price(network_, groups(rank, sharing.shards), job), pieces.count);
+  return price;
 }
 
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
@@ -162,6 +173,8 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
 void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   const int rank = network_.plan.places().rank_of(held.stage, held.copy);
   const std::vector<StageUnit> units = stage_units(model_, network_.plan, held.stage);
+  std::optional<MatricesOfUnits> matrices;
+  if (request_.options.gathers_matrices) matrices.emplace(model_, shard_);
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
@@ -173,10 +186,18 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       if (sharing.ranks == 1 || count(units[i].gathered) == 0) continue;
       any = true;
       const Bytes gradients = gradients_of(count(units[i].reduced));
-      unit.reduce.add(scatter(rank, sharing, gradients));
+      CollectivePieces pieces;
+      if (matrices) {
+        const UnitMatrices unit_matrices = matrices->of(units[i]);
+        const std::size_t matrix_count = (experts ? unit_matrices.experts : unit_matrices.dense).size();
+        pieces = {.count = std::max<std::int64_t>(static_cast<std::int64_t>(matrix_count), 1),
+                  .copies = network_.profile.host.launch.value * sharing.shards_n};
+      }
+      unit.reduce.add(scatter(rank, sharing, gradients, pieces));
       (shares_in_a_node(rank, sharing) ? unit.replicate : unit.reduce)
           .add(replicate(rank, sharing, gradients));
-      if (request_.parallelism.zero_stage >= 3) unit.gather.add(gather(rank, sharing, Bytes(count(weights))));
+      if (request_.parallelism.zero_stage >= 3)
+        unit.gather.add(gather(rank, sharing, Bytes(count(weights)), pieces));
     }
   }
   if (!any) price.units.clear();

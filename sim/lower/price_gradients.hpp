@@ -9,7 +9,9 @@
 //                over R (PyTorch's hybrid sharding does it with every reduction, on a stream of its own:
 //                beside the reduce-scatters and gathers of other units where these stay in a node, behind
 //                them where both are on its network)
-//     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end
+//     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end. DeepSpeed's
+//                hooks do so matrix by matrix (options.gathers_matrices): n collectives of 1/n each, whose
+//                lists have a tensor for each rank that is copied by a kernel of its own
 //   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
 //   one bucket where nothing overlaps; the last of a backward, the first of a forward, has the whole word
 //   embedding. Dense and expert buckets of a chunk are merged in the order in which a backward pass completes
@@ -34,6 +36,12 @@
 
 namespace stagecraft {
 
+// Of one collective, or of several that carry equal parts and copy a tensor for each rank.
+struct CollectivePieces {
+  std::int64_t count = 1;
+  Duration copies{};  // of each
+};
+
 class GradientPricing {
  public:
   GradientPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
@@ -54,10 +62,14 @@ class GradientPricing {
   [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
   [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
   [[nodiscard]] Bytes gradients_of(std::int64_t parameters) const;
-  [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients);
+  [[nodiscard]] PassPrice over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
+                                      const CollectivePieces& pieces);
+  [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients,
+                                  const CollectivePieces& pieces = {});
   [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
   [[nodiscard]] bool shares_in_a_node(int rank, const Sharing& sharing);
-  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights);
+  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights,
+                                 const CollectivePieces& pieces = {});
   [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);
   [[nodiscard]] PassPrice price_tied_embedding() const;
   [[nodiscard]] PassPrice price_copies(int stage) const;

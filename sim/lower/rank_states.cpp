@@ -16,7 +16,7 @@ namespace {
 
 using enum MemoryClass;
 
-constexpr std::int64_t kFp32Bytes = 4;
+constexpr std::int64_t kHalfBytes = 2, kFp32Bytes = 4;
 
 // Two that follow each other, at most.
 std::int64_t largest_pair(std::span<const std::int64_t> sizes) {
@@ -64,6 +64,15 @@ RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& reques
   }
 }
 
+// DeepSpeed's BF16_Optimizer adds the gradients of a micro-batch to whole ones in fp32 when its backward is
+// over, and lets go of them when the next begins.
+//   source  deepspeed/runtime/bf16_optimizer.py, update_hp_grads and clear_lp_grads; deepspeed/runtime/pipe/
+//           engine.py, _bf16_reduce_grads; runtime/engine.py, communication_data_type.
+bool RankStates::accumulates_apart() const {
+  return shard_.software.bucket_copies && zero() <= 1 && shard_.precision == Precision::kBf16 &&
+         shard_.gradient == Precision::kFp32;
+}
+
 ParameterShare RankStates::weights_of(const StageUnit& unit) const {
   return weight_bytes(unit.gathered, unit.products, shard_);
 }
@@ -74,13 +83,34 @@ ParameterShare RankStates::weights() const {
 
 Bytes RankStates::largest_unit(std::int64_t bytes) const {
   std::int64_t most = 0;
-  for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
+  if (request_.job.options.gathers_matrices) {
+    for (const std::int64_t size : matrices()) most = std::max(most, size);
+  } else {
+    for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
+  }
   return Bytes(most * bytes);
+}
+
+// Of all units, in model order.
+std::vector<std::int64_t> RankStates::matrices() const {
+  std::vector<std::int64_t> all;
+  const MatricesOfUnits of_units(model_, shard_);
+  for (const StageUnit& unit : units_) {
+    const UnitMatrices here = of_units.of(unit);
+    all.insert(all.end(), here.dense.begin(), here.dense.end());
+    all.insert(all.end(), here.experts.begin(), here.experts.end());
+  }
+  return all;
 }
 
 // Bytes of weights that come together, in the order in which they come; the root of FSDP2, empty or not,
 // first.
 std::vector<std::int64_t> RankStates::gathers() const {
+  if (request_.job.options.gathers_matrices) {
+    std::vector<std::int64_t> gathers = matrices();
+    for (std::int64_t& size : gathers) size *= state_bytes(shard_).weight;
+    return gathers;
+  }
   std::vector<std::int64_t> gathers;
   const bool root = shard_.software.fully_shard;
   if (root) gathers.push_back(0);
@@ -175,6 +205,8 @@ void RankStates::add_weights(LedgerItems& items) const {
 void RankStates::add_gradients(LedgerItems& items) const {
   const StateBytes state = state_bytes(shard_);
   add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2, 1);
+  if (accumulates_apart())
+    return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (plan_.replicas() == 1) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
   if (zero() == 2) items.add(kGradients, "bucket", bucket);
@@ -206,7 +238,9 @@ Bytes RankStates::on_host() const {
 // DeepSpeed's fp32 gradients are one tensor, and under ZeRO those in 16 bit that it is cast from are another:
 // no block of the activations holds so much, so that both lie beside those (deepspeed/runtime/zero/
 // stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py, grads_groups_flat).
+// Of its BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast to be reduced.
 Bytes RankStates::joined_gradients() const {
+  if (accumulates_apart()) return Bytes(plan_.replicas() > 1 ? parameters_.all() * kHalfBytes : 0);
   const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
@@ -224,9 +258,8 @@ Bytes RankStates::large_copies() const {
   if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
   Shard plain = shard_;
   plain.recompute = Recompute::kNone;
-  constexpr std::array kKinds = {LayerKind::kDense, LayerKind::kExperts};
   Bytes block{};
-  for (const LayerKind kind : kKinds) {
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     if (model_.layers_of(kind) == 0) continue;
     for (const SavedTensor& tensor : layer_tensors(model_, plain, kind)) block = std::max(block, tensor.size);
   }
@@ -234,18 +267,17 @@ Bytes RankStates::large_copies() const {
     const Bytes copy(parameters * bytes);
     return copy > block ? copy : Bytes(0);
   };
-  std::array<Bytes, kKinds.size()> of_layer{};
-  for (const LayerKind kind : kKinds) {
-    if (model_.layers_of(kind) == 0) continue;
-    for (const Op& op : layer_operators(model_, plain, kind).forward)
-      if (op.kind == OpKind::kGemm)
-        of_layer[static_cast<std::size_t>(kind)] += copy_of(op.gemm.n * op.gemm.k);
-  }
+  const MatricesOfUnits matrices(model_, plain);
   Bytes sum{};
   for (const StageUnit& unit : units_) {
     const bool end = unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead;
-    const LayerKind layer = unit.kind == UnitKind::kMtp ? model_.mtp_kind() : unit.layer;
-    sum += end ? copy_of(unit.reduced.dense) : of_layer[static_cast<std::size_t>(layer)];
+    if (end) {
+      sum += copy_of(unit.reduced.dense);
+      continue;
+    }
+    const UnitMatrices here = matrices.of(unit);
+    for (const std::vector<std::int64_t>* sizes : {&here.dense, &here.experts})
+      for (const std::int64_t size : *sizes) sum += copy_of(size);
   }
   return share_of(sum, 1 - request_.job.offload.optimizer);
 }

@@ -122,6 +122,26 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   return units;
 }
 
+MatricesOfUnits::MatricesOfUnits(const TransformerSpec& model, const Shard& shard) : mtp_(model.mtp_kind()) {
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    if (model.layers_of(kind) == 0) continue;
+    UnitMatrices& matrices = of_layer_[static_cast<std::size_t>(kind)];
+    for (const Op& op : layer_operators(model, shard, kind).forward) {
+      const std::int64_t size = op.gemm.n * op.gemm.k;
+      if (op.kind == OpKind::kGemm) matrices.dense.push_back(size);
+      if (op.kind == OpKind::kGroupedGemm)
+        matrices.experts.insert(matrices.experts.end(), static_cast<std::size_t>(op.gemm.batch), size);
+    }
+  }
+}
+
+UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
+  if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead)
+    return {.dense = {unit.gathered.dense}, .experts = {}};
+  const LayerKind layer = unit.kind == UnitKind::kMtp ? mtp_ : unit.layer;
+  return of_layer_[static_cast<std::size_t>(layer)];
+}
+
 ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
   ParameterShare bytes = share * state_bytes(shard).weight;
   if (!shard.fp8_parameters) return bytes;

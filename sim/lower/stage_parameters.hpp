@@ -7,6 +7,7 @@
 //   core/models/gpt/gpt_model.py, `pre_process or mtp_process`).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -50,6 +51,21 @@ struct StageUnit {
 // gathered once for both losses.
 [[nodiscard]] std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan,
                                                  int stage);
+
+// Weights of the matrices of a unit, each as a product uses it; an expert has its own. Norms and biases are
+// none, the embedding and the head are one each, a prediction has those of its inner layer.
+struct UnitMatrices {
+  std::vector<std::int64_t> dense, experts;
+};
+class MatricesOfUnits {
+ public:
+  MatricesOfUnits(const TransformerSpec& model, const Shard& shard);  // asks once for each kind of layer
+  [[nodiscard]] UnitMatrices of(const StageUnit& unit) const;
+
+ private:
+  LayerKind mtp_;
+  std::array<UnitMatrices, kLayerKindNames.size()> of_layer_;
+};
 
 // Bytes of weights, of which `products` are kept and gathered in fp8 where the shard says so.
 [[nodiscard]] ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products,

@@ -95,6 +95,9 @@ struct OptionsSpec {
   std::optional<std::vector<std::string>> schedules = {};
   bool recompute_stops_early = false;    // full recompute makes nothing that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: what is made again has a gather of its own
+  // ZeRO 3: each matrix is gathered by itself and let go of, its gradient scattered by itself; both
+  // collectives take lists of tensors, which are copied one by one, a piece for each rank.
+  bool gathers_matrices = false;
   double jitter_per_doubling =
       0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and

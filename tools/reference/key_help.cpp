@@ -262,7 +262,10 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.memory.whole_gradients",
             "of ZeRO 2 and 3: gradients stay whole until the last micro-batch",
             "`false`; `true` of fsdp2 under a pipeline"},
-    KeyHelp{"options.memory.bucket_copies", "gradients are copied into a bucket before they are reduced"},
+    KeyHelp{
+        "options.memory.bucket_copies",
+        "gradients are copied to be reduced and joined to be stepped, as DeepSpeed does; in bf16 with fp32 "
+        "gradients as its BF16_Optimizer does"},
     KeyHelp{"options.memory.fragmentation", "reserved over allocated memory, less 1", "the profile's"},
     KeyHelp{"network", "priced by closed forms, or as flows that share links: a word, or a mapping"},
     KeyHelp{"network.mode", "as above"},

@@ -109,6 +109,18 @@ TEST(Zero, GathersTwoNeighboursOrOneWhereNothingIsGatheredBeside) {
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters));
 }
 
+// Matrix by matrix: the down projection of the last layer and the head, which comes with its norm.
+TEST(Zero, OfMatricesGathersTwoOfThem) {
+  Job job = zero(3, 8);
+  job.options.gathers_matrices = true;
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (14336LL * 4096 + kWords + 4096)));
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
+  job.overlap.parameters = false;
+  job.parallelism.pipeline = 4;
+  EXPECT_EQ(item_of(ledger_of(job).stages[1], "gathered units"), Bytes(2 * 2 * 14336LL * 4096));
+  EXPECT_EQ(item_of(ledger_of(job).stages[1], "gradients of a gathered unit"), Bytes(4 * 2 * 14336LL * 4096));
+}
+
 // FSDP2: embedding, last norm and head are one unit, gathered first and kept; layers pass two at a time. The
 // stream of the gathers has the root's block and a layer's, which count as reserved only.
 TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
@@ -257,6 +269,26 @@ TEST(Step, OfDeepSpeedJoinsGradientsBesideTheBlocksOfTheActivations) {
             item_of(memory, "fragmentation") + item_of(memory, "blocks of the step"));
   job.training.gradient = Precision::kFp32;
   EXPECT_EQ(item_of(memory_of(job), "blocks of the step"), Bytes(0));
+}
+
+// DeepSpeed's BF16_Optimizer: whole gradients in fp32, those of a micro-batch in 16 bit beside them, and to
+// be reduced the first are cast as one tensor. Nobody reduces with one replica.
+TEST(Step, OfDeepSpeedInBf16CastsWholeFp32GradientsBesideThoseOfAMicroBatch) {
+  Job job = zero(1, 8);
+  const StageMemory plain = memory_of(job);
+  job.options.memory.bucket_copies = true;
+  const StageMemory memory = memory_of(job);
+  EXPECT_EQ(item_of(memory, "16-bit gradients"), Bytes(2 * kParameters));
+  EXPECT_EQ(memory.gradients - plain.gradients, Bytes(2 * kParameters));
+  EXPECT_EQ(item_of(memory, "bucket"), Bytes(0));
+  EXPECT_EQ(item_of(memory, "blocks of the step"), Bytes(2 * kParameters));
+  job = zero(1, 1);
+  job.options.memory.bucket_copies = true;
+  EXPECT_EQ(item_of(memory_of(job), "16-bit gradients"), Bytes(2 * kParameters));
+  EXPECT_EQ(item_of(memory_of(job), "blocks of the step"), Bytes(0));
+  job = zero(2, 8);
+  job.options.memory.bucket_copies = true;
+  EXPECT_EQ(item_of(memory_of(job), "16-bit gradients"), Bytes(0));
 }
 
 // Without ZeRO the copies are cast tensor by tensor. Of a layer over 8 tensor ranks the largest tensor is an

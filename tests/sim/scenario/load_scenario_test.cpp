@@ -571,6 +571,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(sharded).recompute_stops_early);
   EXPECT_FALSE(options(sharded).recompute_gathers_again);
   EXPECT_TRUE(options(hooks).recompute_gathers_again);
+  EXPECT_TRUE(options(hooks).gathers_matrices && !options(named).gathers_matrices);
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
   EXPECT_TRUE(options(named).dynamic_scaling);

@@ -121,6 +121,25 @@ TEST(ZeroTraffic, HasAThirdGatherOfTheLayersThatAreMadeAgain) {
   EXPECT_EQ(data_traffic(scenario), two + layers);
 }
 
+// Matrix by matrix the bytes are the same; each collective copies a tensor for each of 16 ranks, every copy a
+// launch. A layer has four matrices, the gate is one with the up projection; an end has one.
+TEST(ZeroTraffic, OfMatricesHasACopyForEachRank) {
+  constexpr Duration launch = std::chrono::microseconds(5);
+  Scenario scenario = latency_free(3);
+  const auto units = [&] { return prices_of(scenario).stages.front().units; };
+  const UnitPrice whole = units()[1];
+  scenario.options.gathers_matrices = true;
+  scenario.profile->host.launch.value = Duration::zero();
+  const std::vector<UnitPrice> free = units();
+  EXPECT_NEAR(to_seconds(free[1].gather.total()) / to_seconds(whole.gather.total()), 1, 1e-6);
+  EXPECT_NEAR(to_seconds(free[1].reduce.total()) / to_seconds(whole.reduce.total()), 1, 1e-6);
+  scenario.profile->host.launch.value = launch;
+  const std::vector<UnitPrice> copied = units();
+  EXPECT_EQ(copied[1].gather.total() - free[1].gather.total(), launch * 16 * 4);
+  EXPECT_EQ(copied[1].reduce.total() - free[1].reduce.total(), launch * 16 * 4);
+  EXPECT_EQ(copied[0].gather.total() - free[0].gather.total(), launch * 16);
+}
+
 // With more micro-batches stages 0 and 1 move no more, stage 2 its reductions and stage 3 everything again.
 TEST(ZeroTraffic, GrowsWithMicroBatchesWherePassesCarryIt) {
   const auto growth = [](int zero_stage) {
