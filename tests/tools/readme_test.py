@@ -11,6 +11,9 @@ import sys
 
 SETS = {
     "bloom_jean_zay": "BLOOM, Jean Zay",
+    "bloom_jean_zay_bf16": "BLOOM in bf16, Jean Zay",
+    "bloom_jean_zay_rest": "BLOOM over 1 to 4 tensor ranks",
+    "deepspeed_zero3_a100": "SC'21, Table 2: DeepSpeed's ZeRO-3",
     "dgxc_gb200": "DGX Cloud, GB200",
     "dgxc_gpt3_h100": "DGX Cloud, GPT-3 on H100",
     "dgxc_h100": "DGX Cloud recipes, H100",
@@ -35,14 +38,19 @@ SETS = {
     "parallel_folding_h100": "MoE Parallel Folding, mappings of experts on up to 1,024 H100",
     "megatron_moe_h100": "Qwen3 with one change at a time, H100",
     "megatron_sc21": "SC'21, Table 1",
+    "megatron_sc21_rest": "SC'21, the other rows of Tables 1 and 2",
     "nemo_h100": "NeMo 24.07, H100 in fp8",
     "nemotron4_reports": "Nemotron-4 15B and 340B on up to 6,144 H100",
     "sequence_parallel_selective_recompute": "2205.05198, Table 5",
+    "sequence_parallel_175b_1t": "2205.05198, 175B, 530B on 2,240 GPUs, 1T",
     "simumax_b200": "SimuMax, 8 B200",
+    "simumax_b200_experts_context": "SimuMax, experts and long sequences on 8 B200",
     "skywork_a800": "Skywork, layouts on 512 A800",
     "together_b200": "Together AI, B200",
+    "vtrain_18b_175b": "vTrain, 18.4B and 175B",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",
+    "zero_bubble_rest": "Zero Bubble, ZB-2p, ZB-V, interleaved and two more models",
 }
 
 POLICIES = "{name: checkpoint-restart, lost: done-without},hot-spares,oobleck,bamboo,varuna,recycle,elastic,none"

@@ -45,7 +45,7 @@ TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
 TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
   const MemoryScores scores = score_memory(set, repository());
-  ASSERT_EQ(scores.rows.size(), 12u);
+  ASSERT_EQ(scores.rows.size(), 16u);
   for (const MemoryScore& row : scores.rows) {
     EXPECT_LE(std::abs(row.error().value()), row.id.starts_with("tt_8b_") ? 0.04 : 0.08) << row.id;
   }
@@ -73,6 +73,47 @@ TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
   EXPECT_LE(scores.mean_absolute(), 0.11);
 }
 
+// Nothing was fitted on these. DeepSpeed's BF16 optimizer keeps whole fp32 gradients, those of a micro-batch
+// in 16 bit, and one tensor that the former are cast to. The row of 206B ran out of memory, that of 203B ran
+// at 67 GB.
+TEST(BloomInBf16, IsPredictedWithinNinePercent) {
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_bf16.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 20u);
+  int compared = 0;
+  for (const MemoryScore& row : scores.rows) {
+    if (!row.error()) continue;
+    EXPECT_LE(std::abs(*row.error()), 0.09) << row.id;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 17);
+  EXPECT_LE(scores.wrong_verdicts(), 1);
+}
+
+// Nor on these. Of one layout 38 and 44 GB are printed; 47 are said.
+TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdictRight) {
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_rest.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 33u);
+  for (const MemoryScore& row : scores.rows)
+    if (row.error() && !row.id.ends_with("_again")) EXPECT_LE(std::abs(*row.error()), 0.13) << row.id;
+  EXPECT_EQ(scores.wrong_verdicts(), 0);
+}
+
+// Nor on these: every order of Zero Bubble, and trimmed models over expert and context ranks of B200.
+TEST(OrdersOfZeroBubble, ArePredictedWithinNinePercent) {
+  const MemoryScores scores = score_memory(published("zero_bubble_rest.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 79u);
+  EXPECT_LE(std::abs(scores.worst()->error().value()), 0.09) << scores.worst()->id;
+  EXPECT_LE(scores.mean_absolute(), 0.05);
+  EXPECT_EQ(scores.wrong_verdicts(), 0);
+}
+
+TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
+  const MemoryScores scores = score_memory(published("simumax_b200_experts_context.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 19u);
+  EXPECT_LE(std::abs(scores.worst()->error().value()), 0.04) << scores.worst()->id;
+  EXPECT_EQ(scores.wrong_verdicts(), 0);
+}
+
 // Every row ran, but for two of Skywork's, which ended for want of memory.
 TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
   for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u),
@@ -80,6 +121,9 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("vtrain_multi_node.yaml", 73u),
                                    std::pair("megatron_sc21.yaml", 6u),
                                    std::pair("sequence_parallel_selective_recompute.yaml", 4u),
+                                   std::pair("vtrain_18b_175b.yaml", 36u),
+                                   std::pair("megatron_sc21_rest.yaml", 11u),
+                                   std::pair("sequence_parallel_175b_1t.yaml", 5u),
                                    std::pair("dgxc_h100.yaml", 13u),
                                    std::pair("megatron_lm_h100.yaml", 3u),
                                    std::pair("dgxc_llama31_h100.yaml", 96u),

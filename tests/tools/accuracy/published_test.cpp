@@ -104,6 +104,14 @@ constexpr SetPromise kPromises[] = {
     {"megatron_bridge_gb200", 17, 0.05, 0.17},
     // Nothing was fitted on these.
     {"dgxc_moe_h100", 40, 0.06, 0.16},
+    {"vtrain_18b_175b", 36, 0.045, 0.13},
+    {"megatron_sc21_rest", 11, 0.04, 0.08},
+    {"sequence_parallel_175b_1t", 5, 0.025, 0.04},
+    {"zero_bubble_rest", 79, 0.04, 0.10},
+    {"bloom_jean_zay_rest", 31, 0.07, 0.25},
+    {"bloom_jean_zay_bf16", 17, 0.035, 0.15},
+    {"simumax_b200_experts_context", 19, 0.10, 0.14},
+    {"deepspeed_zero3_a100", 5, 0.27, 0.38},  // a host that copies a piece for each rank is only half of it
     {"nemo_h100", 21, 0.045, 0.10},
     {"megatron_bridge_h100", 13, 0.05, 0.10},
     {"parallel_folding_h100", 65, 0.07, 0.21},
