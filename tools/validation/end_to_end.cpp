@@ -26,10 +26,19 @@ struct ProfileRows {
   std::vector<std::size_t> counts;
 };
 
+// Held-out sets determine nothing, here as well.
+bool determines_any(const std::string& set, const std::vector<FittedConstant>& constants) {
+  return std::ranges::any_of(constants, [&](const FittedConstant& constant) {
+    return std::ranges::find(constant.fitted_on, set) != constant.fitted_on.end();
+  });
+}
+
 // Scored once with constants as they are, which also says what is measured.
-ProfileRows rows_of(const std::string& profile, const std::vector<PublishedSet>& sets, Library& library) {
+ProfileRows rows_of(const std::string& profile, const std::vector<FittedConstant>& constants,
+                    const std::vector<PublishedSet>& sets, Library& library) {
   ProfileRows out;
   for (const PublishedSet& set : sets) {
+    if (!determines_any(set.name, constants)) continue;
     const std::vector<LoadedRow> loaded = load_rows(set, library);
     const SetScore score = score_set(set, loaded);
     if (score.profile != profile || score.rows.empty()) continue;
@@ -116,7 +125,7 @@ std::vector<ProfileFit> fit_profiles(const std::vector<PublishedSet>& sets, cons
                                      Library& library) {
   std::vector<ProfileFit> fits;
   for (const auto& [profile, constants] : data.constants) {
-    const ProfileRows rows = rows_of(profile, sets, library);
+    const ProfileRows rows = rows_of(profile, constants, sets, library);
     if (!rows.rows.empty()) fits.push_back(fit_profile_rows(profile, constants, rows));
   }
   return fits;
@@ -172,10 +181,10 @@ std::string end_to_end_page(const std::vector<ProfileFit>& fits) {
     }
   }
   return "\n## Sources left out\n\nThe constants that were fitted on whole iterations, fitted again on all "
-         "rows of a "
-         "profile (every source of equal weight, within their\nplausible range), then on the rows of all "
-         "other "
-         "sources: what to expect of a source never seen. A constant that only one source knows (its\nsite, "
+         "rows of the sources that determined them (each of equal weight, within their\nplausible range), "
+         "then on the rows of all the others: what to expect of a source never seen. Held-out sources take "
+         "no "
+         "part. A constant that only one source knows (its\nsite, "
          "its "
          "attention kernel) falls back on its start when that source is left out. `left out` starts from the "
          "constants in use, which have\nseen the rows that are left out: it is kind. `from the middles` "

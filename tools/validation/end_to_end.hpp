@@ -1,6 +1,6 @@
-// The named constants of each profile fitted again on whole iterations, and every source left out once: from
-// the constants in use, which have seen its rows, and from the middles of the plausible ranges, which have
-// not.
+// The named constants of each profile fitted again on whole iterations of the sources that determined them,
+// each left out once: from the constants in use, which have seen its rows, and from the middles of the
+// plausible ranges, which have not.
 #pragma once
 
 #include <string>
