@@ -28,9 +28,8 @@ struct ProfileRows {
 
 // Held-out sets determine nothing, here as well.
 bool determines_any(const std::string& set, const std::vector<FittedConstant>& constants) {
-  return std::ranges::any_of(constants, [&](const FittedConstant& constant) {
-    return std::ranges::find(constant.fitted_on, set) != constant.fitted_on.end();
-  });
+  return std::ranges::any_of(constants,
+                             [&](const FittedConstant& constant) { return constant.is_fitted_on(set); });
 }
 
 // Scored once with constants as they are, which also says what is measured.
@@ -59,8 +58,7 @@ ProfileRows rows_of(const std::string& profile, const std::vector<FittedConstant
 double value_now(const FittedConstant& constant, const ProfileRows& rows) {
   const ModelConstant& known = *find_constant(constant.name);
   const auto is_fitted_on = [&](const Measured& row) {
-    const std::string& source = rows.sources[static_cast<std::size_t>(row.source)];
-    return std::ranges::find(constant.fitted_on, source) != constant.fitted_on.end();
+    return constant.is_fitted_on(rows.sources[static_cast<std::size_t>(row.source)]);
   };
   const auto row = std::ranges::find_if(rows.rows, is_fitted_on);
   return known.get(row == rows.rows.end() ? rows.rows.front().scenario : row->scenario);

@@ -106,7 +106,7 @@ FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
   const auto constants = data.constants.find(score.profile);
   if (constants == data.constants.end()) return count;
   for (const FittedConstant& constant : constants->second) {
-    const bool here = std::ranges::find(constant.fitted_on, score.name) != constant.fitted_on.end();
+    const bool here = constant.is_fitted_on(score.name);
     if (!constant.site) ++count.profile;
     if (constant.site && here) ++count.site;
   }

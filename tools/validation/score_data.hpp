@@ -2,9 +2,11 @@
 // that were fitted on whole iterations, and what an ablation switches off.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
@@ -18,6 +20,10 @@ struct FittedConstant {
   bool site = false;              // of one fabric; no part of the profile
   std::optional<double> without;  // what a fabric has of which nothing is known; else the middle of the range
   std::vector<std::string> fitted_on;
+
+  [[nodiscard]] bool is_fitted_on(std::string_view set) const {
+    return std::ranges::find(fitted_on, set) != fitted_on.end();
+  }
 };
 
 // One effect taken away, by changing values alone.
