@@ -270,8 +270,7 @@ Bytes RankStates::large_copies() const {
   const MatricesOfUnits matrices(model_, plain);
   Bytes sum{};
   for (const StageUnit& unit : units_) {
-    const bool end = unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead;
-    if (end) {
+    if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead) {
       sum += copy_of(unit.reduced.dense);
       continue;
     }
