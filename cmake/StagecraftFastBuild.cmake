@@ -1,18 +1,15 @@
-# Less to compile, in builds that only run tests (tools/test).
+# Less to compile.
 #
-# STAGECRAFT_FAST_TESTS: test programs, which are run once, without optimisation, and with a precompiled header of other
-# people's headers: two thirds of a compilation are the parsing of GoogleTest, fmt and the standard library.
+# STAGECRAFT_PRECOMPILE: a precompiled header of other people's headers, as two thirds of a compilation are the parsing of
+# GoogleTest, fmt and the standard library; and test programs, which are run once, without optimisation. That every file names
+# the headers that it uses is checked by tests/architecture/check_headers.py; the presets `debug` and `dev` go without.
 #
-# STAGECRAFT_FAST_BUILD: that, and
-#   - the same header for the libraries;
+# STAGECRAFT_FAST_BUILD: that, for builds that only run tests (tools/test), and
 #   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there, and
 #     by tests/architecture/check_batches.py in every build;
 #   - LLVM's linker where it is found: 200 programs with debug information, at a third of the time.
-#
-# The libraries of a Release build go without, so that every source file still names what it uses; who includes too little
-# fails there, a test in the presets `debug` and `dev`.
 option(STAGECRAFT_FAST_BUILD "Compile faster, for builds that only run tests" OFF)
-option(STAGECRAFT_FAST_TESTS "Compile tests without optimisation and with a precompiled header" ${STAGECRAFT_FAST_BUILD})
+option(STAGECRAFT_PRECOMPILE "Compile with a precompiled header, and tests without optimisation" ${STAGECRAFT_FAST_BUILD})
 
 # stagecraft_precompiled(NAME OPTION…) : what targets with these options reuse.
 function(stagecraft_precompiled name)
@@ -26,37 +23,39 @@ function(stagecraft_precompiled name)
     <sstream> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
 endfunction()
 
-if(STAGECRAFT_FAST_BUILD OR STAGECRAFT_FAST_TESTS)
+if(STAGECRAFT_PRECOMPILE)
   # The compiler takes a precompiled header only where the same macros are set, so all targets get what some of these want.
   target_compile_definitions(stagecraft_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:FMT_SHARED;BOOST_ALL_NO_LIB;GTEST_HAS_PTHREAD=1>)
+  stagecraft_precompiled(stagecraft_precompiled_library)
+endif()
+if(STAGECRAFT_PRECOMPILE AND STAGECRAFT_TESTS)
+  # Of programs, whose code is position independent in another way than that of libraries.
+  stagecraft_precompiled(stagecraft_precompiled_test -O0 $<$<BOOL:${CMAKE_POSITION_INDEPENDENT_CODE}>:-fPIE>)
+  set_target_properties(stagecraft_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 if(STAGECRAFT_FAST_BUILD)
-  stagecraft_precompiled(stagecraft_precompiled_library)
   include(CheckLinkerFlag)
   check_linker_flag(CXX -fuse-ld=lld STAGECRAFT_LLD_LINKS)
   if(STAGECRAFT_LLD_LINKS)
     target_link_options(stagecraft_options INTERFACE -fuse-ld=lld)
   endif()
 endif()
-if(STAGECRAFT_TESTS AND STAGECRAFT_FAST_TESTS)
-  # Of programs, whose code is position independent in another way than that of libraries.
-  stagecraft_precompiled(stagecraft_precompiled_test -O0 $<$<BOOL:${CMAKE_POSITION_INDEPENDENT_CODE}>:-fPIE>)
-  set_target_properties(stagecraft_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_precompile_headers(stagecraft_precompiled_test PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-endif()
 
 function(stagecraft_fast_library target)
-  if(STAGECRAFT_FAST_BUILD)
+  if(STAGECRAFT_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_library)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+  if(STAGECRAFT_FAST_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
     # A batch is no main file to GCC.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
 function(stagecraft_fast_test target)
-  if(STAGECRAFT_FAST_TESTS)
+  if(STAGECRAFT_PRECOMPILE)
     target_compile_options(${target} PRIVATE -O0)
     target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_test)
   endif()

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 namespace stagecraft {
 namespace {

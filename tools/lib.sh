@@ -4,11 +4,6 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=$(nproc)
 export DEBIAN_FRONTEND=noninteractive
-# A compiler cache where there is one: CMake takes these when it configures a new build folder.
-if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
-  export CCACHE_SLOPPINESS=pch_defines,time_macros # what it asks for where a precompiled header is in use
-fi
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <streambuf>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tools/trace_stream.hpp"

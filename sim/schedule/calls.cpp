@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/check.hpp"
 

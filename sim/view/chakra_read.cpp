@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>

@@ -2,6 +2,8 @@
 // manual says, the kernels of `system`, and the way a time is taken.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "calibrate/bench/gemm.hpp"
 #include "calibrate/bench/harness.hpp"
 #include "tests/calibrate/bench/emulation/device.hpp"

@@ -4,6 +4,7 @@
 //   rank 1: 1F0 1B0 1F1 1B1
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <variant>
 
 #include "sim/schedule/notation.hpp"

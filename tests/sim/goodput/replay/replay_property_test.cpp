@@ -8,11 +8,12 @@
 
 #include "sim/goodput/replay/bamboo.hpp"
 #include "sim/goodput/replay/oobleck_varuna.hpp"
+#include "tests/random_cases.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr int kRuns = 10'000;
+constexpr int kRuns = random_cases(10'000);
 
 class Dice {
  public:
