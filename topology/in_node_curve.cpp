@@ -159,8 +159,10 @@ bool serves_nvls(const NodeSpec& node, int ranks) {
 
 Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks) {
   SC_CHECK(serves_nvls(node, ranks), "NVLS has an NVSwitch that adds");
-  if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks, std::nullopt))
+  if (auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks, std::nullopt)) {
+    curve->sqrt_term = 0;
     return on_links_of(node, profile, *curve);
+  }
   return {.latency = to_seconds(kNcclNvlsLatency),
           .bus_rate = nccl_nvls_bandwidth(*nccl_generation(node.nvlink)).count(),
           .algorithm = "nvls",

@@ -9,12 +9,11 @@ bytes. Needs python3 and python3-yaml.
     make_a100_profile.py --check    exit 1 if the profile in the tree differs from what would be written
 """
 
-import bisect
 import itertools
 import math
 import sys
 
-from profile_yaml import (HERE, collective_table, data_sheet, fit_collective, grouped_constants, header,
+from profile_yaml import (HERE, between_runs, collective_table, data_sheet, fit_collective, grouped_constants, header,
                           kernels_and_host, load, main, mean, median, overheads, point_table, sourced, table)
 
 LAYOUTS = ("TN", "NN", "NT")
@@ -138,25 +137,6 @@ def fit_collectives(curves):
 
 # One process for 8 GPUs launches one after the other: 40.12 us at 8 bytes, 20.26 with a process each.
 LAUNCHES_OF_ONE_PROCESS_US = 40.12 - 20.26
-
-
-def time_at(points, size):
-    """On the line through a run's points in ln t over ln size; None beyond them."""
-    sizes = [s for s, _ in points]
-    if not sizes[0] <= size <= sizes[-1]:
-        return None
-    i = max(1, bisect.bisect_left(sizes, size))
-    (s0, t0), (s1, t1) = points[i - 1], points[i]
-    return math.exp(math.log(t0) + math.log(t1 / t0) * math.log(size / s0) / math.log(s1 / s0))
-
-
-def between_runs(runs):
-    """[(bytes, us)] at every size of a run: the time whose largest relative error against the runs that have it is least."""
-    points = []
-    for size in sorted({size for run in runs for size, _ in run}):
-        times = [t for run in runs if (t := time_at(run, size)) is not None]
-        points.append((size, 2 / (1 / min(times) + 1 / max(times))))
-    return points
 
 
 def runs_of_eight(curves):

@@ -3,7 +3,7 @@
 
 The chip is the B200's at a higher power limit (1,200 W where that has 1,000 W), which its data sheet turns into 2,500 TFLOP/s of bf16 in
 place of 2,250. Kernels keep the same share of the peak, so they are faster in that ratio (1.11); memory, NVLink and software are the
-same, and the memory that a program sees is larger. What products hold of their burst in a long run was fitted on published
+same, and the memory that a program sees is larger. All-reduces of the four GPUs of a tray are published. What products hold of their burst in a long run was fitted on published
 iterations of GB200, in bf16 and fp8.
 
     make_gb200_profile.py            write the profile
@@ -15,10 +15,13 @@ import sys
 from make_b200_profile import add_kernels, collectives
 from make_h100_profile import gemm_section
 from make_h200_profile import transferred_from
-from profile_yaml import HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
+from profile_yaml import (HERE, azure_points, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
+                          overheads, point_table, table)
 
 NAME = "gb200-186gb"
 TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
+AZURE = ("all-reduce of 4 x GB200 in a ring, nccl-tests, one process for all (Azure/AI-benchmarking-guide @2a370be6, "
+         "Azure_Results/ND_GB200_v6_results.md)")
 FITTED = "fitted on 41 published iterations of GB200 (NVIDIA's DGX Cloud recipes and Megatron Bridge: dense and experts, bf16 and fp8)"
 OF_ITS_OWN = {
     "scale": {"value": 0.69, "provenance": "analytic", "source": FITTED + ": 0.692 +- 0.012; the B200 of SimuMax has 0.58"},
@@ -32,6 +35,15 @@ def faster(kernels, factor):
         for name in ("forward", "backward"):
             for shape in ("causal", "dense"):
                 passes[name][shape]["rate"] = round(passes[name][shape]["rate"] * factor)
+
+
+def collective_lines(published):
+    source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve of another is published"
+    tray = azure_points("azure_gb200x4_ring")
+    return ["collectives:",
+            *collective_table(AZURE + ", fitted", [("all-reduce", 4, 1, fit_noisy_collective("all-reduce", 4, tray)[:3])]),
+            *collective_table(source, [row for row in collectives(published) if row[:2] != ("all-reduce", 4)], "analytic"),
+            "collective_points:", *point_table(AZURE, [("all-reduce", 4, tray)])]
 
 
 def make_lines():
@@ -49,11 +61,9 @@ def make_lines():
                                        "148 SMs, recalled"}
     # Shares of the B200's peak: the same of this one.
     gemm_lines = gemm_section(data, table("xla_gemm_b200"), slower["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
-    source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve is published"
     return (header("make_gb200_profile.py", NAME, data, sheet) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
-            kernels_and_host(data, TRANSFERRED) +
-            ["collectives:", *collective_table(source, collectives(published), "analytic")] + overheads(data))
+            kernels_and_host(data, TRANSFERRED) + collective_lines(published) + overheads(data))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,9 @@ follows the clock, so clocks are in the ratio of (limit - idle): chi' = chi * (5
 
 import sys
 
-from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree, pair_messages,
-                               xla_collectives, xla_curves)
+from make_h100_profile import collective_lines, gemm_section
 from make_h200_profile import NEWER_SOFTWARE, faster_memory, transferred_from
-from profile_yaml import (HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, point_table,
-                          table)
+from profile_yaml import HERE, data_sheet, header, kernels_and_host, load, main, overheads, table
 
 NAME = "h100-hbm2e-96gb-500w"
 TRANSFERRED = "transferred from the H100 (same chip; not measured here): "
@@ -50,11 +48,7 @@ def make_lines():
                               f"sm_90 (H100, bytes of each row at {MEMORY_GB_S} in place of {1e3 * usual['hbm_tb_s']:g} GB/s)")
     return (header("make_h100_96gb_500w_profile.py", NAME, data, sheet) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
-            ["collectives:",
-             *collective_table(TRANSFERRED + XLA_COLLECTIVES, xla_collectives(), "analytic"),
-             *collective_table(TRANSFERRED + PAIRS, pair_messages(), "analytic"),
-             *collective_table(TRANSFERRED + NVLS_TREE, nvls_tree(), "analytic", "nvls-tree"),
-             "collective_points:", *point_table(TRANSFERRED + XLA_POINTS, xla_curves(), "analytic")] + overheads(data))
+            collective_lines(TRANSFERRED) + overheads(data))
 
 
 if __name__ == "__main__":

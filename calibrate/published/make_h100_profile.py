@@ -10,7 +10,7 @@ and attention, and writes the profile. The same input gives the same bytes. Need
 
 import sys
 
-from profile_yaml import (HERE, bus_factor, collective_table, data_sheet, fit_collective, fit_noisy_collective, header,
+from profile_yaml import (HERE, azure_points, bus_factor, collective_table, data_sheet, fit_collective, fit_noisy_collective, header,
                           kernels_and_host, load, main, overheads, point_table, sourced, table)
 
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
@@ -22,6 +22,9 @@ XLA_COLLECTIVES = XLA_TABLE + "; fitted"
 XLA_POINTS = XLA_TABLE + "; times that fall with the size are pooled"
 PAIRS = ("a communicator of two ranks has channels enough (NCCL src/enqueue.cc: 32 over the ranks, at least, of 19 GB/s each, "
          "which eight ranks of XLA's permutes feel up to 64 MiB): latency of the fit over eight, rate of the largest permute")
+AZURE = ("all-reduce of 8 x H100 by NVLS, nccl-tests, one process for all (Azure/AI-benchmarking-guide @f350e7e6, "
+         "Azure_Results/ND_H100_v5_results.md)")
+NVLS_FROM = 2 ** 20  # bytes; launches of one process are a part of what smaller sizes take
 NVLS_TREE = "NVIDIA GTC 2024 s62129, slide 35: DGX H100, NDR, NVLSTree, read off the image to 3 GB/s; fitted"
 
 
@@ -85,15 +88,40 @@ def nvls_tree():
     return fits
 
 
+def nvls_points():
+    """[(bytes, us)] of all-reduces of a node by NVLS, which XLA's curves lack."""
+    return [(size, us) for size, us in azure_points("azure_h100x8_nvls") if size >= NVLS_FROM]
+
+
+def all_reduces_apart(rows):
+    """(all-reduces, other kinds) of rows that begin with their kind."""
+    return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
+
+
+def collective_lines(whose=""):
+    """Of one node and of several; `whose` says of whom they are where it is another device."""
+    fitted, points = ("analytic", "analytic") if whose else ("interpolated", "published")
+    rings, others = all_reduces_apart(xla_collectives())
+    ring_curves, other_curves = all_reduces_apart(xla_curves())
+    nvls = ("all-reduce", 8, 1, fit_noisy_collective("all-reduce", 8, nvls_points())[:3])
+    return ["collectives:",
+            *collective_table(whose + AZURE + ", fitted", [nvls], fitted, "nvls"),
+            *collective_table(whose + XLA_COLLECTIVES, rings, fitted, "ring"),
+            *collective_table(whose + XLA_COLLECTIVES, others, fitted),
+            *collective_table(whose + PAIRS, pair_messages(), "analytic"),
+            *collective_table(whose + NVLS_TREE, nvls_tree(), fitted, "nvls-tree"),
+            "collective_points:",
+            *point_table(whose + AZURE, [("all-reduce", 8, nvls_points())], points, "nvls"),
+            *point_table(whose + XLA_POINTS, ring_curves, points, "ring"),
+            *point_table(whose + XLA_POINTS, other_curves, points)]
+
+
 def make_lines():
     data = load(HERE / "h100_constants.yaml")
     sheet = data_sheet("H100-SXM5-80GB")
     return (header("make_h100_profile.py", "h100-sxm5-80gb", data, sheet) +
             gemm_section(data, table("xla_gemm_h100"), sheet["bf16_tflops"], "sm_90") + kernels_and_host(data) +
-            ["collectives:", *collective_table(XLA_COLLECTIVES, xla_collectives()),
-             *collective_table(PAIRS, pair_messages(), "analytic"),
-             *collective_table(NVLS_TREE, nvls_tree(), algorithm="nvls-tree"),
-             "collective_points:", *point_table(XLA_POINTS, xla_curves())] + overheads(data))
+            collective_lines() + overheads(data))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Needs python3 and python3-yaml. The same input gives the same bytes.
 """
 
 import argparse
+import bisect
 import itertools
 import math
 import pathlib
@@ -343,6 +344,32 @@ def collective_table(source, rows, provenance="interpolated", algorithm="any"):
             "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]", "  rows:",
             *(f"  - [{kind}, {ranks}, {nodes}, {algorithm}, {a:.2f} us, {b:.1f} GB/s, {c * 1e-6:.3e}]"
               for kind, ranks, nodes, (a, b, c) in rows)]
+
+
+def time_at(points, size):
+    """On the line through a run's points in ln t over ln size; None beyond them."""
+    sizes = [s for s, _ in points]
+    if not sizes[0] <= size <= sizes[-1]:
+        return None
+    i = max(1, bisect.bisect_left(sizes, size))
+    (s0, t0), (s1, t1) = points[i - 1], points[i]
+    return math.exp(math.log(t0) + math.log(t1 / t0) * math.log(size / s0) / math.log(s1 / s0))
+
+
+def between_runs(runs):
+    """[(bytes, us)] at every size of a run: the time whose largest relative error against the runs that have it is least."""
+    points = []
+    for size in sorted({size for run in runs for size, _ in run}):
+        times = [t for run in runs if (t := time_at(run, size)) is not None]
+        points.append((size, 2 / (1 / min(times) + 1 / max(times))))
+    return points
+
+
+def azure_points(name):
+    """[(bytes, us)] of an all-reduce on a node of Azure's."""
+    row, = [row for row in table("azure_nd")["curves"] if row["id"] == name]
+    factor = bus_factor("all-reduce", row["ranks"])
+    return [(size, size * factor / 1e3 / bus) for size, bus in zip(row["bytes"], row["busbw_gb_s"])]
 
 
 def point_table(source, curves, provenance="published", algorithm="any"):

@@ -125,14 +125,20 @@ struct Row {
   double mid = 0.12;
   double plateau = 0.05;
   Duration launches{};  // beside the collective, of the way in which the curve was measured
+  bool nvls = true;     // what runs where the profile has it
 };
+
+void drop_nvls(HardwareProfile& profile) {
+  std::erase_if(profile.collectives, [](const CollectiveFit& fit) { return fit.algorithm == "nvls"; });
+}
 
 void expect_rows(const std::vector<NamedCurve>& curves, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.id);
     const NamedCurve& curve = named(curves, row.id);
-    const Setting setting{round_cluster(curve.group.nodes, row.fabric, node_preset(row.node)),
-                          profile(row.profile)};
+    Setting setting{round_cluster(curve.group.nodes, row.fabric, node_preset(row.node)),
+                    profile(row.profile)};
+    if (!row.nvls) drop_nvls(setting.profile);
     const Errors errors = errors_of(setting, curve, row.launches);
     EXPECT_LE(errors.mid, row.mid);
     EXPECT_LE(std::abs(errors.plateau), row.plateau);
@@ -166,17 +172,26 @@ TEST(PublishedCurves, OfVTrainAreMet) {
   expect_rows(vtrain_a100_curves(), rows);
 }
 
-// XLA's medians are noisy below 64 MiB. An all-to-all of 8 takes 61 us at 512 KiB and 25 at 2 MiB: no curve
-// that never falls is nearer to its nine middle sizes than 12.6 %, which ours is.
+// XLA ran rings alone. Its medians are noisy below 64 MiB. An all-to-all of 8 takes 61 us at 512 KiB and 25
+// at 2 MiB: no curve that never falls is nearer to its nine middle sizes than 12.6 %, which ours is.
 TEST(PublishedCurves, OfXlaAreMet) {
   std::vector<Row> rows;
   for (const char* id :
        {"xla_sm_90_all_reduce_n2", "xla_sm_90_all_reduce_n8", "xla_sm_90_all_gather_n2",
         "xla_sm_90_all_gather_n8", "xla_sm_90_reduce_scatter_n2", "xla_sm_90_reduce_scatter_n8",
         "xla_sm_90_all_to_all_n2", "xla_sm_90_collective_permute_ring8"})
-    rows.push_back({id, "dgx-h100", "h100-sxm5-80gb", {}});
+    rows.push_back({.id = id, .node = "dgx-h100", .profile = "h100-sxm5-80gb", .fabric = {}, .nvls = false});
   rows.push_back({"xla_sm_90_all_to_all_n8", "dgx-h100", "h100-sxm5-80gb", {}, 0.1265});
   expect_rows(xla_h100_curves(), rows);
+}
+
+// One process drives all GPUs. Nothing was fitted on the A100: its first size takes 44.8 us, 22.6 are said.
+// Of the H200 up to 1 MiB stands what PyTorch took, 37 to 45 us, where these runs took 31 to 35.
+TEST(PublishedCurves, OfAzuresNodesAreMet) {
+  expect_rows(azure_curves(), {{"azure_a100x8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.12, 0.05, 22200ns},
+                               {"azure_h100x8_nvls", "dgx-h100", "h100-sxm5-80gb", {}},
+                               {"azure_h200x8_nvls", "dgx-h200", "h200-sxm-141gb", {}, 0.21},
+                               {"azure_gb200x4_ring", "gb200-nvl72", "gb200-186gb", {}}});
 }
 
 }  // namespace

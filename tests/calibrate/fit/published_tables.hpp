@@ -133,6 +133,13 @@ inline std::vector<NamedCurve> nccl_curves() {
   return curves;
 }
 
+inline std::vector<NamedCurve> azure_curves() {
+  std::vector<NamedCurve> curves;
+  const YamlNode table = published_table("azure_nd");
+  for (const YamlNode& row : at(table, "curves").items) curves.push_back(read_curve(row));
+  return curves;
+}
+
 inline std::vector<NamedCurve> xla_h100_curves() {
   std::vector<NamedCurve> curves;
   const YamlNode table = published_table("xla_collectives_h100");
