@@ -1,8 +1,7 @@
 // How fast are traces written, and how large are they?
 //
 //   write_trace   workload A as a Perfetto trace, to a file that is gone afterwards; without building and
-//   running
-//                 it. Target: 3.1 M nodes unfolded in <= 3 s and <= 150 MB.
+//                 running it. Target: 3.1 M nodes unfolded in <= 3 s and <= 150 MB.
 //   write_page    the flagship's HTML page, in memory; without simulating it. Target: <= 1 s and < 3 MB.
 #include <benchmark/benchmark.h>
 

@@ -6,8 +6,7 @@
 // GPUs and tokens is known.
 //
 //   refused   templates with Jinja marks, offloading to NVMe, batch sizes that do not multiply, layers other
-//   than
-//             plain attention, experts of GPT-NeoX.
+//             than plain attention, experts of GPT-NeoX.
 //   warnings  options that change time or memory and are not modelled, options that no table knows.
 //   source    DeepSpeed documentation, configuration JSON; EleutherAI/gpt-neox @ea7aefd configs/.
 #pragma once

@@ -1,8 +1,8 @@
 // What is known about Hugging Face's `config.json`: model types, names of keys, keys that cost nothing.
 //
 //   source  configuration classes of huggingface/transformers @008e574
-//   (src/transformers/models/*/configuration_*.py):
-//           names of keys, what an absent key means, which linear layers have a bias. Facts only.
+//           (src/transformers/models/*/configuration_*.py): names of keys, what an absent key means, which
+//           linear layers have a bias. Facts only.
 #pragma once
 
 #include <array>

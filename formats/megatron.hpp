@@ -7,8 +7,7 @@
 //   errors    what is missing or contradicts itself, other kinds of models by name, shell variables that
 //             nobody defined in options that matter, fewer GPUs than tensor x context x pipeline.
 //   warnings  assumptions about the machine, names of the past, options that change time or memory and are
-//   not
-//             modelled, options that no table knows.
+//             not modelled, options that no table knows.
 //   source    NVIDIA/Megatron-LM @000c4ac megatron/training/arguments.py (validate_args).
 #pragma once
 

@@ -3,9 +3,8 @@
 //   layer pattern   --moe-layer-freq: an integer n (layer i has experts where n divides i), or a Python list
 //                   expression of integers, lists, parentheses, + and *: [0]*3+[1]*58
 //   layout          --pipeline-model-parallel-layout: stages between bars, of E embedding, t transformer
-//   layer,
-//                   m layer of multi-token prediction, L loss; x*n and (…)*n repeat; commas mean nothing:
-//                   E|(t|)*3,m|m||L
+//                   layer, m layer of multi-token prediction, L loss; x*n and (…)*n repeat; commas mean
+//                   nothing: E|(t|)*3,m|m||L
 //
 //   source  NVIDIA/Megatron-LM @000c4ac megatron/training/arguments.py, moe_freq_type and the options' help.
 #pragma once

@@ -2,9 +2,8 @@
 // scenario.
 //
 //   read      SwitchName with Switches or Nodes (a tree); BlockName with Nodes, BlockSizes (blocks); keys in
-//   either
-//             case, # comments, lines continued by a backslash. In YAML the topology that is the cluster's
-//             default: tree, block or flat.
+//             either case, # comments, lines continued by a backslash. In YAML the topology that is the
+//             cluster's default: tree, block or flat.
 //   refused   ring and torus3d by name; a switch below two others, in a circle or never defined; a node below
 //             two leaves.
 //   missing   the machines and the speed of every link: Slurm reads LinkSpeed and does not use it.

@@ -10,14 +10,12 @@
 //                  not speak for (then r = 0)
 //             Q is the tile and wave quantisation (calibrate/profile/tile_model.hpp).
 //   batched   max(2mnk * batch / (peak * e_batched * Q), bytes / B) + gap; e_batched falls by the misaligned
-//   factor where
-//             a dimension is no multiple of 8 (16-byte accesses break)
+//             factor where a dimension is no multiple of 8 (16-byte accesses break)
 //   grouped   groups * group gap + hypot(2mnk * groups / (peak * scale * e * grouped factor), bytes / B) +
 //             gap; Q over the tiles of all groups
 //   memory    bytes / B + gap; a permutation has its own share of the memory bandwidth in place of B's
 //   flash     fixed + max(F / (R * L/(L + L_half) * O * H), bytes / B) + gap, by the profile's kernel, pass
-//   and
-//             mask: F the FLOPs that are done (a causal mask halves the square that the operator counts),
+//             and mask: F the FLOPs that are done (a causal mask halves the square that the operator counts),
 //             L the keys, O = x/(x + x_half) of x = heads * ceil(queries/128) blocks, H = d/(d + d_half) of
 //             the head size, O and H relative to the benchmarks of the curves. Where queries and values
 //             differ in size (MLA) the backward pads the smaller to the larger. In fp32 the rate is assumed
@@ -26,8 +24,7 @@
 //
 //   bound     twice a dimension of a GEMM never costs less.
 //   source    the rule of correction is ours; see calibrate/profile/README.md for its leave-one-out error.
-//   The
-//             forms of flash and of grouped GEMMs: docs/calibration.md, with their errors. In SimuMax's
+//             The forms of flash and of grouped GEMMs: docs/calibration.md, with their errors. In SimuMax's
 //             tables heads of 192 against 128 take 1.04 times as long a FLOP as heads of 128 forward (0.91 to
 //             1.20) and 1.25 backward (1.18 to 1.31); padding says 1.20.
 //

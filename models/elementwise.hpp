@@ -2,8 +2,7 @@
 //
 // "Fused" is Megatron-LM with its fused kernels, "eager" plain PyTorch. Counts are operand lists at 16 bit.
 //   source  operand counts over Megatron-LM core/fusions/ and core/transformer/transformer_config.py
-//   @d98e8a64;
-//           score elements and biases: Korthikanti et al. (arXiv 2205.05198), section 4.
+//           @d98e8a64; score elements and biases: Korthikanti et al. (arXiv 2205.05198), section 4.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,10 @@
 // The bricks of operator lists: a GEMM, an element-wise kernel, a collective, with their bytes.
 //
 //   e   bytes of an activation: 4 in fp32, else 2. Element-wise counts are written at 16 bit and double in
-//   fp32. o   bytes of a GEMM operand: 4 in fp32, 1 in fp8, else 2; a GEMM writes e. Bytes are HBM traffic,
-//   each operand read or written once (docs/op-inventory.md).
+//       fp32.
+//   o   bytes of a GEMM operand: 4 in fp32, 1 in fp8, else 2; a GEMM writes e.
+//
+// Bytes are HBM traffic, each operand read or written once (docs/op-inventory.md).
 #pragma once
 
 #include <cstdint>
@@ -30,8 +32,7 @@ struct Linear {
 
 // The same where a product, or what is gathered for it, stays in 16 bit under fp8.
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
-//   of
-//           Transformer Engine's, torchtitan's recipes leave `output` out.
+//           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
 
 // Do tensor ranks gather the inputs of column-parallel products, and the gradients behind row-parallel ones,

@@ -7,15 +7,13 @@
 //   node        the first tier: GPUs that meet without the network. A server, or with `nvlink_domain` those
 //               servers that share NVSwitches: 18 servers of 4 GPUs are one node of GB200 NVL72.
 //   server      see server_graph.hpp. Servers with more NICs than GPUs have one NIC vertex per GPU that
-//   bundles
-//               what the GPU can use.
+//               bundles what the GPU can use.
 //   fabric      see fabric.hpp; one node has none. Single switch: all NICs on one leaf. Fat tree: the NICs of
 //               `nodes_per_leaf` servers on one leaf. Rail-optimised: NIC i of these servers on leaf i. By
 //               default leaves meet in one spine, which stands for all spine switches: adaptive routing
 //               shares them like a fluid.
 //   source      docs of NVIDIA DGX SuperPOD for rails and leaves; oversubscription as capacity of uplinks
-//   over
-//               downlinks.
+//               over downlinks.
 #pragma once
 
 #include <cstdint>

@@ -137,7 +137,8 @@ struct ClusterSpec {
 // the diagnostics of `map`; what is returned after a mistake is harmless but meaningless.
 //
 //   node     device, gpus, nics, nic_bandwidth and pcie are required; nvlink_latency as well where nvlink is
-//   given. fabric   kind is required; all else has the defaults of FabricSpec.
+//            given.
+//   fabric   kind is required; all else has the defaults of FabricSpec.
 [[nodiscard]] NodeSpec load_node(YamlMap& map);
 [[nodiscard]] FabricSpec load_fabric(YamlMap& map);
 

@@ -14,8 +14,8 @@
 //                     member and does not return to it.
 //   hierarchical      f(r)*S around each node, f(N)*S/r around each rail: a 2D ring.
 //   tree              S/2 up and down each edge of two trees over the nodes, 1/r of it on each rail; chains
-//   in
-//                     a node, (r-1)/r*S up and down between neighbours. All-reduce alone, as the next four.
+//                     in a node, (r-1)/r*S up and down between neighbours. All-reduce alone, as the next
+//                     four.
 //   nvls              S into the NVSwitch and S out of it. One node.
 //   nvls-tree         nvls in every node and the two trees between them.
 //   collnet           f(r)*S around each node; the fabric's switches take S/r from each rail and give it back
@@ -67,8 +67,7 @@ struct CollectiveAlgorithm {
 // than once.
 //
 //   throws  InternalError on an unknown algorithm, one that does not serve `kind`, a negative size, nvls over
-//   nodes,
-//           or a GPU that is a member twice.
+//           nodes, or a GPU that is a member twice.
 [[nodiscard]] std::vector<Transfer> collective_transfers(const Cluster& cluster,
                                                          std::span<const DeviceId> members,
                                                          CollectiveKind kind, std::string_view algorithm,

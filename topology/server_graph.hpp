@@ -1,16 +1,13 @@
 // The inside of a server: which vertices it has, how they are joined, and the ways between them.
 //
 //   NVSwitch      every GPU hangs on it. With a ceiling on what the chips pass it is two vertices, in and
-//   out,
-//                 with one link between them. A domain of several servers shares one.
+//                 out, with one link between them. A domain of several servers shares one.
 //   mesh          NVLinks from GPU to GPU: `nvlink` is shared equally by the links of the GPU that has most.
 //                 Pairs without a link go over one GPU in between (NCCL's PATH_NVB), else over PCIe.
 //   PCIe          GPUs of servers without NVSwitch hang on the root of their socket, on a PCIe switch below
-//   it
-//                 where there are some. NICs hang on their GPUs, or on the PCIe switch of their first GPU.
+//                 it where there are some. NICs hang on their GPUs, or on the PCIe switch of their first GPU.
 //   source        nvlink of a V100 mesh and PATH_NVB: NCCL's documentation of NCCL_NVB_DISABLE and its
-//   topology
-//                 classes; PCIe switches: NVIDIA DGX-1 and DGX A100 user guides, system topology.
+//                 topology classes; PCIe switches: NVIDIA DGX-1 and DGX A100 user guides, system topology.
 #pragma once
 
 #include <vector>

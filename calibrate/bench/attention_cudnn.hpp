@@ -5,8 +5,7 @@
 // that attention is, recognises it and answers with an engine. What it does not recognise or support on this
 // device throws Unmeasurable with cuDNN's own words.
 //   source   the patterns that its flash engines accept: NVIDIA cudnn-frontend, docs/operations/Attention.md,
-//   and
-//            the cuDNN backend API reference (operation descriptors).
+//            and the cuDNN backend API reference (operation descriptors).
 #pragma once
 
 #include <cuda_bf16.h>

@@ -15,8 +15,7 @@ namespace {
 
 // Widths of published models.
 //   source   Brown et al. (arXiv 2005.14165), table 2.1; Grattafiori et al. (arXiv 2407.21783), table 3. The
-//   vocabulary
-//            of GPT-3 is padded as Megatron-LM does (51200).
+//            vocabulary of GPT-3 is padded as Megatron-LM does (51200).
 struct Model {
   std::int64_t hidden, ffn, heads, kv_heads, head_size, vocabulary;
   bool gated;        // SwiGLU: the first product makes two halves
@@ -208,8 +207,7 @@ void add_attention_products(Plan& plan) {
 
 // Local experts, each with as many tokens, as one strided batch.
 //   source   Jiang et al. (arXiv 2401.04088), table 1: h 4096, f 14336, 8 experts; DeepSeek-AI (arXiv
-//   2412.19437),
-//            section 4.2: h 7168, f 2048, 256 experts, here 32 on a GPU.
+//            2412.19437), section 4.2: h 7168, f 2048, 256 experts, here 32 on a GPU.
 void add_experts(Plan& plan) {
   struct Experts {
     std::int64_t hidden, ffn, local;

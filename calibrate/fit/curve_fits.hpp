@@ -4,8 +4,8 @@
 //                (2(n-1)/n all-reduce, (n-1)/n gather, scatter, all-to-all, 1 otherwise). The root carries
 //                what a line cannot: changes of protocol and of the number of channels at middle sizes.
 //   attention    t = FLOPs / rate, rate = R * L / (L + L_half), L the sequence length: time per FLOP is a
-//   line in 1/L. memory       t = t0 + bytes / B                  kernels bound by memory; B the achieved
-//   rate
+//                line in 1/L.
+//   memory       t = t0 + bytes / B                  kernels bound by memory; B the achieved rate
 //
 // All three are lines in their constants, so they are fitted by non-negative least squares on the relative
 // error: a microsecond matters at 64 KiB and does not at 1 GiB; odd points count less (kOutlier). None of

@@ -3,22 +3,18 @@
 //
 //   t = t0 + max( 2 m n k / (peak * e_layout * Q) * exp(-c), bytes / B )
 //   Q      tile and wave quantisation (calibrate/profile/tile_model.hpp); tiles of one size share a rate,
-//   that of
-//          128 x 256 is 1 and no other is above
+//          that of 128 x 256 is 1 and no other is above
 //   c      what the rows around say about the formula: sum w r / (sum w + prior), w = exp(-(d/radius)^2), as
-//   in
-//          models/compute_cost.hpp
+//          in models/compute_cost.hpp
 //   t0     launch and drain of a call that stands alone; a profile charges host.kernel_gap instead, so t0 is
-//   taken
-//          out of the rows
+//          taken out of the rows
 //
 // Continuous constants (t0, e by layout, rates of the tiles) come by damped least squares on ln(predicted /
 // measured), which is blind to the size of a shape; whole numbers (prologue, split-k) and the pair (radius,
 // prior) by trying a small grid.
 //
 //   source  tile choice with a floor of one wave, the fall of small tiles and the prologue are what the
-//   published
-//           grids ask for: docs/calibration.md; the constants are fitted here.
+//           published grids ask for: docs/calibration.md; the constants are fitted here.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,7 @@
 // The two solvers that all fits share.
 //
 //   source  non-negative: Lawson and Hanson, "Solving Least Squares Problems" (1974), chapter 23. Damped:
-//   Levenberg
-//           and Marquardt, with a Jacobian of central differences.
+//           Levenberg and Marquardt, with a Jacobian of central differences.
 #pragma once
 
 #include <Eigen/Dense>

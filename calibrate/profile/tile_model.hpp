@@ -11,11 +11,9 @@
 //   Q     = (m * n * k * batch / SMs) / cost of the cheapest (tile, z)
 //
 //   bound   0 < Q <= 1. Twice a dimension never costs less: every term grows with m, n, k and batch, which is
-//   why a slice
-//           that is too shallow is charged the minimum depth and not forbidden.
+//           why a slice that is too shallow is charged the minimum depth and not forbidden.
 //   source  tile and wave quantisation: NVIDIA, "Matrix Multiplication Background User's Guide"; the tile
-//   rates and the 50
-//           of the prologue are the profile's.
+//           rates and the 50 of the prologue are the profile's.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
 // Which families of operations the errors of a set come from.
 //
 //   model     (measured - predicted) / predicted = sum over families of delta_f x_f, x_f the family's share
-//   of
-//             the predicted time: delta_f is how much longer the family really takes than predicted.
+//             of the predicted time: delta_f is how much longer the family really takes than predicted.
 //   fit       ridge: delta_f is normal around 0 with kPriorDelta, the rows around the model with their own
 //             spread, found by repeating; rows far off count by their amount (Huber, as in calibrate/fit).
 //   errors    standard errors are those of the posterior: where the rows say nothing of a family, the

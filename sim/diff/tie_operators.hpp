@@ -2,9 +2,8 @@
 // sums, the optimizer. Products and collectives are tied by trace_diff itself.
 //
 //   by shape   the same pass, a role that fits, and as many elements: 2,048 x 4,096 of an addition are those
-//   of
-//              the residual. Several operators of a trace may be parts of one of the model: a gate's product
-//              of its activation, unfused.
+//              of the residual. Several operators of a trace may be parts of one of the model: a gate's
+//              product of its activation, unfused.
 //   by name    what it does is told by its name, and no shape was recorded or none is the model's: all
 //              operators of that role and pass are one row.
 //   neither    stays on its side, and is compared by family alone. Sums, copies and other plain operators are

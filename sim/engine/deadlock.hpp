@@ -17,7 +17,8 @@ namespace stagecraft {
 // Names up to 5 tasks of a circle of waiting and what each waits for.
 //
 //   has_ended  per task; every task that has not ended waits for one that has not, explicitly or by the order
-//   of its stream. throws     InternalError when there is no circle to be found.
+//              of its stream.
+//   throws     InternalError when there is no circle to be found.
 [[nodiscard]] std::string describe_deadlock(const Program& program, const IdVector<TaskId, bool>& has_ended);
 
 }  // namespace stagecraft

@@ -17,7 +17,7 @@ namespace stagecraft {
 
 // What one link did.
 struct LinkUsage {
-  double bytes = 0;      // carried, over all flows that ended
+  double bytes = 0;      // carried
   Duration busy{};       // at least one flow crossed it
   Duration saturated{};  // it was full
   Duration delay{};      // summed over tasks: time that they lost because this link was their bottleneck

@@ -38,8 +38,8 @@ class MaxMin {
   // Rates are per unit flow, in bytes per second. `uses` must outlive the transfer. What is inserted, removed
   // or given another cap counts from the next solve(); a transfer stays for at least one solve().
   //   insert returns  whether all that cross its links fit at their caps, as far as known yet: then its rate
-  //   is
-  //                   its cap at once, and changed() names it only when somebody comes who makes it otherwise
+  //                   is its cap at once, and changed() names it only when somebody comes who makes it
+  //                   otherwise
   bool insert(TransferId id, std::span<const LinkUse> uses, double cap);
   void remove(TransferId id);
   void set_cap(TransferId id, double cap);

@@ -82,14 +82,6 @@ ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan
   return share;
 }
 
-std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
-  return stage_share(model, plan, stage).all();
-}
-
-std::int64_t rank_parameters(const TransformerSpec& model, const ParallelPlan& plan, int rank) {
-  return rank_share(model, plan, rank).all();
-}
-
 std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   const WeightSplit split = split_of(plan);

@@ -31,10 +31,6 @@ namespace stagecraft {
 // Does whoever has the head have the word embedding as well?
 [[nodiscard]] bool ends_meet(const ParallelPlan& plan);
 
-[[nodiscard]] std::int64_t stage_parameters(const TransformerSpec& model, const ParallelPlan& plan,
-                                            int stage);
-[[nodiscard]] std::int64_t rank_parameters(const TransformerSpec& model, const ParallelPlan& plan, int rank);
-
 // A piece of a stage whose weights are gathered and whose gradients are reduced as one, as FSDP wraps models.
 enum class UnitKind : std::uint8_t { kEmbedding, kLayer, kMtp, kHead };
 

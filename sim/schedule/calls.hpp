@@ -2,12 +2,12 @@
 // themselves.
 //
 //   batched   Megatron-LM without overlap: one call with all sends and receives between two passes. 1F1B:
-//   receive, F,
-//             send while warming up; then F, {send forward, receive gradient}, B, {send gradient, receive
-//             forward}. Interleaved: one call after each step, a step being an F and a B in the steady part.
+//             receive, F, send while warming up; then F, {send forward, receive gradient}, B, {send gradient,
+//             receive forward}. Interleaved: one call after each step, a step being an F and a B in the
+//             steady part.
 //   blocking  DeepSpeed's 1F1B: the same transfers one by one; of a pair the send of an activation comes
-//   before the
-//             receive of a gradient, and the receive of an activation before the send of a gradient.
+//             before the receive of a gradient, and the receive of an activation before the send of a
+//             gradient.
 //
 // A call ends when all its partners have posted theirs, and a message time later (rendezvous); the rank does
 // nothing else meanwhile. Neither way is known for other orders.

@@ -11,8 +11,7 @@
 //
 //   rank     in [0, p).
 //   returns  1. 2(h-1-q) F0. 2. q+1 times F0 F1. 3. h-1-q times I1 W F1. 4. n-2h+q+1 times (F0;B1) (F1;B0),
-//   on
-//            the innermost rank the first pair one by one. 5. h-1-q times B1 (F1;B0). 6. q+1 times B1 B0,
+//            on the innermost rank the first pair one by one. 5. h-1-q times B1 (F1;B0). 6. q+1 times B1 B0,
 //            their second half as I1 I0. 7. h-1-q times W I0. 8. q+1 times W.
 //   bound    p+1 (DualPipe) or 2p+1 (DualPipeV) chunk activations are live at once, freed at W.
 //   source   DeepSeek-AI, DeepSeek-V3 technical report (arXiv 2412.19437), section 3.2.1; order of

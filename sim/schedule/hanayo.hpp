@@ -9,8 +9,7 @@
 // two makespans of others' figures can be expected to match it.
 //
 //   costs    of the passes and the messages; memory_limit, in chunks of a rank, rules orders out as long as
-//   one
-//            stays below it.
+//            one stays below it.
 //   returns  the orders of all ranks, 2*m*v actions each, wave placement.
 //   source   placement: Liu et al., SC'23 (arXiv 2308.15762), section 3. Order: ours.
 //   throws   InternalError on a shape that hanayo_constraint refuses.

@@ -5,8 +5,8 @@
 // optimizer step, with weights that are one step behind, and each scheme has its own remedy.
 //
 //   PipeDream-2BW  keeps two versions of the weights: forwards into the next batch and all backwards of this
-//   one use
-//                  the older, so that a forward and its backward agree; gradients are applied one step late.
+//                  one use the older, so that a forward and its backward agree; gradients are applied one
+//                  step late.
 //   PipeMare       keeps one version and lets a backward use newer weights than its forward did, by up to
 //                  p-1-rank micro-batches; a running average of the weights' size corrects for it.
 //

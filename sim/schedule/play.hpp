@@ -6,8 +6,7 @@
 //
 //   makespan  from 0 to the last end on any rank: what an iteration takes when something global ends it.
 //   span      the longest time of a rank from its first start to its last end: what an iteration takes when
-//   every
-//             rank may go on by itself.
+//             every rank may go on by itself.
 //   ideal     the work of the busiest rank, so that bubble = makespan - ideal.
 //   source    the dependencies are those of schedule.hpp; three fractions of bubbles: Narayanan et al.,
 //   SC'21.

@@ -2,16 +2,15 @@
 // be.
 //
 //   starts    every named schedule of the placement that is legal for the sizes and stays within the memory,
-//   and
-//             list scheduling, and 1F1B with its warm-up shrunk to the memory (one chunk) or one micro-batch
-//             after the other, which run under any limit.
+//             and list scheduling, and 1F1B with its warm-up shrunk to the memory (one chunk) or one
+//             micro-batch after the other, which run under any limit.
 //   improves  by moving single passes of the chain that makes the order as long as it is, and keeping what is
-//   not
-//             longer than a few tries ago (late acceptance), from the best starts in turn.
+//             not longer than a few tries ago (late acceptance), from the best starts in turn.
 //   bound     lower_bound(); where it is met, or where the search through all orders ends, the order is
-//   optimal. effort    counted in passes replayed, not in seconds: the same question has the same answer on
-//   any machine. source    Burke and Bykov, "The late acceptance hill-climbing heuristic", EJOR 258 (2017);
-//   Giffler and
+//             optimal.
+//   effort    counted in passes replayed, not in seconds: the same question has the same answer on any
+//             machine.
+//   source    Burke and Bykov, "The late acceptance hill-climbing heuristic", EJOR 258 (2017); Giffler and
 //             Thompson, "Algorithms for solving production-scheduling problems", Operations Research 8
 //             (1960).
 #pragma once

@@ -8,10 +8,9 @@
 //              where waiting would make the rank the worst. Eight variants of the rules are tried and the
 //              one of least span is kept.
 //   peak       the memory limit: zb-h2 2p-1 chunks, zb-2p 2p, unless the costs say another. zb-2p left to
-//   itself
-//              counts half a chunk as freed by I where that saves time (W < F or I), as the paper's figures
-//              do; then up to 4p chunks wait for their W. A limit given in the costs is kept in the measure
-//              of the costs.
+//              itself counts half a chunk as freed by I where that saves time (W < F or I), as the paper's
+//              figures do; then up to 4p chunks wait for their W. A limit given in the costs is kept in the
+//              measure of the costs.
 //   bubble     F=I=W and m >= 2p-1: none in the span, p-1 passes in the makespan (the fill).
 //   source     Qi et al., ICLR'24 (arXiv 2401.10241), section 3.1 and appendix; the rules are those that its
 //              published program runs. Table 5 of the paper is reproduced to its four digits.

@@ -3,13 +3,12 @@
 //
 //   placement  V: rank r holds stages r and 2p-1-r; two chunks; backward split.
 //   rules      Warm up in pairs along the V; then in each round one input gradient and one forward a rank,
-//   the
-//              chunk that is behind first; weight gradients where they fit in front of what has not arrived.
-//              All of it is repeated with the idle times of the last try as an allowance while the worst of
-//              them falls. Of several variants the order of least span is kept.
+//              the chunk that is behind first; weight gradients where they fit in front of what has not
+//              arrived. All of it is repeated with the idle times of the last try as an allowance while the
+//              worst of them falls. Of several variants the order of least span is kept.
 //   peak       the memory limit, held until W; 2p chunks (as much as p stages of 1F1B) unless the costs say
-//   another. source     Qi et al., "Pipeline Parallelism with Controllable Memory" (arXiv 2405.15362),
-//   section 4 and
+//              another.
+//   source     Qi et al., "Pipeline Parallelism with Controllable Memory" (arXiv 2405.15362), section 4 and
 //              appendix; the rules are those that its published program runs.
 #pragma once
 

@@ -2,8 +2,9 @@
 // is simulated unless it provably cannot be among the best.
 //
 //   1 placed      what the model, the batch, the schedule and the cluster do not take is refused, with a
-//   reason 2 fits        the memory ledger decides, without a simulation 3 bounded     a plan is left out
-//   only where its lower bound (sim/iteration_bound.hpp) is above the times
+//                 reason
+//   2 fits        the memory ledger decides, without a simulation
+//   3 bounded     a plan is left out only where its lower bound (sim/iteration_bound.hpp) is above the times
 //                 of `top` simulated plans of as many GPUs, and above that of a simulated plan that has no
 //                 more GPUs and no larger memory peak: so it is neither in the list nor on the Pareto front
 //   4 simulated   all others, in the order of their bounds

@@ -3,8 +3,10 @@
 //
 //   numbers     4, 0.5, 1e3; + - * / % and parentheses; min(a, b, …), max(a, b, …), abs(a), floor(a), ceil(a)
 //   text        'zb-h1' or "zb-h1"; texts that are quantities of one kind ('2 GiB', '512 MiB') compare by
-//   size relations   == != < <= > >=, in [a, b, …] logic       and or not (also && || !), true, false names
-//   letters, digits, _ and dots: tensor, parallelism.tensor
+//               size
+//   relations   == != < <= > >=, in [a, b, …]
+//   logic       and or not (also && || !), true, false
+//   names       letters, digits, _ and dots: tensor, parallelism.tensor
 #pragma once
 
 #include <cstddef>

@@ -3,12 +3,10 @@
 //
 //   file      a varint of its length and a message: GlobalMetadata, then Node after Node
 //   nodes     passes are compute nodes; a message is a send on one rank and a receive, of the same tag, on
-//   the
-//             other; whatever else one rank waits for from another is a message of one byte
+//             the other; whatever else one rank waits for from another is a message of one byte
 //   time      whole microseconds, as the format has it: rounded with carry along each rank's compute stream,
-//   so that
-//             its sum stays within half a microsecond; a message is rounded alone. Sends keep their time in
-//             duration_micros, which ASTRA-sim does not read: it has a network of its own.
+//             so that its sum stays within half a microsecond; a message is rounded alone. Sends keep their
+//             time in duration_micros, which ASTRA-sim does not read: it has a network of its own.
 //   source    mlcommons/chakra @21585d8, schema/protobuf/et_def.proto
 #pragma once
 

@@ -2,8 +2,8 @@
 //
 //   slices    of each lane in order, each a head and up to three numbers, all varints:
 //               head         label * 8 + (4 if there is a gap before it) + (2 if it does not last as long as
-//               its
-//                            label says) + (1 if its micro-batch is not the next of its label on this lane)
+//                            its label says) + (1 if its micro-batch is not the next of its label on this
+//                            lane)
 //               gap          nanoseconds from the end of the slice before it, or from 0
 //               time         nanoseconds
 //               micro-batch  zigzag of the difference to the last of its label on this lane, which begins at

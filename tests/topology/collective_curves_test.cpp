@@ -1,12 +1,10 @@
 // Predicted collectives against published curves of nccl-tests, PyTorch, XLA and vTrain.
 //
 //   System        one node of the profile's device, or the nodes of a curve on the fabric that it was taken
-//   on: a curve of
-//                 an idle machine says more than the fabric presets, which describe training.
+//                 on: a curve of an idle machine says more than the fabric presets, which describe training.
 //   Expectations  sizes of 256 MiB and more within 5 % each; those of 256 KiB to 64 MiB within 12 % on
-//   average. What
-//                 cannot be met is a row of docs/accuracy.md and has its own figure here, which may only
-//                 fall.
+//                 average. What cannot be met is a row of docs/accuracy.md and has its own figure here, which
+//                 may only fall.
 #include <gtest/gtest.h>
 
 #include <cmath>
