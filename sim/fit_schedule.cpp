@@ -34,6 +34,11 @@ class Fitting {
              fmt::format("faults in {} iterations in a row are not supported yet",
                          scenario_.schedule.iterations),
              "use a single iteration with a global step");
+    if (scenario_.network.iterations > 1 && !scenario_.faults.empty())
+      refuse("faults", "not-supported-yet",
+             fmt::format("faults in {} iterations beside other jobs are not supported yet",
+                         scenario_.network.iterations),
+             "leave network.iterations out");
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "models/operators.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
+#include "sim/simulate_parts.hpp"
 #include "sim/uneven_groups.hpp"
 
 namespace stagecraft {
@@ -29,13 +30,15 @@ std::vector<std::array<int, kPassCount>> passes_by_place(const Prepared& prepare
 }
 
 // Shares of all priced time of an iteration, over all ranks.
-std::array<double, 5> provenance_shares(const IterationPrices& prices, const Prepared& prepared) {
+std::array<double, 5> provenance_shares(const Scenario& scenario, const IterationPrices& prices,
+                                        const Prepared& prepared) {
   std::array<double, 5> seconds{};
   const auto take = [&](const PassPrice& price, double times) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += price.seconds_by_provenance()[i] * times;
   };
   const std::vector<std::array<int, kPassCount>> passes = passes_by_place(prepared);
   const int micro_batches = prepared.plan.micro_batches / prepared.plan.places().copies();
+  const LowerOptions options = lower_options(scenario, prepared.schedule, prices);
   for (std::size_t place = 0; place < prices.stages.size(); ++place) {
     const StagePrice& stage = prices.stages[place];
     const bool recomputes = passes[place][static_cast<std::size_t>(Pass::kRecompute)] == 0;
@@ -44,24 +47,19 @@ std::array<double, 5> provenance_shares(const IterationPrices& prices, const Pre
         take(*part, passes[place][pass]);
     for (const UnitPrice& unit : stage.units) {
       const int backward = stage.kept_gathered ? 0 : unit.gathered_twice ? 2 : 1;
-      take(unit.gather, (1.0 + backward) * micro_batches);
-      take(unit.reduce, micro_batches);
-      take(unit.replicate, micro_batches);
+      const int reductions = options.reduce_last ? 1 : micro_batches;
+      take(unit.gather, options.gather_once && stage.kept_gathered ? 1 : (1.0 + backward) * micro_batches);
+      take(unit.reduce, reductions);
+      take(unit.replicate, reductions);
     }
   }
   for (const EdgePrice& edge : prices.edges) {
     take(edge.forward, micro_batches);
     take(edge.backward, micro_batches);
   }
-  for (const RankPrice& rank : prices.ranks) {
-    for (const auto* list : {&rank.gradient_buckets, &rank.parameter_buckets}) {
-      for (const auto& chunk : *list) {
-        for (const PassPrice& bucket : chunk) take(bucket, 1);
-      }
-    }
-    for (const PassPrice& copy : rank.copies) take(copy, 1);
-    for (const PassPrice* tail : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer}) take(*tail, 1);
-  }
+  for (const RankPrice& rank : prices.ranks)
+    for_each_price(rank, [&](const PassPrice& price) { take(price, 1); });
+  take(prices.host, 1);
   double total = 0;
   for (const double s : seconds) total += s;
   if (total > 0) {
@@ -205,7 +203,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     time_peaks(report.memory, simulation.program, simulation.timeline);
   report.network = simulation.network;
   report.offload = simulation.prices.offload;
-  report.provenance = provenance_shares(simulation.prices, simulation.prepared);
+  report.provenance = provenance_shares(scenario, simulation.prices, simulation.prepared);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
   for (const Resource& resource : simulation.program.resources) {

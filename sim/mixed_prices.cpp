@@ -16,12 +16,8 @@ Duration work_of(const StagePrice& stage) {
 }
 
 Duration end_of(const RankPrice& rank) {
-  Duration sum = rank.tied_embedding.total() + rank.gradient_norm.total() + rank.partial_norm.total() +
-                 rank.norm_message.total() + rank.optimizer.total();
-  for (const auto* buckets : {&rank.gradient_buckets, &rank.parameter_buckets})
-    for (const auto& chunk : *buckets)
-      for (const PassPrice& bucket : chunk) sum += bucket.total();
-  for (const PassPrice& copy : rank.copies) sum += copy.total();
+  Duration sum{};
+  for_each_price(rank, [&sum](const PassPrice& price) { sum += price.total(); });
   return sum;
 }
 

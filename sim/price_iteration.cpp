@@ -50,13 +50,9 @@ double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) 
   }
   for (const EdgePrice& edge : prices.edges)
     for (const PassPrice* part : {&edge.forward, &edge.backward}) add(passes, *part);
-  for (const RankPrice& rank : prices.ranks) {
-    for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
-      for (const std::vector<PassPrice>& chunk : *lists)
-        for (const PassPrice& bucket : chunk) add(ends, bucket);
-    for (const PassPrice* part : {&rank.tied_embedding, &rank.gradient_norm, &rank.optimizer})
-      add(ends, *part);
-  }
+  for (const RankPrice& rank : prices.ranks)
+    for_each_price(rank, [&](const PassPrice& price) { add(ends, price); });
+  add(ends, prices.host);
   return passes * plan.micro_batches + ends;
 }
 
@@ -69,8 +65,11 @@ void check_length(const Scenario& scenario, double seconds) {
       {.code = "quantity-too-large",
        .where = {.file = scenario.source},
        .path = {},
-       .message =
-           fmt::format("the passes of an iteration take {:.3g} years, and 100 are counted", seconds / kYear),
+       .message = fmt::format("the passes of {} take {:.3g} years, and 100 are counted",
+                              scenario.schedule.iterations == 1
+                                  ? "an iteration"
+                                  : fmt::format("{} iterations in a row", scenario.schedule.iterations),
+                              seconds / kYear),
        .hint = "a time, a length or a number of layers has too many digits",
        .notes = {}});
   diagnostics.throw_if_errors();
@@ -80,7 +79,7 @@ void check_length(const Scenario& scenario, double seconds) {
 
 IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
   IterationPrices prices = unchecked_price(scenario, cluster, request);
-  check_length(scenario, seconds_at_most(prices, request.plan));
+  check_length(scenario, seconds_at_most(prices, request.plan) * scenario.schedule.iterations);
   return prices;
 }
 

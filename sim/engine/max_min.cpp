@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kCapacityBits = 42;  // leaves 2^20 transfers at twice the capacity each within 63 bits
+constexpr int kCapacityBits = 42;  // leaves 2^19 transfers at twice the capacity each within 63 bits
 constexpr double kWeightUnits = 68719476736.0;  // 2^36 per unit flow
 // Rates closer than this are one: well above the rounding of a sum, well below a nanosecond per second.
 constexpr double kSame = 1.0 / 17179869184.0;  // 2^-34

@@ -2,18 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 namespace stagecraft {
 namespace {
 
-constexpr double kParts = 1024;
-
-std::int64_t parts(double amount) {
-  return static_cast<std::int64_t>(amount * kParts + 0.5);
-}
+constexpr std::int64_t kParts = 1024;
 
 }  // namespace
+
+void NetworkUsage::Tally::add(double amount) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const double floor = std::floor(amount);
+  parts += std::llround((amount - floor) * kParts);
+  const double more = floor + static_cast<double>(parts / kParts);
+  parts %= kParts;
+  whole = more < static_cast<double>(kMost - whole) ? whole + static_cast<std::int64_t>(more) : kMost;
+}
+
+double NetworkUsage::Tally::value() const {
+  return static_cast<double>(whole) + static_cast<double>(parts) / kParts;
+}
 
 void NetworkUsage::enter(LinkId id, LabelId label, Duration now) {
   LinkTally& link = links_[id];
@@ -44,11 +54,11 @@ void NetworkUsage::leave(LinkId id, LabelId label, Duration now) {
 }
 
 void NetworkUsage::carry(LinkId link, double bytes) {
-  links_[link].bytes += parts(bytes);
+  links_[link].bytes.add(bytes);
 }
 
 void NetworkUsage::lose(LinkId link, double nanoseconds) {
-  links_[link].lost += parts(nanoseconds);
+  links_[link].lost.add(nanoseconds);
 }
 
 void NetworkUsage::set_full(LinkId id, bool full, Duration now) {
@@ -85,10 +95,10 @@ IdVector<LinkId, LinkUsage> NetworkUsage::links() const {
   IdVector<LinkId, LinkUsage> usage;
   usage.reserve(links_.size());
   for (const LinkTally& link : links_)
-    usage.push_back({.bytes = static_cast<double>(link.bytes) / kParts,
+    usage.push_back({.bytes = link.bytes.value(),
                      .busy = link.busy,
                      .saturated = link.full,
-                     .delay = Duration(std::llround(static_cast<double>(link.lost) / kParts))});
+                     .delay = from_seconds(link.lost.value() / 1e9)});
   return usage;
 }
 

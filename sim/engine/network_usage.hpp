@@ -37,9 +37,16 @@ class NetworkUsage {
     Duration since{};         // the first of them
     Duration second_since{};  // when there were two
   };
+  // A sum of amounts, each taken to 2^-10: the same in whatever order they come. What 2^63 do not hold stays
+  // there.
+  struct Tally {
+    std::int64_t whole = 0, parts = 0;
+
+    void add(double amount);
+    [[nodiscard]] double value() const;
+  };
   struct LinkTally {
-    std::int64_t bytes = 0;  // in 2^-10: a link of a petabyte per second still counts for hours
-    std::int64_t lost = 0;   // in 2^-10 ns
+    Tally bytes, lost;  // ns
     Duration busy{};
     Duration busy_since{};
     Duration full{};

@@ -18,8 +18,8 @@ void PassPrice::add(const PassPrice& other, std::int64_t times) {
   for (std::size_t i = 0; i < by_provenance_.size(); ++i) {
     by_provenance_[i] += other.by_provenance_[i] * static_cast<double>(times);
   }
-  SC_CHECK(times == 1 || other.network_.empty(), "what communicates is added once");
-  network_.insert(network_.end(), other.network_.begin(), other.network_.end());
+  for (std::int64_t i = 0; i < times; ++i)
+    network_.insert(network_.end(), other.network_.begin(), other.network_.end());
 }
 
 void PassPrice::add(const NetworkUse& use, Provenance provenance) {

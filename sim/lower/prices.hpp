@@ -27,7 +27,7 @@ namespace stagecraft {
 class PassPrice {
  public:
   void add(Category category, Duration time, Provenance provenance);
-  void add(const PassPrice& other, std::int64_t times = 1);
+  void add(const PassPrice& other, std::int64_t times = 1);  // one after another
   // The same of a collective or message on links that are shared, one after another in the order of adding.
   void add(const NetworkUse& use, Provenance provenance);
 
@@ -124,6 +124,18 @@ struct RankPrice {
   PassPrice partial_norm, norm_message;  // over those of this pipeline rank; one number to the next rank
   PassPrice optimizer;
 };
+
+// Of all that a rank does beside its passes, once an iteration.
+template <class Visit>
+void for_each_price(const RankPrice& rank, Visit visit) {
+  for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
+    for (const std::vector<PassPrice>& chunk : *lists)
+      for (const PassPrice& bucket : chunk) visit(bucket);
+  for (const PassPrice& copy : rank.copies) visit(copy);
+  for (const PassPrice* one :
+       {&rank.tied_embedding, &rank.gradient_norm, &rank.partial_norm, &rank.norm_message, &rank.optimizer})
+    visit(*one);
+}
 
 struct IterationPrices {
   std::vector<StagePrice> stages;  // of each copy: StagePlaces::index_of()

@@ -11,8 +11,6 @@
 namespace stagecraft {
 namespace {
 
-using Buckets = std::vector<std::vector<PassPrice>>;
-
 // `price(p)` for every price that is a task or several of its own, `size(n)` for every list of buckets.
 template <class Price, class Size>
 void for_each_price(const IterationPrices& prices, Price price, Size size) {
@@ -21,15 +19,9 @@ void for_each_price(const IterationPrices& prices, Price price, Size size) {
     price(edge.backward);
   }
   for (const RankPrice& rank : prices.ranks) {
-    for (const Buckets* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
-      for (const std::vector<PassPrice>& chunk : *lists) {
-        size(chunk.size());
-        for (const PassPrice& bucket : chunk) price(bucket);
-      }
-    for (const PassPrice& copy : rank.copies) price(copy);
-    for (const PassPrice* one :
-         {&rank.tied_embedding, &rank.gradient_norm, &rank.partial_norm, &rank.norm_message, &rank.optimizer})
-      price(*one);
+    for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
+      for (const std::vector<PassPrice>& chunk : *lists) size(chunk.size());
+    stagecraft::for_each_price(rank, price);
   }
   price(prices.host);
 }

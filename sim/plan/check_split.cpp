@@ -128,6 +128,25 @@ void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, st
       near.empty() ? std::string("use another expert_tensor") : fmt::format("expert {} would", any_of(near)));
 }
 
+// Products of the numbers stay inside 64 bits below this size. In doubles, which do not overflow; 16 bytes an
+// element are more than any tensor has.
+void check_activations(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report) {
+  constexpr double kMostBytes = 1e17;
+  const auto length = static_cast<double>(training.sequence_length);
+  const double tokens = static_cast<double>(training.micro_batch_size) * length;
+  double width = static_cast<double>(std::max({model.hidden, model.ffn_hidden, model.vocab}));
+  if (training.attention == Attention::kUnfused)
+    width = std::max(width, static_cast<double>(model.heads) * length);
+  const double bytes = 16 * tokens * width * static_cast<double>(model.layers);
+  if (bytes > kMostBytes)
+    report.error(
+        "training.sequence_length", "quantity-too-large",
+        fmt::format("a micro-batch of {:g} tokens would have about {:.0e} bytes of activations, and {:.0e} "
+                    "are counted",
+                    tokens, bytes, kMostBytes),
+        "check training.sequence_length and training.micro_batch_size");
+}
+
 }  // namespace
 
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
@@ -141,6 +160,7 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const 
 }
 
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
+  check_activations(model, request.training, report);
   check_sequence(model, request, report);
   check_exchanged_heads(model, request.parallelism, report);
 }

@@ -14,6 +14,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostCsvProblems = 20;
+constexpr std::int32_t kMostInCell = 1'000'000;  // stages and micro-batches: no order is so long
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 constexpr std::string_view kCellBlanks = " \t\r";
 
@@ -105,6 +106,10 @@ std::optional<ScheduleProblem> read_cell(Cell& cell) {
   auto actions = parse_word(text);
   const auto recompute = [](const Action& a) { return a.pass == Pass::kRecompute; };
   if (!actions || std::ranges::any_of(*actions, recompute)) return bad_cell(text);
+  const auto beyond = [](const Action& a) { return a.stage > kMostInCell || a.micro_batch > kMostInCell; };
+  if (std::ranges::any_of(*actions, beyond))
+    return ScheduleProblem{.message = "'" + std::string(text) + "' is beyond " + std::to_string(kMostInCell),
+                           .hint = "number stages and micro-batches from 0"};
   cell.actions = *std::move(actions);
   return std::nullopt;
 }
@@ -306,22 +311,15 @@ std::variant<OrderFile, std::vector<CellProblem>> parse_csv(std::string_view tex
 
 std::vector<CellProblem> over_limit(const OrderFile& file, int limit) {
   std::vector<CellProblem> problems;
-  const std::vector<int> peaks = peak_in_flight(file.schedule);
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
-    if (peaks[rank] <= limit) continue;
-    const std::vector<Action>& order = file.schedule.ranks[rank];
-    int live = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (order[i].pass == Pass::kForward && ++live > limit) {
-        problems.push_back(
-            file.at(static_cast<int>(rank), i,
-                    {.message = "the rank holds " + std::to_string(peaks[rank]) +
-                                " chunk activations at most, the limit is " + std::to_string(limit),
-                     .hint = "run a backward in front of this forward"}));
-        break;
-      }
-      if (makes_weight_gradients(order[i].pass)) --live;
-    }
+  for (std::size_t rank = 0; rank < file.schedule.ranks.size(); ++rank) {
+    const std::vector<int> held = in_flight(file.schedule.ranks[rank]);
+    const auto above = std::ranges::find_if(held, [limit](int live) { return live > limit; });
+    if (above == held.end()) continue;
+    problems.push_back(
+        file.at(static_cast<int>(rank), static_cast<std::size_t>(above - held.begin()),
+                {.message = "the rank holds " + std::to_string(std::ranges::max(held)) +
+                            " chunk activations at most, the limit is " + std::to_string(limit),
+                 .hint = "run a backward in front of this pass"}));
   }
   return problems;
 }

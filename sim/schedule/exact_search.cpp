@@ -174,8 +174,8 @@ class Branching {
 
   // Has another partial order done the same passes, everything at least as early?
   bool is_dominated() {
-    std::vector<int> key = state_.counts;
-    for (const std::uint64_t banned : state_.banned) key.push_back(static_cast<int>(banned));
+    std::vector<std::uint64_t> key(state_.counts.begin(), state_.counts.end());
+    key.insert(key.end(), state_.banned.begin(), state_.banned.end());
     std::vector<std::int64_t> times = state_.free;
     const int stages = pipeline_.stage_count();
     for (int stage = 0; stage < stages; ++stage) {
@@ -276,7 +276,7 @@ class Branching {
   RankWords words_;
   State state_;
   std::vector<std::int64_t> ends_;  // [stage][F, I][micro-batch]
-  std::map<std::vector<int>, std::vector<std::vector<std::int64_t>>> seen_;
+  std::map<std::vector<std::uint64_t>, std::vector<std::vector<std::int64_t>>> seen_;
 };
 
 }  // namespace

@@ -51,30 +51,35 @@ std::set<std::pair<int, int>> recomputed(const std::vector<Action>& order) {
   return pairs;
 }
 
-int peak_of(const std::vector<Action>& order, Held held) {
+}  // namespace
+
+std::vector<int> in_flight(const std::vector<Action>& order, Held held) {
   const std::set<std::pair<int, int>> again = recomputed(order);
   const Pass half = held == Held::kActivations ? Pass::kWeightGradient : Pass::kInputGradient;
+  std::vector<int> while_running;
+  while_running.reserve(order.size());
   int live = 0;
-  int peak = 0;
   int freed = 0;  // by the first pass of a fused pair: both hold what they hold until both end
   for (const Action& action : order) {
     const bool makes_input = action.pass == Pass::kForward;
     const bool makes_activations = action.pass == Pass::kRecompute ||
                                    (makes_input && !again.contains({action.stage, action.micro_batch}));
-    if (held == Held::kInputs ? makes_input : makes_activations) peak = std::max(peak, ++live);
+    if (held == Held::kInputs ? makes_input : makes_activations) ++live;
+    while_running.push_back(live);
     if (action.pass == Pass::kBackward || action.pass == half) ++freed;
     if (!action.fused) live -= std::exchange(freed, 0);
   }
-  return peak;
+  return while_running;
 }
-
-}  // namespace
 
 std::vector<int> peak_in_flight(const Schedule& schedule, Held held) {
   if (!schedule.flush) return peak_in_flight(unrolled(schedule, 2), held);
   std::vector<int> peaks;
   peaks.reserve(schedule.ranks.size());
-  for (const std::vector<Action>& order : schedule.ranks) peaks.push_back(peak_of(order, held));
+  for (const std::vector<Action>& order : schedule.ranks) {
+    const std::vector<int> live = in_flight(order, held);
+    peaks.push_back(live.empty() ? 0 : std::ranges::max(live));
+  }
   return peaks;
 }
 

@@ -155,14 +155,16 @@ struct PlacedProblem {
 };
 [[nodiscard]] std::vector<PlacedProblem> check_placed(const Schedule& schedule);
 
-// The most chunk activations that each rank holds at once: +1 at a forward, -1 at B or W. A chunk that is
-// recomputed holds its activations from its R on. Both passes of a fused pair hold theirs until the pair
-// ends.
+// Chunk activations that a rank holds: +1 at a forward, -1 behind B or W. A chunk that is recomputed holds
+// its activations from its R on. Both passes of a fused pair hold theirs until the pair ends.
 enum class Held : std::uint8_t {
   kActivations,  // freed at B or W
   kUntilInput,   // what the input gradient alone needs: freed at B or I
   kInputs,       // of stages that recompute: from F, recomputed or not, to B or I
 };
+// While each action of a rank's order runs.
+[[nodiscard]] std::vector<int> in_flight(const std::vector<Action>& order, Held held = Held::kActivations);
+// The most that each rank holds at once; of an order without a flush, in the steady state.
 [[nodiscard]] std::vector<int> peak_in_flight(const Schedule& schedule, Held held = Held::kActivations);
 
 }  // namespace stagecraft

@@ -46,8 +46,7 @@ void PayloadCache::keep(const std::string& hash, const std::string& payload) {
   const std::size_t size =
       hash.size() + payload.size() + sizeof(std::pair<std::string, std::optional<std::string>>);
   if (size > room_) return;
-  room_ -= size;
-  payloads_.emplace(hash, payload);
+  if (payloads_.emplace(hash, payload).second) room_ -= size;
 }
 
 }  // namespace stagecraft

@@ -179,6 +179,17 @@ TEST(LinkUsage, BlamesTheBottleneckOnly) {
   EXPECT_EQ(timeline.links[narrow], (LinkUsage{.bytes = 10e9, .busy = 2s, .saturated = 2s, .delay = 1s}));
 }
 
+// System: two of 200 days each at the whole rate, together: both through at 400 days.
+// Expectation: each lost 200 days, more than 2^63 parts of a nanosecond hold.
+TEST(LinkUsage, TellsWhatALinkCostOverMonths) {
+  constexpr Duration kDay = 24h;
+  Flows flows;
+  const LinkId link = flows.link(50_GBps);
+  flows.task(200 * kDay, 50_GBps, {on(link)});
+  flows.task(200 * kDay, 50_GBps, {on(link)});
+  EXPECT_EQ(run(flows.system.build()).links[link].delay, 400 * kDay);
+}
+
 TEST(LinkUsage, IsNotBusyDuringLatency) {
   Flows flows;
   const LinkId link = flows.link(50_GBps);

@@ -174,7 +174,24 @@ TEST(ScheduleCsv, FindsTheForwardThatPassesAMemoryLimit) {
            .cell = 2,
            .problem = {
                .message = "rank 0, cell 2 (0F1): the rank holds 3 chunk activations at most, the limit is 1",
-               .hint = "run a backward in front of this forward"}}}));
+               .hint = "run a backward in front of this pass"}}}));
+}
+
+// Both passes of a pair hold what they hold until it ends, whichever is written first.
+TEST(ScheduleCsv, CountsBothPassesOfAPairAgainstAMemoryLimit) {
+  for (const char* pair : {"(0B0;0F2)OVERLAP_F_B", "(0F2;0B0)OVERLAP_F_B"}) {
+    const OrderFile file = order_of(std::string("0F0,0F1,") + pair + ",0B1,0B2\n");
+    const std::vector<CellProblem> problems = over_limit(file, 2);
+    ASSERT_EQ(problems.size(), 1u) << pair;
+    EXPECT_EQ(problems.front().cell, 3) << pair;
+    EXPECT_TRUE(over_limit(file, 3).empty()) << pair;
+  }
+}
+
+TEST(ScheduleCsv, RefusesNumbersThatNoOrderHas) {
+  const auto problems = problems_of("0F2147483647,0B0\n");
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].problem.message, "rank 0, cell 1: '0F2147483647' is beyond 1000000");
 }
 
 }  // namespace

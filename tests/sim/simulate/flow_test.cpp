@@ -138,6 +138,7 @@ TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
 TEST(Flow, OfShardsLosesWhatTheClosedFormLoses) {
   for (const char* with :
        {"{zero_stage: 3}\noptions: {software: megatron-core}", "{zero_stage: 3}\noptions: {software: fsdp2}",
+        "{zero_stage: 3}\noptions: {software: megatron-deepspeed-2021}",
         "{zero_stage: 3, zero_group: 8}\noptions: {software: fsdp2}"}) {
     SCOPED_TRACE(with);
     const Scenario scenario = scenario_of(

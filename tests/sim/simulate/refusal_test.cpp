@@ -105,6 +105,36 @@ TEST(Infeasible, AreTimesThatNobodyCanCount) {
   EXPECT_GT(simulate(shipped("pipeline-4x8", {"model.forward=30 days"})).iteration_time, Duration::zero());
 }
 
+// 8 micro-batches in 4 stages of 300 days forward and as many backward are 20 years, ten in a row 200.
+TEST(Infeasible, AreTimesThatNobodyCanCountOfSeveralIterations) {
+  const auto scenario = [](const char* iterations) {
+    return shipped("pipeline-4x8", {"model.forward=300 days",
+                                    std::string("schedule={name: 1f1b, iterations: ") + iterations + "}"});
+  };
+  EXPECT_THROW((void)simulate(scenario("50")), ScenarioError);
+  EXPECT_GT(simulate(scenario("3")).iteration_time, Duration::zero());
+}
+
+// A link that is slower in the first iteration has no meaning in those that follow beside other jobs.
+TEST(Infeasible, AreFaultsInSeveralIterationsBesideOtherJobs) {
+  Scenario scenario = shipped("llama3-8b-64xA100");
+  scenario.network.mode = NetworkMode::kFlow;
+  scenario.faults.push_back({.kind = FaultKind::kSlowGpu, .factor = 2, .ranks = {0}});
+  scenario.network.iterations = 3;
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("faults"));
+}
+
+// A million tokens without flash attention are counted, a thousand million are not.
+TEST(Infeasible, AreActivationsThatNobodyCanCount) {
+  const auto scenario = [](const char* length, const char* attention) {
+    return shipped("llama3-8b-64xA100", {std::string("training.sequence_length=") + length,
+                                         std::string("training.attention=") + attention});
+  };
+  EXPECT_THAT(refused([&] { (void)memory_of(scenario("1000000000", "unfused")); }),
+              testing::ElementsAre("training.sequence_length"));
+  EXPECT_GT(memory_of(scenario("1000000", "flash")).stages.front().activations, Bytes(0));
+}
+
 TEST(Feasible, IsPreparedWithoutAWord) {
   Diagnostics diagnostics;
   const auto prepared = prepare(shipped("gpt3-175b-1024xA100"), diagnostics);

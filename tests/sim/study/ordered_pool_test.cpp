@@ -135,6 +135,14 @@ TEST(PayloadCache, TriesAnewAfterAFailure) {
   EXPECT_EQ(cache.get("a", [] { return std::string("yes"); }), "yes");
 }
 
+// Room for one payload, not for two: what is known already takes none.
+TEST(PayloadCache, TakesRoomOnceForWhatComesAgain) {
+  PayloadCache cache(200);
+  for (int i = 0; i < 10; ++i) cache.put("a", "first");
+  cache.put("b", "second");
+  EXPECT_EQ(cache.get("b", [] { return std::string("made"); }), "second");
+}
+
 TEST(PayloadCache, WithoutRoomEveryPayloadIsMade) {
   PayloadCache cache(0);
   int made = 0;
