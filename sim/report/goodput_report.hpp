@@ -69,8 +69,11 @@ struct GoodputAdvice {
   std::optional<Duration> interval =
       {};  // the exactly optimal one, in whole steps; absent without checkpoints
   std::int64_t interval_steps = 0;
-  std::optional<int> spares = {};  // 99th percentile of the nodes that are down at once
-  std::string interval_why, spares_why;
+  // 99th percentile of the nodes that are down at once; absent where the job has as many
+  std::optional<int> spares = {};
+  std::string interval_why;
+  std::string spares_how;  // "keep 2 spares"; of a policy without spares, which policies have them
+  std::string spares_why;
 
   friend bool operator==(const GoodputAdvice&, const GoodputAdvice&) = default;
 };

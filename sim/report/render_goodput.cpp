@@ -122,9 +122,7 @@ std::string advice_of(const GoodputReport& report) {
     out += wrapped_lines("advice", text + ": " + advice.interval_why);
   }
   if (advice.spares)
-    out += wrapped_lines(out.empty() ? "advice" : "",
-                         fmt::format("keep {} spare{}: {}", *advice.spares, *advice.spares == 1 ? "" : "s",
-                                     advice.spares_why));
+    out += wrapped_lines(out.empty() ? "advice" : "", advice.spares_how + ": " + advice.spares_why);
   return out;
 }
 
@@ -265,7 +263,9 @@ void write_checkpoint(JsonWriter& json, const GoodputReport& report) {
         .field("interval_steps", advice.interval_steps)
         .field("interval_why", std::string_view(advice.interval_why));
   if (advice.spares)
-    json.field("spares", *advice.spares).field("spares_why", std::string_view(advice.spares_why));
+    json.field("spares", *advice.spares)
+        .field("spares_how", std::string_view(advice.spares_how))
+        .field("spares_why", std::string_view(advice.spares_why));
   json.end_object();
 }
 

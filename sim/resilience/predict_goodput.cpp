@@ -228,7 +228,14 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
   const int working = ran.setup.nodes - ran.setup.spares;
   const double away = unavailable_share(spec, working);
   if (away <= 0) return;
-  report.advice.spares = standby_pool(working, away);
+  const int pool = standby_pool(working, away);
+  if (pool == ran.setup.spares) return;
+  const PolicyKind kind = spec.policy.kind;
+  const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
+  const std::string spares = fmt::format("{} spare{}", pool, pool == 1 ? "" : "s");
+  report.advice.spares = pool;
+  report.advice.spares_how =
+      has_spares ? "keep " + spares : "hot-spares or elastic with " + spares + " would cover what fails";
   report.advice.spares_why =
       fmt::format("in 99 % of the time no more of the {} nodes are away", with_thousands(working));
 }

@@ -105,7 +105,7 @@ function goodputDetails(result) {
       result.inputs.map(input => [input.name, input.value, signed(input.half), signed(input.twice), input.source]), [0, 4]));
   const advice = result.advice || {};
   if (advice.interval_s) section.append(element('p', {}, `Checkpoint every ${humanTime(advice.interval_s * 1e9)}: ${advice.interval_why}.`));
-  if (advice.spares !== undefined && advice.spares !== null) section.append(element('p', {}, `Keep ${advice.spares} spares: ${advice.spares_why}.`));
+  if (advice.spares !== undefined && advice.spares !== null) section.append(element('p', {}, `${advice.spares_how[0].toUpperCase()}${advice.spares_how.slice(1)}: ${advice.spares_why}.`));
   for (const note of result.notes || []) section.append(element('p', {class: 'muted'}, note));
   return section;
 }

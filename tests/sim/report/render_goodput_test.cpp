@@ -58,6 +58,7 @@ GoodputReport ten_days() {
                    .interval_steps = 210,
                    .spares = 2,
                    .interval_why = "the optimum",
+                   .spares_how = "keep 2 spares",
                    .spares_why = "enough"};
   report.inputs = {{.name = "failures.process.rate_per_node_day",
                     .value = "0.5",

@@ -179,7 +179,7 @@ TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
   };
   const GoodputReport day = with_repair_of(24), week = with_repair_of(168);
   EXPECT_EQ(day.spares, 1);
-  EXPECT_EQ(week.spares, week.advice.spares);
+  EXPECT_EQ(week.advice.spares, std::nullopt) << "it has them";
   EXPECT_GT(week.spares, 1);
 }
 
@@ -379,6 +379,25 @@ TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
   EXPECT_EQ(report.nodes, 5);
   EXPECT_EQ(report.spares, 1);
   EXPECT_GT(report.fraction_of_ideal.mean, without);
+}
+
+// What is advised can be set: `spares` is a key of two policies, and news only where it is another number.
+TEST(PredictGoodput, AdvisesSparesToPoliciesThatHaveThemAndAreShortOfThem) {
+  const auto of_policy = [](PolicyKind kind, std::optional<int> spares) {
+    FailureSpec spec = losing_nodes(kind);
+    spec.policy.spares = spares;
+    return predict_goodput(with(spec)).advice;
+  };
+  for (const PolicyKind kind : {PolicyKind::kHotSpares, PolicyKind::kElastic}) {
+    const GoodputAdvice none = of_policy(kind, 0);
+    ASSERT_TRUE(none.spares);
+    EXPECT_THAT(none.spares_how, testing::StartsWith("keep "));
+    EXPECT_EQ(of_policy(kind, none.spares).spares, std::nullopt);
+    EXPECT_EQ(of_policy(kind, *none.spares + 1).spares, none.spares);
+  }
+  for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kBamboo, PolicyKind::kOobleck,
+                                PolicyKind::kVaruna, PolicyKind::kRecycle})
+    EXPECT_THAT(of_policy(kind, std::nullopt).spares_how, testing::StartsWith("hot-spares or elastic with "));
 }
 
 // Without failures: a quorum of 1 s makes a step of 9 s one of 10 s, a backup of a tenth one of 9.9 s.
