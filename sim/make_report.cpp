@@ -153,14 +153,19 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
 }
 
 // Defaults that move the result, for whoever did not write them.
-std::vector<std::string> assumed_defaults(const Scenario& scenario) {
+std::vector<std::string> assumed_defaults(const Scenario& scenario, const ParallelPlan& plan) {
   if (!scenario.profile || !scenario.cluster) return {};
   const auto yes_no = [](bool flag) { return std::string(flag ? "true" : "false"); };
   const TrainingSpec& training = scenario.training;
-  const std::pair<std::string, std::string> values[] = {
+  const ParallelSpec& parallel = scenario.parallelism;
+  std::vector<std::pair<std::string, std::string>> values = {
       {"profile", scenario.profile->name},
       {"cluster.fabric", scenario.cluster->fabric.name},
+      {"parallelism.data", std::to_string(plan.data)},
+      {"parallelism.zero_stage", std::to_string(parallel.zero_stage)},
+      {"parallelism.sequence_parallel", yes_no(parallel.sequence_parallel)},
       {"schedule", scenario.schedule.name},
+      {"training.micro_batch_size", std::to_string(training.micro_batch_size)},
       {"training.precision", std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)])},
       {"training.gradient_dtype", std::string(kPrecisionNames[static_cast<std::size_t>(training.gradient)])},
       {"training.recompute",
@@ -170,6 +175,8 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario) {
       {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},
       {"options.software", scenario.options.software},
       {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
+  if (training.sequence_length > 0)  // 0: the model has no tokens
+    values.emplace_back("training.sequence_length", std::to_string(training.sequence_length));
   std::vector<std::string> assumed;
   for (const auto& [path, value] : values) {
     // A mapping is given when anything below it is.
@@ -221,7 +228,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     report.warnings.emplace_back(
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "
         "mask hides: over long sequences shares of the peak above 100 % are no mistake of the times");
-  report.assumptions = assumed_defaults(scenario);
+  report.assumptions = assumed_defaults(scenario, simulation.prepared.plan);
   if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
   for (const HardwareProfile& profile : scenario.group_profiles)
     if (profile.name != scenario.profile->name) report.profile += ", " + profile.name + " of " + profile.date;

@@ -1,6 +1,8 @@
 // Whole scenarios small enough for a pencil.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -144,6 +146,28 @@ TEST(FreeStages, TakeNoTimeAndGiveNoInfinity) {
   EXPECT_EQ(report.bubble.fraction, 0);
   EXPECT_EQ(report.samples_per_s(), 0);
   EXPECT_NE(render_json(report).find("\"samples_per_s\":0"), std::string::npos);
+}
+
+// System: 8 GPUs, tensor 2; who says no more gets 4 replicas and sequences as long as the model's.
+TEST(Assumptions, NameTheSplitTheMicroBatchAndTheSequenceWhereTheyAreLeftOut) {
+  const auto assumptions = [](const std::string& parallelism, const std::string& training) {
+    return simulate(scenario_of("stagecraft: 1\n"
+                                "model: {family: gpt, layers: 4, hidden: 1024, heads: 16, vocab: 50257, "
+                                "max_sequence_length: 1024}\n"
+                                "cluster: {node: dgx-a100-80gb, gpus: 8}\n"
+                                "parallelism: {tensor: 2" +
+                                parallelism + "}\ntraining: {global_batch_size: 8" + training + "}\n"))
+        .assumptions;
+  };
+  const auto left_out = assumptions("", "");
+  const auto given = assumptions(", data: 4, zero_stage: 0, sequence_parallel: false",
+                                 ", micro_batch_size: 1, sequence_length: 1024");
+  for (const char* line :
+       {"parallelism.data: 4", "parallelism.zero_stage: 0", "parallelism.sequence_parallel: false",
+        "training.micro_batch_size: 1", "training.sequence_length: 1024"}) {
+    EXPECT_EQ(std::ranges::count(left_out, line), 1) << line;
+    EXPECT_EQ(std::ranges::count(given, line), 0) << line;
+  }
 }
 
 TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKept) {
