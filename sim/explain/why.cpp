@@ -221,29 +221,48 @@ std::string gain_words(Duration now, Duration then) {
                      100 * (1 - to_seconds(then) / to_seconds(now)));
 }
 
-// The fastest of `changes` that is faster than now and allowed.
+// The fastest of `changes` that is faster than `limit` and allowed.
 template <class Allowed>
-std::optional<TriedChange> fastest(const std::vector<TriedChange>& changes, Duration now,
+std::optional<TriedChange> fastest(const std::vector<TriedChange>& changes, Duration limit,
                                    const Allowed& allowed) {
   std::optional<TriedChange> best;
   for (const TriedChange& change : changes)
-    if (change.iteration_time && *change.iteration_time < (best ? *best->iteration_time : now) &&
+    if (change.iteration_time && *change.iteration_time < (best ? *best->iteration_time : limit) &&
         allowed(change))
       best = change;
   return best;
 }
 
-std::string change_sentence(const Why& why, const Report& report) {
-  const Duration now = report.iteration_time;
-  const auto settings = static_cast<std::size_t>(
+std::size_t settings_of(const Why& why) {
+  return static_cast<std::size_t>(
       std::ranges::count_if(why.changes, [](const TriedChange& change) { return !change.set.empty(); }));
+}
+
+// Of a change that is advised: it fits.
+std::string memory_words(const TriedChange& change) {
+  return change.verdict == Verdict::kTight ? "memory is tight" : "memory fits";
+}
+
+// Of a job that does not fit: no link makes it run, so hardware is not spoken of.
+std::string fit_sentence(const Why& why, Duration now) {
+  if (!why.best)
+    return fmt::format(
+        "First make it fit into memory: none of {} changes of settings does. `stagecraft memory` shows what "
+        "takes it, `stagecraft search` finds other splits.",
+        settings_of(why));
+  return fmt::format(
+      "First make it fit into memory: of {} changes of settings, {} is the fastest that fits: {} in place of "
+      "{}, and {}.",
+      settings_of(why), why.best->words, human(*why.best->iteration_time), human(now),
+      memory_words(*why.best));
+}
+
+std::string change_sentence(const Why& why, Duration now) {
+  const std::size_t settings = settings_of(why);
   std::string text;
   if (why.best) {
-    text = fmt::format("Of {} changes of settings, {} would help most: {}, and memory {}", settings,
-                       why.best->words, gain_words(now, *why.best->iteration_time),
-                       why.best->verdict == Verdict::kFits    ? "fits"
-                       : why.best->verdict == Verdict::kTight ? "is tight"
-                                                              : "is still too small");
+    text = fmt::format("Of {} changes of settings, {} would help most: {}, and {}", settings, why.best->words,
+                       gain_words(now, *why.best->iteration_time), memory_words(*why.best));
   } else {
     text = fmt::format("None of {} changes of settings that fit into memory would help", settings);
   }
@@ -282,11 +301,13 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
     why.changes.push_back(tried(set, reload));
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
-  why.best = fastest(why.changes, report.iteration_time, [&](const TriedChange& change) {
-    return !change.set.empty() && (!fits || change.verdict != Verdict::kOutOfMemory);
+  const Duration now = report.iteration_time;
+  // What makes a job fit may take longer than the job would if it ran.
+  why.best = fastest(why.changes, fits ? now : Duration::max(), [](const TriedChange& change) {
+    return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
-  why.sentences = {bound_sentence(parts, report.iteration_time), lost_sentence(parts, report.iteration_time),
-                   change_sentence(why, report)};
+  why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),
+                   fits ? change_sentence(why, now) : fit_sentence(why, now)};
   return why;
 }
 

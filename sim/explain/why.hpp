@@ -4,7 +4,8 @@
 //   The changes are of one thing each: the schedule, among those that the software runs where its preset
 //   lists them, the micro-batch, recompute, an overlap that is off, sequence parallelism, the optimizer's
 //   sharding; and, for comparison, links of twice the bandwidth. Each is simulated. One that does not fit
-//   into memory helps nobody, unless the scenario does not fit either.
+//   into memory helps nobody. Where the scenario does not fit, the fastest that does is named, however long
+//   it takes.
 #pragma once
 
 #include <functional>
@@ -29,7 +30,7 @@ struct TriedChange {
 struct Why {
   std::string bound_by;  // the largest part of the breakdown, by its JSON name
   std::vector<std::string> sentences;
-  std::optional<TriedChange> best;   // among settings; none where nothing helps
+  std::optional<TriedChange> best;   // among settings, and fits; none where nothing helps
   std::vector<TriedChange> changes;  // in the order of the list
 };
 

@@ -106,6 +106,31 @@ TEST(Why, TheBestChangeIsReallySimulatedAndFits) {
     EXPECT_TRUE(change.iteration_time.has_value() || !change.refused.empty()) << change.words;
 }
 
+// System: micro-batches of 4 without recompute do not fit into 79.1 GiB. Overlapping tensor communication is
+// faster and does not fit either; micro-batches of 2 fit and take longer.
+TEST(Why, OfAJobThatDoesNotFitNamesTheFastestChangeThatDoes) {
+  const std::vector<std::string> large = {"training.micro_batch_size=4", "training.recompute=none"};
+  const Report report = simulate(load("llama3-8b-64xA100.yaml", large));
+  ASSERT_EQ(report.memory.verdict(), Verdict::kOutOfMemory);
+  const Why why = why_of("llama3-8b-64xA100.yaml", large);
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "training.micro_batch_size=2");
+  EXPECT_NE(why.best->verdict, Verdict::kOutOfMemory);
+  EXPECT_GT(*why.best->iteration_time, report.iteration_time);
+  EXPECT_THAT(why.sentences.back(), HasSubstr("First make it fit into memory"));
+  EXPECT_THAT(why.sentences.back(), HasSubstr("training.micro_batch_size=2 is the fastest that fits"));
+}
+
+// Micro-batches of 16 fit by no single change.
+TEST(Why, WhereNoChangeFitsSaysWhomToAsk) {
+  const Why why =
+      why_of("llama3-8b-64xA100.yaml", {"training.micro_batch_size=16", "training.recompute=none"});
+  EXPECT_FALSE(why.best);
+  EXPECT_THAT(why.sentences.back(), HasSubstr("none of "));
+  EXPECT_THAT(why.sentences.back(), HasSubstr("`stagecraft memory`"));
+  EXPECT_THAT(why.sentences.back(), HasSubstr("`stagecraft search`"));
+}
+
 // Of orders of passes, those that the preset lists; its form of interleaving in place of the usual one.
 TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
   const std::map<std::string, std::set<std::string>> tried = {
