@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,15 +29,37 @@ std::string line_name(const GoodputComparison& comparison, std::size_t variant,
   return words.empty() ? report.policy : join(words, ", ");
 }
 
+// Policies that put all nodes to work have a larger one than those that keep the job's shape.
+struct Ideals {
+  double least = 0, most = 0;  // samples/s
+};
+Ideals ideals_of(const GoodputComparison& comparison) {
+  std::vector<double> ideals;
+  for (const GoodputOutcome& outcome : comparison.outcomes)
+    if (outcome.report) ideals.push_back(outcome.report->ideal_samples_per_s);
+  if (ideals.empty()) return {};
+  const auto [least, most] = std::minmax_element(ideals.begin(), ideals.end());
+  return {.least = *least, .most = *most};
+}
+
+// The column and the chart may rank policies oppositely: each row is over its own ideal, the chart over one.
+std::string word_on_ideals(const GoodputComparison& comparison) {
+  const Ideals ideals = ideals_of(comparison);
+  const std::string least = fmt::format("{:.4g}", ideals.least), most = fmt::format("{:.4g}", ideals.most);
+  if (least == most) return "";
+  std::string text =
+      fmt::format("of ideal: of the row's own, {} to {} samples/s without failures", least, most);
+  if (number_axis(comparison)) text += "; the chart takes the largest for all";
+  return wrapped_text("", "  ", text);
+}
+
 GoodputChartOptions chart_options(const GoodputComparison& comparison, std::size_t axis) {
   GoodputChartOptions options;
   const std::string& path = comparison.paths[axis];
   options.rate_name = path.ends_with("rate_per_node_day") ? "failures per node-day" : path;
-  for (const GoodputOutcome& outcome : comparison.outcomes) {
-    if (!outcome.report) continue;
-    if (options.title.empty()) options.title = outcome.report->name;
-    options.ideal_samples_per_s = std::max(options.ideal_samples_per_s, outcome.report->ideal_samples_per_s);
-  }
+  options.ideal_samples_per_s = ideals_of(comparison).most;
+  for (const GoodputOutcome& outcome : comparison.outcomes)
+    if (outcome.report && options.title.empty()) options.title = outcome.report->name;
   return options;
 }
 
@@ -117,7 +140,7 @@ std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t
 }
 
 std::string render_text(const GoodputComparison& comparison) {
-  std::string out = table_of(comparison);
+  std::string out = table_of(comparison) + word_on_ideals(comparison);
   if (const std::optional<std::size_t> axis = number_axis(comparison)) {
     const std::vector<GoodputRow> rows = rows_of(comparison, *axis);
     out += "\n" + chart_text(rows, chart_options(comparison, *axis));

@@ -124,6 +124,8 @@ std::vector<GoodputCrossing> crossings_of(std::span<const GoodputRow> rows) {
 
 namespace {
 
+constexpr const char* kShareTitle = "share of the throughput without failures";
+
 // What both pictures are drawn on: rates from left to right, shares of the ideal from below.
 struct Axes {
   double first_rate = 0, last_rate = 0;
@@ -221,6 +223,7 @@ std::string chart_text(std::span<const GoodputRow> rows, const GoodputChartOptio
   const Axes axes = axes_of(lines, options.ideal_samples_per_s);
   const std::vector<std::string> cells = cells_of(lines, axes, options.width, options.height);
   std::string out = options.title.empty() ? "" : options.title + "\n";
+  out += fmt::format("{}\n", kShareTitle);
   for (std::size_t row = 0; row < cells.size(); ++row) {
     const double share =
         1 - (1 - axes.lowest) * static_cast<double>(row) / static_cast<double>(cells.size() - 1);
@@ -293,7 +296,7 @@ std::string svg_frame(const std::vector<Line>& lines, const Axes& axes, const Go
                      kTop, kPlotHeight, kPlotWidth);
   out += text_at(kLeft + kPlotWidth / 2, kTop + kPlotHeight + 42, "middle", options.rate_name);
   out += text_at(kLeft, 24, "start", options.title);
-  return out + text_at(kLeft, 40, "start", "share of the throughput without failures");
+  return out + text_at(kLeft, 40, "start", kShareTitle);
 }
 
 // Names stand at the right ends, moved apart where they would lie on each other.

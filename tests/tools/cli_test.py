@@ -550,6 +550,16 @@ class Answers(Case):
         self.assertEqual(("+10 %", 0.375), (forward["change"], forward["value"]))
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
 
+    def test_a_table_of_policies_says_whose_ideal_a_share_is_of(self):
+        self.write("job.yaml", FAILING)
+        rates = ("--vary", "failures.process.rate_per_node_day=0.1,1")
+        two = stagecraft("goodput", "job.yaml", "--vary", "failures.policy=hot-spares,oobleck", *rates, cwd=self.folder).stdout
+        self.assertIn("of ideal: of the row's own, 0.4444 to 0.6667 samples/s without failures", two)
+        one = stagecraft("goodput", "job.yaml", *rates, cwd=self.folder).stdout
+        self.assertNotIn("of ideal: ", one)
+        for text in (one, two):
+            self.assertIn("\nshare of the throughput without failures\n", text)
+
     def test_why_is_three_sentences_in_json(self):
         result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
         self.assertEqual((3, "backward"), (len(result["why"]["sentences"]), result["why"]["bound_by"]))

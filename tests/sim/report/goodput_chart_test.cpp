@@ -91,6 +91,7 @@ TEST(GoodputChart, ShowsWhoIsAheadInItsCorners) {
   const std::string chart =
       chart_text(one_crossing(), {.title = "", .ideal_samples_per_s = 100, .width = 3, .height = 5});
   EXPECT_EQ(chart,
+            "share of the throughput without failures\n"
             "  100 % |\n"
             "        |A\n"
             "        |BBB\n"
