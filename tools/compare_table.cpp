@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -46,6 +47,20 @@ std::vector<std::string> file_names(const std::vector<Variant>& variants) {
   return names;
 }
 
+struct ComparedWords {
+  const char *column, *ranked;
+};
+constexpr std::array<ComparedWords, 3> kComparedWords = {
+    {{"relative", ""}, {"relative/token", " by tokens/s"}, {"relative/sample", " by samples/s"}}};
+
+// In ns.
+double compared_time(const Report& report, ComparedTime compared) {
+  const std::int64_t parts = compared == ComparedTime::kToken    ? report.tokens
+                             : compared == ComparedTime::kSample ? report.samples
+                                                                 : 1;
+  return static_cast<double>(report.iteration_time.count()) / static_cast<double>(parts);
+}
+
 struct Column {
   std::string title;
   Align align = Align::kRight;
@@ -66,7 +81,7 @@ class Table {
     const std::vector<Column> more = columns();
     std::vector<std::string> titles = names_.titles;
     std::vector<Align> aligns(titles.size(), Align::kLeft);
-    titles.insert(titles.end(), {"iteration", "relative"});
+    titles.insert(titles.end(), {"iteration", words().column});
     aligns.insert(aligns.end(), {Align::kRight, Align::kRight});
     for (const Column& column : more) {
       titles.push_back(column.title);
@@ -97,6 +112,10 @@ class Table {
   }
 
  private:
+  [[nodiscard]] const ComparedWords& words() const {
+    return kComparedWords[static_cast<std::size_t>(comparison_.compared())];
+  }
+
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
     const MemoryLedger& memory = outcome.report->memory;
     if (memory.capacity <= Bytes(0)) return human(memory.heaviest().peak());
@@ -140,11 +159,13 @@ class Table {
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
     if (fit.empty()) return "none fits into memory";
-    const auto time = [&](std::size_t i) { return comparison_.outcomes[i].report->iteration_time; };
+    const auto time = [&](std::size_t i) {
+      return compared_time(*comparison_.outcomes[i].report, comparison_.compared());
+    };
     const std::size_t best = *std::min_element(
         fit.begin(), fit.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
-    std::string out =
-        fmt::format("fastest{}: {}", fit.size() < ran.size() ? " that fits" : "", names_.spoken(best));
+    std::string out = fmt::format("fastest{}{}: {}", fit.size() < ran.size() ? " that fits" : "",
+                                  words().ranked, names_.spoken(best));
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
       out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));
@@ -174,12 +195,22 @@ class Table {
 
 }  // namespace
 
+ComparedTime Comparison::compared() const {
+  std::set<std::int64_t> tokens, samples;
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.report) continue;
+    tokens.insert(outcome.report->tokens);
+    samples.insert(outcome.report->samples);
+  }
+  if (!tokens.contains(0)) return tokens.size() > 1 ? ComparedTime::kToken : ComparedTime::kIteration;
+  return samples.size() > 1 ? ComparedTime::kSample : ComparedTime::kIteration;
+}
+
 std::optional<double> Comparison::relative_time(std::size_t variant) const {
   const std::optional<Report>& first = outcomes.front().report;
   const std::optional<Report>& report = outcomes.at(variant).report;
   if (!first || !report || first->iteration_time <= Duration::zero()) return std::nullopt;
-  return static_cast<double>(report->iteration_time.count()) /
-         static_cast<double>(first->iteration_time.count());
+  return compared_time(*report, compared()) / compared_time(*first, compared());
 }
 
 VariantNames::VariantNames(const Comparison& comparison) : titles(short_names(comparison.paths)) {

@@ -11,12 +11,17 @@
 
 namespace stagecraft {
 
+// What of the variants is compared: the time of an iteration; where their iterations train on different
+// numbers of tokens, the time of a token, and of a sample where a model has no tokens.
+enum class ComparedTime { kIteration, kToken, kSample };
+
 struct Comparison {
   std::vector<std::string> paths;  // that vary
   std::vector<Variant> variants;
   std::vector<Outcome> outcomes;  // of each variant
 
-  // Iteration time over that of the first; nothing where either cannot run or the first takes no time.
+  [[nodiscard]] ComparedTime compared() const;
+  // The compared time over that of the first; nothing where either cannot run or the first takes no time.
   [[nodiscard]] std::optional<double> relative_time(std::size_t variant) const;
 };
 
@@ -41,7 +46,7 @@ struct VariantCells {
 // sentence about the rest.
 [[nodiscard]] std::vector<std::string> explanations(const Comparison& comparison);
 
-// What is fastest of those that fit, and what holds least; why some cannot run.
+// What is fastest of those that fit, by the compared time, and what holds least; why some cannot run.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 

@@ -540,6 +540,18 @@ class Answers(Case):
         self.assertEqual([{"part": "bubble", "first_s": 0.009, "here_s": 0.003, "difference_s": -0.006, "share": 1.0}],
                          zb_h1["moved"])
 
+    def test_variants_of_unequal_iterations_are_ranked_by_what_they_train_on(self):
+        batches = "training.global_batch_size=4,16"  # 21 ms and 57 ms: 57 / 16 over 21 / 4
+        small, large = self.results(stagecraft("compare", PIPELINE, "--vary", batches, "--json"))
+        self.assertEqual(1.0, small["relative_time"])
+        self.assertAlmostEqual(57 / 16 / (21 / 4), large["relative_time"], places=9)
+        table = stagecraft("compare", PIPELINE, "--vary", batches).stdout
+        self.assertIn("relative/sample", table)
+        self.assertIn("fastest by samples/s: 16, 1.47x over 4\n", table)
+        tokens = stagecraft("compare", FLAGSHIP, "--vary", "training.global_batch_size=768,1536").stdout
+        self.assertIn("relative/token", tokens)
+        self.assertIn("fastest by tokens/s: 1536, ", tokens)
+
     def test_an_explanation_is_a_tree_of_values(self):
         ran = stagecraft("explain", PIPELINE, "bubble.over_ideal", "--json", "--set", "schedule=gpipe")
         tree, = self.results(ran)
