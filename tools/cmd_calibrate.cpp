@@ -10,7 +10,9 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -459,19 +461,42 @@ int show_command(const Arguments& arguments, Session& session) {
   return kDone;
 }
 
+// --- the parts
+// --------------------------------------------------------------------------------------------------------
+
+struct Part {
+  std::string_view name;
+  std::span<const std::string_view> takes;
+  int (*run)(const Arguments& arguments, Session& session);
+};
+
+constexpr std::string_view kOfFit[] = {"base", "name", "output", "force"};
+constexpr std::string_view kOfEndToEnd[] = {"end-to-end"};
+constexpr std::string_view kOfPlan[] = {"set"};
+constexpr std::string_view kOfResiduals[] = {"write"};
+
+constexpr std::array kParts{Part{.name = "fit", .takes = kOfFit, .run = fit_command},
+                            Part{.name = "fit --end-to-end", .takes = kOfEndToEnd, .run = end_to_end_command},
+                            Part{.name = "plan", .takes = kOfPlan, .run = plan_command},
+                            Part{.name = "residuals", .takes = kOfResiduals, .run = residuals_command},
+                            Part{.name = "show", .takes = {}, .run = show_command}};
+
 }  // namespace
 
 int calibrate_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
   if (words.empty())
     throw UsageError("`calibrate` takes fit, plan, residuals or show", "stagecraft calibrate --help");
-  if (words[0] == "fit" && arguments.has("end-to-end")) return end_to_end_command(arguments, session);
-  if (words[0] == "fit") return fit_command(arguments, session);
-  if (words[0] == "residuals") return residuals_command(arguments, session);
-  if (words[0] == "plan") return plan_command(arguments, session);
-  if (words[0] == "show") return show_command(arguments, session);
-  const std::vector<std::string> known = {"fit", "plan", "residuals", "show"};
-  throw UsageError(fmt::format("`calibrate {}` is no command", words[0]), suggest(words[0], known));
+  // A fit on whole iterations takes nothing of a fit on samples.
+  const bool end_to_end = words[0] == "fit" && arguments.has("end-to-end");
+  const std::string name = end_to_end ? "fit --end-to-end" : words[0];
+  const auto part = std::ranges::find(kParts, name, &Part::name);
+  if (part == kParts.end()) {
+    const std::vector<std::string> known = {"fit", "plan", "residuals", "show"};
+    throw UsageError(fmt::format("`calibrate {}` is no command", words[0]), suggest(words[0], known));
+  }
+  refuse_without_effect(arguments, "calibrate", name, part->takes, "see stagecraft calibrate --help");
+  return part->run(arguments, session);
 }
 
 }  // namespace stagecraft

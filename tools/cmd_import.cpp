@@ -5,6 +5,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,13 +94,23 @@ int import_hf(const std::vector<std::string>& words, const Arguments& arguments,
 // stands after `--`.
 struct Importer {
   std::string_view name;
+  std::span<const std::string_view> takes;  // of the options of `import`
   int (*run)(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 };
 
+constexpr std::string_view kOfDeepspeed[] = {"gpus", "node", "vocab"};
+constexpr std::string_view kOfKineto[] = {"step", "gpus-per-node"};
+constexpr std::string_view kOfMegatron[] = {"define", "gpus", "node", "vocab"};
+constexpr std::string_view kOfNcclTests[] = {"op"};
+constexpr std::string_view kOfTopology[] = {"device", "link"};
+
 constexpr Importer kImporters[] = {
-    {.name = "deepspeed", .run = import_deepspeed_job},    {.name = "hf", .run = import_hf},
-    {.name = "kineto", .run = import_kineto_traces},       {.name = "megatron", .run = import_megatron_job},
-    {.name = "nccl-tests", .run = import_nccl_tests_file}, {.name = "topology", .run = import_topology_file},
+    {.name = "deepspeed", .takes = kOfDeepspeed, .run = import_deepspeed_job},
+    {.name = "hf", .takes = {}, .run = import_hf},
+    {.name = "kineto", .takes = kOfKineto, .run = import_kineto_traces},
+    {.name = "megatron", .takes = kOfMegatron, .run = import_megatron_job},
+    {.name = "nccl-tests", .takes = kOfNcclTests, .run = import_nccl_tests_file},
+    {.name = "topology", .takes = kOfTopology, .run = import_topology_file},
 };
 
 std::vector<std::string> importer_names() {
@@ -118,6 +129,7 @@ int import_command(const Arguments& arguments, Session& session) {
                                             [&](const Importer& i) { return i.name == words[0]; });
   if (importer == std::end(kImporters))
     throw UsageError(fmt::format("'{}' cannot be imported", words[0]), suggest(words[0], importer_names()));
+  refuse_without_effect(arguments, "import", importer->name, importer->takes, "see stagecraft import --help");
   return importer->run({words.begin() + 1, words.end()}, arguments, session);
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 
 namespace stagecraft {
@@ -264,6 +265,16 @@ Arguments parse_arguments(const CommandSpec& command, const std::vector<std::str
     return arguments;
   } catch (const po::error& error) {
     throw UsageError(in_our_words(error), fmt::format("see stagecraft {} --help", command.name));
+  }
+}
+
+void refuse_without_effect(const Arguments& arguments, std::string_view command, std::string_view part,
+                           std::span<const std::string_view> takes, const std::string& hint) {
+  const CommandSpec* const spec = find_command(command);
+  SC_CHECK(spec != nullptr, "a part of a command that is not in the table");
+  for (const OptionSpec& option : spec->options) {
+    if (arguments.has(option.name) && std::ranges::find(takes, option.name) == takes.end())
+      throw UsageError(fmt::format("--{} is nothing that `{} {}` takes", option.name, command, part), hint);
   }
 }
 

@@ -20,14 +20,9 @@ using std::chrono_literals::operator""s;
 constexpr const char* kExample =
     "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms";
 
-void refuse_without_effect(const Arguments& arguments) {
-  for (const std::string_view option :
-       {"schedule", "micro-batch-group", "recompute", "fused", "p2p", "width", "format"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} is nothing that `schedule search` takes", option), kExample);
-    }
-  }
-}
+constexpr std::string_view kTaken[] = {"stages",         "micro-batches",   "chunks",  "forward",
+                                       "input-gradient", "weight-gradient", "message", "memory-limit",
+                                       "goal",           "effort"};
 
 SearchRequest request_of(const Arguments& arguments) {
   SearchRequest request;
@@ -150,7 +145,7 @@ int schedule_search(const std::vector<std::string>& words, const Arguments& argu
   if (!words.empty()) {
     throw UsageError(fmt::format("`schedule search` takes options, not '{}'", words[0]), kExample);
   }
-  refuse_without_effect(arguments);
+  refuse_without_effect(arguments, "schedule", "search", kTaken, kExample);
   const SearchRequest request = request_of(arguments);
   const auto [result, placement] = best_of_placements(request);
   if (arguments.has("json")) {

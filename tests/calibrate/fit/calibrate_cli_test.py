@@ -130,5 +130,25 @@ class Import(unittest.TestCase):
         self.assertNotIn("secret", (ran.stdout + ran.stderr).lower())
 
 
+class Options(unittest.TestCase):
+    def test_an_option_that_a_part_has_no_use_for_is_refused(self):
+        plan = "scenarios/gpt3-175b-1024xA100.yaml"
+        config = "tests/data/hf_config/llama-3-8b.config.json"
+        for option, part, words in (
+                ("output", "calibrate plan", ["calibrate", "plan", plan, "--output", "f"]),
+                ("write", "calibrate show", ["calibrate", "show", "a100-sxm4-80gb", "--write"]),
+                ("set", "calibrate show", ["calibrate", "show", "a100-sxm4-80gb", "--set", "a=b"]),
+                ("end-to-end", "calibrate show", ["calibrate", "show", "a100-sxm4-80gb", "--end-to-end"]),
+                ("base", "calibrate residuals", ["calibrate", "residuals", "--base", "nosuch"]),
+                ("output", "calibrate fit --end-to-end", ["calibrate", "fit", "--end-to-end", "--output", "f"]),
+                ("vocab", "import hf", ["import", "hf", config, "--vocab", "6"]),
+                ("op", "import topology", ["import", "topology", "tests/data/slurm/made_tree.conf", "--op", "all-gather"])):
+            with self.subTest(part=part, option=option):
+                ran = stagecraft(*words)
+                self.assertEqual((2, ""), (ran.returncode, ran.stdout))
+                self.assertIn(f"stagecraft: error: --{option} is nothing that `{part}` takes\n  hint: see stagecraft "
+                              f"{words[0]} --help\n", ran.stderr)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
