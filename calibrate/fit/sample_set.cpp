@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace stagecraft {
@@ -16,6 +18,13 @@ std::string told(const SampleSetup& setup) {
                      setup.power_limit_w);
 }
 
+// Where the first line that is not empty stands, unless a JSON object begins there.
+std::optional<int> line_of_no_sample(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{') return std::nullopt;
+  return 1 + static_cast<int>(std::ranges::count(text.substr(0, first), '\n'));
+}
+
 // Collects samples and remembers where each key stands.
 class Collector {
  public:
@@ -23,6 +32,7 @@ class Collector {
 
   void read(const SampleText& file) {
     std::string_view rest = file.text;
+    if (const auto line = line_of_no_sample(rest)) return refuse_file({file.name, *line, 0});
     for (int line = 1; !rest.empty(); ++line) {
       const std::size_t end = rest.find('\n');
       if (end == std::string_view::npos) {
@@ -38,6 +48,14 @@ class Collector {
   [[nodiscard]] SampleSet&& result() && { return std::move(set_); }
 
  private:
+  // Of a file of another kind every line would be an error.
+  void refuse_file(SourceLocation where) {
+    refuse(
+        std::move(where), "bad-sample", "is no file of samples, which has a JSON object on each line",
+        "output of nccl-tests goes through `stagecraft import nccl-tests`; the entry that it prints belongs "
+        "under `collectives:` of a profile file");
+  }
+
   void take(const SourceLocation& where, std::string_view line) {
     auto read = parse_sample(line);
     if (auto* problem = std::get_if<std::string>(&read)) return refuse(where, "bad-sample", *problem, {});

@@ -24,7 +24,7 @@ struct SampleSet {
 
 // Refused, each with its file and line: what parse_sample() refuses, a last line that is cut off, samples of
 // another device, driver, library or clock policy than the first, and files without samples. nullopt if there
-// was one.
+// was one. A file that does not begin with a JSON object is refused once, not in every line.
 [[nodiscard]] std::optional<SampleSet> read_sample_set(const std::vector<SampleText>& files,
                                                        Diagnostics& diagnostics);
 

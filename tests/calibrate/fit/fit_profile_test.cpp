@@ -379,6 +379,16 @@ TEST(SampleSet, ALineThatIsCutOffIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal(text), HasSubstr("a.jsonl:4: error: the last line is cut off"));
 }
 
+TEST(SampleSet, AFileOfAnotherKindIsRefusedOnceWithTheWayOut) {
+  Diagnostics diagnostics;
+  const std::string text = "\n# nThread 1 nGpus 1\n# Using devices\n  8  2  float\n";
+  EXPECT_FALSE(read_sample_set({{.name = "run.txt", .text = text}}, diagnostics).has_value());
+  ASSERT_EQ(diagnostics.items().size(), 1U);
+  const std::string message = render(diagnostics.items().front());
+  EXPECT_THAT(message, HasSubstr("run.txt:2: error: is no file of samples"));
+  EXPECT_THAT(message, HasSubstr("`stagecraft import nccl-tests`"));
+}
+
 TEST(SampleSet, AnotherDeviceAmongThemIsRefusedWithBothPlaces) {
   std::vector<Sample> samples = all_reduce_samples();
   samples[2].setup.device = "NVIDIA H200";
