@@ -65,20 +65,37 @@ struct Call {
   }
 };
 
+// Whether the mean error of a set is within the limit; says on standard error when it is not.
+bool within_limit(const PublishedSet& set, double mean, const Call& call) {
+  if (mean <= call.limit) return true;
+  call.session.err << fmt::format("{}: mean error {:.3g} % is above {:g} %\n", set.name, 100 * mean,
+                                  100 * call.limit);
+  return false;
+}
+
+// The same of a set of which nothing could be scored, which passes no limit.
+int answer_of_none(const PublishedSet& set, const Call& call) {
+  if (call.limit == HUGE_VAL) return kDone;
+  call.session.err << fmt::format("{}: nothing could be scored\n", set.name);
+  return kAnswerIsNo;
+}
+
 // Memory in place of time. A wrong verdict passes no limit.
 int score_memory_of(const PublishedSet& set, const Call& call) {
   const MemoryScores scores = score_memory(set, call.session.data);
-  if (scores.rows.empty() && scores.skipped.empty()) return call.limit == HUGE_VAL ? kDone : kAnswerIsNo;
+  if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call);
   if (call.arguments.has("json")) {
     print_memory_json(scores, call.session.out);
   } else {
     print_memory_text(scores, call.arguments.has("quiet"), call.session.out);
   }
-  const bool within = scores.mean_absolute() <= call.limit && scores.wrong_verdicts() == 0;
-  return call.limit == HUGE_VAL || within ? kDone : kAnswerIsNo;
+  if (call.limit == HUGE_VAL) return kDone;
+  const int wrong = scores.wrong_verdicts();
+  if (wrong > 0)
+    call.session.err << fmt::format("{}: {} wrong verdict{}\n", set.name, wrong, wrong == 1 ? "" : "s");
+  return within_limit(set, scores.mean_absolute(), call) && wrong == 0 ? kDone : kAnswerIsNo;
 }
 
-// A set of which nothing could be scored passes no limit.
 int score_time_of(const PublishedSet& set, Library& library, const Call& call,
                   std::optional<SetScore>& scored) {
   const SetScore& score = scored.emplace(
@@ -88,9 +105,8 @@ int score_time_of(const PublishedSet& set, Library& library, const Call& call,
   } else if (!call.pages) {
     print_set_text(score, call.data, call.render, call.session.out);
   }
-  const bool within =
-      call.limit == HUGE_VAL || (!score.rows.empty() && score.summary().mean_absolute <= call.limit);
-  return within ? kDone : kAnswerIsNo;
+  if (score.rows.empty()) return answer_of_none(set, call);
+  return within_limit(set, score.summary().mean_absolute, call) ? kDone : kAnswerIsNo;
 }
 
 std::optional<PublishedSet> load_set(const std::filesystem::path& file, const SetFabrics& fabrics,

@@ -203,7 +203,7 @@ constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft
 constexpr OptionSpec kValidateOptions[] = {
     {.name = "max-error",
      .argument = "SHARE",
-     .help = "exit 1 when the mean error of a set passes it (0.05)"},
+     .help = "exit 1 when the mean error of a set passes it, e.g. 0.05; without it there is no limit"},
     {.name = "memory", .help = "score memory, not time"},
     {.name = "attribute", .help = "which families of operations errors come from"},
     {.name = "ablation", .help = "a table of each set's error with one effect taken away"},

@@ -863,12 +863,16 @@ class Answers(Case):
         self.assertAlmostEqual(sum(errors) / len(errors), scored["mape"], places=12)
         self.assertAlmostEqual(max(errors), scored["worst"], places=12)
         self.assertEqual(DONE, stagecraft("validate", file, "--max-error", "1").returncode)
-        self.assertEqual(NO, stagecraft("validate", file, "--max-error", "0").returncode)
+        ran = stagecraft("validate", file, "--max-error", "0.001")
+        self.assertEqual(NO, ran.returncode)
+        self.assertIn(f"megatron_sc21: mean error {100 * scored['mape']:.3g} % is above 0.1 %\n", ran.stderr)
 
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
         self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)
-        self.assertEqual(NO, stagecraft("validate", rows, "--max-error", "0.5", cwd=self.folder).returncode)
+        ran = stagecraft("validate", rows, "--max-error", "0.5", cwd=self.folder)
+        self.assertEqual(NO, ran.returncode)
+        self.assertIn("none: nothing could be scored\n", ran.stderr)
 
     def test_validate_goes_on_after_a_file_that_is_wrong(self):
         ran = stagecraft("validate", "nosuch.yaml", "calibrate/validation/megatron_sc21.yaml", "--json")
