@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/json.hpp"
@@ -10,6 +11,7 @@
 #include "sim/explain/codes.hpp"
 #include "sim/explain/explain.hpp"
 #include "sim/explain/sensitivities.hpp"
+#include "sim/scenario/preset.hpp"
 #include "tools/commands.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/wrapped_text.hpp"
@@ -137,11 +139,20 @@ int explain_scenario(const Scenario& scenario, const std::vector<std::string>& p
   return kDone;
 }
 
+// Whether a word means a file or an installed scenario.
+bool is_scenario(const std::string& word, const Session& session) {
+  Library library(session.data);
+  Diagnostics ignored;
+  const auto file = find_scenario(word, library, ignored);
+  std::error_code error;
+  return file && std::filesystem::exists(*file, error);
+}
+
 }  // namespace
 
 int explain_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
-  if (words.size() == 1 && words[0] != "-" && !std::filesystem::exists(words[0])) {
+  if (words.size() == 1 && words[0] != "-" && !is_scenario(words[0], session)) {
     if (const std::optional<CodeMeaning> code = meaning_of(words[0]))
       return explain_code(*code, arguments, session);
     std::vector<std::string> codes;

@@ -52,16 +52,14 @@ class SearchCommand {
 
  private:
   int search(const std::string& file, Diagnostics& diagnostics) {
-    auto root = library_.data().load(file, diagnostics);
-    if (!root) return kWrongInput;
-    ScenarioTree tree{
-        .root = *std::move(root), .source = file, .folder = std::filesystem::path(file).parent_path()};
-    apply_overrides(tree, arguments_.all("set"), library_, diagnostics);
-    const std::optional<YamlNode> section = taken_from(tree.root);
+    std::optional<ScenarioTree> tree = load_tree(file, library_, diagnostics);
+    if (!tree) return kWrongInput;
+    apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
+    const std::optional<YamlNode> section = taken_from(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
                                    diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
-    auto plans = enumerate_plans(tree, *space, library_, diagnostics);
+    auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
     SearchAnswer answer{.file = file,
                         .name = plans->frames.front().scenario.name,

@@ -385,14 +385,20 @@ void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides,
   }
 }
 
+std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Diagnostics& diagnostics) {
+  const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
+  auto root = file ? library.data().load(*file, diagnostics) : std::nullopt;
+  if (!root) return std::nullopt;
+  return ScenarioTree{.root = *std::move(root), .source = file->string(), .folder = file->parent_path()};
+}
+
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
   const Watch watch(diagnostics);
-  auto root = library.data().load(file, diagnostics);
-  if (!root) return std::nullopt;
-  ScenarioTree tree{.root = *std::move(root), .source = file.string(), .folder = file.parent_path()};
-  apply_overrides(tree, overrides, library, diagnostics);
-  auto scenario = read_scenario(tree.root, tree.source, tree.folder, library, diagnostics);
+  std::optional<ScenarioTree> tree = load_tree(file, library, diagnostics);
+  if (!tree) return std::nullopt;
+  apply_overrides(*tree, overrides, library, diagnostics);
+  auto scenario = read_scenario(tree->root, tree->source, tree->folder, library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 

@@ -49,4 +49,19 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
   return std::nullopt;
 }
 
+std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Diagnostics& diagnostics) {
+  const std::string name = word.string();
+  const DataDirectory& data = library.data();
+  std::error_code ignored;
+  if (name == "-" || is_path(name) || data.texts.contains(name) || fs::exists(word, ignored)) return word;
+  const fs::path here;
+  if (auto file = preset_path(name, kScenarioPreset, {.library = library, .folder = here})) return file;
+  if (!nearest_name(name, data.names(std::string(kScenarioPreset.folder)))) return word;
+  diagnostics.error({.code = "no-such-file",
+                     .where = {.file = name},
+                     .message = "no such file, nor an installed scenario",
+                     .hint = hint_for(name, kScenarioPreset, data)});
+  return std::nullopt;
+}
+
 }  // namespace stagecraft

@@ -23,6 +23,7 @@ struct PresetKind {
 inline constexpr PresetKind kModelPreset{"model", "scenarios/models"};
 inline constexpr PresetKind kNodePreset{"node", "scenarios/nodes"};
 inline constexpr PresetKind kFabricPreset{"fabric", "scenarios/fabrics"};
+inline constexpr PresetKind kScenarioPreset{"scenario", "scenarios"};
 inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
 
 // Where names and paths are looked up.
@@ -36,7 +37,11 @@ struct PresetPlaces {
 [[nodiscard]] std::optional<std::filesystem::path> find_preset(YamlMap& map, std::string_view key,
                                                                const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
-// The same without a report.
+// The scenario that a word of a command line means: a file, also one without an ending, else an installed
+// scenario. Reports a name that is nearly an installed one; any other word is left to whoever opens it.
+[[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
+                                                                 Library& library, Diagnostics& diagnostics);
+// The same as find_preset() without a report.
 [[nodiscard]] std::optional<std::filesystem::path> preset_path(const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
 

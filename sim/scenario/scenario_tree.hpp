@@ -14,9 +14,12 @@ namespace stagecraft {
 
 struct ScenarioTree {
   YamlNode root;
-  std::string source;            // the path as it was given
+  std::string source;            // the path as it was given, or that of an installed scenario
   std::filesystem::path folder;  // that relative paths are relative to
 };
+// `word` as find_scenario() has it. Reports.
+[[nodiscard]] std::optional<ScenarioTree> load_tree(const std::filesystem::path& word, Library& library,
+                                                    Diagnostics& diagnostics);
 // A value for a path, as of --set, from a file of its own.
 struct Assignment {
   std::string path;

@@ -812,6 +812,20 @@ class Answers(Case):
         self.assert_refused(wrong)
         self.assertIn("<stdin>:6:3: error: parallelism.tensro: ", wrong.stderr)
 
+    def test_an_installed_scenario_goes_by_its_name_unless_a_file_has_it(self):
+        named = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
+        self.assertEqual(DONE, named.returncode, named.stderr)
+        self.assertIn("gpt3-175b-1024xA100.yaml: ok: 1024 GPUs", named.stdout)
+        self.assertIn("a search needs GPUs", stagecraft("search", "pipeline-4x8", cwd=self.folder).stderr)
+        self.assertEqual(DONE, stagecraft("explain", "pipeline-4x8", cwd=self.folder).returncode)
+        near = stagecraft("check", "gpt3-175b-1024xA10", cwd=self.folder)
+        self.assert_refused(near)
+        self.assertIn("gpt3-175b-1024xA10: error: no such file, nor an installed scenario\n"
+                      "  hint: did you mean 'gpt3-175b-1024xA100'?", near.stderr)
+        self.write("gpt3-175b-1024xA100", STAGES)
+        own = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
+        self.assertTrue(own.stdout.startswith("gpt3-175b-1024xA100: ok: 4 GPUs"), own.stdout)
+
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
         self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)
