@@ -116,6 +116,10 @@ int diff_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& words = arguments.words();
   if (words.size() != 2)
     throw UsageError("`diff` takes a scenario and a trace", "stagecraft diff my.yaml rank0.json.gz");
+  if (words[1].ends_with(".yaml") || words[1].ends_with(".yml"))
+    throw UsageError(
+        fmt::format("`diff` takes a scenario and a trace, and {} is no trace", in_quotes(words[1])),
+        fmt::format("of two scenarios: stagecraft compare {} {}", words[0], words[1]));
   if (words[0] == "-" && words[1] == "-")
     throw UsageError("standard input can be read only once", "give - once");
   return for_each_scenario({words[0]}, arguments, session, [&](const Scenario& scenario, Session& own) {

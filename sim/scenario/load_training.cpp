@@ -55,6 +55,17 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
             fmt::format("name each of {} once, innermost first", join(names, ", ")));
 }
 
+// There are too many schedules to list: the nearest name, else those that the word begins.
+std::string schedule_hint(const std::string& name, const std::vector<std::string>& known) {
+  if (const auto nearest = nearest_name(name, known))
+    return fmt::format("did you mean {}?", in_quotes(*nearest));
+  std::vector<std::string> begun;
+  for (const std::string& one : known)
+    if (!name.empty() && one.starts_with(name)) begun.push_back(in_quotes(one));
+  return begun.empty() ? "`stagecraft schedule --help` lists them"
+                       : fmt::format("did you mean {}?", join(begun, " or "));
+}
+
 // `map` and `key` are where the name stands.
 std::string read_schedule_name(YamlMap& map, std::string_view key) {
   std::vector<std::string> known;
@@ -64,9 +75,8 @@ std::string read_schedule_name(YamlMap& map, std::string_view key) {
   std::string name = map.text(key);
   if (map.diagnostics().error_count() != before) return name;
   if (find_schedule(name) != nullptr) return name;
-  std::string hint = suggest(name, known);
-  if (const auto nearest = nearest_name(name, known)) hint = fmt::format("did you mean '{}'?", *nearest);
-  map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)), std::move(hint));
+  map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
+            schedule_hint(name, known));
   return ScheduleSpec{}.name;
 }
 

@@ -826,6 +826,18 @@ class Answers(Case):
         own = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
         self.assertTrue(own.stdout.startswith("gpt3-175b-1024xA100: ok: 4 GPUs"), own.stdout)
 
+    def test_half_the_name_of_a_schedule_is_taken_for_its_beginning(self):
+        for word, hint in (("interleaved", "did you mean 'interleaved-1f1b'"),
+                           ("wibble", "`stagecraft schedule --help` lists them")):
+            ran = stagecraft("check", "-", text_in=changed("schedule: 1f1b", f"schedule: {word}", STAGES))
+            self.assert_refused(ran)
+            self.assertIn(f"'{word}' is not a known schedule\n  hint: {hint}", ran.stderr)
+
+    def test_two_scenarios_are_not_for_diff(self):
+        ran = stagecraft("diff", PIPELINE, FLAGSHIP)
+        self.assert_refused(ran)
+        self.assertIn(f"hint: of two scenarios: stagecraft compare {PIPELINE} {FLAGSHIP}\n", ran.stderr)
+
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
         self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)
