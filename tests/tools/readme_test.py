@@ -90,19 +90,42 @@ def updated(readme, program, source):
         if not found:
             sys.exit(f"README.md does not show: {command}")
         readme = before + command + text + rest[rest.index("```"):]
-    seen = set()
+    seen, errors = set(), {}
     for line in run(program, source, "validate", "--json").splitlines():
         scores = json.loads(line)
         if "set" not in scores:  # all sets together
             continue
         seen.add(scores["set"])
+        errors[scores["set"]] = {row["id"]: row["error"] for row in scores["rows"]}
         row = re.compile(r"(\| \[[^\]]*" + re.escape(SETS[scores["set"]]) + r"[^\]]*\]\([^)]*\) )\|(?:[^|]*\|){5}")
         readme, count = row.subn(lambda match: match[1] + accuracy_row(scores), readme)
         if count != 1:
             sys.exit(f"README.md has {count} rows of {scores['set']}")
     if seen != set(SETS):
         sys.exit(f"sets validated: {sorted(seen)}, sets in this test: {sorted(SETS)}")
+    return with_ptdp_sentences(readme, errors)
+
+
+def rewritten(readme, sentence, figure):
+    """The README with `figure` in place of the number that `sentence` has as its group 2."""
+    readme, count = re.subn(sentence, lambda match: match[1] + figure + match[3], readme)
+    if count != 1:
+        sys.exit(f"README.md has {count} sentences like: {sentence}")
     return readme
+
+
+def with_ptdp_sentences(readme, errors):
+    """The figures of PTD-P between the tables; `errors` of the rows of its sets, by set and row."""
+    def table_1(name):
+        rows = [abs(error) for row, error in errors[name].items() if "_t1_" in row]
+        return f"{100 * sum(rows) / len(rows):.1f}"
+
+    first, rest = table_1("megatron_sc21"), table_1("megatron_sc21_rest")
+    readme = rewritten(readme, r"()([\d.]+)( % mean\s+error on Table 1 of PTD-P)", first)
+    zero3 = -100 * errors["megatron_sc21"]["sc21_t2_zero3_174.6B_384"]
+    readme = rewritten(readme, r"(ZeRO-3 run of its Table 2 is predicted )([\d.-]+)( % too fast)", f"{zero3:.0f}")
+    readme = rewritten(readme, r"(rows of its Table 1 stay at )([\d.]+)( and )", first)
+    return rewritten(readme, r"(rows of its Table 1 stay at [\d.]+ and )([\d.]+)( %)", rest)
 
 
 def figures_are_current(program, source, bless):
