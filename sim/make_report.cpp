@@ -124,7 +124,8 @@ RecomputeModules repeated_modules(const TrainingSpec& training) {
   return repeated;
 }
 
-// Of a GPU, on average over the cluster.
+}  // namespace
+
 FlopRate mean_peak(const Scenario& scenario) {
   const Precision precision = scenario.training.precision;
   if (scenario.group_profiles.empty()) return scenario.profile->peak(precision);
@@ -137,6 +138,8 @@ FlopRate mean_peak(const Scenario& scenario) {
   }
   return FlopRate(sum / gpus);
 }
+
+namespace {
 
 void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
   const TrainingSpec& training = scenario.training;

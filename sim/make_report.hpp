@@ -9,6 +9,9 @@
 
 namespace stagecraft {
 
+// FLOP/s of a GPU in the precision of training, on average over the cluster. requires a profile.
+[[nodiscard]] FlopRate mean_peak(const Scenario& scenario);
+
 // `simulation` is complete but for its report; `memory` is the ledger of its plan and order.
 [[nodiscard]] Report make_report(const Scenario& scenario, const Simulation& simulation, MemoryLedger memory);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <thread>
 
@@ -56,11 +57,22 @@ class SearchCommand {
     if (!tree) return kWrongInput;
     apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
     const std::optional<YamlNode> section = taken_from(tree->root);
+    folder_ = tree->folder;
+    profile_file_ = profile_file_of(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
                                    diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
+    if (std::ranges::any_of(plans->frames.front().scenario.faults,
+                            [](const FaultSpec& fault) { return fault.kind == FaultKind::kDeadNode; })) {
+      diagnostics.error({.code = "contradiction",
+                         .where = {.file = file},
+                         .path = "faults",
+                         .message = "an iteration that a dead node stops has no time to rank plans by",
+                         .hint = "leave it out, or search for the best plan of the nodes that are left"});
+      return kWrongInput;
+    }
     SearchAnswer answer{.file = file,
                         .name = plans->frames.front().scenario.name,
                         .space = *std::move(space),
@@ -97,8 +109,32 @@ class SearchCommand {
     const auto file = arguments_.text("write-best");
     if (!file) return;
     const std::size_t point = answer.result.ranked.front().point;
-    const Scenario best = scenario_of(answer.plans, point, answer.space.uneven_stages);
+    Scenario best = scenario_of(answer.plans, point, answer.space.uneven_stages);
+    if (profile_file_ && best.profile) best.profile->name = *profile_file_;
+    move_paths(best, std::filesystem::absolute(*file).parent_path());
     write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);
+  }
+
+  // Files that the scenario names from its own folder, as a scenario in `folder` names them.
+  void move_paths(Scenario& scenario, const std::filesystem::path& folder) const {
+    const auto moved = [&](std::string& file) {
+      if (!file.empty()) file = std::filesystem::proximate(std::filesystem::absolute(folder_ / file), folder);
+    };
+    if (profile_file_ && scenario.profile) moved(scenario.profile->name);
+    for (OtherJob& job : scenario.jobs) moved(job.file);
+    if (scenario.order) moved(scenario.order->file);
+    if (!scenario.failures) return;
+    moved(scenario.failures->repair.file);
+    for (FailureProcess& process : scenario.failures->processes)
+      if (auto* replay = std::get_if<TraceReplay>(&process.law)) moved(replay->file);
+  }
+
+  // A profile of the user's own: a path, not a name.
+  static std::optional<std::string> profile_file_of(const YamlNode& root) {
+    const YamlNode* profile = root.find("profile");
+    const bool own =
+        profile != nullptr && profile->kind == YamlNode::Kind::kScalar && profile->text.ends_with(".yaml");
+    return own ? std::optional(profile->text) : std::nullopt;
   }
 
   // The `search` part, which is then no longer in the scenario.
@@ -113,6 +149,8 @@ class SearchCommand {
   const Arguments& arguments_;
   Session& session_;
   Library library_;
+  std::filesystem::path folder_;               // of the scenario
+  std::optional<std::string> profile_file_{};  // as the scenario names it
   SearchOptions options_;
   SearchWords words_;
 };

@@ -104,7 +104,7 @@ Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& a
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems) {
     diagnostics.error({.code = "bad-order",
-                       .where = {.file = file, .line = problem.line, .column = problem.cell},
+                       .where = {.file = file, .line = problem.line},
                        .message = problem.problem.message,
                        .hint = problem.problem.hint});
   }

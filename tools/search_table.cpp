@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "models/operators.hpp"
+#include "sim/make_report.hpp"
 #include "sim/search/frames.hpp"
 #include "tools/wrapped_text.hpp"
 
@@ -119,7 +120,7 @@ class Plans {
     report.gpus = point(plan).gpus();
     report.iteration_time = plan.time;
     report.model_flops = model_flops(*model, point(plan).global_batch, frame(plan).training.sequence_length);
-    report.peak = frame(plan).profile->peak(frame(plan).training.precision);
+    report.peak = mean_peak(frame(plan));
     return report.mfu();
   }
   // Of a million tokens.
@@ -209,7 +210,9 @@ class Text {
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
     if (answer_.result.ranked.empty())
-      return out + "none fits: more GPUs, or recompute, ZeRO and offload, make room\n";
+      return out + (answer_.result.placed > 0
+                        ? "none fits: more GPUs, or recompute, ZeRO and less or more offload, make room\n"
+                        : "none can run: see the reasons, and what the space leaves open\n");
     const std::vector<RankedPlan> scaling = plans_.best_by_gpus();
     std::vector<RankedPlan> best(
         answer_.result.ranked.begin(),

@@ -30,7 +30,7 @@ std::string count_text(double count) {
 }
 
 std::string cut(const std::string& name) {
-  return name.size() <= kWidestName ? name : name.substr(0, kWidestName - 3) + "...";
+  return name.size() <= kWidestName ? name : fmt::format("{}...", name.substr(0, kWidestName - 3));
 }
 
 std::string times_or_dash(const std::optional<OpTotal>& total) {

@@ -33,22 +33,29 @@ void each_cluster(Scenario& scenario, const Change& change) {
   if (scenario.fabric) change(*scenario.fabric);
 }
 
-// Each changes the scenario and returns whether it has the input.
-bool more_compute(Scenario& scenario) {
+// Of every device; false where there is none.
+template <class Change>
+bool each_profile(Scenario& scenario, const Change& change) {
   if (!scenario.profile) return false;
-  DeviceFacts& device = scenario.profile->device;
-  for (FlopRate* peak : {&device.peak_fp32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
-    grow(*peak);
-  for (FlashKernel& kernel : scenario.profile->attention.kernels)
-    for (FlashPass* pass : {&kernel.forward, &kernel.backward})
-      for (FlashCurve* curve : {&pass->causal, &pass->dense}) grow(curve->rate);
+  change(*scenario.profile);
+  for (HardwareProfile& profile : scenario.group_profiles) change(profile);
   return true;
 }
 
+// Each changes the scenario and returns whether it has the input.
+bool more_compute(Scenario& scenario) {
+  return each_profile(scenario, [](HardwareProfile& profile) {
+    DeviceFacts& device = profile.device;
+    for (FlopRate* peak : {&device.peak_fp32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
+      grow(*peak);
+    for (FlashKernel& kernel : profile.attention.kernels)
+      for (FlashPass* pass : {&kernel.forward, &kernel.backward})
+        for (FlashCurve* curve : {&pass->causal, &pass->dense}) grow(curve->rate);
+  });
+}
+
 bool more_memory_bandwidth(Scenario& scenario) {
-  if (!scenario.profile) return false;
-  grow(scenario.profile->device.memory_bandwidth);
-  return true;
+  return each_profile(scenario, [](HardwareProfile& profile) { grow(profile.device.memory_bandwidth); });
 }
 
 bool more_nvlink(Scenario& scenario) {
@@ -88,8 +95,11 @@ bool more_network_latency(Scenario& scenario) {
 }
 
 bool more_latency_in_nodes(Scenario& scenario) {
-  if (!scenario.profile || !scenario.cluster) return false;
-  for (CollectiveFit& fit : scenario.profile->collectives) grow(fit.latency);
+  if (!scenario.cluster) return false;
+  const bool some = each_profile(scenario, [](HardwareProfile& profile) {
+    for (CollectiveFit& fit : profile.collectives) grow(fit.latency);
+  });
+  if (!some) return false;
   each_cluster(scenario, [](ClusterSpec& cluster) {
     for (NodeGroup& group : cluster.groups) grow(group.node.nvlink_latency);
   });
@@ -97,16 +107,13 @@ bool more_latency_in_nodes(Scenario& scenario) {
 }
 
 bool more_launch_cost(Scenario& scenario) {
-  if (!scenario.profile) return false;
-  for (Sourced<Duration>* cost : {&scenario.profile->host.kernel_gap, &scenario.profile->host.launch})
-    grow(cost->value);
-  return true;
+  return each_profile(scenario, [](HardwareProfile& profile) {
+    for (Sourced<Duration>* cost : {&profile.host.kernel_gap, &profile.host.launch}) grow(cost->value);
+  });
 }
 
 bool more_host_time(Scenario& scenario) {
-  if (!scenario.profile) return false;
-  grow(scenario.profile->host.per_iteration.value);
-  return true;
+  return each_profile(scenario, [](HardwareProfile& profile) { grow(profile.host.per_iteration.value); });
 }
 
 template <std::vector<Duration> StagesSpec::*Cost>

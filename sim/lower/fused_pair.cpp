@@ -32,8 +32,10 @@ Duration scaled(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
-// Of the traffic of a pass, what hides behind enough compute.
+// Of the traffic of a pass, what hides behind enough compute. A pass that waits for copies or for its host lasts
+// as long without it.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
+  if (pass.of(Category::kOther) > Duration::zero()) return Duration::zero();
   if (rule.neighbours)
     return scaled(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
   const Duration tensor = pass.of(Category::kTensorComm);

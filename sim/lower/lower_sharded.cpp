@@ -79,7 +79,9 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
   PassPrice gather = unit.gather;
   if (pass.action.pass != Pass::kForward && unit.gathered_twice) gather.add(unit.gather);
   Duration beside{}, outlasting{};
-  if (gathers && options_.overlap_parameters) beside += gather.total();
+  // A reduction that the pass waits for is in front of the next gather.
+  const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
+  if (gathers && options_.overlap_parameters && !waits) beside += gather.total();
   if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
     beside += unit.reduce.total();
     outlasting = std::max(Duration::zero(), unit.replicate.total() - beside);

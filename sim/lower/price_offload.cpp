@@ -89,7 +89,14 @@ class OffloadPricing {
     const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
     const Duration before_backward = over((activations + weights) / link_.copy, backward);
     price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
-    price.input_gradient.add(Category::kOther, before_backward, Provenance::kAnalytic);
+    // Of a split backward both passes wait in proportion, so that neither is shorter for more compute in the other.
+    const Duration of_weights =
+        backward > Duration::zero()
+            ? from_seconds(to_seconds(before_backward) * to_seconds(price.weight_gradient.total()) /
+                           to_seconds(backward))
+            : Duration::zero();
+    price.input_gradient.add(Category::kOther, before_backward - of_weights, Provenance::kAnalytic);
+    price.weight_gradient.add(Category::kOther, of_weights, Provenance::kAnalytic);
     return behind_forward + before_backward;
   }
 

@@ -4,11 +4,11 @@
 //                together at the host's memory rate at most. The ways do not share: PCIe is full duplex.
 //   activations  x A are written while a forward runs and read while a backward does
 //   weights      x W bytes (of the rank's shard under ZeRO 3) are read for each forward and each backward
-//   a pass waits for what its copies take longer than it does (category other); reads of a backward add up
+//                a pass waits for what its copies take longer than it does (category other); reads of a
+//                backward add up, and both passes of a split one wait in proportion
 //   optimizer    x P/N parameters are stepped on the host: gradients go down, 28 bytes per parameter pass the
 //                host's memory (fp32 gradient, master weight and two moments read, three written; 12 + 4 m
-//                where a moment takes m bytes), 16-bit
-//                weights come up, one after the other. The GPU steps its own share at the same time; what the
+//                where a moment takes m bytes), 16-bit weights come up, one after the other. The GPU steps its own share at the same time; what the
 //                host needs longer is exposed (category optimizer).
 //   source  0.87: the copies of message_cost; traffic: Ren et al. (arXiv 2101.06840), section 4, and
 //           Rajbhandari et al. (arXiv 2104.07857), section 4; stepping both shares at once as in
