@@ -104,6 +104,23 @@ class Search(unittest.TestCase):
         self.run_it("search", self.file, "--write-best", best, code=WRONG_INPUT)  # it is there
         self.run_it("search", self.file, "--write-best", best, "--force")
 
+    # A profile of the user's own, named from the scenario's folder, and a best plan that is written into another.
+    def test_the_winner_runs_from_another_folder(self):
+        profiles = SOURCE / "calibrate/profiles"
+        slow = (profiles / "a100-sxm4-80gb.yaml").read_text().replace("peak_bf16: 312 TFLOP/s", "peak_bf16: 200 TFLOP/s")
+        (self.folder / "mine.yaml").write_text(slow.replace("name: a100-sxm4-80gb", "name: mine"))
+        self.file.write_text(SMALL + "profile: mine.yaml\n")
+        (self.folder / "out").mkdir()
+        best = self.folder / "out/best.yaml"
+        answer = self.document("--write-best", best, "--fix", "schedule")
+        result = json.loads(self.run_it("run", best, "--json").stdout)
+        self.assertEqual(result["iteration_time_s"], answer["ranked"][0]["iteration_time_s"])
+
+    # A plan that a dead node stops early would be the best one.
+    def test_iterations_that_never_end_are_not_ranked(self):
+        done = self.run_it("search", self.file, "--set", "faults=[{kind: dead-node, node: 0, at: 1 ms}]", code=WRONG_INPUT)
+        self.assertIn("no time to rank plans by", done.stderr)
+
     # 2 USD an hour for each of 8 GPUs, and 16 samples of 1,024 tokens in an iteration.
     def test_a_price_gives_the_cost_of_tokens(self):
         for plan in self.document()["ranked"]:

@@ -50,6 +50,16 @@ const Sensitivity& of(const std::vector<Sensitivity>& results, const std::string
   return *std::ranges::find(results, input, &Sensitivity::input);
 }
 
+// Every device, where they differ.
+TEST(Sensitivities, OfSeveralDevicesChangeAllOfThem) {
+  const Scenario scenario = shipped("goodput/oobleck-mixed");
+  ASSERT_GT(scenario.group_profiles.size(), 1u);
+  const Duration time = simulate(scenario).iteration_time;
+  const auto results = sensitivities(scenario, "iteration_time_s", Amount(time));
+  ASSERT_TRUE(of(results, "compute speed").difference.has_value());
+  EXPECT_LT(*of(results, "compute speed").difference, -0.01);
+}
+
 // System: GPipe on 4 ranks, 8 micro-batches, F 1 ms, B 2 ms: (8 + 3) * 3 = 33 ms. A forward of 1.1 ms makes
 // it (8 + 3) * 3.1 = 34.1 ms, and a batch of 9 in place of 8 (9 + 3) * 3 = 36 ms.
 TEST(Sensitivities, AreTheScenarioSimulatedAgain) {

@@ -114,6 +114,21 @@ TEST(FusedPair, OfNeighboursHidesExchangesOfExperts) {
   EXPECT_LE(least_in_pair(forward, rule), times.first);
 }
 
+// It lasts as long as its copies or its host, whatever is hidden; its partner hides as much as before.
+TEST(FusedPair, HidesNothingOfAPassThatWaits) {
+  PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 40, 30, 50);
+  const Duration usual = fused_pair_times(forward, backward, {.slowdown = 1.25}).second;
+  forward.add(Category::kOther, Duration(7), Provenance::kAnalytic);
+  for (const bool neighbours : {false, true}) {
+    const FusedPairRule rule{.neighbours = neighbours, .slowdown = 1.25};
+    const PairTimes times = fused_pair_times(forward, backward, rule);
+    EXPECT_EQ(times.first, forward.total());
+    EXPECT_EQ(sum_of(parts_in_pair(forward, times.first, rule)), times.first);
+    EXPECT_LE(least_in_pair(forward, rule), times.first);
+    if (!neighbours) EXPECT_LE(times.second, usual);
+  }
+}
+
 // Software that says how much of them hides: 0.4 of 50, and where it hides nothing, nothing.
 TEST(FusedPair, OfNeighboursHidesWhatTheSoftwareDoes) {
   const PassPrice forward = pass(Category::kForward, 100, 30, 50),

@@ -199,6 +199,29 @@ TEST(SplitBackwards, CountWhatTheyWaitFor) {
   EXPECT_GT(simulate(split).provenance[known], simulate(whole).provenance[known]);
 }
 
+// Copies of weights do not depend on the tokens, and a pass takes the longer of both.
+TEST(OffloadedWeights, OfSplitBackwardsTakeNoLessForMoreTokens) {
+  Duration before{};
+  for (const char* tokens : {"256", "512", "1024", "2048", "4096", "8192"}) {
+    const Duration time = time_of(scenario_of(
+        std::string("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\nschedule: zb-h1\n"
+                    "parallelism: {tensor: 2, pipeline: 4}\noffload: {weights: 1}\n"
+                    "training: {global_batch_size: 16, sequence_length: ") +
+        tokens + "}\n"));
+    EXPECT_GE(time, before) << tokens;
+    before = time;
+  }
+}
+
+// Behind a reduction that the pass waits for, a gather slows no compute.
+TEST(OverlappedGathers, CostNothingWhereReductionsAreNotOverlapped) {
+  const auto time = [](const char* parameters) {
+    return time_of(shipped("llama3-8b-fsdp-64xH100",
+                           {"overlap.gradients=false", std::string("overlap.parameters=") + parameters}));
+  };
+  EXPECT_LT(time("true"), time("false"));
+}
+
 // Of weights that stay gathered the first micro-batch of a stage gathers for all, where the pipeline keeps
 // them.
 TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
