@@ -51,8 +51,7 @@ std::vector<std::string> without_first(const std::vector<std::string>& words) {
   return {words.begin() + 1, words.end()};
 }
 
-// --- fit
-// --------------------------------------------------------------------------------------------------------------
+// --- fit ---------------------------------------------------------------------------------------------------
 
 std::optional<FittedProfile> fit_files(const std::vector<std::string>& files, const Arguments& arguments,
                                        const Session& session, Diagnostics& diagnostics) {
@@ -98,8 +97,7 @@ int fit_command(const Arguments& arguments, Session& session) {
   return kDone;
 }
 
-// --- whole iterations
-// --------------------------------------------------------------------------------------------------
+// --- whole iterations --------------------------------------------------------------------------------------
 
 struct ScoredSets {
   std::vector<PublishedSet> sets;
@@ -160,8 +158,7 @@ int residuals_command(const Arguments& arguments, Session& session) {
   return kDone;
 }
 
-// --- plan
-// -------------------------------------------------------------------------------------------------------------
+// --- plan --------------------------------------------------------------------------------------------------
 
 // Seconds of an iteration of one GPU that stand on each shape, by the key of its sample.
 struct Wanted {
@@ -309,8 +306,7 @@ int plan_command(const Arguments& arguments, Session& session) {
   return kDone;
 }
 
-// --- show
-// -------------------------------------------------------------------------------------------------------------
+// --- show --------------------------------------------------------------------------------------------------
 
 using Shares = std::array<int, kProvenanceNames.size()>;
 
@@ -461,8 +457,7 @@ int show_command(const Arguments& arguments, Session& session) {
   return kDone;
 }
 
-// --- the parts
-// --------------------------------------------------------------------------------------------------------
+// --- the parts ---------------------------------------------------------------------------------------------
 
 struct Part {
   std::string_view name;

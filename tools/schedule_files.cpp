@@ -12,6 +12,13 @@
 namespace stagecraft {
 namespace {
 
+// What a file is timed with (--json), and what it is held against.
+constexpr std::string_view kOfImport[] = {
+    "forward", "input-gradient", "weight-gradient", "recompute", "message", "fused", "p2p"};
+constexpr std::string_view kOfCheck[] = {
+    "forward", "input-gradient", "weight-gradient", "recompute", "message", "fused", "p2p", "memory-limit"};
+constexpr const char* kHint = "see stagecraft schedule --help";
+
 const std::string& one_file(const Words& words, const std::string& part) {
   const std::string example = fmt::format("stagecraft schedule {} schedule.csv", part);
   if (words.empty()) throw UsageError(fmt::format("`schedule {}` takes a file", part), example);
@@ -53,6 +60,7 @@ void print_json(const Schedule& schedule, const Arguments& arguments, Session& s
 
 int schedule_check(const Words& words, const Arguments& arguments, Session& session) {
   const std::string& name = one_file(words, "check");
+  refuse_without_effect(arguments, "schedule", "check", kOfCheck, kHint);
   Diagnostics diagnostics;
   const std::optional<OrderFile> file = read_order_file(name, diagnostics);
   if (!file) return refuse_order(diagnostics, arguments, session);
@@ -74,6 +82,7 @@ int schedule_check(const Words& words, const Arguments& arguments, Session& sess
 
 int schedule_import(const Words& words, const Arguments& arguments, Session& session) {
   const std::string& name = one_file(words, "import");
+  refuse_without_effect(arguments, "schedule", "import", kOfImport, kHint);
   Diagnostics diagnostics;
   const std::optional<OrderFile> file = read_order_file(name, diagnostics);
   if (!file) return refuse_order(diagnostics, arguments, session);

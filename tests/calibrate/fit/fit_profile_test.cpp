@@ -345,8 +345,7 @@ TEST(FitProfile, TooFewSamplesGiveNoProfile) {
   EXPECT_THAT(render(diagnostics.items().at(0)), HasSubstr("none of 3 samples"));
 }
 
-// --- reading samples
-// --------------------------------------------------------------------------------------------------
+// --- reading samples ---------------------------------------------------------------------------------------
 
 std::string lines(const std::vector<Sample>& samples) {
   std::string text;

@@ -52,7 +52,7 @@ const Sensitivity& of(const std::vector<Sensitivity>& results, const std::string
 
 // Every device, where they differ.
 TEST(Sensitivities, OfSeveralDevicesChangeAllOfThem) {
-  const Scenario scenario = shipped("goodput/oobleck-mixed");
+  const Scenario scenario = load("goodput/oobleck-mixed.yaml");
   ASSERT_GT(scenario.group_profiles.size(), 1u);
   const Duration time = simulate(scenario).iteration_time;
   const auto results = sensitivities(scenario, "iteration_time_s", Amount(time));
