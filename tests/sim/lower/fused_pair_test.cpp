@@ -125,7 +125,9 @@ TEST(FusedPair, HidesNothingOfAPassThatWaits) {
     EXPECT_EQ(times.first, forward.total());
     EXPECT_EQ(sum_of(parts_in_pair(forward, times.first, rule)), times.first);
     EXPECT_LE(least_in_pair(forward, rule), times.first);
-    if (!neighbours) EXPECT_LE(times.second, usual);
+    if (!neighbours) {
+      EXPECT_LE(times.second, usual);
+    }
   }
 }
 

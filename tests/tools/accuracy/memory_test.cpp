@@ -93,8 +93,10 @@ TEST(BloomInBf16, IsPredictedWithinNinePercent) {
 TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdictRight) {
   const MemoryScores scores = score_memory(published("bloom_jean_zay_rest.yaml"), repository());
   ASSERT_EQ(scores.rows.size(), 33u);
-  for (const MemoryScore& row : scores.rows)
-    if (row.error() && !row.id.ends_with("_again")) EXPECT_LE(std::abs(*row.error()), 0.13) << row.id;
+  for (const MemoryScore& row : scores.rows) {
+    if (!row.error() || row.id.ends_with("_again")) continue;
+    EXPECT_LE(std::abs(*row.error()), 0.13) << row.id;
+  }
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
