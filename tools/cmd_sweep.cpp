@@ -193,7 +193,7 @@ class SweepCommand {
     return outputs_->feasible() > 0 || points_.empty() ? kDone : kAnswerIsNo;
   }
 
-  // A key that no point's scenario has is a mistake of the sweep; one that some have is theirs.
+  // A key that no point's scenario has is a mistake of the sweep, its base or --set; one that some have is theirs.
   int no_such_key() {
     Diagnostics mistakes, diagnostics;
     const std::optional<RowDocument> row = read_row(outputs_->first_unknown(), {}, mistakes);
@@ -208,10 +208,11 @@ class SweepCommand {
       const auto axis = std::ranges::find_if(sweep_.spec.axes, [&](const SweepAxis& one) {
         return std::ranges::find(one.paths, path) != one.paths.end();
       });
-      if (text("code") != "unknown-key" || axis == sweep_.spec.axes.end()) continue;
+      if (text("code") != "unknown-key") continue;
+      const bool varied = axis != sweep_.spec.axes.end();
       diagnostics.error({.code = "unknown-key",
-                         .where = axis->where,
-                         .path = "vary." + path,
+                         .where = varied ? axis->where : SourceLocation{.file = sweep_.spec.base.source},
+                         .path = varied ? "vary." + path : path,
                          .message = text("message") + " of any point",
                          .hint = text("hint")});
     }

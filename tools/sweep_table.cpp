@@ -47,13 +47,9 @@ std::optional<std::string> SweepTable::add(const RowDocument& row) {
   entry.goodput = row.number("goodput.samples_per_s");
   entry.verdict = row.text("memory.verdict");
   entries_.push_back(std::move(entry));
-  const YamlNode* reasons = row.at("reasons");
-  if (row.feasible() || reasons == nullptr || reasons->items.empty()) return std::nullopt;
-  const YamlNode& first = reasons->items.front();
-  const YamlNode* code = first.find("code");
-  const YamlNode* message = first.find("message");
-  if (code == nullptr || message == nullptr) return std::nullopt;
-  auto& [times, example] = refused_.try_emplace(code->text, 0, message->text).first->second;
+  const std::optional<RowReason> reason = row.feasible() ? std::nullopt : first_reason(row);
+  if (!reason) return std::nullopt;
+  auto& [times, example] = refused_.try_emplace(reason->code, 0, reason->text).first->second;
   ++times;
   return std::nullopt;
 }

@@ -172,13 +172,21 @@ Cell cell_of(const RowDocument& row, const RowColumn& column) {
     const YamlNode* vary = row.at("vary");
     return cell_of(vary == nullptr ? nullptr : vary->find(column.name));
   }
+  const std::optional<RowReason> reason = first_reason(row);
+  if (!reason) return {};
+  return {.kind = Cell::Kind::kText, .text = fmt::format("{}: {}", reason->code, reason->text)};
+}
+
+std::optional<RowReason> first_reason(const RowDocument& row) {
   const YamlNode* reasons = row.at("reasons");
-  if (reasons == nullptr || reasons->items.empty()) return {};
+  if (reasons == nullptr || reasons->items.empty()) return std::nullopt;
   const YamlNode& first = reasons->items.front();
   const YamlNode* code = first.find("code");
   const YamlNode* message = first.find("message");
-  if (code == nullptr || message == nullptr) return {};
-  return {.kind = Cell::Kind::kText, .text = fmt::format("{}: {}", code->text, message->text)};
+  const YamlNode* path = first.find("path");
+  if (code == nullptr || message == nullptr) return std::nullopt;
+  const bool named = path != nullptr && !path->text.empty();
+  return RowReason{.code = code->text, .text = (named ? path->text + ": " : std::string()) + message->text};
 }
 
 std::string csv_header(const std::vector<RowColumn>& columns) {

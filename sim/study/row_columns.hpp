@@ -52,6 +52,12 @@ struct Cell {
 };
 [[nodiscard]] Cell cell_of(const RowDocument& row, const RowColumn& column);
 
+// Of what refuses a point, the first; nothing of a point that runs.
+struct RowReason {
+  std::string code, text;  // "unknown-key"; "parallelism.tenosr: is not a known key"
+};
+[[nodiscard]] std::optional<RowReason> first_reason(const RowDocument& row);
+
 // A cell of CSV (RFC 4180): in quotes where it has a comma, a quote or a line end.
 [[nodiscard]] std::string csv_quoted(const std::string& text);
 // RFC 4180, without line end.

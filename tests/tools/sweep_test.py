@@ -72,6 +72,11 @@ class Splits(Case):
         self.assertEqual(WRONG_INPUT, ran.returncode)
         self.assertIn("sweep.yaml:5:3: error: vary.parallelism.tensr: is not a known key", ran.stderr)
         self.assertIn("did you mean 'tensor'?", ran.stderr)
+        # So is one of the base or of --set.
+        self.sweep.write_text(head + "  model.forward: [1 ms, 2 ms]\n")
+        ran = run("sweep", self.sweep, "--set", "schedul=gpipe")
+        self.assertEqual(WRONG_INPUT, ran.returncode)
+        self.assertIn("pipeline-4x8.yaml: error: schedul: is not a known key of any point", ran.stderr)
         # One that some points have is theirs: a failure policy's own key.
         self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml\nvary:\n"
                               "  failures.policy.name: [checkpoint-restart, hot-spares]\n  failures.policy.spares: [1]\n"
@@ -233,7 +238,8 @@ class Forms(Case):
                 self.assertEqual(float(cells["bubble.over_ideal"]), row["bubble"]["over_ideal"])
                 self.assertEqual(cells["reason"], "")
             else:
-                self.assertTrue(cells["reason"].startswith(row["reasons"][0]["code"] + ": "))
+                reason = row["reasons"][0]
+                self.assertEqual(cells["reason"], f"{reason['code']}: {reason['path']}: {reason['message']}")
 
     def test_merge_makes_csv_of_rows(self):
         rows = self.folder / "rows.jsonl"

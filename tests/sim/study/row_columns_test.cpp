@@ -51,7 +51,7 @@ TEST(Csv, QuotesWhatNeedsIt) {
   EXPECT_EQ(csv_header(columns),
             "point,schedule,parallelism.stage_layers,a.b,feasible,reason,iteration_time_s,goodput.ettr");
   EXPECT_EQ(csv_line(row(), columns),
-            R"(3,1f1b,"[2,1]",,false,"out-of-memory: stage 0 needs 91.3 GiB, ""of"" 80",0.1,)");
+            R"(3,1f1b,"[2,1]",,false,"out-of-memory: memory: stage 0 needs 91.3 GiB, ""of"" 80",0.1,)");
 }
 
 TEST(Csv, HasGoodputWhereAskedFor) {
