@@ -124,23 +124,6 @@ RecomputeModules repeated_modules(const TrainingSpec& training) {
   return repeated;
 }
 
-}  // namespace
-
-FlopRate mean_peak(const Scenario& scenario) {
-  const Precision precision = scenario.training.precision;
-  if (scenario.group_profiles.empty()) return scenario.profile->peak(precision);
-  double sum = 0, gpus = 0;
-  for (std::size_t i = 0; i < scenario.group_profiles.size(); ++i) {
-    const NodeGroup& group = scenario.cluster->groups[i];
-    const double count = static_cast<double>(group.count) * group.node.gpus;
-    sum += count * scenario.group_profiles[i].peak(precision).count();
-    gpus += count;
-  }
-  return FlopRate(sum / gpus);
-}
-
-namespace {
-
 void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {
   const TrainingSpec& training = scenario.training;
   report.samples = training.global_batch_size;
@@ -191,6 +174,19 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
 }
 
 }  // namespace
+
+FlopRate mean_peak(const Scenario& scenario) {
+  const Precision precision = scenario.training.precision;
+  if (scenario.group_profiles.empty()) return scenario.profile->peak(precision);
+  double sum = 0, gpus = 0;
+  for (std::size_t i = 0; i < scenario.group_profiles.size(); ++i) {
+    const NodeGroup& group = scenario.cluster->groups[i];
+    const double count = static_cast<double>(group.count) * group.node.gpus;
+    sum += count * scenario.group_profiles[i].peak(precision).count();
+    gpus += count;
+  }
+  return FlopRate(sum / gpus);
+}
 
 Report make_report(const Scenario& scenario, const Simulation& simulation, MemoryLedger memory) {
   Report report;

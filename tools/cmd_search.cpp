@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
@@ -132,8 +133,7 @@ class SearchCommand {
   // A profile of the user's own: a path, not a name.
   static std::optional<std::string> profile_file_of(const YamlNode& root) {
     const YamlNode* profile = root.find("profile");
-    const bool own =
-        profile != nullptr && profile->kind == YamlNode::Kind::kScalar && profile->text.ends_with(".yaml");
+    const bool own = profile != nullptr && profile->kind == YamlNode::Kind::kScalar && is_path(profile->text);
     return own ? std::optional(profile->text) : std::nullopt;
   }
 

@@ -3,8 +3,8 @@
 
 The chip is the B200's at a higher power limit (1,200 W where that has 1,000 W), which its data sheet turns into 2,500 TFLOP/s of bf16 in
 place of 2,250. Kernels keep the same share of the peak, so they are faster in that ratio (1.11); memory, NVLink and software are the
-same, and the memory that a program sees is larger. All-reduces of the four GPUs of a tray are published. What products hold of their burst in a long run was fitted on published
-iterations of GB200, in bf16 and fp8.
+same, and the memory that a program sees is larger. All-reduces of the four GPUs of a tray are published. What products hold of their
+burst in a long run was fitted on published iterations of GB200, in bf16 and fp8.
 
     make_gb200_profile.py            write the profile
     make_gb200_profile.py --check    exit 1 if the profile in the tree differs from what would be written

@@ -95,6 +95,7 @@ def nvls_points():
 
 def all_reduces_apart(rows):
     """(all-reduces, other kinds) of rows that begin with their kind."""
+    rows = list(rows)
     return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
 
 

@@ -13,7 +13,7 @@ data sheet before, and at that times the same ratio after.
 
 import sys
 
-from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, gemm_section, nvls_tree,
+from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, all_reduces_apart, gemm_section, nvls_tree,
                                pair_messages, xla_collectives, xla_curves)
 from profile_yaml import (HERE, azure_points, between_runs, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
                           overheads, point_table, table)
@@ -74,8 +74,7 @@ def all_reduce_of_eight(nvls):
 
 def others_than_eight(rows_of_h100):
     """Of the H100 node, but the one group that has a curve of its own: (pairs that all-reduce, in a ring; all other kinds)."""
-    rows = [row for row in rows_of_h100 if row[:2] != ("all-reduce", 8)]
-    return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
+    return all_reduces_apart(row for row in rows_of_h100 if row[:2] != ("all-reduce", 8))
 
 
 def collective_lines():

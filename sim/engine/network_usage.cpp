@@ -25,6 +25,11 @@ double NetworkUsage::Tally::value() const {
   return static_cast<double>(whole) + static_cast<double>(parts) / kParts;
 }
 
+std::int64_t NetworkUsage::Tally::rounded() const {
+  const bool up = 2 * parts >= kParts && whole < std::numeric_limits<std::int64_t>::max();
+  return up ? whole + 1 : whole;
+}
+
 void NetworkUsage::enter(LinkId id, LabelId label, Duration now) {
   LinkTally& link = links_[id];
   if (link.present.empty()) link.busy_since = now;
@@ -98,7 +103,7 @@ IdVector<LinkId, LinkUsage> NetworkUsage::links() const {
     usage.push_back({.bytes = link.bytes.value(),
                      .busy = link.busy,
                      .saturated = link.full,
-                     .delay = from_seconds(link.lost.value() / 1e9)});
+                     .delay = Duration(link.lost.rounded())});
   return usage;
 }
 

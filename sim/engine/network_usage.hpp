@@ -44,9 +44,11 @@ class NetworkUsage {
 
     void add(double amount);
     [[nodiscard]] double value() const;
+    [[nodiscard]] std::int64_t rounded() const;  // halves up
   };
   struct LinkTally {
-    Tally bytes, lost;  // ns
+    Tally bytes;
+    Tally lost;  // ns
     Duration busy{};
     Duration busy_since{};
     Duration full{};

@@ -8,8 +8,8 @@
 //                backward add up, and both passes of a split one wait in proportion
 //   optimizer    x P/N parameters are stepped on the host: gradients go down, 28 bytes per parameter pass the
 //                host's memory (fp32 gradient, master weight and two moments read, three written; 12 + 4 m
-//                where a moment takes m bytes), 16-bit weights come up, one after the other. The GPU steps its own share at the same time; what the
-//                host needs longer is exposed (category optimizer).
+//                where a moment takes m bytes), 16-bit weights come up, one after the other. The GPU steps
+//                its own share at the same time; what the host needs longer is exposed (category optimizer).
 //   source  0.87: the copies of message_cost; traffic: Ren et al. (arXiv 2101.06840), section 4, and
 //           Rajbhandari et al. (arXiv 2104.07857), section 4; stepping both shares at once as in
 //           DeepSpeed's Twin-Flow. Host memory rate: the node's, or assumed (kAssumedHostMemory).

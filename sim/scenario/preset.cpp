@@ -14,11 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kListUpTo = 12;
 
-bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") ||
-         name.ends_with(".json");
-}
-
 std::string hint_for(const std::string& name, PresetKind kind, const DataDirectory& data) {
   const std::vector<std::string> names = data.names(std::string(kind.folder));
   const std::string nearest = suggest(name, names, kListUpTo);
@@ -27,6 +22,11 @@ std::string hint_for(const std::string& name, PresetKind kind, const DataDirecto
 }
 
 }  // namespace
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") ||
+         name.ends_with(".json");
+}
 
 std::optional<fs::path> preset_path(const std::string& name, PresetKind kind, const PresetPlaces& places) {
   if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;

@@ -26,6 +26,9 @@ inline constexpr PresetKind kFabricPreset{"fabric", "scenarios/fabrics"};
 inline constexpr PresetKind kScenarioPreset{"scenario", "scenarios"};
 inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
 
+// Is the text a path of a file, and no name?
+[[nodiscard]] bool is_path(const std::string& name);
+
 // Where names and paths are looked up.
 struct PresetPlaces {
   Library& library;

@@ -11,6 +11,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from check_includes import INCLUDE
 from tracked import tracked_files
 
 # What people use of each header in cmake/StagecraftFastBuild.cmake; a name of several headers is in several rows.
@@ -47,7 +48,6 @@ for _header, _names in NAMES.items():
 HEADERS_OF["get"] |= {"tuple"}
 HEADERS_OF["getline"] |= {"istream", "iostream"}
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(?P<end>\w*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"', re.S)
 NAME = re.compile(r"\bstd::(\w+)|\b(fmt)::")
 PRECOMPILED = re.compile(r"target_precompile_headers\(\$\{name\} PRIVATE([^)]*)\)")
@@ -70,12 +70,12 @@ def check(root: Path) -> list[str]:
         """Headers of other people that the file includes, itself or through ours."""
         found, seen, waiting = set(), {file}, [file]
         while waiting:
-            for match in INCLUDE.finditer(text_of(waiting.pop())):
-                if match[2] in files and match[2] not in seen:
-                    seen.add(match[2])
-                    waiting.append(match[2])
-                elif match[2] not in files:
-                    found.add(match[2])
+            for header in (match[2] for line in text_of(waiting.pop()).splitlines() if (match := INCLUDE.match(line))):
+                if header not in files:
+                    found.add(header)
+                elif header not in seen:
+                    seen.add(header)
+                    waiting.append(header)
         return found
 
     problems = []
