@@ -17,13 +17,13 @@ if(NOT STAGECRAFT_CUDA STREQUAL OFF)
     find_package(CUDAToolkit)
   endif()
   # cuBLASLt is not optional: a toolkit without its libraries (a compiler alone, in some containers) builds nothing here.
-  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cublasLt AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  if(CMAKE_CUDA_COMPILER AND TARGET CUDA::cublasLt AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.0)
     set(STAGECRAFT_CUDA_FOUND ON)
   elseif(STAGECRAFT_CUDA STREQUAL ON)
-    message(FATAL_ERROR "STAGECRAFT_CUDA=ON, but no nvcc of version 12.8 or later with cuBLASLt was found. Put nvcc on "
+    message(FATAL_ERROR "STAGECRAFT_CUDA=ON, but no nvcc of version 12.0 or later with cuBLASLt was found. Put nvcc on "
                         "the PATH, set CUDACXX to it, or configure with -DSTAGECRAFT_CUDA=AUTO; everything but the "
                         "GPU benchmarks builds without.")
   else()
-    message(STATUS "No nvcc (12.8 or later) with cuBLASLt: stagecraft-calibrate is not built")
+    message(STATUS "No nvcc (12.0 or later) with cuBLASLt: stagecraft-calibrate is not built")
   endif()
 endif()
