@@ -36,6 +36,11 @@ Duration time_of(const Folded& job) {
   return run(job.program).makespan;
 }
 
+// Where no transfer waits for another.
+Duration idle_time(const Folded& job) {
+  return run(job.program, {.idle_network = true}).makespan;
+}
+
 // One task of that duration, over the links of `own`.
 Program beside_clock(const Program& own, Duration duration) {
   ProgramBuilder builder;
@@ -84,20 +89,24 @@ Timeline part_of(const Timeline& all, const Program& own) {
   return part;
 }
 
+SharedRun run_alone(Program& own) {
+  Folded alone = folded(std::move(own));
+  SharedRun result;
+  result.timeline = run(alone.program);
+  result.network = measure_network(alone.program, result.timeline, alone.alike, idle_time(alone));
+  own = std::move(alone.program);
+  return result;
+}
+
 }  // namespace
 
 SharedRun run_together(Program& own, std::span<const FabricJob> others, int iterations) {
+  if (others.empty()) return run_alone(own);
   Folded alone = folded(own);
-  const Folded all = others.empty() ? alone : beside(own, others);
+  const Folded all = beside(own, others);
   const Timeline timeline = run(all.program);
-  const Duration idle = run(alone.program, {.idle_network = true}).makespan;
   SharedRun result{.timeline = part_of(timeline, own),
-                   .network = measure_network(all.program, timeline, all.alike, idle)};
-  if (others.empty()) {
-    result.timeline = timeline;
-    own = std::move(alone.program);
-    return result;
-  }
+                   .network = measure_network(all.program, timeline, all.alike, idle_time(alone))};
   result.network.alone_time = time_of(alone);
   for (std::size_t i = 0; i < others.size(); ++i) {
     const FabricJob& job = others[i];

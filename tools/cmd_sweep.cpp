@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <limits>
 #include <memory>
 #include <ostream>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -50,6 +52,14 @@ std::vector<std::size_t> points_of(const Shard& shard, std::size_t points) {
   std::vector<std::size_t> mine;
   for (std::size_t point = shard.index; point < points; point += shard.count) mine.push_back(point);
   return mine;
+}
+
+// Codes of base/yaml.hpp for a value that is none of its kind, whatever else the scenario says.
+bool says_unreadable(const std::string& code) {
+  static constexpr std::array<std::string_view, 10> kCodes{
+      "bad-boolean", "bad-number",         "bad-quantity", "negative-quantity", "no-unit",
+      "no-value",    "quantity-too-large", "unknown-name", "unknown-unit",      "wrong-kind"};
+  return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
 // Whether the resolved scenario may have `failures`.
@@ -189,36 +199,47 @@ class SweepCommand {
     outputs_->print_table();
     if (!arguments_.has("quiet")) session_.err << summary();
     if (outputs_->bugs() > 0) return kOurBug;
-    if (outputs_->rows() > 0 && outputs_->unknown_keys() == outputs_->rows()) return no_such_key();
-    return outputs_->feasible() > 0 || points_.empty() ? kDone : kAnswerIsNo;
+    return outputs_->feasible() > 0 || points_.empty() ? kDone : none_feasible();
   }
 
-  // A key that no point's scenario has is a mistake of the sweep, its base or --set; one that some have is theirs.
-  int no_such_key() {
+  // A key that no point's scenario has is a mistake of the sweep, its base or --set (one that some have is
+  // theirs); so is a value that cannot be read and that no point changes.
+  int none_feasible() {
     Diagnostics mistakes, diagnostics;
-    const std::optional<RowDocument> row = read_row(outputs_->first_unknown(), {}, mistakes);
+    const std::optional<RowDocument> row = read_row(outputs_->first_refused(), {}, mistakes);
     const YamlNode* reasons = row ? row->at("reasons") : nullptr;
     SC_CHECK(reasons != nullptr, "a row that is refused says why");
+    const bool all_unknown = outputs_->unknown_keys() == outputs_->rows();
     for (const YamlNode& reason : reasons->items) {
       const auto text = [&](const char* key) {
         const YamlNode* node = reason.find(key);
         return node != nullptr ? node->text : std::string();
       };
-      const std::string path = text("path");
-      const auto axis = std::ranges::find_if(sweep_.spec.axes, [&](const SweepAxis& one) {
-        return std::ranges::find(one.paths, path) != one.paths.end();
-      });
-      if (text("code") != "unknown-key") continue;
-      const bool varied = axis != sweep_.spec.axes.end();
-      diagnostics.error({.code = "unknown-key",
-                         .where = varied ? axis->where : SourceLocation{.file = sweep_.spec.base.source},
-                         .path = varied ? "vary." + path : path,
-                         .message = text("message") + " of any point",
-                         .hint = text("hint")});
+      const std::string code = text("code"), path = text("path");
+      const bool unknown = code == "unknown-key";
+      const SweepAxis* axis = axis_of(path);
+      if (unknown ? !all_unknown : axis != nullptr || !says_unreadable(code)) continue;
+      diagnostics.error(
+          {.code = code,
+           .where = axis != nullptr ? axis->where : SourceLocation{.file = sweep_.spec.base.source},
+           .path = axis != nullptr ? "vary." + path : path,
+           .message = text("message") + (unknown ? " of any point" : ", in every point"),
+           .hint = text("hint")});
     }
     if (!diagnostics.has_errors()) return kAnswerIsNo;
     print_diagnostics(diagnostics.sorted(), arguments_, session_);
     return kWrongInput;
+  }
+
+  // What varies the value at `path`, a part of it or what it is a part of.
+  [[nodiscard]] const SweepAxis* axis_of(const std::string& path) const {
+    const auto within = [](const std::string& part, const std::string& whole) {
+      return part == whole || part.starts_with(whole + ".");
+    };
+    for (const SweepAxis& axis : sweep_.spec.axes)
+      for (const std::string& varied : axis.paths)
+        if (within(path, varied) || within(varied, path)) return &axis;
+    return nullptr;
   }
 
   int interrupted() {

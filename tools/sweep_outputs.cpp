@@ -37,10 +37,12 @@ RowOutputs::RowOutputs(const Request& request, const Arguments& arguments, Sessi
 std::optional<std::string> RowOutputs::add(const std::string& row) {
   ++rows_;
   // Inside a text these quotes would be escaped.
-  if (row.find(",\"feasible\":true,") != std::string::npos) ++feasible_;
+  if (row.find(",\"feasible\":true,") != std::string::npos)
+    ++feasible_;
+  else if (first_refused_.empty())
+    first_refused_ = row;
   if (row.find(",\"reasons\":[{\"code\":\"internal\",") != std::string::npos) ++bugs_;
-  if (row.find("{\"code\":\"unknown-key\",") != std::string::npos && unknown_keys_++ == 0)
-    first_unknown_ = row;
+  if (row.find("{\"code\":\"unknown-key\",") != std::string::npos) ++unknown_keys_;
   if (lines_)
     if (auto why = lines_(row)) return why;
   if (documents_.empty()) return std::nullopt;

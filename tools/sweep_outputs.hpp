@@ -35,9 +35,10 @@ class RowOutputs {
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t feasible() const { return feasible_; }
   [[nodiscard]] std::size_t bugs() const { return bugs_; }
-  // Rows that were refused for a key that no scenario has, and the first of them.
+  // Rows that were refused for a key that no scenario has.
   [[nodiscard]] std::size_t unknown_keys() const { return unknown_keys_; }
-  [[nodiscard]] const std::string& first_unknown() const { return first_unknown_; }
+  // Of all that are not feasible; empty where all are.
+  [[nodiscard]] const std::string& first_refused() const { return first_refused_; }
 
  private:
   Session& session_;
@@ -45,7 +46,7 @@ class RowOutputs {
   std::vector<std::unique_ptr<RowSink>> documents_;  // what wants to understand rows
   SweepTable* table_ = nullptr;
   std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0, unknown_keys_ = 0;
-  std::string first_unknown_;
+  std::string first_refused_;
 };
 
 }  // namespace stagecraft

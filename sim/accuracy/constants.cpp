@@ -150,6 +150,9 @@ constexpr ModelConstant kConstants[] = {
         "jitter_per_doubling", "growth of compute with each doubling of GPUs beyond a node",
         [](auto& s) -> auto& { return s.options.jitter_per_doubling; }),
     constant(
+        "piece_overhead", "seconds of the host for a rank's piece in a list that a collective takes",
+        [](auto& s) -> auto& { return s.options.piece_overhead; }),
+    constant(
         "exchange_overhead", "seconds added to each pipeline message that its sender waits for",
         [](auto& s) -> auto& { return s.options.exchange_overhead; }),
     constant(

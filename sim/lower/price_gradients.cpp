@@ -191,7 +191,8 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
         const UnitMatrices unit_matrices = matrices->of(units[i]);
         const std::size_t matrix_count = (experts ? unit_matrices.experts : unit_matrices.dense).size();
         pieces = {.count = std::max<std::int64_t>(static_cast<std::int64_t>(matrix_count), 1),
-                  .copies = network_.profile.host.launch.value * sharing.shards_n};
+                  .copies = (network_.profile.host.launch.value + request_.options.piece_overhead) *
+                            sharing.shards_n};
       }
       unit.reduce.add(scatter(rank, sharing, gradients, pieces));
       (shares_in_a_node(rank, sharing) ? unit.replicate : unit.reduce)

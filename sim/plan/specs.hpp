@@ -98,6 +98,7 @@ struct OptionsSpec {
   // ZeRO 3: each matrix is gathered by itself and let go of, its gradient scattered by itself; both
   // collectives take lists of tensors, which are copied one by one, a piece for each rank.
   bool gathers_matrices = false;
+  Duration piece_overhead{};  // of the host for a piece of such a list, beside the launch that copies it
   double jitter_per_doubling =
       0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and

@@ -303,11 +303,13 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
     std::optional<PresetKind> kind;
     const char* name = "name";  // the key of the mapping that says what the name said
   };
-  static constexpr std::array<Place, 6> kPlaces{
+  static constexpr std::array<Place, 8> kPlaces{
       {{"model.", "", "model", kModelPreset},
        {"cluster.node.", "cluster", "node", kNodePreset},
        {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
        {"schedule.", "", "schedule", std::nullopt},
+       {"network.", "", "network", std::nullopt, "mode"},
+       {"training.recompute.", "training", "recompute", std::nullopt, "granularity"},
        {"failures.policy.", "failures", "policy", std::nullopt},
        {"failures.process.", "failures", "process", std::nullopt, "kind"}}};
   if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
@@ -376,6 +378,29 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
   return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
 }
 
+namespace {
+
+// `--set trainin.recompute=null` takes away what is not there: whether there is such a key at all, a value in
+// its place tells.
+void check_taken_away(const ScenarioTree& tree, const std::string& assignment, Library& library,
+                      Diagnostics& diagnostics) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos) return;
+  Diagnostics silent;
+  const SourceLocation where{.file = "--set " + assignment};
+  const auto value = parse_yaml(std::string_view(assignment).substr(equals + 1), where.file, silent);
+  if (!value || value->kind != YamlNode::Kind::kNull) return;
+  const std::string path = assignment.substr(0, equals);
+  YamlNode root = tree.root;
+  apply_override(root, path, scalar("null", where), silent);
+  Diagnostics read;
+  (void)read_scenario(root, tree.source, tree.folder, library, read);
+  for (const Diagnostic& mistake : read.items())
+    if (mistake.code == "unknown-key" && mistake.where.file == where.file) diagnostics.add(mistake);
+}
+
+}  // namespace
+
 void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
                      Diagnostics& diagnostics) {
   if (tree.root.kind != YamlNode::Kind::kMap) return;  // no scenario, which is said when it is read
@@ -383,6 +408,7 @@ void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides,
     expand_name(tree.root, assignment, {.library = library, .folder = tree.folder}, diagnostics);
     apply_override(tree.root, assignment, diagnostics);
   }
+  for (const std::string& assignment : overrides) check_taken_away(tree, assignment, library, diagnostics);
 }
 
 std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Diagnostics& diagnostics) {

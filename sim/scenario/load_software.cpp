@@ -18,6 +18,7 @@ struct SoftwarePreset {
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false, gathers_matrices = false;
   double jitter_per_doubling = 0;
+  Duration piece_overhead{};
   Duration exchange_overhead{};
   Duration tensor_collective_overhead{};
   bool aligned_gradients = false;
@@ -46,6 +47,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   preset.gathers_matrices = map.boolean("gathers_matrices", false);
+  if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
@@ -111,6 +113,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.gathers_matrices = preset.gathers_matrices;
+  spec.piece_overhead = preset.piece_overhead;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
+#include "base/yaml_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,35 +55,6 @@ constexpr std::array kGoodputFigures{"goodput.policy",
                                      "goodput.buckets_s.degraded",
                                      "goodput.buckets_s.idle"};
 
-void write(JsonWriter& json, const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      json.null();
-      return;
-    case YamlNode::Kind::kSequence:
-      json.begin_array();
-      for (const YamlNode& item : node.items) write(json, item);
-      json.end_array();
-      return;
-    case YamlNode::Kind::kMap:
-      json.begin_object();
-      for (const YamlEntry& entry : node.entries) write(json.key(entry.key), entry.value);
-      json.end_object();
-      return;
-    case YamlNode::Kind::kScalar:
-      break;
-  }
-  if (node.quoted) {
-    json.value(std::string_view(node.text));
-  } else if (const auto integer = parse_integer(node.text)) {
-    json.value(*integer);
-  } else if (const auto number = parse_number(node.text)) {
-    json.value(*number);
-  } else {
-    json.value(node.text == "true");
-  }
-}
-
 Cell cell_of(const YamlNode* node) {
   if (node == nullptr || node->kind == YamlNode::Kind::kNull) return {};
   if (node->kind == YamlNode::Kind::kScalar) {
@@ -90,7 +62,7 @@ Cell cell_of(const YamlNode* node) {
     return {.kind = number ? Cell::Kind::kNumber : Cell::Kind::kText, .text = node->text};
   }
   JsonWriter json;
-  write(json, *node);
+  write_json(json, *node);
   return {.kind = Cell::Kind::kText, .text = json.str()};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/yaml_json.hpp"
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
@@ -35,31 +36,6 @@ std::string hash_of_rows(const SweepSpec& spec, const SweepPoints& points, const
   for (std::size_t point = 0; point < points.size(); ++point)
     for (const Assignment& assignment : points.assignments(point)) add(hash, assignment.value);
   return hash.hex();
-}
-
-// As JSON has it: numbers, true and false without quotes.
-void write_value(JsonWriter& json, const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::kNull) {
-    json.null();
-  } else if (node.kind == YamlNode::Kind::kSequence) {
-    json.begin_array();
-    for (const YamlNode& item : node.items) write_value(json, item);
-    json.end_array();
-  } else if (node.kind == YamlNode::Kind::kMap) {
-    json.begin_object();
-    for (const YamlEntry& entry : node.entries) write_value(json.key(entry.key), entry.value);
-    json.end_object();
-  } else if (node.quoted) {
-    json.value(std::string_view(node.text));
-  } else if (node.text == "true" || node.text == "false") {
-    json.value(node.text == "true");
-  } else if (const auto integer = parse_integer(node.text)) {
-    json.value(*integer);
-  } else if (const auto number = parse_number(node.text)) {
-    json.value(*number);
-  } else {
-    json.value(std::string_view(node.text));
-  }
 }
 
 // Keys of an object that others end or open: `{"a":1}` without its brackets.
@@ -103,7 +79,7 @@ std::string row_head(const Sweep& sweep, std::size_t point) {
   json.begin_object().field("schema", "stagecraft.sweep/1").field("sweep", std::string_view(sweep.hash));
   json.field("point", point).field("points", sweep.points.size()).key("vary").begin_object();
   for (const Assignment& assignment : sweep.points.assignments(point))
-    write_value(json.key(assignment.path), assignment.value);
+    write_json(json.key(assignment.path), assignment.value);
   json.end_object().end_object();
   return "{" + inside(json);
 }

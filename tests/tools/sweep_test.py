@@ -77,6 +77,14 @@ class Splits(Case):
         ran = run("sweep", self.sweep, "--set", "schedul=gpipe")
         self.assertEqual(WRONG_INPUT, ran.returncode)
         self.assertIn("pipeline-4x8.yaml: error: schedul: is not a known key of any point", ran.stderr)
+        # Nor is a value of them that cannot be read an answer of its points; one that varies is.
+        for wrong in ("training.global_batch_size=few", "training.micro_batch_size=1.5"):
+            ran = run("sweep", self.sweep, "--set", wrong)
+            self.assertEqual(WRONG_INPUT, ran.returncode, wrong)
+            self.assertIn(f"error: {wrong.split('=')[0]}: ", ran.stderr)
+            self.assertIn("is not a whole number, in every point", ran.stderr)
+        self.sweep.write_text(head + "  training.global_batch_size: [few, many]\n")
+        self.assertEqual(1, run("sweep", self.sweep).returncode)
         # One that some points have is theirs: a failure policy's own key.
         self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml\nvary:\n"
                               "  failures.policy.name: [checkpoint-restart, hot-spares]\n  failures.policy.spares: [1]\n"

@@ -153,6 +153,28 @@ TEST(Scenario, OverridesReachIntoWhatANameStandsFor) {
   EXPECT_EQ(s.parallelism.tensor, 4);
 }
 
+TEST(Scenario, OverridesReachIntoWords) {
+  const Result result =
+      load("gpt3-175b-1024xA100.yaml", {"network=closed-form", "network.mode=flow", "training.recompute=full",
+                                        "training.recompute.method=uniform", "training.recompute.layers=2"});
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->network.mode, NetworkMode::kFlow);
+  EXPECT_EQ(result.scenario->training.recompute.granularity, Recompute::kFull);
+  EXPECT_EQ(result.scenario->training.recompute.layers, 2);
+}
+
+TEST(Scenario, TakesAwayKeysThatThereAre) {
+  const Result known = load("gpt3-175b-1024xA100.yaml", {"training.recompute=null", "options.software=null"});
+  EXPECT_TRUE(known.scenario) << known.messages;
+  const Result unknown =
+      load("gpt3-175b-1024xA100.yaml", {"trainin.recompute=null", "training.recompte=~", "memory.a.b=null"});
+  EXPECT_FALSE(unknown.scenario);
+  EXPECT_THAT(unknown.messages, HasSubstr("--set trainin.recompute=null: error: trainin: is not a known key\n"
+                                          "  hint: did you mean 'training'?"));
+  EXPECT_THAT(unknown.messages, HasSubstr("--set training.recompte=~: error: training.recompte: is not"));
+  EXPECT_THAT(unknown.messages, HasSubstr("--set memory.a.b=null: error: memory"));
+}
+
 TEST(Scenario, NamesTheOverrideThatIsWrong) {
   const Result result = load("gpt3-175b-1024xA100.yaml", {"parallelism.tensr=4"});
   EXPECT_FALSE(result.scenario);
@@ -572,6 +594,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_FALSE(options(sharded).recompute_gathers_again);
   EXPECT_TRUE(options(hooks).recompute_gathers_again);
   EXPECT_TRUE(options(hooks).gathers_matrices && !options(named).gathers_matrices);
+  EXPECT_GT(options(hooks).piece_overhead, Duration::zero());
+  EXPECT_EQ(options(named).piece_overhead, Duration::zero());
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
   EXPECT_TRUE(options(named).dynamic_scaling);
