@@ -22,13 +22,18 @@ Folded folded(Program program) {
   return result;
 }
 
-Folded beside(const Program& own, std::span<const FabricJob> others) {
-  Program all = own;
+// Each of them again and again, from its start on.
+void add_loops(Program& all, std::span<const FabricJob> others) {
   for (const FabricJob& job : others) {
     Loop loop = put_beside(all, job.program, job.name);
     loop.start = job.start;
     all.loops.push_back(loop);
   }
+}
+
+Folded beside(const Program& own, std::span<const FabricJob> others) {
+  Program all = own;
+  add_loops(all, others);
   return folded(std::move(all));
 }
 
@@ -58,11 +63,7 @@ RepeatedReport repeated(const Program& own, std::span<const FabricJob> others, i
   for (Duration clock = iterations * first; std::ssize(ends) < iterations; clock += iterations * first) {
     Program all = beside_clock(own, clock);
     all.loops.push_back(put_beside(all, own, "ours"));
-    for (const FabricJob& job : others) {
-      Loop loop = put_beside(all, job.program, job.name);
-      loop.start = job.start;
-      all.loops.push_back(loop);
-    }
+    add_loops(all, others);
     ends = run(folded(std::move(all)).program).rounds.front();
   }
   ends.resize(static_cast<std::size_t>(iterations));

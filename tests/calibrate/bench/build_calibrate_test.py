@@ -84,6 +84,12 @@ class BuildCalibrate(unittest.TestCase):
         self.assertEqual((code, asked), (2, ""), said)
         self.assertIn("finds no cuBLASLt", said)
 
+    def test_a_name_that_is_no_program_is_said(self):
+        done = subprocess.run([self.root / "tools" / "calibrate"], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, NVCC="/nowhere/nvcc"))
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("NVCC=/nowhere/nvcc is no program", done.stderr)
+
     def test_one_without_cxx20_is_refused(self):
         code, asked, said = self.build(standard=17)
         self.assertEqual((code, asked), (2, ""), said)
