@@ -237,6 +237,33 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
   return entries;
 }
 
+namespace {
+
+// --cuda-graph-impl and what its graphs hold, or the flags before it. Of a layer of experts they hold what has a
+// fixed shape; graphs of its router alone are not modelled.
+std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
+  std::string flag = "cuda_graph_impl";
+  const std::string impl = reader.text(flag);
+  const bool enabled = reader.flag("enable_cuda_graph"), external = reader.flag("external_cuda_graph");
+  if (impl.empty() || impl == "none") {
+    if (!enabled && !external) return std::nullopt;
+    flag = enabled ? "enable_cuda_graph" : "external_cuda_graph";
+  }
+  std::vector<std::string> held;
+  for (const char* name : {"cuda_graph_modules", "cuda_graph_scope"})
+    if (const MegatronArgument* given = reader.given(name))
+      held.insert(held.end(), given->values.begin(), given->values.end());
+  const auto holds = [&](std::string_view name) { return std::ranges::find(held, name) != held.end(); };
+  if (impl == "full_iteration" || holds("full_iteration"))
+    return text_entry("cuda_graphs", "iteration", reader.source(flag));
+  if (held.empty() || holds("full") || holds("attn"))
+    return text_entry("cuda_graphs", "layers", reader.source(flag));
+  reader.warning(flag, "not-modelled", "graphs of a part of the layers are not modelled: all is launched one by one");
+  return std::nullopt;
+}
+
+}  // namespace
+
 Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   Entries entries;
   const auto buckets = reader.integer("ddp_bucket_size");
@@ -267,6 +294,7 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
     const char* dispatcher = gathers ? "all-gather" : flexible ? "node-aware" : "all-to-all";
     entries.push_back(text_entry("expert_dispatcher", dispatcher, source));
   }
+  if (const auto graphs = read_cuda_graphs(reader)) entries.push_back(*graphs);
   const bool swiglu = reader.flag("swiglu");
   warn_of_unfused(reader, "bias_gelu_fusion",
                   !swiglu && (reader.given("add_bias_linear") == nullptr || reader.flag("add_bias_linear")));

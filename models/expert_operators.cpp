@@ -47,6 +47,10 @@ Linear router(const TransformerSpec& model, const Shard& shard) {
           .sixteen_bit = true};
 }
 
+// Kernels of Megatron-Core's router in a forward, with its fusions and without.
+//   source  NVIDIA/Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization, section 2.1.4
+constexpr int kFusedRouterLaunches = 31, kRouterLaunches = 72;
+
 Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
   return {.name = "router choice",
           .bytes = Bytes(pass.bytes * shard.local_tokens() * model.experts->count),
@@ -77,6 +81,12 @@ void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, c
   mark(ops, static_cast<std::size_t>(half - ops.begin()), SharedHalf::kUp);
 }
 
+// What was added from `first` on works on as many rows as routing sends here; with a capacity they are padded to
+// as many every time.
+void mark_routed(Ops& ops, std::size_t first, const TransformerSpec& model) {
+  for (std::size_t i = first; i < ops.size(); ++i) ops[i].routed = model.experts->capacity_factor == 0;
+}
+
 // Router, routed and shared experts read the same vectors.
 void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const int sums = model.experts->shared_width() > 0 ? 2 : 1;
@@ -90,12 +100,15 @@ void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
   const Experts e = experts_of(model, shard);
   add_forward(ops, router(model, shard), shard);
   ops.push_back(router_choice(kRouterTraffic.of(shard).forward, model, shard));
+  ops.back().host_launches = shard.fused_kernels ? kFusedRouterLaunches : kRouterLaunches;
   add_shared_experts_forward(ops, model, shard);
+  const std::size_t first_routed = ops.size();
   add_dispatch(ops, model, shard);
   add_forward(ops, e.up, shard);
   add_expert_activation_forward(ops, model, shard);
   add_forward(ops, e.down, shard);
   add_combine(ops, model, shard);
+  mark_routed(ops, first_routed, model);
   if (model.experts->shared_width() > 0) {
     add_memory(ops, "shared add", shard.local_tokens() * model.hidden, kSumTraffic, shard);
   }
@@ -103,6 +116,7 @@ void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
 
 void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
+  const std::size_t first_routed = ops.size();
   add_combine_gradient(ops, model, shard);
   add_input_gradient(ops, e.down, shard);
   Op activation = expert_activation(e, activation_traffic(model, shard).backward,
@@ -111,6 +125,7 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
   ops.push_back(activation);
   add_input_gradient(ops, e.up, shard);
   add_dispatch_gradient(ops, model, shard);
+  mark_routed(ops, first_routed, model);
   add_shared_experts_input_gradient(ops, model, shard);
   ops.push_back(router_choice(kRouterTraffic.of(shard).backward, model, shard));
   add_input_gradient(ops, router(model, shard), shard);
@@ -119,8 +134,10 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
 
 void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
+  const std::size_t first_routed = ops.size();
   add_weight_gradient(ops, e.down, shard);
   add_weight_gradient(ops, e.up, shard);
+  mark_routed(ops, first_routed, model);
   if (model.experts->shared_width() > 0) {
     add_feed_forward_weight_gradient(ops, shared_feed_forward(model, shard), shard);
   }
@@ -132,6 +149,7 @@ void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const
   Op activation = expert_activation(e, activation_traffic(model, shard).forward,
                                     kExpertWeightTraffic.of(shard).forward, shard);
   activation.bytes += Bytes(kRoutingWeightBytes * e.routing.rows());
+  activation.routed = model.experts->capacity_factor == 0;
   ops.push_back(activation);
 }
 

@@ -398,7 +398,7 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
     return {.forward = fp32, .backward = matrices * fp32};  // of the loss, of log-softmax
   }
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
-  return {.forward = sixteen, .backward = 2 * sixteen};  // logits, and their gradient
+  return {.forward = sixteen, .backward = sixteen};  // the gradient; logits are let go of before
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {

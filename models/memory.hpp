@@ -84,8 +84,10 @@ struct LayerActivation {
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
 // Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient takes as much.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
-// Live during the loss alone: logits, behind them their gradient too, in fp32 where the software casts them;
-// nothing where the loss is fused.
+// Live during the loss alone, beside what it keeps: logits in the forward, their gradient in the backward, both
+// as fp32 matrices where the software casts them; nothing where the loss is fused.
+//   source  Megatron-LM's vocabulary-parallel loss keeps an fp32 softmax, no logits, and its gradient is written
+//           over it (megatron/core/tensor_parallel/cross_entropy.py); peak memory of its own tests
 struct HeadTransient {
   Bytes forward, backward;
 };

@@ -78,6 +78,10 @@ struct Op {
   Beside beside = Beside::kNothing;
   SharedHalf shared = SharedHalf::kNone;  // that this is part of, or that an exchange runs beside
   int kernels = 1;                        // launches that this stands for; a collective runs so often
+  // Of an operator that a framework runs as many small ones: so many launches of the host in place of
+  // `kernels`.
+  int host_launches = 0;
+  bool routed = false;  // its shapes are what routing makes of them, anew each time
   // Of a collective that goes over nodes first: `bytes` are then those that move inside nodes.
   std::optional<NodeCopies> nodes = {};
   // Of a product that does not run in the precision of the others.

@@ -13,13 +13,23 @@
 namespace stagecraft {
 namespace {
 
-Bytes figure_of(const MemoryLedger& ledger, MemoryFigure figure) {
-  Bytes most{};
-  for (const StageMemory& stage : ledger.stages) {
-    most = std::max(most, figure == MemoryFigure::kAllocated  ? stage.allocated()
-                          : figure == MemoryFigure::kReserved ? stage.reserved()
-                                                              : stage.peak());
+Bytes figure_of(const StageMemory& stage, MemoryFigure figure) {
+  switch (figure) {
+    case MemoryFigure::kAllocated:
+      return stage.allocated();
+    case MemoryFigure::kReserved:
+      return stage.reserved();
+    case MemoryFigure::kDevice:
+      break;
   }
+  return stage.peak();
+}
+
+Bytes figure_of(const MemoryLedger& ledger, const PublishedSet& set) {
+  const MemoryFigure figure = set.memory_figure.value_or(MemoryFigure::kDevice);
+  if (set.memory_of_last_rank) return figure_of(ledger.stages.back(), figure);
+  Bytes most{};
+  for (const StageMemory& stage : ledger.stages) most = std::max(most, figure_of(stage, figure));
   return most;
 }
 
@@ -118,7 +128,7 @@ MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
     const MemoryLedger ledger = memory_of(*scenario);
     scores.rows.push_back(
         {.id = row.id,
-         .predicted = figure_of(ledger, set.memory_figure.value_or(MemoryFigure::kDevice)),
+         .predicted = figure_of(ledger, set),
          .measured = row.memory_gib ? std::optional(to_bytes(*row.memory_gib * kGiB)) : std::nullopt,
          .verdict = ledger.verdict(),
          .out_of_memory = row.out_of_memory.value_or(false),

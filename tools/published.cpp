@@ -86,6 +86,7 @@ constexpr RowKey kRowKeys[] = {
     {"overlap_expert", "overlap", "expert"},
     {"attention_kernel", "options", "attention_kernel"},
     {"expert_dispatcher", "options", "expert_dispatcher"},
+    {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},
     {"fp8_parameters", "options", "fp8_parameters"},
     {"software", "options", "software"},
@@ -313,6 +314,17 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
       return std::nullopt;
     }
     set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
+  }
+  if (const YamlNode* rank = root->find("memory_rank")) {
+    if (rank->text != "last") {
+      diagnostics.error({.code = "unknown-word",
+                         .where = rank->where,
+                         .path = "memory_rank",
+                         .message = in_quotes(rank->text) + " is no rank that logs its memory",
+                         .hint = "last, or no `memory_rank`: the fullest"});
+      return std::nullopt;
+    }
+    set.memory_of_last_rank = true;
   }
   const auto fabric = fabrics.find(set.name);
   const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);

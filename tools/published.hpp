@@ -25,7 +25,7 @@ struct PublishedRow {
   YamlNode scenario;  // ready for read_scenario
   std::optional<double> iteration_seconds;
   std::optional<double> tokens_per_s_per_gpu;
-  std::optional<double> memory_gib;         // of the fullest GPU
+  std::optional<double> memory_gib;         // of the fullest GPU, or of the rank that the set names
   std::optional<bool> out_of_memory;        // did the run fail for want of memory
   std::string skip;                         // why the row cannot be run, as its source says
   std::string model;                        // as the row names it
@@ -44,6 +44,7 @@ struct PublishedSet {
   std::string licence;                        // empty: a paper's table, or not stated
   std::vector<std::string> assumed;           // scenario keys that the source does not print
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
+  bool memory_of_last_rank = false;           // `memory_rank: last`, as Megatron-LM logs it; else of the fullest
   std::vector<PublishedRow> rows;
 };
 

@@ -206,6 +206,7 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += attention_section(profile.attention) + experts_section(profile.experts);
   out += "host:\n  " + constant("kernel_gap", profile.host.kernel_gap);
   out += "  " + constant("launch", profile.host.launch);
+  if (profile.host.slowdown) out += "  " + constant("slowdown", *profile.host.slowdown);
   out += "  " + constant("per_iteration", profile.host.per_iteration);
   out += constant("tensor_overlap", profile.tensor_overlap);
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);

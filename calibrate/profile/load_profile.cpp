@@ -247,6 +247,8 @@ HostModel read_host(YamlMap& root) {
   HostModel host{.kernel_gap = read_duration(section.map, "kernel_gap"),
                  .launch = read_duration(section.map, "launch"),
                  .per_iteration = read_duration(section.map, "per_iteration")};
+  if (section.map.has("slowdown"))
+    host.slowdown = read_number(section.map, "slowdown", {.above = 0.1, .up_to = 10, .closed_below = true});
   section.map.finish();
   return host;
 }

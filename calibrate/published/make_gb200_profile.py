@@ -23,6 +23,9 @@ TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak;
 AZURE = ("all-reduce of 4 x GB200 in a ring, nccl-tests, one process for all (Azure/AI-benchmarking-guide @2a370be6, "
          "Azure_Results/ND_GB200_v6_results.md)")
 FITTED = "fitted on 41 published iterations of GB200 (NVIDIA's DGX Cloud recipes and Megatron Bridge: dense and experts, bf16 and fp8)"
+# Of Grace, against the Xeon of a DGX H100. Single calls of PyTorch take 2.75 times as long there (NVIDIA/TransformerEngine #2053).
+HOST = {"value": 1.35, "provenance": "analytic",
+        "source": "fitted on six small jobs of Megatron-LM's own tests on GB200, against those on DGX H100: 1.30 to 1.40 are as good"}
 OF_ITS_OWN = {
     "scale": {"value": 0.69, "provenance": "analytic", "source": FITTED + ": 0.692 +- 0.012; the B200 of SimuMax has 0.58"},
     "fp8_factor": {"value": 0.92, "provenance": "analytic", "source": FITTED + " beside scale: 0.92 +- 0.02"},
@@ -56,6 +59,7 @@ def make_lines():
     data = {**transferred_from(TRANSFERRED, data), **fixed}
     data["gemm"].update(gemm)
     data["gemm"].update(OF_ITS_OWN)
+    data["host"]["slowdown"] = HOST
     data["device"] = {"name": "NVIDIA GB200", "sms": 148, "memory": "184.3 GiB",
                       "memory_source": "memory that PyTorch reports on these cards, 184.31 GiB (out-of-memory messages in public issues); "
                                        "148 SMs, recalled"}

@@ -118,6 +118,11 @@ constexpr ModelConstant kConstants[] = {
     constant(
         "host.launch", "seconds of the host a kernel",
         [](auto& s) -> auto& { return s.profile->host.launch.value; }),
+    {"host.slowdown", "host of the device over that of a DGX H100",
+     [](const Scenario& s) -> double { return s.profile->host.pace(); },
+     [](Scenario& s, double value) {
+       s.profile->host.slowdown = {.value = value, .provenance = Provenance::kAssumed, .source = {}};
+     }},
     constant(
         "host.per_iteration", "seconds of the host an iteration",
         [](auto& s) -> auto& { return s.profile->host.per_iteration.value; }),
@@ -152,6 +157,12 @@ constexpr ModelConstant kConstants[] = {
     constant(
         "piece_overhead", "seconds of the host for a rank's piece in a list that a collective takes",
         [](auto& s) -> auto& { return s.options.piece_overhead; }),
+    constant(
+        "operator_overhead", "seconds of the host for an operator that the framework calls",
+        [](auto& s) -> auto& { return s.options.operator_overhead; }),
+    constant(
+        "kernel_overhead", "seconds of the host for each further launch inside an operator",
+        [](auto& s) -> auto& { return s.options.kernel_overhead; }),
     constant(
         "exchange_overhead", "seconds added to each pipeline message that its sender waits for",
         [](auto& s) -> auto& { return s.options.exchange_overhead; }),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -65,8 +66,12 @@ double interval_score(std::span<const ResidualRow> rows, const ResidualModel& mo
 
 // Pattern search over logarithms, one constant at a time: five constants and a convex-like score need nothing
 // finer, and it gives the same bits everywhere.
-ResidualModel fit_residuals(std::span<const ResidualRow> rows, const ResidualModel& prior) {
+ResidualModel fit_residuals(std::span<const ResidualRow> all, const ResidualModel& prior) {
   ResidualModel best = prior;
+  std::vector<ResidualRow> rows;
+  std::ranges::copy_if(all, std::back_inserter(rows), [](const ResidualRow& row) {
+    return row.shares[static_cast<std::size_t>(OpFamily::kTail)] <= kMostTail;
+  });
   if (rows.empty()) return best;
   double least = objective(rows, best, prior);
   constexpr double kFirstStep = 1.5, kLastStep = 1.001;

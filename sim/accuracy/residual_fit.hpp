@@ -7,6 +7,8 @@
 //   prior   the constants stay near those of `prior`, which count as much as kPriorRows rows: a profile with
 //           few rows has the residuals of its kin until it has rows of its own.
 //   few     compute, tensor, pipeline, data and run are fitted; what no row exercises keeps its prior.
+//   tail    of a row whose tail takes more than kMostTail the error is mostly the tail's, which is not fitted:
+//           small jobs that wait for their hosts say nothing of how well passes and traffic are known.
 #pragma once
 
 #include <span>
@@ -22,11 +24,12 @@ struct ResidualRow {
 };
 
 inline constexpr double kPriorRows = 10;
+inline constexpr double kMostTail = 0.2;
 
 // What is believed before any row: judged from what single kernels, curves and repeats are off by.
 [[nodiscard]] ResidualModel assumed_residuals();
 
-// Values alone; the stories are the prior's.
+// Values alone; the stories are the prior's. Rows that are mostly tail are left aside.
 [[nodiscard]] ResidualModel fit_residuals(std::span<const ResidualRow> rows, const ResidualModel& prior);
 
 // Mean interval score; 0 of no rows.

@@ -57,7 +57,8 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   const Network network{.cluster = cluster,
                         .profile = *scenario_.profile,
                         .plan = plan_,
-                        .tensor_collective_overhead = scenario_.options.tensor_collective_overhead};
+                        .tensor_collective_overhead = scenario_.options.tensor_collective_overhead,
+                        .host = host_costs(scenario_.options)};
   const Shard shard = shard_of(pricing_request(scenario_, plan_, false));
   std::vector<StagePiece> slowest;
   Duration longest{};

@@ -87,6 +87,7 @@ class Changes {
     if (std::holds_alternative<TransformerSpec>(scenario_.model)) {
       recompute();
       overlaps();
+      launches();
       sharding();
     }
     return std::move(settings_);
@@ -151,6 +152,11 @@ class Changes {
                                   {"expert", overlap.expert},
                                   {"shared_experts", overlap.shared_experts}})
       if (!on) add({fmt::format("overlap.{}=true", key)});
+  }
+
+  void launches() {
+    if (scenario_.options.cuda_graphs == CudaGraphs::kNone && scenario_.options.operator_overhead > Duration::zero())
+      add({"options.cuda_graphs=layers"});
   }
 
   void sharding() {

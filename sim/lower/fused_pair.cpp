@@ -32,15 +32,18 @@ Duration scaled(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
-// Of the traffic of a pass, what hides behind enough compute. A pass that waits for copies or for its host lasts
-// as long without it.
-Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
-  if (pass.of(Category::kOther) > Duration::zero()) return Duration::zero();
+// Of the traffic of a pass, what hides behind enough compute.
+Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
   if (rule.neighbours)
     return scaled(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
   const Duration tensor = pass.of(Category::kTensorComm);
   return scaled(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
          scaled(traffic_of(pass) - tensor, 1 / rule.slowdown);
+}
+
+// A pass that waits for copies or for its host lasts as long without it.
+Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
+  return std::min(hideable_traffic(pass, rule), pass.total() - pass.least());
 }
 
 }  // namespace
@@ -63,8 +66,9 @@ Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {
   // A pair is rounded once, and one of its passes takes what the other leaves.
   if (rule.share)
     return std::max(Duration::zero(), scaled(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
-  // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once.
-  return pass.total() - std::min(hidden_in_parts(pass, rule), hideable(pass, rule) + Duration(2));
+  // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once. Nor
+  // does the price alone wait for its host.
+  return pass.total() - std::min(hidden_in_parts(pass, rule), hideable_traffic(pass, rule) + Duration(2));
 }
 
 std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts, const FusedPairRule& rule) {

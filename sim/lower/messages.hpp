@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/operators.hpp"
+#include "sim/lower/host_time.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "topology/cluster.hpp"
@@ -32,6 +33,7 @@ struct Network {
   CollectiveMemo* collectives = nullptr;
   Duration exchange_overhead{};           // of a pipeline message that its sender waits for
   Duration tensor_collective_overhead{};  // of a tensor-parallel all-reduce, as OptionsSpec says
+  HostCosts host{};
 };
 
 inline constexpr std::size_t kCommGroupCount = 4;

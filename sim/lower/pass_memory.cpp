@@ -173,7 +173,7 @@ class StageSum {
   // itself, or where frameworks ask for one all the same.
   SavedTensors head_backward() const {
     const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
-    return nonzero({{"logits and their gradient", head_transient(model_, shard_).backward},
+    return nonzero({{"gradient of the logits", head_transient(model_, shard_).backward},
                     {"working tensors of the head", gathered_input() + whole_rows()},
                     {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
   }

@@ -188,16 +188,28 @@ class PassPricing {
   PassExchanges exchanges_;
 };
 
-// A pass lasts at least as long as the host needs to launch its kernels; what it waits beyond the GPU's own
-// time is `other`, and comes back.
-Duration add_host_floor(PassPrice& price, const Ops& ops, const HardwareProfile& profile) {
-  std::int64_t kernels = 0;
-  for (const Op& op : ops) kernels += op.kernels;
-  const auto& launch = profile.host.launch;
-  const Duration floor = launch.value * kernels;
-  const Duration idle = std::max(Duration::zero(), floor - price.total());
-  if (idle > Duration::zero()) price.add(Category::kOther, idle, launch.provenance);
-  return idle;
+// A pass lasts at least as long as its host; what it waits beyond the GPU's own time is `other`.
+void add_host_floor(PassPrice& price, Duration idle, Duration host) {
+  if (idle > Duration::zero()) price.add(Category::kOther, idle, Provenance::kAssumed);
+  price.keep_at_least(host);
+}
+
+// The host runs ahead of the GPU within a backward: both parts of it, and what is made again before, wait
+// together. Returns what the input gradient waits.
+Duration add_host_floors(StagePrice& price, const LayerOps& ops, const Network& network) {
+  const auto host = [&](const Ops& pass) { return host_time(pass, network.profile.host, network.host); };
+  const auto missing = [](Duration least, Duration time) { return std::max(Duration::zero(), least - time); };
+  const Duration forward = host(ops.forward);
+  add_host_floor(price.forward, missing(forward, price.forward.total()), forward);
+  const Duration input = host(ops.recompute) + host(ops.input_gradient), weight = host(ops.weight_gradient);
+  const Duration idle =
+      missing(input + weight, price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total());
+  const Duration of_weight =
+      idle == Duration::zero() ? idle
+                               : from_seconds(to_seconds(idle) * to_seconds(weight) / to_seconds(input + weight));
+  add_host_floor(price.input_gradient, idle - of_weight, input);
+  add_host_floor(price.weight_gradient, of_weight, weight);
+  return idle - of_weight;
 }
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
@@ -339,12 +351,9 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
   const Duration exposed = std::min(reductions, price.input_gradient.of(Category::kTensorComm));
   for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
     hidden -= pass->hide(Category::kTensorComm, hidden);
-  add_host_floor(price.forward, ops.forward, network.profile);
-  add_host_floor(price.recompute, ops.recompute, network.profile);
-  const Duration idle = add_host_floor(price.input_gradient, ops.input_gradient, network.profile);
+  const Duration idle = add_host_floors(price, ops, network);
   price.unhidden.add(Category::kTensorComm, std::max(Duration::zero(), exposed - idle),
                      network.profile.tensor_overlap.provenance);
-  add_host_floor(price.weight_gradient, ops.weight_gradient, network.profile);
   return price;
 }
 

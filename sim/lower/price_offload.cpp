@@ -97,6 +97,10 @@ class OffloadPricing {
             : Duration::zero();
     price.input_gradient.add(Category::kOther, before_backward - of_weights, Provenance::kAnalytic);
     price.weight_gradient.add(Category::kOther, of_weights, Provenance::kAnalytic);
+    if (behind_forward > Duration::zero()) price.forward.keep_at_least(price.forward.total());
+    if (before_backward > Duration::zero())
+      for (PassPrice* pass : {&price.recompute, &price.input_gradient, &price.weight_gradient})
+        pass->keep_at_least(pass->total());
     return behind_forward + before_backward;
   }
 

@@ -132,7 +132,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                         .memo = request.shared_links ? nullptr : request.memo,
                         .collectives = request.collectives,
                         .exchange_overhead = exchange_overhead_of(request),
-                        .tensor_collective_overhead = request.options.tensor_collective_overhead};
+                        .tensor_collective_overhead = request.options.tensor_collective_overhead,
+                        .host = host_costs(request.options)};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

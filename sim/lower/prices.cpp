@@ -18,6 +18,7 @@ void PassPrice::add(const PassPrice& other, std::int64_t times) {
   for (std::size_t i = 0; i < by_provenance_.size(); ++i) {
     by_provenance_[i] += other.by_provenance_[i] * static_cast<double>(times);
   }
+  least_ += other.least() * times;
   for (std::int64_t i = 0; i < times; ++i)
     network_.insert(network_.end(), other.network_.begin(), other.network_.end());
 }
@@ -42,6 +43,10 @@ Duration PassPrice::hide(Category category, Duration most) {
     for (double& seconds : by_provenance_) seconds *= to_seconds(total()) / before;
   }
   return hidden;
+}
+
+void PassPrice::keep_at_least(Duration least) {
+  least_ = std::max(least_, least);
 }
 
 Duration PassPrice::total() const {

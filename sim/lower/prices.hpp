@@ -4,6 +4,7 @@
 // an abstract pipeline at its word (price_stages) both end here, and lowering reads nothing else.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,10 @@ class PassPrice {
   // Takes away up to `most` of what a category has, because something else covers it; returns how much.
   Duration hide(Category category, Duration most);
 
+  // Whatever hides a part of it, the price stays at `least`, or at all that it is.
+  void keep_at_least(Duration least);
+  [[nodiscard]] Duration least() const { return std::min(least_, total()); }
+
   [[nodiscard]] Duration total() const;
   [[nodiscard]] Duration of(Category category) const {
     return by_category_[static_cast<std::size_t>(category)];
@@ -50,6 +55,7 @@ class PassPrice {
  private:
   std::array<Duration, kCategoryCount> by_category_{};
   std::array<double, 5> by_provenance_{};
+  Duration least_{};
   std::vector<NetworkUse> network_{};
 };
 

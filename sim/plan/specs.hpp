@@ -82,6 +82,11 @@ struct OverlapSpec {
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };
 
+// What the host launches as a whole: all of a layer that has a fixed shape (Transformer Engine's graphs), or
+// the iteration.
+enum class CudaGraphs : std::uint8_t { kNone, kLayers, kIteration };
+inline constexpr std::string_view kCudaGraphsNames[] = {"none", "layers", "iteration"};
+
 struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;
@@ -99,6 +104,9 @@ struct OptionsSpec {
   // collectives take lists of tensors, which are copied one by one, a piece for each rank.
   bool gathers_matrices = false;
   Duration piece_overhead{};  // of the host for a piece of such a list, beside the launch that copies it
+  // Of the host of a DGX H100: for an operator that the framework calls, and for each further launch inside it.
+  Duration operator_overhead{}, kernel_overhead{};
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;
   double jitter_per_doubling =
       0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and

@@ -18,7 +18,7 @@ struct SoftwarePreset {
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false, gathers_matrices = false;
   double jitter_per_doubling = 0;
-  Duration piece_overhead{};
+  Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
   Duration exchange_overhead{};
   Duration tensor_collective_overhead{};
   bool aligned_gradients = false;
@@ -48,6 +48,9 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   preset.gathers_matrices = map.boolean("gathers_matrices", false);
   if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
+  if (map.has("operator_overhead"))
+    preset.operator_overhead = read_duration(map, "operator_overhead").value;
+  if (map.has("kernel_overhead")) preset.kernel_overhead = read_duration(map, "kernel_overhead").value;
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
   preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
@@ -114,6 +117,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.gathers_matrices = preset.gathers_matrices;
   spec.piece_overhead = preset.piece_overhead;
+  spec.operator_overhead = preset.operator_overhead;
+  spec.kernel_overhead = preset.kernel_overhead;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;

@@ -304,6 +304,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.reshard_after_forward = map.boolean("reshard_after_forward", true);
   spec.expert_dispatcher =
       choose(map, "expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
+  spec.cuda_graphs = choose(map, "cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
   spec.fp8_parameters = map.boolean("fp8_parameters", false);
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.memory = load_software_memory(map);

@@ -73,6 +73,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "options.attention_kernel",
                            "options.software",
                            "options.expert_dispatcher",
+                           "options.cuda_graphs",
                            "options.fp8_parameters",
                            "options.fp8_dispatch",
                            "offload.optimizer",

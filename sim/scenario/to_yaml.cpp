@@ -317,6 +317,7 @@ void print(Emitter& out, const OptionsSpec& spec) {
   if (!spec.attention_kernel.empty()) out.text("attention_kernel", spec.attention_kernel);
   if (!spec.software.empty()) out.text("software", spec.software);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
+  out.field("cuda_graphs", word(spec.cuda_graphs, kCudaGraphsNames));
   if (spec.fp8_parameters) out.flag("fp8_parameters", true);
   if (spec.fp8_dispatch) out.flag("fp8_dispatch", true);
   out.open("memory");

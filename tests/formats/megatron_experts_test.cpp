@@ -55,6 +55,22 @@ TEST(MegatronImport, ReadsBothDeepSeekFiles) {
   EXPECT_EQ(fsdp.at("options.gradient_accumulation_fusion"), "false");
 }
 
+TEST(MegatronImport, ReadsCudaGraphsByWhatTheyHold) {
+  const auto graphs = [](const std::string& flags) {
+    return import_text(job(flags)).at("options.cuda_graphs");
+  };
+  EXPECT_EQ(graphs(""), "absent");
+  EXPECT_EQ(graphs("--cuda-graph-impl none"), "absent");
+  EXPECT_EQ(graphs("--external-cuda-graph"), "layers");
+  EXPECT_EQ(graphs("--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router moe_preprocess"),
+            "layers");
+  EXPECT_EQ(graphs("--enable-cuda-graph --cuda-graph-scope full_iteration"), "iteration");
+  EXPECT_EQ(graphs("--cuda-graph-impl full_iteration"), "iteration");
+  const std::string router = "--cuda-graph-impl transformer_engine --cuda-graph-modules moe_router";
+  EXPECT_EQ(graphs(router), "absent");
+  EXPECT_THAT(import_text(job(router)).messages, Contains(HasSubstr("graphs of a part of the layers")));
+}
+
 TEST(MegatronImport, ReadsTheMixtralAndLlamaScripts) {
   const Import mixtral =
       import_sample("train_mixtral_8x7b_distributed.args.txt", {.gpus = 32, .vocab = 32'000});

@@ -119,6 +119,7 @@ TEST(FusedPair, HidesNothingOfAPassThatWaits) {
   PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 40, 30, 50);
   const Duration usual = fused_pair_times(forward, backward, {.slowdown = 1.25}).second;
   forward.add(Category::kOther, Duration(7), Provenance::kAnalytic);
+  forward.keep_at_least(forward.total());
   for (const bool neighbours : {false, true}) {
     const FusedPairRule rule{.neighbours = neighbours, .slowdown = 1.25};
     const PairTimes times = fused_pair_times(forward, backward, rule);
@@ -129,6 +130,20 @@ TEST(FusedPair, HidesNothingOfAPassThatWaits) {
       EXPECT_LE(times.second, usual);
     }
   }
+}
+
+// 40 of the traffic would hide; the host launches the pass in 170 of its 180.
+TEST(FusedPair, IsNoShorterThanItsHost) {
+  PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 400, 0, 0);
+  const FusedPairRule rule{.neighbours = true, .slowdown = 1.25};
+  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, Duration(140));
+  forward.keep_at_least(Duration(170));
+  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, Duration(170));
+  EXPECT_LE(least_in_pair(forward, rule), Duration(140)) << "a part of a pass alone does not wait";
+  PassPrice both = forward;
+  both.add(pass(Category::kForward, 100, 0, 40));
+  EXPECT_EQ(both.least(), Duration(170));
+  EXPECT_EQ(fused_pair_times(both, backward, rule).first, both.total() - Duration(72));
 }
 
 // Software that says how much of them hides: 0.4 of 50, and where it hides nothing, nothing.

@@ -179,6 +179,31 @@ TEST(ZeroBubble, IsPredictedWithinFourPercentAndRatiosOfSchedulesWithinThree) {
     EXPECT_NEAR((1 + rows[i].error) / (1 + rows[i + 1].error), 1, 0.03) << rows[i].id;
 }
 
+// Small jobs that wait for their hosts: one constant for the software, one for each other kind of host.
+// Source: NVIDIA/Megatron-LM, golden values of its functional tests.
+TEST(MegatronTests, JobsThatWaitForTheirHostsArePredictedWithinThirteenPercentOnAverage) {
+  EXPECT_LE(mean_absolute(scored("megatron_tests_h100", "h100_")), 0.13);
+  EXPECT_LE(mean_absolute(scored("megatron_tests_a100", "a100_")), 0.11);
+  EXPECT_LE(mean_absolute(scored("megatron_tests_gb200", "gb200_")), 0.1);
+}
+
+// Held out: the constants of the small jobs on layers of 2,048 and 4,096.
+TEST(MegatronBridgeOnB200, QwenThatWaitsForItsHostIsPredicted) {
+  std::vector<Row> rows = scored("megatron_bridge_b200", "");
+  std::erase_if(rows, [](const Row& row) { return row.id.find("qwen3") == std::string::npos; });
+  ASSERT_EQ(rows.size(), 3u);
+  for (const Row& row : rows) EXPECT_LE(std::abs(row.error), row.id.find("30b") != std::string::npos ? 0.04 : 0.14) << row.id;
+}
+
+// Held out: a GPT of 15B over 256 GPUs, and mixtures whose routing is learned from nothing.
+TEST(MegatronReleaseTests, ArePredictedWithinTwelvePercentOnAverageAndTheGptOnA100WithinTwo) {
+  std::vector<Row> a100 = scored("megatron_release_a100", "release_a100_15b");
+  ASSERT_EQ(a100.size(), 4u);
+  expect_each_within(a100, 0.02);
+  EXPECT_LE(mean_absolute(scored("megatron_release_h100", "release_")), 0.12);
+  EXPECT_LE(mean_absolute(scored("megatron_release_gb200", "release_")), 0.12);
+}
+
 // Left out: the first release of DeepSeek-V3 on GB200, whose time is that of its host (docs/accuracy.md).
 TEST(DgxCloudGb200, IsPredictedWithinThreePercentOnAverage) {
   std::vector<Row> rows = scored("dgxc_gb200", "dgxc_");
