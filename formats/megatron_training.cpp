@@ -258,7 +258,8 @@ std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
     return text_entry("cuda_graphs", "iteration", reader.source(flag));
   if (held.empty() || holds("full") || holds("attn"))
     return text_entry("cuda_graphs", "layers", reader.source(flag));
-  reader.warning(flag, "not-modelled", "graphs of a part of the layers are not modelled: all is launched one by one");
+  reader.warning(flag, "not-modelled",
+                 "graphs of a part of the layers are not modelled: all is launched one by one");
   return std::nullopt;
 }
 

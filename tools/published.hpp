@@ -44,7 +44,7 @@ struct PublishedSet {
   std::string licence;                        // empty: a paper's table, or not stated
   std::vector<std::string> assumed;           // scenario keys that the source does not print
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
-  bool memory_of_last_rank = false;           // `memory_rank: last`, as Megatron-LM logs it; else of the fullest
+  bool memory_of_last_rank = false;  // `memory_rank: last`, as Megatron-LM logs it; else of the fullest
   std::vector<PublishedRow> rows;
 };
 

@@ -179,8 +179,8 @@ struct AttentionModel {
 };
 
 struct HostModel {
-  Sourced<Duration> kernel_gap;     // GPU-side gap per kernel
-  Sourced<Duration> launch;         // host time per kernel: a floor under each pass
+  Sourced<Duration> kernel_gap;  // GPU-side gap per kernel
+  Sourced<Duration> launch;      // host time per kernel: a floor under each pass
   // How many times as long as the host of a DGX H100 (Xeon 8480C) the usual host of this device takes for the
   // framework's own work. Absent: 1.
   std::optional<Sourced<double>> slowdown = {};

@@ -138,7 +138,8 @@ class PassExplainer {
     }
     return sum_with_rest(
         name, std::move(inputs), time,
-        {.kind = OriginKind::kPrice, .text = "jitter between many GPUs, multi-token prediction, offload"});
+        {.kind = OriginKind::kPrice,
+         .text = "jitter between many GPUs, multi-token prediction, offload, waiting for the host"});
   }
 
   [[nodiscard]] static std::string given_cost(std::size_t i) {

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kCategoryCount> kPartWords = {"forward pa
                                                                      "data communication",
                                                                      "the optimizer",
                                                                      "the bubble",
-                                                                     "other work"};
+                                                                     "the host"};
 
 struct Part {
   Category category = Category::kForward;
@@ -155,7 +155,8 @@ class Changes {
   }
 
   void launches() {
-    if (scenario_.options.cuda_graphs == CudaGraphs::kNone && scenario_.options.operator_overhead > Duration::zero())
+    if (scenario_.options.cuda_graphs == CudaGraphs::kNone &&
+        scenario_.options.operator_overhead > Duration::zero())
       add({"options.cuda_graphs=layers"});
   }
 

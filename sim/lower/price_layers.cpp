@@ -188,28 +188,30 @@ class PassPricing {
   PassExchanges exchanges_;
 };
 
-// A pass lasts at least as long as its host; what it waits beyond the GPU's own time is `other`.
-void add_host_floor(PassPrice& price, Duration idle, Duration host) {
-  if (idle > Duration::zero()) price.add(Category::kOther, idle, Provenance::kAssumed);
-  price.keep_at_least(host);
+void wait(PassPrice& price, Duration time) {
+  if (time > Duration::zero()) price.add(Category::kOther, time, Provenance::kAssumed);
 }
 
-// The host runs ahead of the GPU within a backward: both parts of it, and what is made again before, wait
-// together. Returns what the input gradient waits.
-Duration add_host_floors(StagePrice& price, const LayerOps& ops, const Network& network) {
-  const auto host = [&](const Ops& pass) { return host_time(pass, network.profile.host, network.host); };
-  const auto missing = [](Duration least, Duration time) { return std::max(Duration::zero(), least - time); };
-  const Duration forward = host(ops.forward);
-  add_host_floor(price.forward, missing(forward, price.forward.total()), forward);
-  const Duration input = host(ops.recompute) + host(ops.input_gradient), weight = host(ops.weight_gradient);
-  const Duration idle =
-      missing(input + weight, price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total());
-  const Duration of_weight =
-      idle == Duration::zero() ? idle
-                               : from_seconds(to_seconds(idle) * to_seconds(weight) / to_seconds(input + weight));
-  add_host_floor(price.input_gradient, idle - of_weight, input);
-  add_host_floor(price.weight_gradient, of_weight, weight);
-  return idle - of_weight;
+// Passes last at least as long as their host; what they wait beyond the GPUs' own time is `other`. Within a
+// backward the host runs ahead: both parts of it, and what is made again before, wait together.
+void wait_for_host(StagePrice& price) {
+  wait(price.forward, price.forward.missing());
+  PassPrice backward = price.recompute;
+  backward.add(price.input_gradient);
+  backward.add(price.weight_gradient);
+  const Duration idle = backward.missing();
+  if (idle == Duration::zero()) return;
+  const double share = to_seconds(price.weight_gradient.wanted()) / to_seconds(backward.wanted());
+  const Duration of_weight = from_seconds(to_seconds(idle) * share);
+  wait(price.input_gradient, idle - of_weight);
+  wait(price.weight_gradient, of_weight);
+  price.unhidden.hide(Category::kTensorComm, idle - of_weight);
+}
+
+// What is launched anew for each layer, because its shapes are known only when the router has run.
+bool waits_in_each_layer(const LayerOps& ops, const HostCosts& costs) {
+  return costs.graphs != CudaGraphs::kIteration &&
+         std::ranges::any_of(ops.forward, [](const Op& op) { return op.routed; });
 }
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
@@ -351,9 +353,12 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
   const Duration exposed = std::min(reductions, price.input_gradient.of(Category::kTensorComm));
   for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
     hidden -= pass->hide(Category::kTensorComm, hidden);
-  const Duration idle = add_host_floors(price, ops, network);
-  price.unhidden.add(Category::kTensorComm, std::max(Duration::zero(), exposed - idle),
-                     network.profile.tensor_overlap.provenance);
+  price.unhidden.add(Category::kTensorComm, exposed, network.profile.tensor_overlap.provenance);
+  const auto host = [&](const Ops& pass) { return host_time(pass, network.profile.host, network.host); };
+  price.forward.keep_at_least(host(ops.forward));
+  price.input_gradient.keep_at_least(host(ops.recompute) + host(ops.input_gradient));
+  price.weight_gradient.keep_at_least(host(ops.weight_gradient));
+  if (waits_in_each_layer(ops, network.host)) wait_for_host(price);
   return price;
 }
 
@@ -442,7 +447,10 @@ StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& c
   add(price, pieces.recomputed[kExperts], content.recomputed_experts);
   if (content.embedding) add(price, pieces.embedding, 1);
   add(price, pieces.mtp, content.mtp_layers);
+  // The head is last in a forward, where it covers nothing that was waited for, and first in a backward.
+  wait(price.forward, price.forward.missing());
   if (content.head) add(price, pieces.head, 1);
+  wait_for_host(price);
   return price;
 }
 

@@ -18,7 +18,7 @@ void PassPrice::add(const PassPrice& other, std::int64_t times) {
   for (std::size_t i = 0; i < by_provenance_.size(); ++i) {
     by_provenance_[i] += other.by_provenance_[i] * static_cast<double>(times);
   }
-  least_ += other.least() * times;
+  least_ += other.least_ * times;
   for (std::int64_t i = 0; i < times; ++i)
     network_.insert(network_.end(), other.network_.begin(), other.network_.end());
 }

@@ -41,6 +41,8 @@ class PassPrice {
   // Whatever hides a part of it, the price stays at `least`, or at all that it is.
   void keep_at_least(Duration least);
   [[nodiscard]] Duration least() const { return std::min(least_, total()); }
+  [[nodiscard]] Duration wanted() const { return least_; }
+  [[nodiscard]] Duration missing() const { return std::max(Duration::zero(), least_ - total()); }
 
   [[nodiscard]] Duration total() const;
   [[nodiscard]] Duration of(Category category) const {

@@ -99,6 +99,18 @@ std::string breakdown_line(const Report& report) {
   return shares_line("where it goes", shares);
 }
 
+// Where nothing is copied to host memory, other time is what the host takes: between iterations and, beyond the
+// GPUs' own, to launch a pass.
+std::string host_line(const Report& report) {
+  constexpr double kNoteworthy = 0.1;
+  const double share =
+      share_of(report.breakdown[static_cast<std::size_t>(Category::kOther)], report.iteration_time);
+  if (report.software.empty() || report.offload.used() || share < kNoteworthy) return "";
+  return wrapped_lines("host", fmt::format("GPUs wait for it {} of the time: larger micro-batches or "
+                                           "options.cuda_graphs may help",
+                                           percent(share)));
+}
+
 std::string provenance_line(const Report& report) {
   std::vector<std::pair<std::string_view, double>> shares;
   for (std::size_t i = 0; i < report.provenance.size(); ++i)
@@ -149,6 +161,7 @@ std::string render_text(const Report& report, bool verbose) {
   out += throughput_lines(report);
   out += memory_lines(report.memory);
   out += breakdown_line(report);
+  out += host_line(report);
   out +=
       headed_line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),
                                         percent(report.bubble.fraction)));

@@ -48,8 +48,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   preset.gathers_matrices = map.boolean("gathers_matrices", false);
   if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
-  if (map.has("operator_overhead"))
-    preset.operator_overhead = read_duration(map, "operator_overhead").value;
+  if (map.has("operator_overhead")) preset.operator_overhead = read_duration(map, "operator_overhead").value;
   if (map.has("kernel_overhead")) preset.kernel_overhead = read_duration(map, "kernel_overhead").value;
   preset.jitter_per_doubling =
       read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;

@@ -62,8 +62,9 @@ TEST(MegatronImport, ReadsCudaGraphsByWhatTheyHold) {
   EXPECT_EQ(graphs(""), "absent");
   EXPECT_EQ(graphs("--cuda-graph-impl none"), "absent");
   EXPECT_EQ(graphs("--external-cuda-graph"), "layers");
-  EXPECT_EQ(graphs("--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router moe_preprocess"),
-            "layers");
+  EXPECT_EQ(
+      graphs("--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router moe_preprocess"),
+      "layers");
   EXPECT_EQ(graphs("--enable-cuda-graph --cuda-graph-scope full_iteration"), "iteration");
   EXPECT_EQ(graphs("--cuda-graph-impl full_iteration"), "iteration");
   const std::string router = "--cuda-graph-impl transformer_engine --cuda-graph-modules moe_router";

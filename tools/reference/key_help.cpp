@@ -249,7 +249,8 @@ constexpr KeyHelp kScenarioHelp[] = {
             "how tokens get to experts; `node-aware`: once to each node that has one of theirs, and spread "
             "there (DeepEP)"},
     KeyHelp{"options.cuda_graphs",
-            "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is routed to "
+            "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is "
+            "routed to "
             "experts (Megatron-LM's `--cuda-graph-impl transformer_engine`); `iteration`, all of it"},
     KeyHelp{"options.fp8_parameters",
             "of fp8: weights of the layers' products are kept and gathered in it "

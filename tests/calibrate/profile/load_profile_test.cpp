@@ -342,6 +342,19 @@ TEST(LoadProfile, AnUnknownKeyOfAConstantIsRefused) {
 )");
 }
 
+TEST(LoadProfile, AHostIsThatOfADgxH100UnlessItSaysHowMuchSlower) {
+  constexpr std::string_view kPerIteration = "  per_iteration: {value: 1 ms,";
+  EXPECT_EQ(load(std::string(kGood)).profile->host.pace(), 1);
+  const auto slower = [&](const std::string& value) {
+    return with(kPerIteration, "  slowdown: {value: " + value + ", provenance: assumed, source: guess}\n" +
+                                   std::string(kPerIteration));
+  };
+  const auto [profile, said] = load(slower("1.45"));
+  ASSERT_EQ(said, "");
+  EXPECT_EQ(profile->host.pace(), 1.45);
+  EXPECT_NE(load(slower("0")).said.find("host.slowdown.value"), std::string::npos);
+}
+
 TEST(LoadProfile, AQuantityNeedsItsUnit) {
   EXPECT_EQ(complaint(R"({value: 2 us,)", R"({value: 2,)"),
             R"(toy.yaml:41:23: error: host.kernel_gap.value: '2' has no unit

@@ -84,13 +84,14 @@ std::int64_t routed(const Ops& ops) {
 TEST(HostTime, RoutedOperatorsAreThoseOfTheRoutedExperts) {
   const Shard shard{.sequence = 1024, .expert = 4};
   const LayerOps dense = layer_operators(small_model(false), shard);
-  for (const Ops* ops : {&dense.forward, &dense.input_gradient, &dense.weight_gradient}) EXPECT_EQ(routed(*ops), 0);
+  for (const Ops* ops : {&dense.forward, &dense.input_gradient, &dense.weight_gradient})
+    EXPECT_EQ(routed(*ops), 0);
   const LayerOps experts = layer_operators(small_model(true), shard, LayerKind::kExperts);
   for (const Ops* ops : {&experts.forward, &experts.input_gradient, &experts.weight_gradient})
     for (const Op& op : *ops) {
       const bool exchange = op.kind == OpKind::kCollective && op.group == CommGroup::kExpert;
-      if (exchange || op.kind == OpKind::kGroupedGemm || op.name == "expert activation" || op.name == "permute" ||
-          op.name == "unpermute") {
+      if (exchange || op.kind == OpKind::kGroupedGemm || op.name == "expert activation" ||
+          op.name == "permute" || op.name == "unpermute") {
         EXPECT_TRUE(op.routed) << op.name;
       }
       if (op.name == "router" || op.name == "router choice" || op.kind == OpKind::kFlashForward) {

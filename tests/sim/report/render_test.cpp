@@ -90,6 +90,18 @@ TEST(RenderJson, HasEveryKeyOfTheContract) {
   }
 }
 
+// Half of the time, and nothing is copied to host memory; below a tenth it is no line.
+TEST(RenderText, SaysWhereGpusWaitForTheirHost) {
+  Report report = made_by_hand();
+  report.software = "megatron-core";
+  constexpr auto kOther = static_cast<std::size_t>(Category::kOther);
+  EXPECT_EQ(render_text(report, false).find("GPUs wait"), std::string::npos);
+  report.breakdown[kOther] = report.iteration_time / 2;
+  EXPECT_NE(render_text(report, false).find("GPUs wait for it 50.0 % of the time"), std::string::npos);
+  report.offload.available = Bandwidth(1e9);
+  EXPECT_EQ(render_text(report, false).find("GPUs wait"), std::string::npos);
+}
+
 TEST(RenderJson, SaysWhatTheReportSays) {
   const std::string text = render_json(made_by_hand());
   EXPECT_EQ(text.find('\n'), std::string::npos);

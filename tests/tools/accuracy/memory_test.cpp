@@ -57,7 +57,8 @@ TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinF
 // by torch.compile, and a deferred product of the head, which hold more.
 // Source: NVIDIA/Megatron-LM, golden values of its functional tests.
 TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
-  for (const char* file : {"megatron_tests_h100.yaml", "megatron_tests_gb200.yaml", "memory/megatron_tests_large_a100.yaml"}) {
+  for (const char* file :
+       {"megatron_tests_h100.yaml", "megatron_tests_gb200.yaml", "memory/megatron_tests_large_a100.yaml"}) {
     const PublishedSet set = published(file);
     EXPECT_TRUE(set.memory_of_last_rank);
     MemoryScores scores = score_memory(set, repository());
@@ -72,7 +73,8 @@ TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
 }
 
 TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
-  for (const char* file : {"megatron_release_h100.yaml", "megatron_release_a100.yaml", "megatron_release_gb200.yaml"})
+  for (const char* file :
+       {"megatron_release_h100.yaml", "megatron_release_a100.yaml", "megatron_release_gb200.yaml"})
     for (const MemoryScore& row : score_memory(published(file), repository()).rows) {
       if (!row.error()) continue;
       EXPECT_LE(std::abs(*row.error()), row.id.find("15b") != std::string::npos ? 0.03 : 0.11) << row.id;

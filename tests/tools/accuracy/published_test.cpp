@@ -192,7 +192,8 @@ TEST(MegatronBridgeOnB200, QwenThatWaitsForItsHostIsPredicted) {
   std::vector<Row> rows = scored("megatron_bridge_b200", "");
   std::erase_if(rows, [](const Row& row) { return row.id.find("qwen3") == std::string::npos; });
   ASSERT_EQ(rows.size(), 3u);
-  for (const Row& row : rows) EXPECT_LE(std::abs(row.error), row.id.find("30b") != std::string::npos ? 0.04 : 0.14) << row.id;
+  for (const Row& row : rows)
+    EXPECT_LE(std::abs(row.error), row.id.find("30b") != std::string::npos ? 0.04 : 0.14) << row.id;
 }
 
 // Held out: a GPT of 15B over 256 GPUs, and mixtures whose routing is learned from nothing.

@@ -1,0 +1,96 @@
+// Jobs whose kernels are shorter than what launches them.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+
+#include "sim/simulate.hpp"
+#include "sim/simulate_parts.hpp"
+#include "tests/sim/simulate/scenarios.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono::microseconds;
+
+// Of Megatron-LM's own tests: a GPT of 12 layers of 512 on the 8 GPUs of a DGX H100.
+Scenario small_job(std::int64_t vocabulary = 1024) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 12, hidden: 512, heads: 8, vocab: 50304, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-h100, nodes: 1}\n"
+      "parallelism: {tensor: 1, pipeline: 1, data: 8, zero_stage: 1}\n"
+      "training: {global_batch_size: 32, micro_batch_size: 4, sequence_length: 1024}\n"
+      "overlap: {gradients: false, parameters: false}\n");
+  std::get<TransformerSpec>(scenario.model).vocab = vocabulary;
+  return scenario;
+}
+
+StagePrice priced(const Scenario& scenario) {
+  Diagnostics diagnostics;
+  const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
+  diagnostics.throw_if_errors();
+  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
+                           Cluster(*scenario.cluster), pricing_request(scenario, *plan))
+      .stages.front();
+}
+
+TEST(HostBound, PassesLastAsLongAsTheirHost) {
+  Scenario scenario = small_job();
+  const StagePrice usual = priced(scenario);
+  EXPECT_GT(usual.forward.of(Category::kOther), Duration::zero());
+  EXPECT_EQ(usual.forward.least(), usual.forward.total());
+  scenario.options.operator_overhead *= 2;
+  scenario.options.kernel_overhead *= 2;
+  const StagePrice twice = priced(scenario);
+  EXPECT_NEAR(to_seconds(twice.forward.total()) / to_seconds(usual.forward.total()), 2, 0.05);
+}
+
+// What the input gradient lacks the weight gradient may have: the host runs ahead within a backward.
+TEST(HostBound, BothPartsOfABackwardWaitTogether) {
+  Scenario scenario = small_job();
+  scenario.options.operator_overhead = microseconds(1000);
+  const StagePrice price = priced(scenario);
+  const Duration host = price.input_gradient.least() + price.weight_gradient.least();
+  EXPECT_NEAR(to_seconds(price.input_gradient.total() + price.weight_gradient.total()), to_seconds(host),
+              to_seconds(host) * 0.02);
+  EXPECT_GT(price.weight_gradient.of(Category::kOther), Duration::zero());
+  EXPECT_GT(price.input_gradient.of(Category::kOther), price.weight_gradient.of(Category::kOther));
+}
+
+// 59.6 ms are measured with unfused attention, 56.5 with a fused one.
+TEST(HostBound, GraphsTakeTheWaitAway) {
+  Scenario scenario = small_job(50'304);
+  const Duration eager = simulate(scenario).iteration_time;
+  EXPECT_NEAR(to_seconds(eager), 0.0565, 0.012);
+  scenario.options.cuda_graphs = CudaGraphs::kLayers;
+  const Duration graphs = simulate(scenario).iteration_time;
+  EXPECT_LT(graphs * 2, eager);
+  scenario.options.cuda_graphs = CudaGraphs::kIteration;
+  EXPECT_EQ(simulate(scenario).iteration_time, graphs) << "a dense layer has a fixed shape";
+}
+
+// But for the lookup of the embedding, which is small.
+TEST(HostBound, LargeKernelsDoNotWait) {
+  Scenario scenario = small_job();
+  auto& model = std::get<TransformerSpec>(scenario.model);
+  model.hidden = 4096;
+  model.heads = model.kv_heads = 32;
+  model.head_size = 128;
+  model.ffn_hidden = 4 * model.hidden;
+  const StagePrice price = priced(scenario);
+  EXPECT_LT(price.forward.of(Category::kOther), microseconds(700));
+  EXPECT_LT(price.input_gradient.of(Category::kOther), microseconds(700));
+  EXPECT_GT(price.forward.total(), microseconds(20'000));
+}
+
+TEST(HostBound, OtherHostsAreSlower) {
+  Scenario scenario = small_job();
+  const Duration forward = priced(scenario).forward.total();
+  scenario.profile->host.slowdown = {.value = 1.5};
+  EXPECT_NEAR(to_seconds(priced(scenario).forward.total()), 1.5 * to_seconds(forward),
+              0.02 * to_seconds(forward));
+}
+
+}  // namespace
+}  // namespace stagecraft
