@@ -160,6 +160,8 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
       {"overlap.gradients", yes_no(scenario.overlap.gradients)},
       {"overlap.pipeline", yes_no(scenario.overlap.pipeline)},
       {"options.software", scenario.options.software},
+      {"options.cuda_graphs",
+       std::string(kCudaGraphsNames[static_cast<std::size_t>(scenario.options.cuda_graphs)])},
       {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
   if (training.sequence_length > 0)  // 0: the model has no tokens
     values.emplace_back("training.sequence_length", std::to_string(training.sequence_length));

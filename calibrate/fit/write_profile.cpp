@@ -211,8 +211,10 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += constant("tensor_overlap", profile.tensor_overlap);
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
   out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
-  out += fmt::format("software: {{replicated: {}, sharded: {}}}\n", scalar(profile.software.replicated),
-                     scalar(profile.software.sharded));
+  const DefaultSoftware& software = profile.software;
+  const std::string graphs = software.cuda_graphs == "none" ? "" : ", cuda_graphs: " + software.cuda_graphs;
+  out += fmt::format("software: {{replicated: {}, sharded: {}{}}}\n", scalar(software.replicated),
+                     scalar(software.sharded), graphs);
   out += collectives_section(profile.collectives) + collective_points_section(profile.collectives);
   out += "memory:\n  " + constant("context", profile.memory.context);
   out += "  " + constant("communicators", profile.memory.communicators);

@@ -204,6 +204,8 @@ struct MemoryOverheads {
 struct DefaultSoftware {
   std::string replicated;  // whole weights on every rank, or sharded optimizer states (ZeRO 0 and 1)
   std::string sharded;     // ZeRO 2 and 3
+  std::string cuda_graphs =
+      "none";  // what software with `operator_overhead` launches as one: as options.cuda_graphs
 };
 
 struct HardwareProfile {

@@ -388,7 +388,7 @@ def kernels_and_host(data, whose=""):
             "host:", *(sourced(key, value, "  ") for key, value in data["host"].items()),
             *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown",
                                                      "sharded_overlap_slowdown")),
-            "software: {replicated: %(replicated)s, sharded: %(sharded)s}" % data["software"]]
+            "software: {" + ", ".join(f"{key}: {value}" for key, value in data["software"].items()) + "}"]
 
 
 def overheads(data):

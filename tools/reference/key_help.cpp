@@ -248,10 +248,11 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.expert_dispatcher",
             "how tokens get to experts; `node-aware`: once to each node that has one of theirs, and spread "
             "there (DeepEP)"},
-    KeyHelp{"options.cuda_graphs",
-            "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is "
-            "routed to "
-            "experts (Megatron-LM's `--cuda-graph-impl transformer_engine`); `iteration`, all of it"},
+    KeyHelp{
+        "options.cuda_graphs",
+        "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is "
+        "routed to experts (Megatron-LM's `--cuda-graph-impl transformer_engine`); `iteration`, all of it",
+        "the profile's: `layers` on GB200, else `none`"},
     KeyHelp{"options.fp8_parameters",
             "of fp8: weights of the layers' products are kept and gathered in it "
             "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)"},
