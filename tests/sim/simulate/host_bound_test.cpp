@@ -90,14 +90,16 @@ TEST(HostBound, GraphsAreUsualOnGb200) {
   const auto graphs = [](const std::string& node, const std::string& options) {
     return scenario_of(
                "stagecraft: 1\n"
-               "model: {family: gpt, layers: 4, hidden: 512, heads: 8, vocab: 1024, max_sequence_length: 1024}\n"
+               "model: {family: gpt, layers: 4, hidden: 512, heads: 8, vocab: 1024, max_sequence_length: "
+               "1024}\n"
                "cluster: {node: " +
                node + ", nodes: 1}\ntraining: {global_batch_size: 128}\n" + options)
         .options.cuda_graphs;
   };
   EXPECT_EQ(graphs("gb200-nvl72", ""), CudaGraphs::kLayers);
   EXPECT_EQ(graphs("gb200-nvl72", "options: {cuda_graphs: none}\n"), CudaGraphs::kNone);
-  EXPECT_EQ(graphs("gb200-nvl72", "options: {software: fsdp2}\n"), CudaGraphs::kNone) << "launches are not priced";
+  EXPECT_EQ(graphs("gb200-nvl72", "options: {software: fsdp2}\n"), CudaGraphs::kNone)
+      << "launches are not priced";
   EXPECT_EQ(graphs("dgx-b200", ""), CudaGraphs::kNone);
 }
 
