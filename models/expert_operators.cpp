@@ -149,8 +149,8 @@ void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const
   Op activation = expert_activation(e, activation_traffic(model, shard).forward,
                                     kExpertWeightTraffic.of(shard).forward, shard);
   activation.bytes += Bytes(kRoutingWeightBytes * e.routing.rows());
-  activation.routed = model.experts->capacity_factor == 0;
   ops.push_back(activation);
+  mark_routed(ops, ops.size() - 1, model);
 }
 
 void add_shared_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {

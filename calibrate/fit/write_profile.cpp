@@ -212,9 +212,11 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
   out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
   const DefaultSoftware& software = profile.software;
-  const std::string graphs = software.cuda_graphs == "none" ? "" : ", cuda_graphs: " + software.cuda_graphs;
-  out += fmt::format("software: {{replicated: {}, sharded: {}{}}}\n", scalar(software.replicated),
-                     scalar(software.sharded), graphs);
+  out += fmt::format("software: {{replicated: {}, sharded: {}", scalar(software.replicated),
+                     scalar(software.sharded));
+  if (software.cuda_graphs != CudaGraphs::kNone)
+    out += fmt::format(", cuda_graphs: {}", kCudaGraphsNames[static_cast<std::size_t>(software.cuda_graphs)]);
+  out += "}\n";
   out += collectives_section(profile.collectives) + collective_points_section(profile.collectives);
   out += "memory:\n  " + constant("context", profile.memory.context);
   out += "  " + constant("communicators", profile.memory.communicators);

@@ -199,13 +199,17 @@ struct MemoryOverheads {
   [[nodiscard]] double fp8_weight_copies() const { return fp8_copies ? fp8_copies->value : 2; }
 };
 
+// What the host launches as a whole: all of a layer that has a fixed shape (Transformer Engine's graphs), or
+// the iteration.
+enum class CudaGraphs : std::uint8_t { kNone, kLayers, kIteration };
+inline constexpr std::string_view kCudaGraphsNames[] = {"none", "layers", "iteration"};
+
 // The software that a job is taken to run where its scenario names none: what the end-to-end constants of
 // this profile were seen under. Names of scenarios/software/.
 struct DefaultSoftware {
   std::string replicated;  // whole weights on every rank, or sharded optimizer states (ZeRO 0 and 1)
   std::string sharded;     // ZeRO 2 and 3
-  std::string cuda_graphs =
-      "none";  // what software with `operator_overhead` launches as one: as options.cuda_graphs
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;  // of such software that has an `operator_overhead`
 };
 
 struct HardwareProfile {

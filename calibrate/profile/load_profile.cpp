@@ -258,9 +258,9 @@ DefaultSoftware read_software(YamlMap& root) {
   if (!section.ok) return {};
   DefaultSoftware software{.replicated = section.map.text("replicated"),
                            .sharded = section.map.text("sharded")};
-  const std::vector<std::string> graphs = {"none", "layers", "iteration"};
   if (section.map.has("cuda_graphs"))
-    software.cuda_graphs = graphs[section.map.choice("cuda_graphs", graphs)];
+    software.cuda_graphs =
+        static_cast<CudaGraphs>(section.map.choice("cuda_graphs", to_strings(kCudaGraphsNames)));
   section.map.finish();
   return software;
 }

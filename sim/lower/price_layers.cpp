@@ -196,12 +196,14 @@ void wait(PassPrice& price, Duration time) {
 // backward the host runs ahead: both parts of it, and what is made again before, wait together.
 void wait_for_host(StagePrice& price) {
   wait(price.forward, price.forward.missing());
-  PassPrice backward = price.recompute;
-  backward.add(price.input_gradient);
-  backward.add(price.weight_gradient);
-  const Duration idle = backward.missing();
-  if (idle == Duration::zero()) return;
-  const double share = to_seconds(price.weight_gradient.wanted()) / to_seconds(backward.wanted());
+  Duration wanted{}, taken{};
+  for (const PassPrice* part : {&price.recompute, &price.input_gradient, &price.weight_gradient}) {
+    wanted += part->wanted();
+    taken += part->total();
+  }
+  if (wanted <= taken) return;
+  const Duration idle = wanted - taken;
+  const double share = to_seconds(price.weight_gradient.wanted()) / to_seconds(wanted);
   const Duration of_weight = from_seconds(to_seconds(idle) * share);
   wait(price.input_gradient, idle - of_weight);
   wait(price.weight_gradient, of_weight);

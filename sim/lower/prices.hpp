@@ -41,6 +41,7 @@ class PassPrice {
   // Whatever hides a part of it, the price stays at `least`, or at all that it is.
   void keep_at_least(Duration least);
   [[nodiscard]] Duration least() const { return std::min(least_, total()); }
+  // The least that was asked for, and what the price lacks to it.
   [[nodiscard]] Duration wanted() const { return least_; }
   [[nodiscard]] Duration missing() const { return std::max(Duration::zero(), least_ - total()); }
 

@@ -82,11 +82,6 @@ struct OverlapSpec {
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };
 
-// What the host launches as a whole: all of a layer that has a fixed shape (Transformer Engine's graphs), or
-// the iteration.
-enum class CudaGraphs : std::uint8_t { kNone, kLayers, kIteration };
-inline constexpr std::string_view kCudaGraphsNames[] = {"none", "layers", "iteration"};
-
 struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;

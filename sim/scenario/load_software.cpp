@@ -1,7 +1,6 @@
 #include "sim/scenario/load_software.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -120,8 +119,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.operator_overhead = preset.operator_overhead;
   spec.kernel_overhead = preset.kernel_overhead;
   if (!options.has("cuda_graphs") && preset.operator_overhead > Duration::zero())
-    spec.cuda_graphs = static_cast<CudaGraphs>(std::ranges::find(kCudaGraphsNames, usual.cuda_graphs) -
-                                               std::begin(kCudaGraphsNames));
+    spec.cuda_graphs = usual.cuda_graphs;
   spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/simulate_parts.hpp"
+#include "tests/sim/simulate/prices_of.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -26,14 +26,6 @@ Scenario sharded(int zero_stage, const char* software, bool fp8_parameters) {
       software + "}\n");
   scenario.options.fp8_parameters = fp8_parameters;
   return scenario;
-}
-
-IterationPrices prices_of(const Scenario& scenario) {
-  Diagnostics diagnostics;
-  const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
-                           Cluster(*scenario.cluster), pricing_request(scenario, *plan));
 }
 
 Duration gathered_in(const IterationPrices& prices) {

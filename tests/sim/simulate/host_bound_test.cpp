@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sim/simulate.hpp"
-#include "sim/simulate_parts.hpp"
+#include "tests/sim/simulate/prices_of.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -28,12 +28,7 @@ Scenario small_job(std::int64_t vocabulary = 1024) {
 }
 
 StagePrice priced(const Scenario& scenario) {
-  Diagnostics diagnostics;
-  const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
-                           Cluster(*scenario.cluster), pricing_request(scenario, *plan))
-      .stages.front();
+  return prices_of(scenario).stages.front();
 }
 
 TEST(HostBound, PassesLastAsLongAsTheirHost) {

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "sim/simulate_parts.hpp"
+#include "tests/sim/simulate/prices_of.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -28,13 +28,7 @@ Scenario dense(int layers, int tensor, bool sequence_parallel) {
 // Time of a forward pass in tensor collectives.
 Duration forward_time(Scenario scenario, Duration overhead) {
   scenario.options.tensor_collective_overhead = overhead;
-  Diagnostics diagnostics;
-  const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
-                           Cluster(*scenario.cluster), pricing_request(scenario, *plan))
-      .stages.front()
-      .forward.of(Category::kTensorComm);
+  return prices_of(scenario).stages.front().forward.of(Category::kTensorComm);
 }
 
 Duration added(const Scenario& scenario) {
