@@ -229,8 +229,8 @@ void GemmSamplesFit::fit_fp8_products() {
       "with the tile model and the layout efficiency of 16 bit; in sample: " + fit.errors.summary() +
       (sustained.empty() ? "; no sustained samples in fp8: the clock of 16 bit"
                          : fmt::format("; {:.3f} of its burst in a long run", median(sustained)));
-  draft_.measured(profile.gemm.fp8_factor, std::min(rounded_to(fit.factor * clock, 1e-4), 1.2), points.size(),
-                  how);
+  draft_.measured(profile.gemm.fp8_factor, std::min(rounded_to(fit.factor * clock, 1e-4), kMostFp8Factor),
+                  points.size(), how);
   profile.gemm.fp8_prologue = Sourced<double>{
       .value = fit.prologue, .provenance = Provenance::kMeasured, .source = profile.gemm.fp8_factor.source};
   draft_.tell("gemm, fp8",

@@ -72,6 +72,8 @@ struct GemmTile {
   double rate = 1;  // relative to the largest tile
 };
 
+inline constexpr double kMostFp8Factor = 1.5;
+
 // Time of a GEMM: 2mnk / (peak * scale * efficiency(layout) * quantisation), never below its bytes at the
 // memory rate. Near a table row the ratio of row to formula is carried over; see models/compute_cost.hpp for
 // the rule.
@@ -80,7 +82,8 @@ struct GemmModel {
   Sourced<double> efficiency_tn, efficiency_nn, efficiency_nt;
   Sourced<double> batched_efficiency;  // attention's batched GEMMs, all layouts, of peak before quantisation
   Sourced<double> misaligned_factor;   // a batched GEMM with a dimension that is no multiple of 8
-  // Efficiency in fp8 over that in 16 bit, each of its own peak: scaling work inside the kernel, other tiles.
+  // Efficiency in fp8 over that in 16 bit, each of its own peak: scaling work inside the kernel, other tiles,
+  // and in long runs what the power limit leaves of either. At most kMostFp8Factor.
   Sourced<double> fp8_factor{.value = 1};
   std::optional<Sourced<double>> fp8_prologue{};  // prologue_k in fp8; absent: that of 16 bit
   std::vector<GemmTile> tiles;

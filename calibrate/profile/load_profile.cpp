@@ -141,7 +141,7 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
 // Of its own where the device has the mode: fp8 kernels are other kernels.
 void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   if (device_has_it || gemm.has("fp8_factor"))
-    model.fp8_factor = read_number(gemm, "fp8_factor", kEfficiency);
+    model.fp8_factor = read_number(gemm, "fp8_factor", {.above = 0, .up_to = kMostFp8Factor});
   if (gemm.has("fp8_prologue"))
     model.fp8_prologue =
         read_number(gemm, "fp8_prologue", {.above = 0, .up_to = 10000, .closed_below = true});

@@ -102,6 +102,7 @@ constexpr SetPromise kPromises[] = {
     {"dgxc_nemotron4_h100", 54, 0.045, 0.10},
     {"dgxc_gpt3_h100", 15, 0.055},
     {"megatron_bridge_gb200", 17, 0.05, 0.17},
+    {"nemo_long_b200", 8, 0.03, 0.06},
     // Nothing was fitted on these.
     {"dgxc_moe_h100", 40, 0.06, 0.16},
     {"vtrain_18b_175b", 36, 0.045, 0.13},
@@ -124,6 +125,13 @@ constexpr SetPromise kPromises[] = {
     {"large_runs_a100", 11, 0.10, 0.20},
     {"skywork_a800", 9, 0.12, 0.15},
     {"fsdp_a100", 6, 0.06, 0.14},
+    {"torchtitan_a100_llama2", 6, 0.06, 0.11},
+    {"automodel_llama70b_h100", 7, 0.09, 0.14},
+    {"nebius_qwen3_h100", 18, 0.17},  // routers of random weights send one rank what three have
+    {"nemo_b200", 8, 0.12, 0.28},
+    {"nemo_gb200", 8, 0.09, 0.19},
+    {"gb200_dense_bf16", 7, 0.04, 0.08},
+    {"together_b200_nemotron15b", 7, 0.18, 0.29},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
