@@ -267,6 +267,35 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_EQ(profile.gemm.rows.size(), base.gemm.rows.size());
 }
 
+// A time without an algorithm is of whatever the library ran: no row of an algorithm may speak beside it. One
+// of an algorithm replaces its own.
+TEST(FitProfile, CollectivesOfNoAlgorithmReplaceThoseOfAll) {
+  HardwareProfile base = a100();
+  const auto rows = [](const HardwareProfile& in) {
+    std::vector<std::string> algorithms;
+    for (const CollectiveFit& fit : in.collectives)
+      if (fit.kind == CollectiveKind::kAllReduce && fit.ranks == 8 && fit.nodes == 1)
+        algorithms.push_back(fit.algorithm);
+    return algorithms;
+  };
+  std::erase_if(base.collectives, [](const CollectiveFit& fit) {
+    return fit.kind == CollectiveKind::kAllReduce && fit.ranks == 8;
+  });
+  for (const char* algorithm : {"ring", "tree"})
+    base.collectives.push_back({.kind = CollectiveKind::kAllReduce,
+                                .ranks = 8,
+                                .nodes = 1,
+                                .algorithm = algorithm,
+                                .latency = std::chrono::microseconds(20),
+                                .bus_bandwidth = Bandwidth(230e9),
+                                .provenance = Provenance::kPublished,
+                                .source = "a test"});
+  EXPECT_EQ(rows(read_back(to_yaml(fitted(all_reduce_samples(), base)))), std::vector<std::string>{"any"});
+  std::vector<Sample> of_rings = all_reduce_samples();
+  for (Sample& sample : of_rings) sample.tags["algorithm"] = "ring";
+  EXPECT_EQ(rows(read_back(to_yaml(fitted(of_rings, base)))), (std::vector<std::string>{"tree", "ring"}));
+}
+
 // The profile prices what it was fitted on: 250 TFLOP/s L/(L + 1024) of what is done, at the blocks of the
 // benchmark (32 heads of 8192: 2048), and 6 us beside it.
 TEST(FitProfile, AttentionIsACurveOverTheLengthsForEachPassAndMask) {
