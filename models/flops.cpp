@@ -45,15 +45,22 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
     sum.routed += linear(matrices.router + matrices.shared_gate + model.experts->top_k * matrices.expert);
 }
 
-ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) {
+// Without the heads.
+ForwardFlops flops_of_layers(const TransformerSpec& model, const LayerCounts& counts, std::int64_t sequence) {
   const auto s = static_cast<double>(sequence), h = static_cast<double>(model.hidden);
-  const auto predictions = static_cast<double>(model.mtp_layers);
+  const auto predictions = static_cast<double>(counts.predictions);
   ForwardFlops sum;
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
-    add_layers(model, kind, static_cast<double>(model.layers_of(kind)), s, sum);
-  if (model.mtp_layers > 0) add_layers(model, model.mtp_kind(), predictions, s, sum);
+  add_layers(model, LayerKind::kDense, static_cast<double>(counts.dense), s, sum);
+  add_layers(model, LayerKind::kExperts, static_cast<double>(counts.experts), s, sum);
+  if (counts.predictions > 0) add_layers(model, model.mtp_kind(), predictions, s, sum);
   sum.other += 2.0 * predictions * s * 2.0 * h * h;  // their projections [h, 2h]
-  sum.heads = 2.0 * (1.0 + predictions) * s * static_cast<double>(model.hidden * model.vocab);
+  return sum;
+}
+
+ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) {
+  ForwardFlops sum = flops_of_layers(model, layers_in(model), sequence);
+  sum.heads = 2.0 * (1.0 + static_cast<double>(model.mtp_layers)) * static_cast<double>(sequence) *
+              static_cast<double>(model.hidden * model.vocab);
   return sum;
 }
 
@@ -80,6 +87,12 @@ Flops total_flops(const Ops& ops) {
   return sum;
 }
 
+LayerCounts layers_in(const TransformerSpec& model) {
+  return {.dense = model.layers_of(LayerKind::kDense),
+          .experts = model.layers_of(LayerKind::kExperts),
+          .predictions = model.mtp_layers};
+}
+
 Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence) {
   return Flops(3.0 * static_cast<double>(samples) * forward_flops(model, sequence).all());
 }
@@ -95,7 +108,7 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
       again = repeated(forward, recompute.modules);
       break;
     case Recompute::kFull:
-      again = recompute.layers * forward.layers();
+      again = flops_of_layers(model, recompute.layers.value_or(layers_in(model)), sequence).layers();
       break;
   }
   return Flops(static_cast<double>(samples) * (3.0 * forward.all() + again));

@@ -146,10 +146,16 @@ struct ParameterShare {
 // Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
 // V/12lh) for `selective` of the core: the paper's convention, three times the FLOPs of the core that
 // layer_operators repeats. Other modules count what they repeat.
+struct LayerCounts {
+  std::int64_t dense = 0, experts = 0;
+  std::int64_t predictions = 0;  // layers of multi-token prediction, each with its projection
+};
+[[nodiscard]] LayerCounts layers_in(const TransformerSpec& model);
+
 struct RecomputedShare {
   Recompute granularity = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;
-  double layers = 1;  // share of the layers that full recompute repeats
+  std::optional<LayerCounts> layers{};  // that full recompute repeats; none: all of the model's
 };
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
                                    const RecomputedShare& recompute);

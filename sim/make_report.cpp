@@ -106,11 +106,15 @@ std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
   return line;
 }
 
-// Of the model's layers, those that full recompute repeats.
-double recomputed_share(const TransformerSpec& model, const ParallelPlan& plan) {
-  std::int64_t layers = 0;
-  for (const StageContent& content : plan.stages) layers += content.recomputed;
-  return static_cast<double>(layers) / static_cast<double>(model.layers);
+// Those that full recompute repeats.
+LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec& recompute,
+                              const ParallelPlan& plan) {
+  LayerCounts counts{.predictions = recompute.repeats_mtp() ? model.mtp_layers : 0};
+  for (const StageContent& content : plan.stages) {
+    counts.dense += content.recomputed - content.recomputed_experts;
+    counts.experts += content.recomputed_experts;
+  }
+  return counts;
 }
 
 // Flash attention makes its scores again inside its kernel: there is no core to repeat.
@@ -134,7 +138,7 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
                                          {.granularity = training.recompute.granularity,
                                           .modules = repeated_modules(training),
-                                          .layers = recomputed_share(*model, plan)});
+                                          .layers = recomputed_layers(*model, training.recompute, plan)});
   report.peak = mean_peak(scenario);
 }
 

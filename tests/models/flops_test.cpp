@@ -178,8 +178,27 @@ TEST(HardwareFlops, OfFullRecomputeRepeatTheLayersOfMultiTokenPrediction) {
   const double forward = model_flops(model, 1, 4096).count() / 3, heads = 2 * 2.0 * 4096 * 7168 * 129280;
   EXPECT_EQ(hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull}),
             Flops(4 * (forward - heads) + 3 * heads));
-  EXPECT_EQ(hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull, .layers = 0.5}),
-            Flops(3.5 * (forward - heads) + 3 * heads));
+}
+
+// Blocks repeat layers of one kind and not of another: a dense one of DeepSeek-V3 is 2 * 4096 * (its matrices)
+// and its core, and nothing of multi-token prediction.
+TEST(HardwareFlops, OfFullRecomputeCountTheLayersThatAreRepeated) {
+  const TransformerSpec model = zoo::deepseek_v3();
+  const auto extra = [&](const LayerCounts& layers) {
+    return hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull, .layers = layers}).count() -
+           model_flops(model, 1, 4096).count();
+  };
+  const double attention =
+      2.0 * 4096 *
+          (7168 * (1536 + 512 + 64) + 1536 * 128 * (128 + 64) + 512 * 128 * (128 + 128) + 128 * 128 * 7168) +
+      2.0 * 4096 * 4096 * 128 * (128 + 64 + 128);
+  const double dense = attention + 2.0 * 4096 * 3 * 7168 * 18432;
+  const double experts = attention + 2.0 * 4096 * (7168 * 256 + 9 * 3 * 7168 * 2048);
+  EXPECT_NEAR(extra({.dense = 1}) / dense, 1, 1e-12);
+  EXPECT_NEAR(extra({.experts = 1}) / experts, 1, 1e-12);
+  EXPECT_NEAR(extra({.dense = 2, .experts = 3}) / (2 * dense + 3 * experts), 1, 1e-12);
+  EXPECT_NEAR(extra({.predictions = 1}) / (experts + 2.0 * 4096 * 2 * 7168 * 7168), 1, 1e-12);
+  EXPECT_EQ(extra({}), 0);
 }
 
 // Property: what t ranks do together is what one rank does alone, with all layers and the head, forward and
