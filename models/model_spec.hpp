@@ -110,7 +110,7 @@ struct StagesSpec {
   // Of one micro-batch through one stage, kept for backward; also the message to the next stage.
   std::vector<Bytes> activation;
   std::vector<Bytes> gradient;  // to reduce over data-parallel replicas at the end
-  // Of a recompute pass, for schedules that have them; may be empty otherwise.
+  // Of a recompute pass, for schedules that have them; empty: as long as a forward.
   std::vector<Duration> recompute = {};
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;

@@ -13,8 +13,8 @@ namespace stagecraft {
 // stages repeat nothing. Refuses
 //
 //   recompute passes    of some micro-batches of a stage and not of others; without training.recompute: full,
-//                       whose layers they make again, or what one takes of an abstract stage; with ZeRO 2 and
-//                       3, whose passes are cut into units; of layers of multi-token prediction
+//                       whose layers they make again; with ZeRO 2 and 3, whose passes are cut into units; of
+//                       layers of multi-token prediction
 //   no flush            with ZeRO: a step that no rank waits for has no place to gather weights
 //   several iterations  on shared links, and with faults
 void fit_schedule(const Scenario& scenario, const Schedule& schedule, ParallelPlan& plan,

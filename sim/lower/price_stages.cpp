@@ -16,8 +16,9 @@ StagePrice price_stage(const StagesSpec& model, const StageContent& content, std
   price.forward.add(Category::kForward, entry(model.forward, stage), Provenance::kAssumed);
   price.input_gradient.add(Category::kBackward, entry(model.input_gradient, stage), Provenance::kAssumed);
   price.weight_gradient.add(Category::kBackward, entry(model.weight_gradient, stage), Provenance::kAssumed);
+  const std::vector<Duration>& again = model.recompute.empty() ? model.forward : model.recompute;
   if (content.recompute_pass)
-    price.recompute.add(Category::kRecompute, entry(model.recompute, stage), Provenance::kAssumed);
+    price.recompute.add(Category::kRecompute, entry(again, stage), Provenance::kAssumed);
   return price;
 }
 

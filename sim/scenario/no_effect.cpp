@@ -80,6 +80,8 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                            "offload.activations",
                            "offload.weights"})
     listener.say(path, true, given);
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  listener.say("model.recompute", kind != nullptr && !kind->recomputes, "the order has no recompute passes");
   const bool alone = !scenario.cluster;
   listener.say("parallelism.tensor", alone && scenario.parallelism.tensor > 1, given);
   listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);

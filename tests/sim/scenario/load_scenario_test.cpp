@@ -204,6 +204,18 @@ TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
                           "overlap.context", "overlap.expert", "options.scatter_gather"));
 }
 
+TEST(Scenario, SaysThatAnOrderWithoutRecomputePassesMakesNothingAgain) {
+  for (const auto& [order, idle] : {std::pair("1f1b", true), std::pair("varuna", false)}) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, "
+        "recompute: 1 ms}\nparallelism: {pipeline: 4}\ntraining: {global_batch_size: 8}\nschedule: " +
+        std::string(order) + "\n");
+    ASSERT_TRUE(result.scenario) << result.messages;
+    EXPECT_EQ(result.scenario->warnings.size(), idle ? 1u : 0u) << order;
+    if (idle) EXPECT_EQ(result.scenario->warnings.front().path, "model.recompute");
+  }
+}
+
 // The effect of a key depends on others: each pair below says when a key does nothing, and when it does
 // something.
 std::vector<std::string> idle_keys(const std::string& rest) {
