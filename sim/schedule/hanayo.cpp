@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/schedule/play.hpp"
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
@@ -18,11 +19,6 @@ struct Rule {
   int cap = 1;  // micro-batches in flight
 };
 
-struct Listed {
-  Schedule schedule;
-  std::int64_t makespan = 0;
-};
-
 // Runs the passes in time, each rank taking the best of those whose input has arrived.
 class ListScheduler {
  public:
@@ -31,16 +27,16 @@ class ListScheduler {
         rule_(rule),
         waiting_(static_cast<std::size_t>(shape.ranks)),
         busy_(static_cast<std::size_t>(shape.ranks), false) {
-    listed_.schedule = {.name = {},
-                        .shape = shape,
-                        .placement = Placement::kWave,
-                        .ranks = std::vector<std::vector<Action>>(static_cast<std::size_t>(shape.ranks))};
+    schedule_ = {.name = {},
+                 .shape = shape,
+                 .placement = Placement::kWave,
+                 .ranks = std::vector<std::vector<Action>>(static_cast<std::size_t>(shape.ranks))};
     const auto passes =
         2 * static_cast<std::size_t>(shape.micro_batches) * static_cast<std::size_t>(shape.chunks);
-    for (std::vector<Action>& order : listed_.schedule.ranks) order.reserve(passes);
+    for (std::vector<Action>& order : schedule_.ranks) order.reserve(passes);
   }
 
-  Listed run() && {
+  Schedule run() && {
     admit();
     start_all(0);
     while (!events_.empty()) {
@@ -53,7 +49,7 @@ class ListScheduler {
       admit();
       start_all(now);
     }
-    return std::move(listed_);
+    return std::move(schedule_);
   }
 
  private:
@@ -70,7 +66,7 @@ class ListScheduler {
   };
 
   [[nodiscard]] std::size_t home(const Action& action) const {
-    return static_cast<std::size_t>(listed_.schedule.rank_of(action.stage, action.micro_batch));
+    return static_cast<std::size_t>(schedule_.rank_of(action.stage, action.micro_batch));
   }
   [[nodiscard]] Rank rank_of(const Action& action) const {
     const bool forward = action.pass == Pass::kForward;
@@ -79,7 +75,7 @@ class ListScheduler {
   }
 
   void admit() {
-    const int m = listed_.schedule.shape.micro_batches;
+    const int m = schedule_.shape.micro_batches;
     while (admitted_ < m && admitted_ - finished_ < rule_.cap)
       offer({.pass = Pass::kForward, .stage = 0, .micro_batch = admitted_++});
   }
@@ -92,7 +88,7 @@ class ListScheduler {
       const Action action = waiting_[r].top().second;
       waiting_[r].pop();
       busy_[r] = true;
-      listed_.schedule.ranks[r].push_back(action);
+      schedule_.ranks[r].push_back(action);
       const StageCosts cost = costs_.of(action.stage);
       const std::int64_t lasts =
           action.pass == Pass::kForward ? cost.forward : cost.input_gradient + cost.weight_gradient;
@@ -107,13 +103,12 @@ class ListScheduler {
     }
     const Action& done = event.action;
     busy_[home(done)] = false;
-    listed_.makespan = std::max(listed_.makespan, event.time);
     if (done.pass == Pass::kBackward && done.stage == 0) {
       ++finished_;
       return;
     }
     Action next = done;
-    if (done.pass == Pass::kForward && done.stage + 1 == listed_.schedule.stages()) {
+    if (done.pass == Pass::kForward && done.stage + 1 == schedule_.stages()) {
       next.pass = Pass::kBackward;
     } else {
       next.stage += done.pass == Pass::kForward ? 1 : -1;
@@ -128,7 +123,7 @@ class ListScheduler {
 
   const ScheduleCosts& costs_;
   Rule rule_;
-  Listed listed_;
+  Schedule schedule_;
   using Waiting = std::pair<Rank, Action>;
   std::vector<std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>>> waiting_;  // [rank]
   std::vector<bool> busy_;
@@ -152,6 +147,35 @@ std::vector<int> caps_of(const PipelineShape& shape, const ScheduleCosts& costs)
   return caps;
 }
 
+// The shortest order at the costs, then the one that holds least; of orders over the memory limit the one that
+// passes it least.
+class Best {
+ public:
+  explicit Best(const ScheduleCosts& costs) : costs_(costs) {}
+
+  void try_orders_for(const PipelineShape& shape, const ScheduleCosts& made_for) {
+    for (const int cap : caps_of(shape, made_for))
+      for (const bool backward_first : {true, false})
+        offer(ListScheduler(shape, made_for, {.backward_first = backward_first, .cap = cap}).run());
+  }
+
+  Schedule schedule() && { return *std::move(best_); }
+
+ private:
+  void offer(Schedule schedule) {
+    const int peak = std::ranges::max(peak_in_flight(schedule));
+    const bool over = costs_.memory_limit > 0 && peak > costs_.memory_limit;
+    const std::tuple is(over, over ? peak : play(schedule, costs_).makespan, peak);
+    if (best_ && is >= best_is_) return;
+    best_is_ = is;
+    best_ = std::move(schedule);
+  }
+
+  const ScheduleCosts& costs_;
+  std::optional<Schedule> best_;
+  std::tuple<bool, std::int64_t, int> best_is_;
+};
+
 }  // namespace
 
 std::optional<ScheduleProblem> hanayo_constraint(const PipelineShape& shape) {
@@ -167,20 +191,11 @@ std::optional<ScheduleProblem> hanayo_constraint(const PipelineShape& shape) {
 
 Schedule hanayo(const PipelineShape& shape, const ScheduleCosts& costs) {
   SC_CHECK(!hanayo_constraint(shape), "ask hanayo_constraint first");
-  std::optional<Schedule> best;
-  std::tuple<bool, std::int64_t, int> best_is;
-  for (const int cap : caps_of(shape, costs)) {
-    for (const bool backward_first : {true, false}) {
-      Listed listed = ListScheduler(shape, costs, {.backward_first = backward_first, .cap = cap}).run();
-      const int peak = std::ranges::max(peak_in_flight(listed.schedule));
-      const bool over = costs.memory_limit > 0 && peak > costs.memory_limit;
-      const std::tuple is(over, over ? peak : listed.makespan, peak);
-      if (best && is >= best_is) continue;
-      best_is = is;
-      best = std::move(listed.schedule);
-    }
-  }
-  return *std::move(best);
+  Best best(costs);
+  best.try_orders_for(shape, costs);
+  const ScheduleCosts alike{.memory_limit = costs.memory_limit};
+  if (!(costs == alike)) best.try_orders_for(shape, alike);  // greedy rules may be misled by what they know
+  return std::move(best).schedule();
 }
 
 }  // namespace stagecraft

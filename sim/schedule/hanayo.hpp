@@ -5,8 +5,9 @@
 // order is ours: list scheduling at the given costs. A rank that is free takes, of the passes whose input is
 // there, either backwards before forwards or forwards before backwards; the deepest stage first among
 // forwards and the shallowest among backwards. A micro-batch enters once fewer than a cap are in flight. Caps
-// from p to 3p are tried with both rules and the shortest order is kept, then the one that holds least; no
-// two makespans of others' figures can be expected to match it.
+// from p to 3p are tried with both rules, at the given costs and as if all passes lasted alike, and the
+// shortest order is kept, then the one that holds least; no two makespans of others' figures can be expected
+// to match it.
 //
 //   costs    of the passes and the messages; memory_limit, in chunks of a rank, rules orders out as long as
 //            one stays below it.

@@ -75,6 +75,15 @@ TEST(Evaluate, RunsAFusedPairAsOne) {
   EXPECT_EQ(evaluate(schedule, costs).busy, std::vector<std::int64_t>{21});
 }
 
+// What a pair takes may be said as a time: of whatever passes it is made, split ones or of no length as well.
+TEST(Evaluate, RunsEveryFusedPairForTheTimeOfAPair) {
+  Schedule schedule{
+      .name = "", .shape = {.ranks = 1, .micro_batches = 2}, .ranks = {actions("0F0 0F1 0I0 0W0 0B1")}};
+  schedule.ranks[0][1].fused = true;
+  EXPECT_EQ(evaluate(schedule, {.stages = {{4, 4, 4}}, .pair = 5}).makespan, 4 + 5 + 4 + 8);
+  EXPECT_EQ(evaluate(schedule, {.stages = {{0, 0, 0}}, .pair = 5}).makespan, 5);
+}
+
 TEST(Evaluate, FindsADeadlock) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 1},
