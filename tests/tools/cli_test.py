@@ -587,9 +587,16 @@ class Answers(Case):
         self.write("config.json", sample)
         self.write("names.yaml", f"stagecraft: 1\nmodel: ./{fragment}\n{rest}")
         self.write("names-json.yaml", f"stagecraft: 1\nmodel: config.json\n{rest}")
-        for scenario in ("whole.yaml", "names.yaml", "names-json.yaml"):
+        for scenario in ("whole.yaml", "names.yaml"):
             checked = stagecraft("check", scenario, cwd=self.folder)
             self.assertEqual((DONE, ""), (checked.returncode, checked.stderr), scenario)
+        # The configuration alone does not say what length its job trains with.
+        length = "training.sequence_length: is not given: 8192 tokens, the longest that the model's file allows"
+        checked = stagecraft("check", "names-json.yaml", cwd=self.folder)
+        self.assertEqual(DONE, checked.returncode)
+        self.assertIn(length, checked.stderr)
+        result, = self.results(stagecraft("run", "names-json.yaml", "--set", "training.recompute=full", "--json", cwd=self.folder))
+        self.assertIn(length, result["warnings"])
 
     def test_a_model_that_is_not_covered_is_refused_by_name(self):
         ran = stagecraft("import", "hf", "tests/data/hf_config/hybrid-qwen3-next-80b-a3b.config.json")
