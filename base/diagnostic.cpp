@@ -8,25 +8,11 @@
 #include <utility>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace stagecraft {
 
 namespace {
-
-// Keys and values of the user may hold line breaks or escape sequences: neither may reach a terminal.
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n')
-      result += "\\n";
-    else if (byte < 0x20 || byte == 0x7f)
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += c;
-  }
-  return result;
-}
 
 // "file:line:column", without what is not known; empty for no place at all.
 std::string place(const SourceLocation& where) {

@@ -141,6 +141,20 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "…" : "");
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n')
+      result += "\\n";
+    else if (byte < 0x20 || byte == 0x7f)
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += c;
+  }
+  return result;
+}
+
 std::string join(std::span<const std::string> items, std::string_view separator) {
   return fmt::format("{}", fmt::join(items.begin(), items.end(), separator));
 }

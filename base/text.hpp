@@ -33,6 +33,10 @@ namespace stagecraft {
 // 'text' in single quotes, cut after 60 characters: what a user wrote, repeated in a message.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
+// Control characters as \n or \x1b: keys and values of the user may hold line breaks and escape sequences,
+// and neither may reach a terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
 
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",

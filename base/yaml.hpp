@@ -103,6 +103,7 @@ class YamlMap {
   double number(std::string_view key, Limits<double> limits = {});  // bare: counts and shares
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
   std::string text(std::string_view key, std::optional<std::string> fallback = {});
+  std::string name(std::string_view key, std::string fallback);  // printable(): outputs show it as it is
   // One of `names`; returns its index. An unknown word is reported with the nearest name.
   std::size_t choice(std::string_view key, std::span<const std::string> names,
                      std::optional<std::size_t> fallback = {});

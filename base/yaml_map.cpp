@@ -278,6 +278,10 @@ bool YamlMap::boolean(std::string_view key, std::optional<bool> fallback) {
   return read<bool>(key, fallback, false, read_boolean);
 }
 
+std::string YamlMap::name(std::string_view key, std::string fallback) {
+  return printable(text(key, std::move(fallback)));
+}
+
 std::string YamlMap::text(std::string_view key, std::optional<std::string> fallback) {
   note(key, {.kind = KeyForm::Kind::kText}, fallback);
   return read<std::string>(key, fallback, {}, [](const Value& value) { return read_text(value, "a text"); });

@@ -180,7 +180,7 @@ void check_size(YamlMap& map, const TransformerSpec& model) {
 TransformerSpec load_transformer(YamlMap& map, Family family) {
   TransformerSpec model;
   model.family = family;
-  model.name = map.text("name", family == Family::kGpt ? "gpt" : "llama");
+  model.name = map.name("name", family == Family::kGpt ? "gpt" : "llama");
   const std::size_t mistakes = map.diagnostics().error_count();
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
   const bool known = map.diagnostics().error_count() == mistakes;
@@ -235,7 +235,7 @@ void check_lengths(YamlMap& map, const StagesSpec& model) {
 
 StagesSpec load_stages(YamlMap& map) {
   const std::size_t mistakes = map.diagnostics().error_count();
-  StagesSpec model{.name = map.text("name", "stages"),
+  StagesSpec model{.name = map.name("name", "stages"),
                    .forward = costs(map, "forward"),
                    .input_gradient = costs(map, "input_gradient"),
                    .weight_gradient = costs(map, "weight_gradient"),

@@ -274,7 +274,8 @@ void plan_scenario(const Scenario& scenario, WantedByKey& wanted, Diagnostics& d
   ShapePlanner(scenario, *model, prepared->plan).add_to(wanted);
 }
 
-void print_plan(const WantedByKey& wanted, Session& session) {
+// The suite's reader takes no other key than a point's own, so a plain line has no `schema`.
+void print_plan(const WantedByKey& wanted, bool with_schema, Session& session) {
   std::vector<const Wanted*> order;
   double total = 0;
   for (const auto& [key, entry] : wanted) {
@@ -285,7 +286,9 @@ void print_plan(const WantedByKey& wanted, Session& session) {
   for (const Wanted* entry : order) {
     WantedPoint point = entry->point;
     point.value = 100 * entry->seconds / total;  // of what the profile has to guess at
-    session.out << to_json_line(point) << '\n';
+    std::string line = to_json_line(point);
+    if (with_schema) line.insert(1, "\"schema\":\"stagecraft.plan/1\",");
+    session.out << line << '\n';
   }
 }
 
@@ -302,7 +305,7 @@ int plan_command(const Arguments& arguments, Session& session) {
   }
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
-  print_plan(wanted, session);
+  print_plan(wanted, arguments.has("json"), session);
   return kDone;
 }
 

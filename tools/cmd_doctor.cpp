@@ -25,14 +25,18 @@ struct Found {
   std::vector<std::string> names;
 };
 
-std::vector<Found> installed(const DataDirectory& data) {
+std::vector<std::string> names_in(const Session& session, const char* folder) {
+  return session.no_data ? std::vector<std::string>() : session.data.names(folder);
+}
+
+std::vector<Found> installed(const Session& session) {
   std::vector<Found> all;
   for (const auto& [what, folder] : {std::pair{"scenarios", "scenarios"},
                                      {"models", "scenarios/models"},
                                      {"nodes", "scenarios/nodes"},
                                      {"fabrics", "scenarios/fabrics"},
                                      {"software", "scenarios/software"}}) {
-    all.push_back({what, folder, data.names(folder)});
+    all.push_back({what, folder, names_in(session, folder)});
   }
   return all;
 }
@@ -52,7 +56,9 @@ std::string wrapped(const std::vector<std::string>& names) {
 void print_text(Session& session, const std::vector<Found>& found,
                 const std::vector<HardwareProfile>& profiles) {
   session.out << "stagecraft   " STAGECRAFT_VERSION ", " << STAGECRAFT_BUILD << ", " << kCompiler << '\n';
-  session.out << "data         " << session.data.root.lexically_normal().string() << '\n';
+  session.out << "data         "
+              << (session.no_data ? session.no_data->message : session.data.root.lexically_normal().string())
+              << '\n';
   std::vector<std::string> schedules;
   for (const ScheduleKind& kind : schedule_kinds()) schedules.emplace_back(kind.name);
   session.out << "schedules    " << wrapped(schedules);
@@ -89,10 +95,11 @@ void print_json(Session& session, const std::vector<Found>& found,
 
 int doctor_command(const Arguments& arguments, Session& session) {
   if (!arguments.words().empty()) throw UsageError("`doctor` takes no names", "stagecraft doctor");
-  const std::vector<Found> found = installed(session.data);
+  const std::vector<Found> found = installed(session);
   Diagnostics diagnostics;
+  if (session.no_data) diagnostics.error(*session.no_data);
   std::vector<HardwareProfile> profiles;
-  for (const std::string& name : session.data.names("calibrate/profiles")) {
+  for (const std::string& name : names_in(session, "calibrate/profiles")) {
     const auto file = session.data.root / "calibrate/profiles" / (name + ".yaml");
     if (std::optional<HardwareProfile> profile = load_profile(file, diagnostics))
       profiles.push_back(*std::move(profile));

@@ -11,6 +11,7 @@
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
+#include "sim/search/stage_axes.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/interrupt.hpp"
@@ -62,6 +63,7 @@ class SearchCommand {
     profile_file_ = profile_file_of(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
                                    diagnostics);
+    if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;

@@ -253,6 +253,8 @@ class SweepCommand {
   [[nodiscard]] std::string summary() const {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     const auto spoken = [](std::size_t n) { return with_thousands(static_cast<std::int64_t>(n)); };
+    if (points_.empty())
+      return fmt::format("the shard has none of the {} points\n", spoken(sweep_.points.size()));
     const std::size_t rows = outputs_->rows(), feasible = outputs_->feasible();
     std::string text = fmt::format("{} points: {} feasible, {} not", spoken(rows), spoken(feasible),
                                    spoken(rows - feasible));

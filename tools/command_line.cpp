@@ -237,6 +237,10 @@ Duration Arguments::duration(std::string_view option, Duration fallback) const {
   const std::optional<Duration> time = parse_duration(*given);
   if (!time)
     throw UsageError(fmt::format("--{}: '{}' is no time", option, *given), "a number with a unit: 1ms, 2.5s");
+  const std::string digits = given->substr(0, given->find_first_of("eE"));
+  if (*time == Duration::zero() && digits.find_first_of("123456789") != std::string::npos)
+    throw UsageError(fmt::format("--{}: {} is less than half a nanosecond", option, *given),
+                     "times are whole nanoseconds");
   return *time;
 }
 

@@ -65,6 +65,7 @@ struct Session {
   DataDirectory data;
   std::filesystem::path executable;
   bool out_is_terminal = false, err_is_terminal = false;
+  std::optional<Diagnostic> no_data = {};  // why there are none: only `doctor` is called then
 };
 
 // `--color always`, or `auto` on a terminal where NO_COLOR is not set (no-color.org: set and not empty).

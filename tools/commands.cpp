@@ -190,7 +190,9 @@ constexpr std::string_view kTopologyExamples[] = {
     "stagecraft topology check scenarios/gpt3-175b-1024xA100.yaml --json"};
 
 constexpr OptionSpec kReplayOptions[] = {
-    {.name = "link", .argument = "RATE", .help = "of messages that do not say how long they take (50GB/s)"},
+    {.name = "link",
+     .argument = "RATE",
+     .help = "of messages that do not say how long they take, for example 50GB/s"},
     {.name = "latency", .argument = "TIME", .help = "of the same (default 0s)"}};
 constexpr std::string_view kReplayExamples[] = {
     "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
@@ -238,7 +240,7 @@ constexpr OptionSpec kImportOptions[] = {
     {.name = "vocab", .argument = "N", .help = "megatron, deepspeed: tokens, before padding"},
     {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"},
     {.name = "device", .argument = "NAME", .help = "topology: the GPU, where the file does not say"},
-    {.name = "link", .argument = "RATE", .help = "topology: bandwidth of a NIC (400Gb/s)"},
+    {.name = "link", .argument = "RATE", .help = "topology: bandwidth of a NIC, for example 400Gb/s"},
     {.name = "step",
      .argument = "N",
      .help = "kineto: of ProfilerStep#N (default: all but the first); may be repeated",

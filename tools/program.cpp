@@ -9,11 +9,13 @@
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
 #include "base/diagnostic.hpp"
 #include "base/text.hpp"
+#include "tools/commands.hpp"
 #include "tools/completions.hpp"
 #include "tools/manual.hpp"
 
@@ -80,16 +82,16 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
   if (arguments.has("help")) return std::cout << command_help(*command), kDone;
   const std::filesystem::path self = own_path(invoked);
   const std::optional<DataDirectory> data = DataDirectory::find(self);
-  if (!data) {
-    throw UsageError("the models, nodes and profiles that belong to the program are not beside it",
-                     "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/");
-  }
+  std::optional<Diagnostic> no_data;
+  if (!data) no_data = DataDirectory::missing("the program");
+  if (no_data && command->run != doctor_command) throw UsageError(no_data->message, no_data->hint);
   Session session{.out = std::cout,
                   .err = std::cerr,
-                  .data = *data,
+                  .data = data.value_or(DataDirectory()),
                   .executable = self,
                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
-                  .err_is_terminal = isatty(STDERR_FILENO) == 1};
+                  .err_is_terminal = isatty(STDERR_FILENO) == 1,
+                  .no_data = std::move(no_data)};
   return run(*command, arguments, session);
 }
 

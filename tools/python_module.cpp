@@ -60,10 +60,7 @@ Answer call(const std::string& name, const std::vector<std::string>& words,
   if (command == nullptr)
     return refused(without_place("usage", fmt::format("'{}' is not a command", name), ""));
   std::optional<DataDirectory> data = DataDirectory::find(module);
-  if (!data)
-    return refused(without_place("usage",
-                                 "the models, nodes and profiles that belong to the module are not beside it",
-                                 "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/"));
+  if (!data) return refused(DataDirectory::missing("the module"));
   data->texts = std::move(texts);
   return run(*command, words, *std::move(data), module);
 }

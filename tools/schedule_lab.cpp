@@ -98,7 +98,7 @@ Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& a
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems) {
     diagnostics.error({.code = "bad-order",
-                       .where = {.file = file, .line = problem.line},
+                       .where = {.file = file, .line = problem.line, .column = problem.column},
                        .message = problem.problem.message,
                        .hint = problem.problem.hint});
   }
@@ -118,7 +118,7 @@ int refuse_order(const Diagnostics& diagnostics, const Arguments& arguments, Ses
   for (const Diagnostic& diagnostic : diagnostics.items()) unread = unread || diagnostic.code != "bad-order";
   if (arguments.has("json")) {
     print_diagnostics(diagnostics.sorted(), arguments, session);
-  } else {  // no source line: a column is a cell here, and a caret would stand elsewhere
+  } else {  // no source line: a row is mostly longer than a terminal is wide
     for (const Diagnostic& diagnostic : diagnostics.sorted()) session.err << render(diagnostic) << '\n';
   }
   return unread ? kWrongInput : kAnswerIsNo;

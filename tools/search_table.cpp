@@ -11,6 +11,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/yaml_json.hpp"
 #include "models/operators.hpp"
 #include "sim/make_report.hpp"
 #include "sim/search/frames.hpp"
@@ -22,6 +23,7 @@ namespace {
 constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
 constexpr double kSecondsPerHour = 3600;
+constexpr const char* kBatchPath = "training.global_batch_size";
 
 std::string count_text(std::size_t n) {
   return with_thousands(static_cast<std::int64_t>(n));
@@ -32,6 +34,7 @@ struct PlanCell {
   std::string path, title, value;
   bool text = false;  // in JSON, a text
   Align align = Align::kRight;
+  const YamlNode* node = nullptr;  // of a value that somebody listed: in JSON, what it is
 };
 
 std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& space) {
@@ -51,7 +54,7 @@ std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& sp
   if (by_divisors("parallelism.expert_tensor")) add("parallelism.expert_tensor", "etp", point.expert_tensor);
   add("parallelism.virtual_stages", "chunks", point.virtual_stages);
   add("training.micro_batch_size", "mb", point.micro_batch);
-  add("training.global_batch_size", "batch", point.global_batch);
+  add(kBatchPath, "batch", point.global_batch);
   add("parallelism.zero_stage", "zero", point.zero_stage);
   if (by_divisors("parallelism.zero_group"))
     add("parallelism.zero_group", "over", point.zero_group > 0 ? point.zero_group : point.replicas());
@@ -100,9 +103,11 @@ class Plans {
       const std::string path(one.path);
       cells.push_back({.path = path, .title = path, .value = switch_text(one, at.switches[i])});
     }
-    for (std::size_t i = 0; i < others_.size(); ++i)
-      words(others_[i]->path.c_str(), others_[i]->path.c_str(),
-            value_text(others_[i]->values[choice_of(i, at.frame)]));
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      const YamlNode& value = others_[i]->values[choice_of(i, at.frame)];
+      words(others_[i]->path.c_str(), others_[i]->path.c_str(), value_text(value));
+      cells.back().node = &value;
+    }
     return cells;
   }
 
@@ -140,9 +145,9 @@ class Plans {
   }
 
  private:
-  // A key that frames differ in, beside the schedule.
+  // A key that frames differ in, beside those that every plan shows.
   [[nodiscard]] static bool is_other(const SearchAxis& axis) {
-    return axis.path != "schedule" && !set_in_place(axis);
+    return axis.path != "schedule" && axis.path != kBatchPath && !set_in_place(axis);
   }
 
   // Frames are made in the order of the axes, the last fastest, one of each kind.
@@ -187,8 +192,9 @@ std::vector<LeftAside> left_aside(const SearchPlans& plans) {
 }
 
 std::string phrase_of(const SearchRefusal& refusal) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPhrases = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPhrases = {
       {{"out-of-memory", "out of memory"},
+       {"assertion-missed", "miss what the scenario promises"},
        {"not-divisible", "do not divide"},
        {"schedule-constraint", "the schedule does not take"},
        {"no-pipeline", "chunks without a pipeline"},
@@ -209,10 +215,7 @@ class Text {
 
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
-    if (answer_.result.ranked.empty())
-      return out + (answer_.result.placed > 0
-                        ? "none fits: more GPUs, or recompute, ZeRO and less or more offload, make room\n"
-                        : "none can run: see the reasons, and what the space leaves open\n");
+    if (answer_.result.ranked.empty()) return out + why_none();
     const std::vector<RankedPlan> scaling = plans_.best_by_gpus();
     std::vector<RankedPlan> best(
         answer_.result.ranked.begin(),
@@ -232,6 +235,13 @@ class Text {
   }
 
  private:
+  [[nodiscard]] std::string why_none() const {
+    if (answer_.result.fitting > 0) return "none of those that fit keeps what `assert` promises\n";
+    return answer_.result.placed > 0
+               ? "none fits: more GPUs, or recompute, ZeRO and less or more offload, make room\n"
+               : "none can run: see the reasons, and what the space leaves open\n";
+  }
+
   [[nodiscard]] std::string counts() const {
     const SearchResult& result = answer_.result;
     std::string out =
@@ -258,7 +268,16 @@ class Text {
     if (answer_.result.bounded > 0)
       out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
                         count_text(answer_.result.bounded));
-    return out + left_aside_lines();
+    return out + left_aside_lines() + kept_lines();
+  }
+
+  // Of abstract stages.
+  [[nodiscard]] std::string kept_lines() const {
+    if (answer_.space.kept.empty()) return {};
+    std::vector<std::string> names;
+    for (const std::string& path : answer_.space.kept) names.push_back(short_title(path));
+    return wrapped_text("kept             ", std::string(17, ' '),
+                        "the scenario's " + join(names, ", ") + ": abstract stages have costs for no other");
   }
 
   [[nodiscard]] std::string left_aside_lines() const {
@@ -318,7 +337,7 @@ class Text {
   // The batch is the scenario's unless it follows the plan.
   [[nodiscard]] bool is_worth_saying(const PlanCell& cell) const {
     if (cell.title == "cp" || cell.title == "ep" || cell.title == "chunks") return cell.value != "1";
-    return cell.title != "batch" || answer_.space.batch_at_most;
+    return cell.title != "batch" || answer_.space.batch_at_most || answer_.space.find(kBatchPath) != nullptr;
   }
 
   [[nodiscard]] std::vector<std::string> figure_titles() const {
@@ -367,6 +386,9 @@ class Json {
     write_space();
     write_refusals();
     write_left_aside();
+    json_.key("kept").begin_array();
+    for (const std::string& path : answer_.space.kept) json_.value(std::string_view(path));
+    json_.end_array();
     std::vector<RankedPlan> best = result.ranked;
     if (best.size() > answer_.top) best.resize(answer_.top);
     write_plans("ranked", best);
@@ -387,7 +409,7 @@ class Json {
         continue;
       }
       json_.begin_array();
-      for (const YamlNode& value : axis.values) json_.value(std::string_view(value_text(value)));
+      for (const YamlNode& value : axis.values) write_json(json_, value);
       json_.end_array();
     }
     json_.end_object();
@@ -421,7 +443,9 @@ class Json {
     for (const PlanCell& cell : plans_.cells(point)) {
       json_.key(cell.path);
       const auto number = parse_number(cell.value);
-      if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
+      if (cell.node != nullptr)
+        write_json(json_, *cell.node);
+      else if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
         json_.value(std::string_view(cell.value));
       else if (!number)
         json_.value(cell.value == "true");

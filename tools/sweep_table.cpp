@@ -170,6 +170,7 @@ std::string SweepTable::chart() const {
 }
 
 std::string SweepTable::str() const {
+  if (entries_.empty()) return "no point: the shard has none\n";
   const std::vector<const Entry*> best = ranked();
   std::string out = best.empty() ? "" : rows(best);
   out += refusals();

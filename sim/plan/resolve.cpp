@@ -78,11 +78,13 @@ class Resolver {
 };
 
 void Resolver::check_chunks() const {
-  if (spec_.virtual_stages > 1 && spec_.pipeline == 1)
-    report_.error("parallelism.virtual_stages", "no-pipeline",
-                  fmt::format("{} model chunks a rank need a pipeline, and parallelism.pipeline = 1",
-                              spec_.virtual_stages),
-                  "leave virtual_stages out, or use a pipeline of 2 or more");
+  if (spec_.virtual_stages == 1 || spec_.pipeline > 1) return;
+  const std::string said_by = report_.written("parallelism.virtual_stages", "schedule");
+  report_.error(said_by, "no-pipeline",
+                fmt::format("{} model chunks a rank need a pipeline, and parallelism.pipeline = 1",
+                            spec_.virtual_stages),
+                said_by == "schedule" ? "use a pipeline of 2 or more, or an order of one chunk"
+                                      : "leave virtual_stages out, or use a pipeline of 2 or more");
 }
 
 void Resolver::check_stage_lists(const StagesSpec& model) const {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
@@ -10,6 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Empty is as good as not set.
+std::optional<fs::path> said_root() {
+  const char* given = std::getenv("STAGECRAFT_DATA");
+  return given != nullptr && *given != '\0' ? std::optional<fs::path>(given) : std::nullopt;
+}
+
 bool holds_data(const fs::path& root) {
   std::error_code ignored;  // what cannot be looked at does not hold our data
   return fs::is_directory(root / "scenarios" / "models", ignored);
@@ -18,10 +26,9 @@ bool holds_data(const fs::path& root) {
 }  // namespace
 
 std::optional<DataDirectory> DataDirectory::find(const fs::path& executable) {
-  if (const char* given = std::getenv("STAGECRAFT_DATA"); given != nullptr && *given != '\0') {
-    // The user said where: looking elsewhere would hide a misspelt path.
-    return holds_data(given) ? std::optional(DataDirectory{.root = given}) : std::nullopt;
-  }
+  // The user said where: looking elsewhere would hide a misspelt path.
+  if (const auto given = said_root())
+    return holds_data(*given) ? std::optional(DataDirectory{.root = *given}) : std::nullopt;
   std::error_code error;
   fs::path folder = fs::weakly_canonical(executable, error);
   if (error) folder = executable;
@@ -32,6 +39,22 @@ std::optional<DataDirectory> DataDirectory::find(const fs::path& executable) {
     if (holds_data(shared)) return DataDirectory{.root = shared};
   }
   return std::nullopt;
+}
+
+Diagnostic DataDirectory::missing(std::string_view who) {
+  const auto given = said_root();
+  if (!given)
+    return {.code = "usage",
+            .message = fmt::format("the models, nodes and profiles that belong to {} are not beside it", who),
+            .hint = "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/"};
+  std::error_code ignored;  // what cannot be looked at is no folder for us
+  return {
+      .code = "usage",
+      .message = fmt::format(
+          "STAGECRAFT_DATA is '{}', {}", given->string(),
+          fs::is_directory(*given, ignored) ? "where there is no scenarios/models" : "which is no folder"),
+      .hint = "it is the folder that holds scenarios/ and calibrate/; unset, they are looked for beside " +
+              std::string(who)};
 }
 
 std::optional<YamlNode> DataDirectory::load(const fs::path& file, Diagnostics& diagnostics) const {

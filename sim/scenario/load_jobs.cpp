@@ -208,7 +208,7 @@ void JobsReader::read_job(YamlMap& map) {
   const std::size_t before = map.diagnostics().error_count();
   job.file = map.text("scenario");
   const bool has_file = map.diagnostics().error_count() == before;
-  const std::string name = map.text("name", fs::path(job.file).stem().string());
+  const std::string name = map.name("name", fs::path(job.file).stem().string());
   job.start = map.duration("start", Duration::zero());
   job.name = map.has("name") ? name : free_name(name);
   if (free_name(job.name) != job.name)

@@ -46,7 +46,7 @@ std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind k
 std::optional<NodeSpec> load_node_preset(YamlMap& map, const PresetPlaces& places, Origins& origins) {
   return load_preset<NodeSpec>(map, "node", kNodePreset, places, origins,
                                [](YamlMap& node, std::string name) {
-                                 name = node.text("name", std::move(name));
+                                 name = node.name("name", std::move(name));
                                  NodeSpec spec = load_node(node);
                                  spec.name = std::move(name);
                                  return spec;
@@ -54,7 +54,7 @@ std::optional<NodeSpec> load_node_preset(YamlMap& map, const PresetPlaces& place
 }
 
 FabricSpec read_fabric(YamlMap& fabric, std::string name) {
-  name = fabric.text("name", std::move(name));
+  name = fabric.name("name", std::move(name));
   FabricSpec spec = load_fabric(fabric);
   spec.name = std::move(name);
   return spec;
@@ -239,10 +239,13 @@ std::optional<ModelSpec> load_hf_model(YamlMap& root, const std::string& name, c
 
 }  // namespace
 
-std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
+bool is_hf_model(YamlMap& root) {
   const YamlNode* node = root.get("model");
-  if (node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json"))
-    return load_hf_model(root, node->text, places, origins);
+  return node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json");
+}
+
+std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
+  if (is_hf_model(root)) return load_hf_model(root, root.get("model")->text, places, origins);
   return load_preset<ModelSpec>(root, "model", kModelPreset, places, origins,
                                 [](YamlMap& model, const std::string& stem) {
                                   if (!stem.empty() && model.has("stagecraft"))

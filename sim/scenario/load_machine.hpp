@@ -18,6 +18,8 @@ namespace stagecraft {
 // Hugging Face configuration; a path to a scenario means the mapping `model:` in it.
 [[nodiscard]] std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places,
                                                           Origins& origins);
+// Does `model` name a Hugging Face configuration?
+[[nodiscard]] bool is_hf_model(YamlMap& root);
 
 // nullopt when the section is absent (the caller knows whether it may be) or wrong (reported).
 [[nodiscard]] std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlaces& places,

@@ -17,11 +17,10 @@
 namespace stagecraft {
 namespace {
 
-// The words of a cell say where it stands, so no column is given: it would count cells, not characters.
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems)
     diagnostics.error({.code = "bad-order",
-                       .where = {.file = file, .line = problem.line},
+                       .where = {.file = file, .line = problem.line, .column = problem.column},
                        .path = "schedule.file",
                        .message = problem.problem.message,
                        .hint = problem.problem.hint});

@@ -81,7 +81,7 @@ void Reader::read_head() {
   if (watch_.clean() && schema != 1)
     root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                  "this program reads schema 1");
-  scenario_.name = root_->text("name", fs::path(scenario_.source).stem().string());
+  scenario_.name = root_->name("name", fs::path(scenario_.source).stem().string());
   (void)root_->get("search");  // what a search looks through, which nobody else reads: sim/search/
   root_->accepts("search", {.kind = KeyForm::Kind::kMap});
 }
@@ -139,6 +139,15 @@ void Reader::check_sequence_length() {
     if (most == 0)
       training.error("sequence_length", "missing-key", "is required, but not given",
                      "the model has no max_sequence_length to take it from");
+    else if (is_hf_model(*root_))
+      scenario_.warnings.push_back(
+          {.severity = Severity::kWarning,
+           .code = "assumed",
+           .where = root_->where_of("model"),
+           .path = training.path_of("sequence_length"),
+           .message = fmt::format("is not given: {} tokens, the longest that the model's file allows", most),
+           .hint = "give the length that the job trains with",
+           .notes = {}});
     return;
   }
   if (most == 0 || length <= most) return;
@@ -339,6 +348,10 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
 
 }  // namespace
 
+bool looks_like_sweep(const YamlNode& root) {
+  return root.find("model") == nullptr && (root.find("base") != nullptr || root.find("vary") != nullptr);
+}
+
 std::int64_t replicas_of(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
@@ -372,6 +385,15 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
                        .path = {},
                        .message = "this is not a scenario: the key `stagecraft: 1` is missing",
                        .hint = {},
+                       .notes = {}});
+    return std::nullopt;
+  }
+  if (looks_like_sweep(root)) {
+    diagnostics.error({.code = "not-a-scenario",
+                       .where = {.file = source, .line = 1, .column = 1},
+                       .path = {},
+                       .message = "this is a sweep, not a scenario: it has `base` or `vary`, and no `model`",
+                       .hint = "stagecraft sweep FILE runs it; its `base` is a scenario",
                        .notes = {}});
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -46,40 +47,41 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
+constexpr std::array<std::string_view, 31> kIdleOfStages = {"training.precision",
+                                                            "training.recompute",
+                                                            "training.attention",
+                                                            "training.gradient_dtype",
+                                                            "training.moment_dtype",
+                                                            "training.master_weights",
+                                                            "parallelism.context_exchange",
+                                                            "parallelism.embedding_as_layer",
+                                                            "parallelism.loss_as_layer",
+                                                            "parallelism.sequence_parallel",
+                                                            "parallelism.zero_stage",
+                                                            "parallelism.zero_group",
+                                                            "overlap.parameters",
+                                                            "overlap.tensor",
+                                                            "overlap.context",
+                                                            "overlap.expert",
+                                                            "overlap.shared_experts",
+                                                            "options.scatter_gather",
+                                                            "options.fused_kernels",
+                                                            "options.gradient_accumulation_fusion",
+                                                            "options.bucket_parameters",
+                                                            "options.reshard_after_forward",
+                                                            "options.attention_kernel",
+                                                            "options.software",
+                                                            "options.expert_dispatcher",
+                                                            "options.cuda_graphs",
+                                                            "options.fp8_parameters",
+                                                            "options.fp8_dispatch",
+                                                            "offload.optimizer",
+                                                            "offload.activations",
+                                                            "offload.weights"};
+
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
-  for (const char* path : {"training.precision",
-                           "training.recompute",
-                           "training.attention",
-                           "training.gradient_dtype",
-                           "training.moment_dtype",
-                           "training.master_weights",
-                           "parallelism.context_exchange",
-                           "parallelism.embedding_as_layer",
-                           "parallelism.loss_as_layer",
-                           "parallelism.sequence_parallel",
-                           "parallelism.zero_stage",
-                           "parallelism.zero_group",
-                           "overlap.parameters",
-                           "overlap.tensor",
-                           "overlap.context",
-                           "overlap.expert",
-                           "overlap.shared_experts",
-                           "options.scatter_gather",
-                           "options.fused_kernels",
-                           "options.gradient_accumulation_fusion",
-                           "options.bucket_parameters",
-                           "options.reshard_after_forward",
-                           "options.attention_kernel",
-                           "options.software",
-                           "options.expert_dispatcher",
-                           "options.cuda_graphs",
-                           "options.fp8_parameters",
-                           "options.fp8_dispatch",
-                           "offload.optimizer",
-                           "offload.activations",
-                           "offload.weights"})
-    listener.say(path, true, given);
+  for (const std::string_view path : kIdleOfStages) listener.say(std::string(path), true, given);
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
   listener.say("model.recompute", kind != nullptr && !kind->recomputes, "the order has no recompute passes");
   const bool alone = !scenario.cluster;
@@ -347,6 +349,10 @@ void listen_to_fabric(Listener& listener, const Scenario& scenario) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> idle_keys_of_stages() {
+  return kIdleOfStages;
+}
 
 std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   Listener listener(scenario);

@@ -4,6 +4,8 @@
 // can be known from the scenario alone is said here.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -14,5 +16,8 @@ namespace stagecraft {
 // Warnings "had no effect: why" (code no-effect), in a fixed order of keys; among them the keys that have
 // less effect than they seem to have.
 [[nodiscard]] std::vector<Diagnostic> keys_without_effect(const Scenario& scenario);
+
+// Keys that change nothing where the model is abstract stages, whatever else the scenario says.
+[[nodiscard]] std::span<const std::string_view> idle_keys_of_stages();
 
 }  // namespace stagecraft

@@ -110,6 +110,8 @@ struct DataDirectory {
   // STAGECRAFT_DATA if set; else beside the executable: the nearest parent with scenarios/models, or its
   // share/stagecraft.
   [[nodiscard]] static std::optional<DataDirectory> find(const std::filesystem::path& executable);
+  // Why find() finds none for `who` ("the program"), and the way out.
+  [[nodiscard]] static Diagnostic missing(std::string_view who);
   // Stems of the YAML files in `folder` ("scenarios/models"), sorted.
   [[nodiscard]] std::vector<std::string> names(const std::string& folder) const;
   // The text of this name; else the file, as load_yaml_file has it.

@@ -17,6 +17,8 @@ struct ScenarioTree {
   std::string source;            // the path as it was given, or that of an installed scenario
   std::filesystem::path folder;  // that relative paths are relative to
 };
+// Does it look like the file of a sweep (docs/sweeps.md), in place of a scenario's?
+[[nodiscard]] bool looks_like_sweep(const YamlNode& root);
 // `word` as find_scenario() has it. Reports.
 [[nodiscard]] std::optional<ScenarioTree> load_tree(const std::filesystem::path& word, Library& library,
                                                     Diagnostics& diagnostics);

@@ -27,6 +27,7 @@ struct Message {
 
 struct Cell {
   int number = 0;  // from 1
+  int column = 0;  // of its first character in the row, from 1
   std::string_view text;
   std::vector<Action> actions;  // none, one, or a fused pair
   std::optional<Message> message;
@@ -121,7 +122,10 @@ std::string place_of(std::size_t rank, const Cell& cell) {
 
 CellProblem located(std::size_t rank, const Cell& cell, ScheduleProblem problem) {
   problem.message = place_of(rank, cell) + problem.message;
-  return {.line = static_cast<int>(rank) + 1, .cell = cell.number, .problem = std::move(problem)};
+  return {.line = static_cast<int>(rank) + 1,
+          .cell = cell.number,
+          .column = cell.column,
+          .problem = std::move(problem)};
 }
 
 std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& problems) {
@@ -131,14 +135,20 @@ std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& prob
   for (const std::string_view line : lines) {
     Row row;
     for (const std::string_view part : split(line, ',')) {
-      Cell cell{
-          .number = static_cast<int>(row.size()) + 1, .text = trimmed(part), .actions = {}, .message = {}};
+      const std::string_view words = trimmed(part);
+      const std::string_view shown = words.empty() ? part : words;
+      Cell cell{.number = static_cast<int>(row.size()) + 1,
+                .column = static_cast<int>(shown.data() - line.data()) + 1,
+                .text = words,
+                .actions = {},
+                .message = {}};
       auto problem = read_cell(cell);
       if (problem && problems.size() < kMostCsvProblems) {
         const std::string where =
             "rank " + std::to_string(rows.size()) + ", cell " + std::to_string(cell.number) + ": ";
         problems.push_back({.line = static_cast<int>(rows.size()) + 1,
                             .cell = cell.number,
+                            .column = cell.column,
                             .problem = {.message = where + problem->message, .hint = problem->hint}});
       }
       row.push_back(std::move(cell));
@@ -214,7 +224,7 @@ std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row
     for (const Cell& cell : row) {
       for (const Action& action : cell.actions) {
         schedule.ranks.back().push_back(action);
-        file.cells.back().push_back(cell.number);
+        file.cells.back().push_back({.cell = cell.number, .column = cell.column});
         schedule.shape.micro_batches = std::max(schedule.shape.micro_batches, action.micro_batch + 1);
       }
     }
@@ -281,10 +291,10 @@ std::vector<CellProblem> check_messages(const std::vector<Row>& rows) {
 
 CellProblem OrderFile::at(int rank, std::size_t position, ScheduleProblem problem) const {
   const auto r = static_cast<std::size_t>(rank);
-  const int cell = cells[r][position];
-  problem.message = "rank " + std::to_string(rank) + ", cell " + std::to_string(cell) + " (" +
+  const CellPlace place = cells[r][position];
+  problem.message = "rank " + std::to_string(rank) + ", cell " + std::to_string(place.cell) + " (" +
                     to_string(schedule.ranks[r][position]) + "): " + problem.message;
-  return {.line = rank + 1, .cell = cell, .problem = std::move(problem)};
+  return {.line = rank + 1, .cell = place.cell, .column = place.column, .problem = std::move(problem)};
 }
 
 std::variant<OrderFile, std::vector<CellProblem>> parse_csv(std::string_view text) {
@@ -301,7 +311,7 @@ std::variant<OrderFile, std::vector<CellProblem>> parse_csv(std::string_view tex
       if (problem.message.starts_with(kRing)) problem.message.replace(0, kRing.size(), "blocked: ");
       problems.push_back(file.at(found.place->rank, found.place->position, std::move(problem)));
     } else {
-      problems.push_back({.line = 0, .cell = 0, .problem = found.problem});
+      problems.push_back({.problem = found.problem});
     }
   }
   if (problems.empty()) problems = check_messages(rows);

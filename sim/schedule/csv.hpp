@@ -22,17 +22,25 @@
 
 namespace stagecraft {
 
-// A problem of a file: `line` and `cell` count from 1; 0 means the file, or the row, as a whole.
+// A problem of a file: its places count from 1; 0 means the file, or the row, as a whole.
 struct CellProblem {
   int line = 0;
   int cell = 0;
+  int column = 0;  // of the cell's first character
   ScheduleProblem problem;
   friend bool operator==(const CellProblem&, const CellProblem&) = default;
 };
 
+// Both from 1.
+struct CellPlace {
+  int cell = 0;
+  int column = 0;
+  friend bool operator==(const CellPlace&, const CellPlace&) = default;
+};
+
 struct OrderFile {
-  Schedule schedule;                    // named "custom", checked
-  std::vector<std::vector<int>> cells;  // [rank][position] -> the cell, from 1
+  Schedule schedule;                          // named "custom", checked
+  std::vector<std::vector<CellPlace>> cells;  // [rank][position]
   [[nodiscard]] CellProblem at(int rank, std::size_t position, ScheduleProblem problem) const;
 };
 

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/simulate.hpp"
+#include "sim/study/reasons.hpp"
 
 namespace stagecraft {
 namespace {
@@ -94,13 +96,29 @@ class Crew {
   std::vector<Worker> workers_;
 };
 
+// Why a plan is none.
+struct Reason {
+  std::string code, path, message, hint;
+};
+
+Reason first_error(const std::vector<Diagnostic>& diagnostics) {
+  const auto error = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
+  SC_CHECK(error != diagnostics.end(), "a refusal gives its reason");
+  return {.code = error->code, .path = error->path, .message = error->message, .hint = error->hint};
+}
+
 struct Judged {
   bool placed = false;
   HeldMemory memory;
   Duration bound{};
-  std::string code, path, message, hint;  // where it is not placed
+  Reason reason;  // where it is not placed
 
   [[nodiscard]] bool fits() const { return placed && memory.verdict() != Verdict::kOutOfMemory; }
+};
+
+struct Simulated {
+  RankedPlan plan;
+  std::optional<Reason> missed;  // of `assert`
 };
 
 class Search {
@@ -131,11 +149,9 @@ class Search {
       if (plan.fits())
         fitting_.push_back(i);
       else
-        refuse(i, plan);
+        refuse_unfit(i, plan);
     }
     result_.fitting = fitting_.size();
-    for (auto& [key, refusal] : refusals_) result_.refusals.push_back(std::move(refusal));
-    std::ranges::stable_sort(result_.refusals, std::ranges::greater(), &SearchRefusal::count);
   }
 
   void judge(Worker& worker, const SearchPoint& point, Judged& plan) const {
@@ -143,15 +159,8 @@ class Search {
     Diagnostics diagnostics;
     const auto placed = bench.predictor->place(bench.scenario, diagnostics);
     if (!placed) {
-      for (Diagnostic& diagnostic : diagnostics.sorted()) {
-        if (diagnostic.severity != Severity::kError) continue;
-        plan.code = std::move(diagnostic.code);
-        plan.path = std::move(diagnostic.path);
-        plan.message = std::move(diagnostic.message);
-        plan.hint = std::move(diagnostic.hint);
-        return;
-      }
-      SC_CHECK(false, "a refusal gives its reason");
+      plan.reason = first_error(diagnostics.sorted());
+      return;
     }
     plan.placed = true;
     plan.memory = bench.predictor->memory(bench.scenario, *placed);
@@ -160,17 +169,24 @@ class Search {
         bench.predictor->at_least(bench.scenario, *placed, bench.predictor->prices(bench.scenario, *placed));
   }
 
-  void refuse(std::size_t point, Judged& plan) {
-    const std::string code = plan.placed ? "out-of-memory" : plan.code;
-    SearchRefusal& refusal = refusals_[{code, plan.path}];
+  void refuse(std::size_t point, Reason reason) {
+    SearchRefusal& refusal = refusals_[{reason.code, reason.path}];
     if (refusal.count++ > 0) return;
-    refusal = {.code = code,
-               .path = plan.path,
+    refusal = {.code = std::move(reason.code),
+               .path = std::move(reason.path),
                .count = 1,
                .point = point,
-               .message = std::move(plan.message),
-               .hint = std::move(plan.hint)};
-    if (plan.placed) refusal.message = memory_of(scenario_of(plans_, point, uneven_)).shortage();
+               .message = std::move(reason.message),
+               .hint = std::move(reason.hint)};
+  }
+
+  void refuse_unfit(std::size_t point, Judged& plan) {
+    if (!plan.placed) return refuse(point, std::move(plan.reason));
+    const bool is_new = !refusals_.contains({"out-of-memory", ""});
+    refuse(point, {.code = "out-of-memory",
+                   .path = "",
+                   .message = is_new ? memory_of(scenario_of(plans_, point, uneven_)).shortage() : "",
+                   .hint = ""});
   }
 
   void simulate() {
@@ -187,22 +203,25 @@ class Search {
         else
           ++result_.bounded;
       }
-      const std::size_t first = result_.ranked.size();
-      result_.ranked.resize(first + round.size());
+      std::vector<Simulated> simulated(round.size());
       crew_.run(
-          round.size(), 1,
-          [&](Worker& worker, std::size_t i) { result_.ranked[first + i] = simulate(worker, round[i]); },
+          round.size(), 1, [&](Worker& worker, std::size_t i) { simulated[i] = simulate(worker, round[i]); },
           [&](std::size_t done) {
             return tick((plans_.points.size() +
                          plans_.points.size() * (next - round.size() + done) / fitting_.size()) /
                         2);
           });
-      if (result_.stopped) result_.ranked.resize(first);
-      for (std::size_t i = first; i < result_.ranked.size(); ++i) remember(result_.ranked[i]);
+      if (result_.stopped) return;
+      for (Simulated& one : simulated) {
+        if (one.missed)
+          refuse(one.plan.point, *std::move(one.missed));
+        else
+          remember(one.plan);
+      }
     }
   }
 
-  RankedPlan simulate(Worker& worker, std::size_t point) const {
+  Simulated simulate(Worker& worker, std::size_t point) const {
     Worker::Bench& bench = worker.at(plans_.points[point]);
     Diagnostics diagnostics;
     const auto placed = bench.predictor->place(bench.scenario, diagnostics);
@@ -210,7 +229,13 @@ class Search {
     const IterationPrices prices = bench.predictor->prices(bench.scenario, *placed);
     const Duration time = bench.predictor->time(bench.scenario, *placed, prices);
     SC_CHECK(judged_[point].bound <= time, "the bound is one");
-    return {.point = point, .time = time, .memory = judged_[point].memory};
+    Simulated simulated{.plan = {.point = point, .time = time, .memory = judged_[point].memory},
+                        .missed = {}};
+    if (bench.scenario.assertions.empty()) return simulated;  // a whole report takes longer than a time
+    const std::vector<Diagnostic> missed =
+        missed_assertions(bench.scenario, stagecraft::simulate(bench.scenario));
+    if (!missed.empty()) simulated.missed = first_error(missed);
+    return simulated;
   }
 
   // Batches may differ where they follow the data degree, so bounds are compared as times of a sample.
@@ -231,6 +256,7 @@ class Search {
   }
 
   void remember(const RankedPlan& plan) {
+    result_.ranked.push_back(plan);
     std::vector<double>& best = best_[plans_.points[plan.point].gpus()];
     const double seconds = per_sample(plan.point, plan.time);
     best.insert(std::ranges::upper_bound(best, seconds), seconds);
@@ -265,6 +291,8 @@ class Search {
       return std::tuple(plans_.points[plan.point].gpus(), key(plan));
     });
     result_.pareto = std::move(front_);
+    for (auto& [reason, refusal] : refusals_) result_.refusals.push_back(std::move(refusal));
+    std::ranges::stable_sort(result_.refusals, std::ranges::greater(), &SearchRefusal::count);
   }
 
   bool tick(std::size_t done) {

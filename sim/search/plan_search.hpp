@@ -8,6 +8,8 @@
 //                 of `top` simulated plans of as many GPUs, and above that of a simulated plan that has no
 //                 more GPUs and no larger memory peak: so it is neither in the list nor on the Pareto front
 //   4 simulated   all others, in the order of their bounds
+//   5 promised    one that misses what the scenario's `assert` promises is refused, too, and leaves nothing
+//                 out
 //
 //   ranked by the time of a sample; of equals the smaller peak, then the earlier in the space. The same
 //   result on any number of threads: rounds of simulations are of one size, and what they leave out depends
@@ -37,7 +39,7 @@ struct SearchOptions {
   };
 };
 
-// A plan that fits and was simulated.
+// A plan that fits, was simulated and keeps what the scenario promises.
 struct RankedPlan {
   std::size_t point = 0;  // of the space
   Duration time{};        // of an iteration
@@ -48,7 +50,7 @@ struct RankedPlan {
 
 // Why plans were refused: one reason, with the first plan that it met.
 struct SearchRefusal {
-  std::string code;  // of the diagnostic, or "out-of-memory"
+  std::string code;  // of the diagnostic, "out-of-memory" or "assertion-missed"
   std::string path;
   std::size_t count = 0;
   std::size_t point = 0;
@@ -61,7 +63,7 @@ struct SearchResult {
   std::size_t fitting = 0;              // of those
   std::size_t bounded = 0;              // of those, that were left out
   bool stopped = false;                 // by `progress`
-  std::vector<RankedPlan> ranked;       // all that were simulated, best first
+  std::vector<RankedPlan> ranked;       // all that were simulated and are not refused, best first
   std::vector<RankedPlan> pareto;       // nobody is better in time of a sample, peak and GPUs; by GPUs, time
 };
 

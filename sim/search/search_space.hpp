@@ -15,7 +15,7 @@
 //
 // What varies when nobody says is in scenarios/search/space.yaml, with the reasons; a scenario's `search`
 // replaces it path by path, and options of the command line that. Of its orders those are tried that the
-// scenario's software runs (software_orders.hpp).
+// scenario's software runs (software_orders.hpp), and of abstract stages less varies (stage_axes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,7 @@ struct SearchSpace {
   bool batch_at_most = false;
   bool uneven_stages = false;
   std::optional<GpuPrice> price = {};
+  std::vector<std::string> kept = {};  // usual axes that the model does not let vary (stage_axes.hpp)
 
   [[nodiscard]] const SearchAxis* find(std::string_view path) const;
 };

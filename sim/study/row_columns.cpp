@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "base/json.hpp"
@@ -55,6 +57,30 @@ constexpr std::array kGoodputFigures{"goodput.policy",
                                      "goodput.buckets_s.degraded",
                                      "goodput.buckets_s.idle"};
 
+// Columns that came later stand behind all others, so that those keep their places.
+constexpr std::array kLaterFigures{"interval_90_s.0",
+                                   "interval_90_s.1",
+                                   "bubble.ideal_s",
+                                   "bubble.makespan_s",
+                                   "bubble.span_s",
+                                   "provenance.measured",
+                                   "provenance.published",
+                                   "provenance.interpolated",
+                                   "provenance.analytic",
+                                   "provenance.assumed",
+                                   "tasks",
+                                   "simulated_ranks"};
+
+constexpr std::array kLaterGoodputFigures{"goodput.ci95.0", "goodput.ci95.1"};
+
+// Of a mapping by its key, of a list by its number.
+const YamlNode* part_of(const YamlNode& node, std::string_view name) {
+  if (node.kind != YamlNode::Kind::kSequence) return node.find(name);
+  const auto index = parse_integer(name);
+  const auto size = static_cast<std::int64_t>(node.items.size());
+  return index && *index >= 0 && *index < size ? &node.items[static_cast<std::size_t>(*index)] : nullptr;
+}
+
 Cell cell_of(const YamlNode* node) {
   if (node == nullptr || node->kind == YamlNode::Kind::kNull) return {};
   if (node->kind == YamlNode::Kind::kScalar) {
@@ -82,7 +108,7 @@ const YamlNode* RowDocument::at(std::string_view path) const {
   const YamlNode* node = &root;
   while (node != nullptr && !path.empty()) {
     const std::size_t dot = path.find('.');
-    node = node->find(path.substr(0, dot));
+    node = part_of(*node, path.substr(0, dot));
     path.remove_prefix(dot == std::string_view::npos ? path.size() : dot + 1);
   }
   return node;
@@ -125,9 +151,13 @@ std::vector<RowColumn> row_columns(const std::vector<std::string>& varied, bool 
   columns.push_back({.name = "hash"});
   columns.push_back({.name = "feasible"});
   columns.push_back({.name = "reason", .kind = RowColumn::Kind::kReason});
-  for (const char* figure : kFigures) columns.push_back({.name = figure});
-  if (!goodput) return columns;
-  for (const char* figure : kGoodputFigures) columns.push_back({.name = figure});
+  const auto add = [&](std::span<const char* const> figures) {
+    for (const char* figure : figures) columns.push_back({.name = figure});
+  };
+  add(kFigures);
+  if (goodput) add(kGoodputFigures);
+  add(kLaterFigures);
+  if (goodput) add(kLaterGoodputFigures);
   return columns;
 }
 

@@ -19,7 +19,8 @@ struct RowDocument {
   std::size_t point = 0, points = 0;
   YamlNode root;
 
-  // The value at a dotted path of keys ("memory.peak_bytes"); nullptr where the row has none.
+  // The value at a dotted path of keys and numbers in lists ("memory.peak_bytes", "interval_90_s.0"); nullptr
+  // where the row has none.
   [[nodiscard]] const YamlNode* at(std::string_view path) const;
   [[nodiscard]] std::optional<double> number(std::string_view path) const;
   [[nodiscard]] std::string text(std::string_view path) const;  // empty where the row has none

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "base/key_survey.hpp"
 #include "base/text.hpp"
 #include "sim/goodput/random.hpp"
 
@@ -55,6 +56,20 @@ Facts facts_of(const ScenarioTree& base, Library& library) {
   return facts;
 }
 
+// All keys that a scenario like the base may have, given or not; none where it does not load.
+std::vector<std::string> keys_of(const ScenarioTree& base, Library& library) {
+  Diagnostics ignored;
+  const auto scenario = load_scenario(base, {}, library, ignored);
+  const auto tree = scenario ? parse_yaml(to_yaml(*scenario), base.source, ignored) : std::nullopt;
+  if (!tree) return {};
+  KeySurvey survey(base.source);
+  ignored.survey_keys(&survey);
+  (void)read_scenario(*tree, base.source, base.folder, library, ignored);
+  std::vector<std::string> paths;
+  for (const KeySurvey::Entry& entry : survey.entries()) paths.push_back(entry.path);
+  return paths;
+}
+
 // Where a name of a constraint is read: from an axis, or the same at every point.
 struct Binding {
   std::size_t axis = 0, slot = 0;
@@ -70,7 +85,7 @@ bool means(const std::string& path, const std::string& name) {
 class Binder {
  public:
   Binder(const SweepSpec& spec, Library& library, Diagnostics& diagnostics)
-      : spec_(spec), diagnostics_(diagnostics), facts_(facts_of(spec.base, library)) {}
+      : spec_(spec), library_(library), diagnostics_(diagnostics), facts_(facts_of(spec.base, library)) {}
 
   std::vector<Binding> bind(const Constraint& constraint) {
     std::vector<Binding> bindings;
@@ -115,6 +130,10 @@ class Binder {
   }
 
   void unknown(const std::string& name, const Constraint& constraint) {
+    for (const std::string& path : keys_of(spec_.base, library_))
+      if (means(path, name))
+        return error(constraint, "not-given", fmt::format("{} is neither varied nor given in the base", path),
+                     "vary it, or give it: what is left out follows from others where a point is loaded");
     std::vector<std::string> names = spec_.paths();
     for (const auto& [path, fact] : facts_) names.push_back(path);
     for (std::size_t i = 0, n = names.size(); i < n; ++i)
@@ -143,6 +162,7 @@ class Binder {
   }
 
   const SweepSpec& spec_;
+  Library& library_;
   Diagnostics& diagnostics_;
   Facts facts_;
 };
@@ -155,7 +175,7 @@ std::size_t choice_at(const SweepAxis& axis, double share) {
 YamlNode drawn(const SweepAxis& axis, double share) {
   YamlNode node;
   node.kind = YamlNode::Kind::kScalar;
-  node.text = axis.range->at(share);
+  node.text = axis.range->drawn(share);
   node.where = axis.where;
   return node;
 }

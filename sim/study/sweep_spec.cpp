@@ -237,7 +237,7 @@ class SweepReader {
     if (diagnostics_.error_count() == before && schema != 1)
       root_.error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                   "this program reads schema 1");
-    spec_.name = root_.text("name", file_.stem().string());
+    spec_.name = root_.name("name", file_.stem().string());
     read_base();
     read_sample();
     read_axes();
@@ -277,6 +277,10 @@ class SweepReader {
       }
       diagnostics_.add(std::move(mistake));
     }
+    if (tree && looks_like_sweep(*tree))
+      return root_.error("base", "not-a-scenario",
+                         fmt::format("{} is a sweep, not a scenario", in_quotes(file.string())),
+                         "the base is the scenario that its own `base` names");
     if (tree) spec_.base = {.root = *std::move(tree), .source = file.string(), .folder = file.parent_path()};
   }
 
@@ -348,10 +352,19 @@ class SweepReader {
 }  // namespace
 
 std::string SweepRange::at(double share) const {
-  double value = logarithmic ? from * std::pow(to / from, share) : from + (to - from) * share;
-  if (share >= 1) value = to;
-  if (whole) value = std::round(value);
-  return fmt::format("{:.12g}{}", std::clamp(value, from, to), unit);
+  return text(share >= 1 ? to : between(from, to, share));
+}
+
+std::string SweepRange::drawn(double share) const {
+  return text(whole ? between(from - 0.5, to + 0.5, share) : between(from, to, share));
+}
+
+double SweepRange::between(double low, double high, double share) const {
+  return logarithmic ? low * std::pow(high / low, share) : low + (high - low) * share;
+}
+
+std::string SweepRange::text(double value) const {
+  return fmt::format("{:.12g}{}", std::clamp(whole ? std::round(value) : value, from, to), unit);
 }
 
 std::vector<std::string> SweepSpec::paths() const {

@@ -37,8 +37,15 @@ struct SweepRange {
 
   // The value at `share` in [0, 1], as YAML text.
   [[nodiscard]] std::string at(double share) const;
+  // What is drawn with `share` in [0, 1): as at(), but of whole numbers each has its place, the ends too: half
+  // a number around it.
+  [[nodiscard]] std::string drawn(double share) const;
 
   friend bool operator==(const SweepRange&, const SweepRange&) = default;
+
+ private:
+  [[nodiscard]] double between(double low, double high, double share) const;
+  [[nodiscard]] std::string text(double value) const;
 };
 
 // One direction of the grid: a path, or several that change together.

@@ -151,5 +151,10 @@ TEST(Utf8, KnowsWhatIsNoCharacter) {
   EXPECT_EQ(utf8_length("\xf4\x90\x80\x80"), 0u);  // beyond U+10FFFF
 }
 
+TEST(Printable, ShowsControlCharactersAsEscapes) {
+  EXPECT_EQ(printable("a\n\x1b[31m\tb\x7f"), "a\\n\\x1b[31m\\x09b\\x7f");
+  EXPECT_EQ(printable("4 × π"), "4 × π");
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -587,9 +587,16 @@ class Answers(Case):
         self.write("config.json", sample)
         self.write("names.yaml", f"stagecraft: 1\nmodel: ./{fragment}\n{rest}")
         self.write("names-json.yaml", f"stagecraft: 1\nmodel: config.json\n{rest}")
-        for scenario in ("whole.yaml", "names.yaml", "names-json.yaml"):
+        for scenario in ("whole.yaml", "names.yaml"):
             checked = stagecraft("check", scenario, cwd=self.folder)
             self.assertEqual((DONE, ""), (checked.returncode, checked.stderr), scenario)
+        # The configuration alone does not say what length its job trains with.
+        length = "training.sequence_length: is not given: 8192 tokens, the longest that the model's file allows"
+        checked = stagecraft("check", "names-json.yaml", cwd=self.folder)
+        self.assertEqual(DONE, checked.returncode)
+        self.assertIn(length, checked.stderr)
+        result, = self.results(stagecraft("run", "names-json.yaml", "--set", "training.recompute=full", "--json", cwd=self.folder))
+        self.assertIn(length, result["warnings"])
 
     def test_a_model_that_is_not_covered_is_refused_by_name(self):
         ran = stagecraft("import", "hf", "tests/data/hf_config/hybrid-qwen3-next-80b-a3b.config.json")
@@ -877,9 +884,53 @@ class Answers(Case):
             self.assertIn(name, text)
 
     def test_a_program_without_its_data_says_so(self):
-        ran = stagecraft("doctor", env={"STAGECRAFT_DATA": str(self.folder)})
-        self.assert_refused(ran)
-        self.assertIn("STAGECRAFT_DATA", ran.stderr)
+        for root, why in ((self.folder, "where there is no scenarios/models"), (self.folder / "none", "which is no folder")):
+            said = f"STAGECRAFT_DATA is '{root}', {why}"
+            ran = stagecraft("run", PIPELINE, env={"STAGECRAFT_DATA": str(root)})
+            self.assert_refused(ran)
+            self.assertIn(said, ran.stderr)
+            # What tells people what is wrong runs all the same, and says it.
+            ran = stagecraft("doctor", env={"STAGECRAFT_DATA": str(root)})
+            self.assertEqual(WRONG_INPUT, ran.returncode)
+            self.assertRegex(ran.stdout, r"(?m)^schedules +gpipe ")
+            self.assertIn("data         " + said, ran.stdout)
+            self.assertIn("error: " + said, ran.stderr)
+
+    def test_names_reach_no_terminal_as_escape_sequences(self):
+        text = (SOURCE / PIPELINE).read_text(encoding="utf-8").replace("name: 4 stages, 8 micro-batches", r'name: "a\n\x1b[31mb"')
+        machine = text + ('cluster:\n  node: {name: "c\\x1b[1m", device: A100-SXM4-80GB, gpus: 4, nvlink: 300 GB/s, nvlink_latency: 1 us,\n'
+                          "         pcie: 30 GB/s, nics: 4, nic_bandwidth: 200 Gb/s, profile: a100-sxm4-80gb}\n  nodes: 1\n")
+        self.write("escapes.yaml", text)
+        self.write("machine.yaml", machine)
+        for words in (["run", "escapes.yaml"], ["memory", "escapes.yaml"], ["search", "machine.yaml"], ["run", "machine.yaml"],
+                      ["topology", "show", "machine.yaml"]):
+            ran = stagecraft(*words, cwd=self.folder)
+            self.assertIn(ran.returncode, (DONE, NO), ran.stderr)
+            self.assertNotIn("\x1b", ran.stdout + ran.stderr, words)
+        self.assertEqual(r"a\n\x1b[31mb", stagecraft("run", "escapes.yaml", cwd=self.folder).stdout.splitlines()[0])
+
+    def test_wanted_points_have_a_schema_where_json_is_asked_for(self):
+        plan = ("calibrate", "plan", FLAGSHIP)
+        lines, asked = (stagecraft(*plan, *form).stdout.splitlines() for form in ([], ["--json"]))
+        self.assertGreater(len(lines), 0)
+        points = [json.loads(line) for line in asked]
+        self.assertEqual({"stagecraft.plan/1"}, {point.pop("schema") for point in points})
+        self.assertEqual([json.loads(line) for line in lines], points)
+
+    def test_codes_of_the_command_line_are_explained(self):
+        for code in ("usage", "internal"):
+            ran = stagecraft("explain", code)
+            self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
+            self.assertTrue(ran.stdout.startswith(code + ": "), ran.stdout)
+
+    def test_a_time_that_would_be_nothing_is_refused(self):
+        show = ("schedule", "show", "--schedule", "1f1b", "--stages", "2", "--micro-batches", "2", "--forward")
+        for time in ("1e-300s", "0.4ns"):
+            ran = stagecraft(*show, time)
+            self.assert_refused(ran)
+            self.assertIn(f"--forward: {time} is less than half a nanosecond", ran.stderr)
+        for time in ("0s", "0e5s", "0.5ns"):
+            self.assertEqual(DONE, stagecraft(*show, time).returncode, time)
 
     def test_validate_scores_each_set_and_holds_a_limit(self):
         file = "calibrate/validation/megatron_sc21.yaml"

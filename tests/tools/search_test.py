@@ -143,6 +143,40 @@ class Search(unittest.TestCase):
         self.assertIn("out of memory", done.stdout)
         self.assertIn("none fits", done.stdout)
 
+    # The fastest plan that keeps the promise is written, and runs without a complaint.
+    def test_a_plan_that_misses_an_assertion_is_not_listed(self):
+        limit = self.document()["ranked"][0]["peak_bytes"]
+        promise = ["--set", f"assert={{peak_memory: '< {limit} B'}}"]
+        best = self.folder / "best.yaml"
+        answer = self.document(*promise, "--write-best", best)
+        self.assertLess(max(plan["peak_bytes"] for plan in answer["ranked"] + answer["pareto"]), limit)
+        missed = [reason for reason in answer["rejected"] if reason["code"] == "assertion-missed"]
+        self.assertEqual(["assert.peak_memory"], [reason["path"] for reason in missed])
+        refused = sum(reason["count"] for reason in answer["rejected"])
+        self.assertEqual(answer["plans"], refused + answer["bounded"] + answer["simulated"])
+        self.run_it("run", best)
+        none = self.run_it("search", self.file, "--set", "assert={iteration_time: '< 1 us'}", code=NO).stdout
+        self.assertIn(" miss what the scenario promises (assert.iteration_time)", none)
+        self.assertIn("none of those that fit keeps what `assert` promises", none)
+
+    def test_values_keep_their_types(self):
+        answer = self.document("--vary", "training.global_batch_size=16,32", "--vary", "overlap.shared_experts=true,false",
+                               "--vary", "schedule=1f1b")
+        for plan in answer["ranked"]:
+            self.assertIn(plan["plan"]["training.global_batch_size"], (16, 32))
+            self.assertIn(plan["plan"]["overlap.shared_experts"], (True, False))
+        self.assertEqual([16, 32], answer["space"]["training.global_batch_size"])
+
+    def test_abstract_stages_keep_what_their_costs_are_of(self):
+        self.file.write_text((SOURCE / "scenarios/pipeline-4x8.yaml").read_text() + "cluster: {node: dgx-a100-80gb, nodes: 1}\n")
+        answer = self.document()
+        self.assertIn("parallelism.pipeline", answer["kept"])
+        for plan in answer["ranked"]:
+            self.assertEqual(plan["plan"]["parallelism.pipeline"], 4)
+        self.assertIn("kept             the scenario's tensor, pipeline, ", self.run_it("search", self.file).stdout)
+        self.assertIn("parallelism.tensor: abstract stages have costs for the scenario's own alone",
+                      self.run_it("search", self.file, "--vary", "parallelism.tensor=1,2", code=WRONG_INPUT).stderr)
+
     def test_what_is_wrong_is_said(self):
         for words, text in (
             (["--vary", "parallelism.tensr=1"], "is not a known key"),

@@ -41,6 +41,18 @@ def run(*words, program=PROGRAM, **more):
     return subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, timeout=LIMIT_S, **more)
 
 
+def figures(row, path=""):
+    """All numbers of a row that are results, by their dotted names."""
+    if isinstance(row, dict):
+        parts = row.items()
+    elif isinstance(row, list):
+        parts = enumerate(row)
+    else:
+        return {path: row} if isinstance(row, (int, float)) and not isinstance(row, bool) else {}
+    return {name: number for key, part in parts if path or key not in ("vary", "points", "reasons")
+            for name, number in figures(part, f"{path}.{key}" if path else key).items()}
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -136,6 +148,11 @@ vary:
         merged = run("merge", one, other)
         self.assertEqual(merged.returncode, WRONG_INPUT)
         self.assertIn("other.jsonl:1: error: is a row of sweep", merged.stderr)
+
+    def test_a_shard_without_a_point_says_so(self):
+        result = run("sweep", self.sweep, "--shard", f"{COUNT}/{COUNT + 1}", "--table")
+        self.assertEqual((DONE, "no point: the shard has none\n"), (result.returncode, result.stdout))
+        self.assertEqual(f"the shard has none of the {COUNT} points\n", result.stderr)
 
     def test_bad_shards_are_refused(self):
         for shard in ("3/3", "1", "a/b", "0/0", "-1/3", "1/3x"):
@@ -245,6 +262,8 @@ class Forms(Case):
                 self.assertEqual(float(cells["iteration_time_s"]), row["iteration_time_s"])
                 self.assertEqual(float(cells["bubble.over_ideal"]), row["bubble"]["over_ideal"])
                 self.assertEqual(cells["reason"], "")
+                flat = figures(row)
+                self.assertEqual(flat, {name: float(cells[name]) for name in flat})
             else:
                 reason = row["reasons"][0]
                 self.assertEqual(cells["reason"], f"{reason['code']}: {reason['path']}: {reason['message']}")

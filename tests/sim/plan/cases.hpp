@@ -35,6 +35,7 @@ struct Case {
   std::optional<ClusterSpec> cluster = cluster_of(1, 8);
   ParallelSpec parallelism;
   TrainingSpec training{.global_batch_size = 8, .sequence_length = 16};
+  Origins origins = {};
 };
 
 struct Outcome {
@@ -44,12 +45,11 @@ struct Outcome {
 
 inline Outcome outcome_of(const Case& c) {
   Diagnostics diagnostics;
-  const Origins origins;
   auto plan = resolve({.model = c.model,
                        .cluster = c.cluster ? &*c.cluster : nullptr,
                        .parallelism = c.parallelism,
                        .training = c.training,
-                       .origins = origins,
+                       .origins = c.origins,
                        .fallback = {.file = "case.yaml"}},
                       diagnostics);
   return {std::move(plan), diagnostics.items()};

@@ -109,8 +109,13 @@ TEST(Resolve, SaysBothNumbersWhenGpusDoNotAddUp) {
 TEST(Resolve, RefusesChunksWithoutAPipeline) {
   Case c;
   c.parallelism = {.virtual_stages = 2};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: schedule: 2 model chunks a rank need a pipeline, and parallelism.pipeline = 1\n"
+      "  hint: use a pipeline of 2 or more, or an order of one chunk");
+  c.origins = {{"parallelism.virtual_stages", {.file = "case.yaml", .line = 3, .column = 5}}};
   EXPECT_EQ(message_of(c),
-            "case.yaml: error: parallelism.virtual_stages: 2 model chunks a rank need a pipeline, and "
+            "case.yaml:3:5: error: parallelism.virtual_stages: 2 model chunks a rank need a pipeline, and "
             "parallelism.pipeline = 1\n"
             "  hint: leave virtual_stages out, or use a pipeline of 2 or more");
 }

@@ -63,13 +63,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("alias-bomb", "batch-does-not-divide", "chunks-do-not-divide", "context-and-experts",
                     "contradictions", "duplicate-key", "failure-policy-without-a-name", "failure-processes",
                     "failure-spares", "failures", "failures-nobody-to-replace", "failures-that-never-end",
-                    "fewer-gpus-than-the-cluster", "fabric-does-not-fit", "faults", "faults-links",
-                    "hugging-face", "jobs", "jobs-closed-form", "misspelt-names", "links", "missing-keys",
-                    "more-gpus-than-a-node", "more-gpus-than-the-cluster", "network", "network-iterations",
-                    "no-cluster", "no-model", "no-unit", "not-a-scenario", "out-of-range",
-                    "pipeline-does-not-divide", "recompute", "recompute-without-granularity",
+                    "fewer-gpus-than-the-cluster", "fabric-does-not-fit", "folded-without-a-pipeline",
+                    "faults", "faults-links", "hugging-face", "jobs", "jobs-closed-form", "misspelt-names",
+                    "links", "missing-keys", "more-gpus-than-a-node", "more-gpus-than-the-cluster", "network",
+                    "network-iterations", "no-cluster", "no-model", "no-unit", "not-a-scenario",
+                    "out-of-range", "pipeline-does-not-divide", "recompute", "recompute-without-granularity",
                     "sequence-too-long", "several", "several-devices", "stage-layers", "stages-lists",
-                    "steps", "tensor-does-not-divide", "unknown-keys", "unknown-schema", "wrong-kinds"),
+                    "steps", "sweep", "tensor-does-not-divide", "unknown-keys", "unknown-schema",
+                    "wrong-kinds"),
     [](const testing::TestParamInfo<const char*>& tested) {
       std::string name = tested.param;
       for (char& c : name)

@@ -72,6 +72,20 @@ TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
   EXPECT_EQ(file.messages, "");
 }
 
+// max_position_embeddings is what positions were made for, not what a job trains with.
+TEST(Scenario, SaysTheSequenceLengthThatItTakesFromAFileOfHuggingFace) {
+  const std::string head = "stagecraft: 1\nmodel: ";
+  const std::string rest = "\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8";
+  const std::string file = "../tests/data/hf_config/llama-3-8b.config.json";
+  const Result taken = read(head + file + rest + "}\n");
+  ASSERT_TRUE(taken.scenario) << taken.messages;
+  EXPECT_EQ(text_of(taken.scenario->warnings),
+            "s.yaml:2:8: warning: training.sequence_length: is not given: 8192 tokens, the longest that "
+            "the model's file allows\n  hint: give the length that the job trains with\n");
+  EXPECT_TRUE(read(head + file + rest + ", sequence_length: 4096}\n").scenario->warnings.empty());
+  EXPECT_TRUE(read(head + "llama-3-8b" + rest + "}\n").scenario->warnings.empty());
+}
+
 TEST(Scenario, OverridesAModelOfAnyFile) {
   for (const char* model : {"llama-3-8b", "../tests/data/hf_config/llama-3-8b.config.json",
                             "../tests/formats/hf_golden/llama-3-8b.yaml"}) {
@@ -382,7 +396,7 @@ TEST(ScheduleFile, IsRefusedWithTheLineAndTheCellOfItsMistake) {
   const Result result = read(with_order("made_bad_deadlock.csv"));
   EXPECT_FALSE(result.scenario);
   EXPECT_NE(
-      result.messages.find("made_bad_deadlock.csv:2: error: schedule.file: rank 1, cell 1 (1F1): blocked"),
+      result.messages.find("made_bad_deadlock.csv:2:1: error: schedule.file: rank 1, cell 1 (1F1): blocked"),
       std::string::npos)
       << result.messages;
 }

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/schedule/notation.hpp"
 
@@ -45,7 +48,9 @@ Schedule generated(const char* kind, const PipelineShape& shape) {
 TEST(ScheduleCsv, ReadsComputeOnlyAndIgnoresIdleCells) {
   const OrderFile file = order_of(sample("made_1f1b_p2_m3_compute_only.csv"));
   EXPECT_EQ(file.schedule.ranks, generated("1f1b", {.ranks = 2, .micro_batches = 3}).ranks);
-  EXPECT_EQ(file.cells[1], (std::vector<int>{2, 3, 4, 5, 6, 7}));
+  std::vector<int> cells;
+  for (const CellPlace& place : file.cells[1]) cells.push_back(place.cell);
+  EXPECT_EQ(cells, (std::vector<int>{2, 3, 4, 5, 6, 7}));
 }
 
 TEST(ScheduleCsv, ReadsAndWritesTheFormWithCommunication) {
@@ -85,6 +90,7 @@ TEST(ScheduleCsv, SaysWhereADeadlockBegins) {
             (CellProblem{
                 .line = 2,
                 .cell = 1,
+                .column = 1,
                 .problem = {.message = "rank 1, cell 1 (1F1): blocked: 1F1 waits for 0F1, which comes after "
                                        "0B0 on rank 0, which waits for 1B0, which comes after 1F1 on rank 1",
                             .hint = "run 0F1 before 0B0 on rank 0 to break this ring"}}));
@@ -97,6 +103,7 @@ TEST(ScheduleCsv, SaysWhichForwardHasNoBackward) {
       problems[0],
       (CellProblem{.line = 1,
                    .cell = 2,
+                   .column = 5,
                    .problem = {.message = "rank 0, cell 2 (0F1): micro-batch 1 on stage 0 has no backward",
                                .hint = "add 0B1, or 0I1 and 0W1"}}));
 }
@@ -164,6 +171,15 @@ TEST(ScheduleCsv, RefusesToWriteWhatAFileCannotSay) {
   }
 }
 
+// The first character of a cell's word, whatever blanks and empty cells stand in front of it.
+TEST(ScheduleCsv, GivesTheColumnOfACell) {
+  std::vector<std::pair<int, int>> places;
+  for (const CellProblem& problem : problems_of("0F0, bad,,0B0\n,\t1F0,worse\n"))
+    places.emplace_back(problem.line, problem.column);
+  EXPECT_EQ(places, (std::vector<std::pair<int, int>>{{1, 6}, {2, 7}}));
+  EXPECT_EQ(problems_of("0F0,0B0\n0F0,0B0\n").front().column, 1);
+}
+
 TEST(ScheduleCsv, FindsTheForwardThatPassesAMemoryLimit) {
   const OrderFile file = order_of("0F0,0F1,0F2,0B0,0B1,0B2\n");
   EXPECT_TRUE(over_limit(file, 3).empty());
@@ -172,6 +188,7 @@ TEST(ScheduleCsv, FindsTheForwardThatPassesAMemoryLimit) {
       (std::vector<CellProblem>{
           {.line = 1,
            .cell = 2,
+           .column = 5,
            .problem = {
                .message = "rank 0, cell 2 (0F1): the rank holds 3 chunk activations at most, the limit is 1",
                .hint = "run a backward in front of this pass"}}}));

@@ -23,6 +23,7 @@ using testing_spaces::load;
 using testing_spaces::mistakes_of;
 using testing_spaces::small_experts;
 using testing_spaces::small_gpt;
+using testing_spaces::small_stages;
 using testing_spaces::SmallSpace;
 
 const std::string kOnly3D =
@@ -244,6 +245,48 @@ TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
     EXPECT_FALSE(options.reshard_after_forward);
     EXPECT_TRUE(options.memory.whole_gradients);
   }
+}
+
+// Abstract stages cost the same whatever share of a model or of the samples they are: half of them, or two
+// samples in each pass, would be other work at the same cost.
+TEST(EnumeratePlans, VariesOfAbstractStagesWhatTheirCostsKnow) {
+  const SmallSpace small = load(small_stages());
+  ASSERT_FALSE(small.plans.points.empty());
+  for (const SearchPoint& point : small.plans.points) {
+    EXPECT_EQ(std::tuple(point.tensor, point.pipeline, point.data, point.virtual_stages, point.micro_batch),
+              std::tuple(1, 4, 2, 1, 1));
+    EXPECT_TRUE(point.own_recompute);
+    EXPECT_EQ(point.zero_stage, 0);
+  }
+  EXPECT_THAT(orders_of(small), testing::IsSupersetOf({"1f1b", "zb-h1"}));
+  EXPECT_THAT(small.space.kept,
+              ElementsAre("parallelism.tensor", "parallelism.pipeline", "parallelism.context",
+                          "parallelism.expert", "parallelism.virtual_stages", "training.micro_batch_size",
+                          "training.recompute", "parallelism.zero_stage", "parallelism.sequence_parallel"));
+  EXPECT_TRUE(load(small_gpt()).space.kept.empty());
+}
+
+// System: 8 stages on 4 ranks, said by the scenario or by as many costs. Expectations: two a rank in every
+// plan, so orders of one chunk make none.
+TEST(EnumeratePlans, HasAsManyAbstractStagesInEveryPlan) {
+  for (const std::string& yaml : {small_stages("1 ms", ", virtual_stages: 2", "schedule: zb-v\n"),
+                                  small_stages("[1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 2 ms]")}) {
+    const SmallSpace small = load(yaml);
+    for (const SearchPoint& point : small.plans.points) EXPECT_EQ(point.virtual_stages, 2);
+    EXPECT_THAT(orders_of(small),
+                ElementsAre("interleaved-1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
+  }
+}
+
+TEST(EnumeratePlans, RefusesWhatAbstractStagesCannotKnow) {
+  for (const std::string vary :
+       {"parallelism.pipeline=2,4", "parallelism.virtual_stages=1,2", "training.micro_batch_size=1,2",
+        "training.recompute=none,full", "options.fused_kernels=true,false"})
+    EXPECT_THAT(mistakes_of(small_stages(), {.vary = {vary}}),
+                HasSubstr(vary.substr(0, vary.find('=')) + ": abstract stages have costs for"));
+  EXPECT_THAT(mistakes_of(small_stages("1 ms", "", "search: {vary: {parallelism.tensor: [1, 2]}}\n")),
+              HasSubstr("small.yaml:6:37: error: parallelism.tensor: abstract stages"));
+  EXPECT_FALSE(load(small_stages(), {.vary = {"parallelism.data=2", "schedule=gpipe"}}).plans.points.empty());
 }
 
 // A point's scenario is what the loader makes of the same words.

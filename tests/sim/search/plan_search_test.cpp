@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
@@ -200,6 +201,35 @@ TEST(SearchPlans, CountsWhatDoesNotFitAndWhatDoesNotDivide) {
   EXPECT_EQ(result.refusals[0].code, "not-divisible");
   EXPECT_EQ(result.refusals[0].path, "training.global_batch_size");
   EXPECT_EQ(result.refusals[0].count, 1u);
+}
+
+// Oracle: of all plans, those that keep the promise. The fastest plan does not, so it leaves none out, either.
+TEST(SearchPlans, ListsNoPlanThatMissesAnAssertion) {
+  const SearchWords words{
+      .vary = {"schedule=1f1b", "parallelism.zero_stage=0", "training.micro_batch_size=1,2"}};
+  const SmallSpace free = load(small_gpt(), words);
+  const std::vector<RankedPlan> all = search_plans(free.plans, false, {.exhaustive = true}).ranked;
+  ASSERT_GT(all.size(), 10u);
+  const Bytes limit = all.front().memory.peak;
+  std::vector<RankedPlan> keep;
+  std::ranges::copy_if(all, std::back_inserter(keep),
+                       [&](const RankedPlan& plan) { return plan.memory.peak < limit; });
+  ASSERT_GT(keep.size(), 3u);
+
+  const std::string promise =
+      "assert: {peak_memory: \"< " + std::to_string(limit.count()) + " B\", mfu: \"> 0\"}\n";
+  const SmallSpace bound = load(small_gpt(promise), words);
+  const SearchResult exhaustive = search_plans(bound.plans, false, {.exhaustive = true});
+  EXPECT_EQ(exhaustive.ranked, keep);
+  const auto missed = std::ranges::find(exhaustive.refusals, "assertion-missed", &SearchRefusal::code);
+  ASSERT_NE(missed, exhaustive.refusals.end());
+  EXPECT_EQ(missed->path, "assert.peak_memory");
+  EXPECT_EQ(missed->count, all.size() - keep.size());
+  EXPECT_THAT(missed->message, testing::HasSubstr(" is not < "));
+
+  const SearchResult pruned = search_plans(bound.plans, false, {.top = 3});
+  EXPECT_TRUE(std::equal(keep.begin(), keep.begin() + 3, pruned.ranked.begin()));
+  for (const RankedPlan& plan : pruned.pareto) EXPECT_LT(plan.memory.peak, limit);
 }
 
 TEST(SearchPlans, StopsWhenItIsTold) {

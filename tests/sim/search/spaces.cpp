@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/stage_axes.hpp"
 
 namespace stagecraft::testing_spaces {
 namespace {
@@ -19,8 +20,10 @@ std::optional<SmallSpace> try_load(const std::string& yaml, const SearchWords& w
   auto space = load_search_space(kData.root / "scenarios/search/space.yaml", section, words, diagnostics);
   if (!space) return std::nullopt;
   Library library(kData);
-  auto plans =
-      enumerate_plans({.root = *root, .source = "small.yaml", .folder = "."}, *space, library, diagnostics);
+  const ScenarioTree tree{.root = *root, .source = "small.yaml", .folder = "."};
+  keep_to_stages(tree, library, *space, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  auto plans = enumerate_plans(tree, *space, library, diagnostics);
   if (!plans) return std::nullopt;
   return SmallSpace{.space = *std::move(space), .plans = *std::move(plans)};
 }
@@ -57,6 +60,18 @@ std::string small_experts(const std::string& more) {
          "cluster: {node: dgx-h100, gpus: 8}\n"
          "training: {global_batch_size: 16}\n" +
          more;
+}
+
+std::string small_stages(const std::string& forward, const std::string& parallelism,
+                         const std::string& more) {
+  return "stagecraft: 1\n"
+         "model: {family: stages, input_gradient: 1 ms, weight_gradient: 1 ms, forward: " +
+         forward +
+         "}\n"
+         "cluster: {node: dgx-a100-80gb, gpus: 8}\n"
+         "training: {global_batch_size: 16}\n"
+         "parallelism: {pipeline: 4" +
+         parallelism + "}\n" + more;
 }
 
 }  // namespace stagecraft::testing_spaces

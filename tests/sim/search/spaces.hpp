@@ -22,5 +22,9 @@ std::string mistakes_of(const std::string& yaml, const SearchWords& words = {});
 std::string small_gpt(const std::string& more = "");
 // The same with 4 experts in each layer.
 std::string small_experts(const std::string& more = "");
+// Abstract stages of `forward`, a third of their work, 4 in a row on the same 8 GPUs; `parallelism` is added
+// to the pipeline.
+std::string small_stages(const std::string& forward = "1 ms", const std::string& parallelism = "",
+                         const std::string& more = "");
 
 }  // namespace stagecraft::testing_spaces

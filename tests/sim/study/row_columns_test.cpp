@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace stagecraft {
 namespace {
@@ -57,8 +59,25 @@ TEST(Csv, QuotesWhatNeedsIt) {
 TEST(Csv, HasGoodputWhereAskedFor) {
   const auto without = row_columns({"x"}, false), with = row_columns({"x"}, true);
   EXPECT_EQ(without[1].name, "x");
-  EXPECT_EQ(with.back().name, "goodput.buckets_s.idle");
-  EXPECT_EQ(with.size(), without.size() + 14);
+  EXPECT_EQ(with.back().name, "goodput.ci95.1");
+  EXPECT_EQ(with.size(), without.size() + 16);
+}
+
+// Who reads columns by their number finds each where it was.
+TEST(Csv, PutsLaterColumnsBehindAllOthers) {
+  const auto place = [](const std::vector<RowColumn>& columns, const char* name) {
+    return std::ranges::find(columns, name, &RowColumn::name) - columns.begin();
+  };
+  EXPECT_EQ(place(row_columns({"x"}, false), "interval_90_s.0"), 31);
+  EXPECT_EQ(place(row_columns({"x"}, true), "goodput.policy"), 31);
+  EXPECT_EQ(place(row_columns({"x"}, true), "interval_90_s.0"), 31 + 14);
+}
+
+TEST(Rows, HaveItemsOfListsByNumber) {
+  EXPECT_EQ(row().number("vary.parallelism.stage_layers.0"), std::nullopt);  // a key with dots
+  EXPECT_EQ(row().text("reasons.0.code"), "out-of-memory");
+  for (const char* none : {"reasons.1.code", "reasons.-1.code", "reasons.x"})
+    EXPECT_EQ(row().at(none), nullptr) << none;
 }
 
 }  // namespace

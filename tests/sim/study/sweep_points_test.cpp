@@ -85,6 +85,14 @@ TEST_F(SweepPointsTest, MistakesInNamesAreToldWithAWayOut) {
   EXPECT_EQ(diagnostics_.items().at(0).message, "'x' may be a.x or b.x");
 }
 
+// The replicas of a base that leaves them out are what other degrees leave of its GPUs.
+TEST_F(SweepPointsTest, AKeyThatTheBaseLeavesOutIsNamed) {
+  EXPECT_THAT(values("vary:\n  parallelism.tensor: [4, 8]\nwhere: data == 8\n"),
+              ElementsAre("parallelism.data is neither varied nor given in the base"));
+  EXPECT_EQ(diagnostics_.items().at(0).code, "not-given");
+  EXPECT_THAT(diagnostics_.items().at(0).hint, HasSubstr("vary it, or give it"));
+}
+
 TEST_F(SweepPointsTest, AnExpressionWithoutAnAnswerSaysAtWhichPoint) {
   EXPECT_THAT(values("vary:\n  a.x: [1, 0]\nwhere: 4 / x > 1\n"), ElementsAre("it divides by 0 (at x = 0)"));
 }
@@ -138,6 +146,32 @@ TEST_F(SweepPointsTest, ALatinHypercubeMeetsEachSliceOnce) {
   }
   EXPECT_EQ(slices.size(), 10u);
   for (const char* letter : {"p", "q", "r", "s", "t"}) EXPECT_EQ(letters.count(letter), 2u) << letter;
+}
+
+// System: 60 points over 1 to 6. Expectations: each number ten times, the ends too.
+TEST_F(SweepPointsTest, ALatinHypercubeMeetsEachWholeNumberEquallyOften) {
+  const auto all = values("vary:\n  a: {from: 1, to: 6}\nsample: {method: latin-hypercube, points: 60}\n");
+  for (const char* number : {"1", "2", "3", "4", "5", "6"})
+    EXPECT_EQ(std::ranges::count(all, number), 10) << number;
+}
+
+// System: 3,000 draws of 1 to 3. Expectations: 1,000 of each; seven standard deviations of 26 are 180. Ends
+// of half a weight would have 750.
+TEST_F(SweepPointsTest, ARandomSampleDrawsEachWholeNumberEquallyOften) {
+  const auto all = values("vary:\n  a: {from: 1, to: 3}\nsample: {method: random, points: 3000}\n");
+  for (const char* number : {"1", "2", "3"})
+    EXPECT_NEAR(static_cast<double>(std::ranges::count(all, number)), 1000, 180) << number;
+}
+
+// System: 1 to 4, logarithmic, 1,000 slices. Expectations: a number has the slices between the halves beside
+// it, of log(4.5 / 0.5) in all: log 3, log(5 / 3), log(7 / 5) and log(9 / 7).
+TEST_F(SweepPointsTest, ALogarithmicSampleGivesEachWholeNumberItsPlace) {
+  const auto all =
+      values("vary:\n  a: {from: 1, to: 4, scale: log}\nsample: {method: latin-hypercube, points: 1000}\n");
+  for (int n = 1; n <= 4; ++n) {
+    const double share = std::log((n + 0.5) / (n - 0.5)) / std::log(9.0);
+    EXPECT_NEAR(static_cast<double>(std::ranges::count(all, std::to_string(n))), 1000 * share, 2) << n;
+  }
 }
 
 }  // namespace

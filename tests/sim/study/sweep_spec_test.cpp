@@ -112,6 +112,17 @@ TEST_F(SweepSpecTest, AMissingBaseIsTheSweepsMistake) {
   EXPECT_THAT(diagnostics_.items()[0].message, HasSubstr("nowhere.yaml': no such file"));
 }
 
+TEST_F(SweepSpecTest, ASweepIsNoBase) {
+  std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR
+                          "/scenarios/sweeps/schedules.yaml\nvary: {a: [1]}\n";
+  EXPECT_FALSE(load_sweep(file_, {}, library_, diagnostics_));
+  std::filesystem::remove(file_);
+  ASSERT_EQ(diagnostics_.items().size(), 1u);
+  EXPECT_EQ(diagnostics_.items()[0].code, "not-a-scenario");
+  EXPECT_EQ(diagnostics_.items()[0].where.line, 2);
+  EXPECT_THAT(diagnostics_.items()[0].message, HasSubstr("is a sweep, not a scenario"));
+}
+
 TEST_F(SweepSpecTest, AScenarioIsNoSweep) {
   EXPECT_FALSE(load_sweep(STAGECRAFT_SOURCE_DIR "/scenarios/pipeline-4x8.yaml", {}, library_, diagnostics_));
   EXPECT_EQ(diagnostics_.items().at(0).code, "not-a-sweep");
