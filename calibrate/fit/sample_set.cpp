@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -31,7 +33,7 @@ class Collector {
   explicit Collector(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   void read(const SampleText& file) {
-    std::string_view rest = file.text;
+    std::string_view rest = without_byte_order_mark(file.text);
     if (const auto line = line_of_no_sample(rest)) return refuse_file({file.name, *line, 0});
     for (int line = 1; !rest.empty(); ++line) {
       const std::size_t end = rest.find('\n');
