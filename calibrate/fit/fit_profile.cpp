@@ -118,10 +118,8 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
   fitted.fit.provenance = Provenance::kMeasured;
   fitted.fit.source =
       fmt::format("{}; each size left out: {}", draft.origin(samples.size()), fitted.left_out.summary());
-  std::erase_if(draft.profile().collectives, [&](const CollectiveFit& other) {
-    return other.kind == group.kind && other.ranks == group.ranks && other.nodes == group.nodes &&
-           other.algorithm == group.algorithm;
-  });
+  std::erase_if(draft.profile().collectives,
+                [&](const CollectiveFit& other) { return speak_for_same_calls(fitted.fit, other); });
   draft.profile().collectives.push_back(fitted.fit);
   draft.use(samples.size());
   draft.tell(group_name(group),

@@ -123,6 +123,9 @@ struct CollectiveFit {
   friend bool operator==(const CollectiveFit&, const CollectiveFit&) = default;
 };
 
+// Both speak for the same calls: one kind, ranks and nodes, and one algorithm, or `any` beside a named one.
+[[nodiscard]] bool speak_for_same_calls(const CollectiveFit& one, const CollectiveFit& other);
+
 // The formula of a fit, and what its points say over the formula: 1 without points. Between two points
 // time follows the formula, stretched so that it meets both: ln t is a line in ln(formula). So it rises with
 // the size wherever formula and points do. Beyond the points the last ratio holds.

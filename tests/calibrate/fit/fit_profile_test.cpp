@@ -267,6 +267,23 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_EQ(profile.gemm.rows.size(), base.gemm.rows.size());
 }
 
+// Samples that name no algorithm are of whatever NCCL took.
+TEST(FitProfile, MeasuredCollectivesOfNoNamedAlgorithmReplaceAllOfTheirGroup) {
+  HardwareProfile base = a100();
+  const auto of_group = [](const CollectiveFit& fit) {
+    return fit.kind == CollectiveKind::kAllReduce && fit.ranks == 8 && fit.nodes == 1;
+  };
+  const auto row = std::ranges::find_if(base.collectives, of_group);
+  ASSERT_NE(row, base.collectives.end());
+  row->algorithm = "ring";
+  CollectiveFit nvls = *row;
+  nvls.algorithm = "nvls";
+  base.collectives.push_back(nvls);
+  const HardwareProfile profile = read_back(to_yaml(fitted(all_reduce_samples(), base)));
+  EXPECT_EQ(std::ranges::count_if(profile.collectives, of_group), 1);
+  EXPECT_EQ(std::ranges::find_if(profile.collectives, of_group)->algorithm, "any");
+}
+
 // The profile prices what it was fitted on: 250 TFLOP/s L/(L + 1024) of what is done, at the blocks of the
 // benchmark (32 heads of 8192: 2048), and 6 us beside it.
 TEST(FitProfile, AttentionIsACurveOverTheLengthsForEachPassAndMask) {
@@ -370,6 +387,14 @@ TEST(SampleSet, APointMeasuredAgainCountsOnce) {
   EXPECT_EQ(set->samples.size(), samples.size() - 1);
   EXPECT_EQ(set->samples[1].median_s, samples.back().median_s);
   EXPECT_EQ(set->date, "2026-11-21");
+}
+
+TEST(SampleSet, AByteOrderMarkIsNoPartOfTheFirstSample) {
+  Diagnostics diagnostics;
+  const std::string text = "\xef\xbb\xbf" + lines(all_reduce_samples());
+  const std::optional<SampleSet> set = read_sample_set({{.name = "a", .text = text}}, diagnostics);
+  ASSERT_TRUE(set.has_value()) << render_json(diagnostics.items());
+  EXPECT_EQ(set->samples.size(), all_reduce_samples().size());
 }
 
 TEST(SampleSet, ALineThatIsCutOffIsRefusedWithItsPlace) {
