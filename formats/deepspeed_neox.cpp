@@ -41,6 +41,7 @@ class NeoxImport {
     add("overlap", overlap());
     add("options", std::move(options_));
     add("offload", std::move(offload_));
+    read_optimizer(reader_);
     refuse_other_layers();
     fragment_.ignored = reader_.finish();
     fragment_.assumed = reader_.assumed;

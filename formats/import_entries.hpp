@@ -36,6 +36,9 @@ struct ImportSource {
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& title,
                                                const std::vector<std::string>& items);
 
+// What is said of an optimizer that is priced as Adam and is not; nullopt for Adam and AdamW.
+[[nodiscard]] std::optional<std::string> priced_as_adam(std::string_view optimizer);
+
 // "671,026,404,352 parameters (671.0 B)": the count beside the name shows a wrong file. nullopt after a
 // mistake that only the whole model shows, which is reported.
 [[nodiscard]] std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model,
