@@ -61,6 +61,19 @@ std::vector<std::string> wrapped(const std::string& title, const std::vector<std
   return lines;
 }
 
+Diagnostic contradicted_option(const std::string& option, std::string_view asked, std::string_view said,
+                               const SourceLocation& where) {
+  return {.code = "contradiction",
+          .where = where,
+          .path = option,
+          .message = fmt::format("{} is asked for, and the file says {}", asked, said),
+          .hint = fmt::format("leave {} out: it is for files that do not say", option)};
+}
+
+std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step) {
+  return (tokens + step - 1) / step * step;
+}
+
 std::optional<std::string> priced_as_adam(std::string_view optimizer) {
   const std::string name = lower_case(optimizer);
   if (name == "adam" || name == "adamw") return std::nullopt;

@@ -222,6 +222,18 @@ TEST(NeoxImport, WarnsOfOptimizersThatAreNoAdam) {
 }
 
 // "pipe-parallel-size": 1 would win over "pipe_parallel_size": 4, or the other way round.
+TEST(NeoxImport, RefusesAVocabularyThatContradictsTheFile) {
+  const std::string padded =
+      R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "seq_length": 32,
+    "pos_emb": "rotary", "train_micro_batch_size_per_gpu": 4, "padded_vocab_size": 50304})";
+  const auto messages = [&](int vocab) {
+    return import_text(padded, {.gpus = 8, .vocab = vocab, .node = "dgx-h100"}).messages;
+  };
+  EXPECT_THAT(messages(60'000), Contains(HasSubstr("error: --vocab: 60000 is asked for, and the file says "
+                                                   "padded_vocab_size 50304")));
+  EXPECT_THAT(messages(50'257), IsEmpty());  // 393 * 128
+}
+
 TEST(NeoxImport, RefusesAKeyInTwoSpellings) {
   const Import import = import_precision(R"(, "pipe-parallel-size": 1, "pipe_parallel_size": 4)");
   EXPECT_FALSE(import.fragment.has_value());

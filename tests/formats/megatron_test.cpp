@@ -66,6 +66,27 @@ TEST(MegatronImport, ReadsTheDumpWithTraps) {
               Contains("measured: 2 iterations in the log, all of them warm-up or of another batch"));
 }
 
+// An option that fills in what the job does not say contradicts a job that says otherwise.
+TEST(MegatronImport, RefusesOptionsThatContradictTheJob) {
+  const std::string log = sample("args_dump_gpt_64layer_tp4_pp16.log.txt");
+  EXPECT_THAT(import_text(log, {.gpus = 128}).messages,
+              Contains("job:152: error: --gpus: 128 is asked for, and the file says world_size 64\n"
+                       "  hint: leave --gpus out: it is for files that do not say"));
+  EXPECT_TRUE(import_text(log, {.gpus = 64}).fragment.has_value());
+  EXPECT_THAT(import_text(job(""), {.gpus = 32}).messages,
+              Contains(HasSubstr("job:2: error: --gpus: 32 is asked for, and the file says --nnodes 2 × "
+                                 "--nproc-per-node 8")));
+  EXPECT_TRUE(import_text(job(""), {.gpus = 16}).fragment.has_value());
+  EXPECT_THAT(
+      import_text(job(""), {.vocab = 2000}).messages,
+      Contains(HasSubstr("job:2: error: --vocab: 2000 is asked for, and the file says --vocab-size 1000")));
+  const std::string padded = log + "---- arguments ----\n  padded_vocab_size .... 50688\n";
+  EXPECT_THAT(import_text(padded, {.vocab = 60'000}).messages,
+              Contains(HasSubstr("--vocab: 60000 is asked for, and the file says padded_vocab_size 50688")));
+  for (const int vocab : {50'257, 50'688})  // before and after padding to 99 * 512
+    EXPECT_EQ(import_text(padded, {.vocab = vocab}).at("model.vocab"), "50688");
+}
+
 TEST(MegatronImport, SaysOfHowManyRunsTheFigureIs) {
   const std::string log = sample("args_dump_gpt_64layer_tp4_pp16.log.txt");
   const Import twice = import_text(log + log);
@@ -79,9 +100,11 @@ TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   const Import gpt3 = import_sample("train_gpt3_175b_distributed.args.txt", {.vocab = 50'257});
   EXPECT_FALSE(gpt3.fragment.has_value());
   EXPECT_THAT(gpt3.messages, Contains("job:30: error: --pipeline-model-parallel-size: 8 GPUs are fewer than "
-                                      "tensor × pipeline = 128\n  hint: --gpus N, a multiple of 128"));
+                                      "tensor × pipeline = 128\n  hint: --nnodes × --nproc_per_node, a "
+                                      "multiple of 128"));
+  // Without definitions the launcher's numbers are variables.
   const Import enough =
-      import_sample("train_gpt3_175b_distributed.args.txt", {.gpus = 1024, .vocab = 50'257});
+      import_text(sample("train_gpt3_175b_distributed.args.txt"), {.gpus = 1024, .vocab = 50'257});
   EXPECT_EQ(enough.at("parallelism.data"), "8");
   EXPECT_EQ(enough.at("model.vocab"), "51200");
   EXPECT_EQ(enough.at("training.global_batch_size"), "1536");
