@@ -44,6 +44,10 @@ double bus_factor(CollectiveKind kind, int ranks) {
   return 0;
 }
 
+std::string dated_name(const HardwareProfile& profile) {
+  return profile.date.empty() ? profile.name : profile.name + " of " + profile.date;
+}
+
 bool speak_for_same_calls(const CollectiveFit& one, const CollectiveFit& other) {
   const bool same_group = one.kind == other.kind && one.ranks == other.ranks && one.nodes == other.nodes;
   return same_group &&

@@ -248,6 +248,9 @@ struct HardwareProfile {
   [[nodiscard]] double spread(Provenance provenance) const;
 };
 
+// "h100-sxm5-80gb of 2026-11-21"; the name alone where a profile has no date, as one fitted on undated samples.
+[[nodiscard]] std::string dated_name(const HardwareProfile& profile);
+
 // Reads and checks a profile (format: calibrate/profile/README.md): every constant and every table has
 // provenance and source, efficiencies lie in (0, 1.2], tables are not empty and say nothing twice, unknown
 // keys are errors. Reports all mistakes to `diagnostics`; nullopt if there was one. The rows' log_ratio is

@@ -413,6 +413,14 @@ TEST(SampleSet, AFileOfAnotherKindIsRefusedOnceWithTheWayOut) {
   EXPECT_THAT(message, HasSubstr("`stagecraft import nccl-tests`"));
 }
 
+TEST(SampleSet, ATraceIsRefusedWithTheWayToSamples) {
+  for (const char* text :
+       {"{\"schemaVersion\": 1, \"traceEvents\": []}", "{\n  \"traceEvents\": [\n  ]\n}\n"})
+    EXPECT_EQ(refusal(text),
+              "a.jsonl: error: is a profiler's trace, no file of samples\n"
+              "  hint: `stagecraft import kineto` makes samples of it");
+}
+
 TEST(SampleSet, AnotherDeviceAmongThemIsRefusedWithBothPlaces) {
   std::vector<Sample> samples = all_reduce_samples();
   samples[2].setup.device = "NVIDIA H200";

@@ -399,6 +399,13 @@ TEST(LoadProfile, AProfileNeedsCollectives) {
 )");
 }
 
+TEST(LoadProfile, AProfileWithoutADateIsNamedWithoutOne) {
+  HardwareProfile profile = load(std::string(kGood)).profile.value();
+  EXPECT_EQ(dated_name(profile), "toy of 2024-02-29");
+  profile.date.clear();
+  EXPECT_EQ(dated_name(profile), "toy");
+}
+
 constexpr const char* kKeepOne =
     "\n  hint: keep one: a curve that was imported stands in place of the rows and points of its kind, ranks "
     "and "
