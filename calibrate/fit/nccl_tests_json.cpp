@@ -43,6 +43,7 @@ void read_program(YamlMap& file, NcclRun& run) {
 void read_devices(YamlMap& file, NcclRun& run) {
   detail::NcclRanks ranks;
   YamlMap config = file.map("config");
+  const std::size_t errors = file.diagnostics().error_count();
   for_each(config, "devices", [&](YamlMap& device) {
     const std::int64_t rank = device.integer("rank", {.min = 0, .max = kMaxInt});
     const std::int64_t group = device.integer("group");
@@ -50,6 +51,7 @@ void read_devices(YamlMap& file, NcclRun& run) {
       device.error("rank", kCode, fmt::format("rank {} of group {} is listed again", rank, group));
     run.device = device.text("device_info");
   });
+  if (errors != file.diagnostics().error_count()) return;
   if (const auto mistake = ranks.close(run)) config.error("devices", kCode, *mistake);
 }
 
