@@ -8,6 +8,7 @@
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
 #include "formats/deepspeed_reader.hpp"
+#include "formats/input_text.hpp"
 
 namespace stagecraft {
 
@@ -24,6 +25,13 @@ std::optional<Diagnostic> template_mark(std::string_view text, const std::string
                     .where = {name, line, 0},
                     .message = "is a template, not a configuration",
                     .hint = "fill it in first: import what DeepSpeed is given"};
+}
+
+// By its name, or by a comment where nothing is called JSON: then what the reader of YAML says is to the point.
+bool is_yaml(const std::string& name, const Diagnostics& as_json) {
+  if (contains_any(name, {".yml", ".yaml"})) return true;
+  return !contains_any(name, {".json"}) &&
+         std::ranges::any_of(as_json.items(), [](const Diagnostic& d) { return d.code == "json-comment"; });
 }
 
 void add_unless_empty(Fragment& fragment, std::string key, Entries entries) {
@@ -118,6 +126,7 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   add_unless_empty(fragment, "overlap", std::move(overlap));
   add_unless_empty(fragment, "options", std::move(options));
   add_unless_empty(fragment, "offload", std::move(offload));
+  read_optimizer(reader);
   fragment.ignored = reader.finish();
   fragment.assumed = reader.assumed;
   return fragment;
@@ -139,8 +148,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     if (root && !is_neox(*root)) root.reset();
   }
   if (!root || root->kind != YamlNode::Kind::kMap) {
-    const bool yaml =
-        !as_yaml.has_errors() && as_json.has_errors() && text.find("pipe") != std::string_view::npos;
+    const bool yaml = is_yaml(name, as_json);
     for (const Diagnostic& diagnostic : (yaml ? as_yaml : as_json).items()) diagnostics.add(diagnostic);
     if (diagnostics.error_count() == before) {
       diagnostics.error({.code = "not-a-configuration",

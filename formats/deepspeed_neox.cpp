@@ -41,6 +41,7 @@ class NeoxImport {
     add("overlap", overlap());
     add("options", std::move(options_));
     add("offload", std::move(offload_));
+    read_optimizer(reader_);
     refuse_other_layers();
     fragment_.ignored = reader_.finish();
     fragment_.assumed = reader_.assumed;
@@ -93,17 +94,16 @@ class NeoxImport {
 
   void add_vocab(Entries& model) {
     ImportSource source = reader_.source("padded_vocab_size");
-    if (const auto padded = reader_.integer("padded_vocab_size", 1, kMaxCount)) {
-      model.push_back(entry("vocab", *padded, source));
-      return;
-    }
     const std::int64_t step =
         reader_.integer("make_vocab_size_divisible_by", 1, kMaxWays).value_or(128) * tensor_;
-    if (request_.vocab) {
+    const auto padded = reader_.integer("padded_vocab_size", 1, kMaxCount);
+    const auto asked = request_.vocab ? std::optional(padded_vocab(*request_.vocab, step)) : std::nullopt;
+    if (padded && asked && *padded != *asked && *padded != *request_.vocab)
+      diagnostics_.error(contradicted_option("--vocab", std::to_string(*request_.vocab),
+                                             fmt::format("padded_vocab_size {}", *padded), source.where));
+    if (!padded && asked)
       source.comment = fmt::format("{} tokens given, padded to a multiple of {}", *request_.vocab, step);
-      model.push_back(entry("vocab", (*request_.vocab + step - 1) / step * step, source));
-      return;
-    }
+    if (padded || asked) return model.push_back(entry("vocab", padded ? *padded : *asked, source));
     complete_ = false;
     fragment_.missing.emplace_back(
         "vocab: 50432   # under model: tokens of the tokenizer, padded; or import with --vocab N");

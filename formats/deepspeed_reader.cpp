@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "base/text.hpp"
@@ -179,7 +180,24 @@ void read_offload(SettingsReader& reader, const std::string& section, const char
 }  // namespace
 
 SettingsReader::SettingsReader(const YamlNode& root, std::string file, Diagnostics& diagnostics)
-    : root_(root), file_(std::move(file)), diagnostics_(diagnostics) {}
+    : root_(root), file_(std::move(file)), diagnostics_(diagnostics) {
+  refuse_twins(root_, "");
+}
+
+void SettingsReader::refuse_twins(const YamlNode& map, const std::string& prefix) {
+  std::map<std::string, SourceLocation> seen;
+  for (const YamlEntry& entry : map.entries) {
+    const auto [first, is_new] = seen.emplace(canonical(entry.key), entry.where);
+    if (!is_new)
+      diagnostics_.error({.code = "duplicate-key",
+                          .where = entry.where,
+                          .path = prefix + entry.key,
+                          .message = "is given twice, with dashes and with underscores",
+                          .hint = "keep one of the two",
+                          .notes = {{.where = first->second, .message = "first given here"}}});
+    refuse_twins(entry.value, prefix + entry.key + '.');
+  }
+}
 
 const YamlNode* SettingsReader::find(std::string_view path) const {
   const YamlNode* node = &root_;
@@ -200,7 +218,27 @@ bool SettingsReader::is_auto(std::string_view path) const {
   return node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text == "auto";
 }
 
+// A part of a section may be null, as DeepSpeed's own defaults are.
+void SettingsReader::check_sections(std::string_view path) {
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    const std::string_view section = path.substr(0, dot);
+    const YamlNode* node = find(section);
+    if (node == nullptr) return;
+    if (node->kind == YamlNode::Kind::kMap) continue;
+    const bool null = node->kind == YamlNode::Kind::kNull;
+    const bool part = section.find('.') != std::string_view::npos;
+    if (!(null && part) && read_.emplace(section).second)
+      error(section, "wrong-kind",
+            fmt::format("{} stands where an object is required", null ? "null"
+                                                                 : node->kind == YamlNode::Kind::kSequence
+                                                                     ? "a list"
+                                                                     : in_quotes(node->text)));
+    return;
+  }
+}
+
 const YamlNode* SettingsReader::get(std::string_view path) {
+  check_sections(path);
   const YamlNode* node = find(path);
   if (node == nullptr) return nullptr;
   read_.emplace(path);
@@ -337,6 +375,12 @@ ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& optio
     reader.warning("zero_optimization.reduce_scatter", "not-modelled",
                    "gradients are reduce-scattered, not all-reduced");
   return zero;
+}
+
+void read_optimizer(SettingsReader& reader) {
+  const std::string type = reader.text("optimizer.type");
+  if (type.empty()) return;
+  if (const auto said = priced_as_adam(type)) reader.warning("optimizer.type", "not-modelled", *said);
 }
 
 void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training) {

@@ -18,10 +18,11 @@ namespace stagecraft {
 
 class SettingsReader {
  public:
+  // Reports keys that differ in dashes and underscores only: one of the two would be without effect.
   SettingsReader(const YamlNode& root, std::string file, Diagnostics& diagnostics);
 
   // The value at "zero_optimization.stage"; keys may have dashes for underscores. nullptr where it is absent,
-  // null or "auto". Marks it, with all that lies below, as read.
+  // null or "auto". Marks it, with all that lies below, as read. Reports a section on the way to it that is none.
   const YamlNode* get(std::string_view path);
   std::optional<std::int64_t> integer(std::string_view path, std::int64_t min = 0,
                                       std::int64_t max = 1'000'000'000'000);
@@ -48,6 +49,8 @@ class SettingsReader {
 
  private:
   [[nodiscard]] const YamlNode* find(std::string_view path) const;
+  void refuse_twins(const YamlNode& map, const std::string& prefix);
+  void check_sections(std::string_view path);
   void visit(const YamlNode& map, const std::string& prefix);
   void leftover(const YamlEntry& entry, const std::string& path);
 
@@ -66,6 +69,8 @@ struct ZeroSettings {
 };
 [[nodiscard]] ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
                                      std::vector<FragmentEntry>& offload);
+// Warns of an optimizer that is priced as Adam and is not.
+void read_optimizer(SettingsReader& reader);
 // `precision` and `gradient_dtype`; nothing where it is left to the trainer.
 void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training);
 // The same of a precision that is known.

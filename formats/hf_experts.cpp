@@ -18,8 +18,9 @@ std::optional<HfNumber> HfImport::expert_count() {
   if (architecture_.experts == HfExperts::kMixtral) own = kMixtral;
   if (architecture_.experts == HfExperts::kDeepSeek) own = kDeepSeek;
   const YamlEntry* found = in_.first(own);
+  const YamlEntry* of_any_name = in_.first(kHfExpertCounts);
   const bool altered_key = found == nullptr;
-  if (altered_key) found = in_.first(kHfExpertCounts);
+  if (altered_key) found = of_any_name;
   if (found == nullptr) {
     in_.error(own.front(), "missing-key",
               fmt::format("is required: {} has experts, and their number is not given", model_type),
@@ -29,13 +30,6 @@ std::optional<HfNumber> HfImport::expert_count() {
   const auto count = in_.integer({std::string_view(found->key)});
   if (!count) return std::nullopt;
   if (altered_key) note_altered(*found, own.front(), fmt::format("{} experts", count->value));
-  for (const std::string_view name : kHfExpertCounts) {
-    const auto other = in_.integer({name});
-    if (other && other->value != count->value)
-      in_.error(name, "contradiction",
-                fmt::format("{} experts, and {} says {}", other->value, count->key, count->value),
-                "keep one of the two");
-  }
   return count;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
@@ -15,11 +16,24 @@ const YamlEntry* HfReader::first(std::span<const std::string_view> keys) {
   const YamlEntry* found = nullptr;
   for (const std::string_view key : keys) {
     mark(key);
-    for (const YamlEntry& entry : config_.entries) {
-      if (found == nullptr && entry.key == key && entry.value.kind != YamlNode::Kind::kNull) found = &entry;
-    }
+    const auto entry = std::ranges::find(config_.entries, key, &YamlEntry::key);
+    if (entry == config_.entries.end() || entry->value.kind == YamlNode::Kind::kNull) continue;
+    if (found == nullptr)
+      found = &*entry;
+    else
+      refuse_other_value(*found, *entry);
   }
   return found;
+}
+
+// Two names for one value: whichever is read, the other would be without effect.
+void HfReader::refuse_other_value(const YamlEntry& found, const YamlEntry& other) {
+  const std::string &one = found.value.text, &two = other.value.text;
+  const auto number = parse_number(one);
+  if (one == two || (number && number == parse_number(two)) || wrong_.contains(other.key)) return;
+  wrong_.insert({found.key, other.key});
+  error(other.key, "contradiction", fmt::format("{}, and {} says {}", two, found.key, one),
+        "keep one of the two");
 }
 
 bool HfReader::is_null(std::string_view key) const {

@@ -31,7 +31,7 @@ class HfReader {
   // `path` is that of the mapping, "" for the whole file.
   HfReader(const YamlNode& config, std::string path, Diagnostics& diagnostics);
 
-  // The first of `keys` that is there and not null.
+  // The first of `keys` that is there and not null. Reports another of them that says something else.
   const YamlEntry* first(std::span<const std::string_view> keys);
   const YamlEntry* first(std::initializer_list<std::string_view> keys) {
     return first(std::span(keys.begin(), keys.size()));
@@ -63,6 +63,7 @@ class HfReader {
  private:
   template <class T, class Read>
   std::optional<HfValue<T>> read(const YamlEntry* entry, Read read_value);
+  void refuse_other_value(const YamlEntry& found, const YamlEntry& other);
   void report_missing(std::initializer_list<std::string_view> keys);
 
   const YamlNode& config_;

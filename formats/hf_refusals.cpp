@@ -35,6 +35,11 @@ bool HfImport::is_shaped_like_llama() {
 bool HfImport::refuse_layer_types() {
   const auto types = in_.texts("layer_types");
   if (!types || types->value.empty()) return false;
+  const auto named = static_cast<std::int64_t>(types->value.size());
+  if (layers_ > 0 && named != layers_)
+    in_.error("layer_types", "contradiction",
+              fmt::format("names {} layers, and the model has {}", named, layers_),
+              "one kind for each layer");
   std::map<std::string, std::size_t> counts;
   for (const std::string& type : types->value) {
     // "attention" is the old word for "full_attention".
@@ -74,7 +79,9 @@ void HfImport::refuse_window() {
                     ceiling->value));
     return;
   }
-  const std::string where = cut == layers ? "every layer" : fmt::format("{} of {} layers", cut, layers);
+  const std::string where = architecture_.model_type.empty() ? "layers that the file does not name"
+                            : cut == layers                  ? "every layer"
+                                                             : fmt::format("{} of {} layers", cut, layers);
   in_.error("sliding_window", "not-supported-yet",
             by_default
                 ? fmt::format("is not given, and {} then means a window of {} tokens, which is not modelled",

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "formats/input_text.hpp"
 #include "models/model_spec.hpp"
 
 namespace stagecraft {
@@ -58,6 +59,25 @@ std::vector<std::string> wrapped(const std::string& title, const std::vector<std
   }
   lines.push_back(std::move(line));
   return lines;
+}
+
+Diagnostic contradicted_option(const std::string& option, std::string_view asked, std::string_view said,
+                               const SourceLocation& where) {
+  return {.code = "contradiction",
+          .where = where,
+          .path = option,
+          .message = fmt::format("{} is asked for, and the file says {}", asked, said),
+          .hint = fmt::format("leave {} out: it is for files that do not say", option)};
+}
+
+std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step) {
+  return (tokens + step - 1) / step * step;
+}
+
+std::optional<std::string> priced_as_adam(std::string_view optimizer) {
+  const std::string name = lower_case(optimizer);
+  if (name == "adam" || name == "adamw") return std::nullopt;
+  return in_quotes(optimizer) + " is not modelled: Adam's states and step are counted";
 }
 
 std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model, const std::string& file,

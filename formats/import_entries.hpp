@@ -36,6 +36,16 @@ struct ImportSource {
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& title,
                                                const std::vector<std::string>& items);
 
+// An option of the importer says what a file does not. A file that says otherwise contradicts it: the error.
+[[nodiscard]] Diagnostic contradicted_option(const std::string& option, std::string_view asked,
+                                             std::string_view said, const SourceLocation& where);
+
+// Tokens of a vocabulary with those that Megatron-LM and GPT-NeoX add to split it evenly.
+[[nodiscard]] std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step);
+
+// What is said of an optimizer that is priced as Adam and is not; nullopt for Adam and AdamW.
+[[nodiscard]] std::optional<std::string> priced_as_adam(std::string_view optimizer);
+
 // "671,026,404,352 parameters (671.0 B)": the count beside the name shows a wrong file. nullopt after a
 // mistake that only the whole model shows, which is reported.
 [[nodiscard]] std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model,

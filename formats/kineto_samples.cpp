@@ -277,6 +277,19 @@ void refuse_trace(const std::string& file, std::string code, std::string message
                      .hint = std::move(hint)});
 }
 
+// Its executions would count twice, as those of two ranks.
+void check_ranks(const std::vector<MeasuredTrace>& traces, Diagnostics& diagnostics) {
+  std::map<int, std::string> seen;
+  for (const MeasuredTrace& measured : traces) {
+    if (!measured.trace.rank) continue;
+    const auto [first, is_new] = seen.emplace(*measured.trace.rank, measured.name);
+    if (!is_new)
+      refuse_trace(measured.name, "same-rank",
+                   fmt::format("is of rank {}, and so is {}", *measured.trace.rank, first->second),
+                   "give each rank once (distributedInfo.rank)", diagnostics);
+  }
+}
+
 void check_alike(const std::vector<MeasuredTrace>& traces, Diagnostics& diagnostics) {
   const KinetoTrace& first = traces.front().trace;
   for (const MeasuredTrace& measured : traces) {
@@ -298,6 +311,7 @@ KinetoSamples kineto_samples(const std::vector<MeasuredTrace>& traces, int gpus_
                              Diagnostics& diagnostics) {
   if (traces.empty()) return {};
   check_alike(traces, diagnostics);
+  check_ranks(traces, diagnostics);
   if (diagnostics.has_errors()) return {};
   const KinetoTrace& first = traces.front().trace;
   SampleCollector collector(gpus_per_node > 0 ? gpus_per_node : first.visible_devices);

@@ -39,7 +39,7 @@ struct KinetoSamples {
 };
 
 // `gpus_per_node`: 0 takes the number of devices that the first trace lists. Refused: traces of unlike
-// devices or NCCL versions, a device without a name, nothing that makes a sample; empty then. Warned of:
+// devices or NCCL versions, two traces of one rank, a device without a name, nothing that makes a sample; empty then. Warned of:
 // products without shapes.
 [[nodiscard]] KinetoSamples kineto_samples(const std::vector<MeasuredTrace>& traces, int gpus_per_node,
                                            Diagnostics& diagnostics);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -37,9 +38,13 @@ void add_measurement(const MegatronArguments& arguments, std::optional<std::int6
     return;
   }
   const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  std::set<int> runs;
+  for (const MegatronIteration& iteration : arguments.iterations) runs.insert(iteration.run);
+  const bool several = runs.size() > 1;
   head.push_back(fmt::format(
-      "measured: median {:.1f} ms, mean {:.1f} ms over {} of {} iterations (the first two left out)",
-      median(times), mean, times.size(), arguments.iterations.size()));
+      "measured: median {:.1f} ms, mean {:.1f} ms over {} of {} iterations{} (the first two{} left out)",
+      median(times), mean, times.size(), arguments.iterations.size(),
+      several ? fmt::format(" in {} runs", runs.size()) : "", several ? " of each" : ""));
   head.push_back(
       fmt::format("compare: `stagecraft run` should say {:.4g} s, on the machine that was measured",
                   median(times) / 1000));

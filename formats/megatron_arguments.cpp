@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "base/text.hpp"
@@ -148,30 +148,68 @@ std::optional<MegatronIteration> iteration_of(std::string_view line) {
   return iteration;
 }
 
-MegatronArguments read_dump(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
-  MegatronArguments arguments{.door = MegatronArguments::Door::kDump, .file = name};
-  enum class Part { kBefore, kInside, kAfter } part = Part::kBefore;
-  std::set<std::string, std::less<>> seen;
-  Lines lines(text);
-  for (std::string_view line; lines.next(line);) {
-    if (part != Part::kInside && line.find(kDumpTitle) != std::string_view::npos && part == Part::kBefore) {
-      part = Part::kInside;
-    } else if (part == Part::kInside && line.find(kDumpEnd) != std::string_view::npos) {
-      part = Part::kAfter;
-    } else if (part == Part::kInside) {
-      auto argument = dump_argument(without_prefix(line), {name, lines.number(), 0});
-      if (argument && seen.insert(argument->name).second) arguments.items.push_back(std::move(*argument));
-    } else if (auto iteration = iteration_of(line)) {
-      arguments.iterations.push_back(*iteration);
+// The argument blocks of a log, and its iterations. A job that was started again prints its block again.
+class DumpReader {
+ public:
+  DumpReader(const std::string& name, Diagnostics& diagnostics)
+      : name_(name),
+        diagnostics_(diagnostics),
+        arguments_{.door = MegatronArguments::Door::kDump, .file = name} {}
+
+  MegatronArguments read(std::string_view text) && {
+    bool inside = false;
+    Lines lines(text);
+    for (std::string_view line; lines.next(line);) {
+      if (line.find(kDumpTitle) != std::string_view::npos) {
+        inside = true;
+        ++run_;
+      } else if (inside && line.find(kDumpEnd) != std::string_view::npos) {
+        inside = false;
+      } else if (inside) {
+        if (auto argument = dump_argument(without_prefix(line), {name_, lines.number(), 0}))
+          take(std::move(*argument));
+      } else if (auto iteration = iteration_of(line)) {
+        iteration->run = run_;
+        arguments_.iterations.push_back(*iteration);
+      }
     }
+    if (inside) {
+      diagnostics_.warning(
+          {.code = "cut-off",
+           .where = {name_, lines.number(), 0},
+           .message = "the argument block has no end: what it says is used as far as it goes"});
+    }
+    return std::move(arguments_);
   }
-  if (part == Part::kInside) {
-    diagnostics.warning({.code = "cut-off",
-                         .where = {name, lines.number(), 0},
-                         .message = "the argument block has no end: what it says is used as far as it goes"});
+
+ private:
+  void take(MegatronArgument argument) {
+    if (const MegatronArgument* before = arguments_.find(argument.name)) return compare(*before, argument);
+    arguments_.items.push_back(std::move(argument));
   }
-  return arguments;
-}
+
+  // What changes nothing may differ: a restart reads another checkpoint.
+  void compare(const MegatronArgument& before, const MegatronArgument& now) {
+    const MegatronFlag* flag = find_megatron_flag(now.name);
+    const bool aside = flag != nullptr && flag->kind == MegatronFlagKind::kAside;
+    if (before.values == now.values || aside) return;
+    const auto told = [](const MegatronArgument& argument) {
+      return argument.values.empty() ? "None" : join(argument.values, " ");
+    };
+    diagnostics_.add({.severity = flag == nullptr ? Severity::kWarning : Severity::kError,
+                      .code = "given-twice",
+                      .where = now.where,
+                      .path = now.spelled,
+                      .message = fmt::format("is {} here, and {} before", told(now), told(before)),
+                      .hint = "one job a log: cut it before the other's arguments",
+                      .notes = {{.where = before.where, .message = "first given here"}}});
+  }
+
+  const std::string& name_;
+  Diagnostics& diagnostics_;
+  MegatronArguments arguments_;
+  int run_ = 0;
+};
 
 // ---- The words ----
 
@@ -442,7 +480,7 @@ const MegatronArgument* MegatronArguments::find(std::string_view name) const {
 std::optional<MegatronArguments> read_megatron_text(std::string_view text, const std::string& name,
                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
   const std::size_t before = diagnostics.error_count();
-  if (is_dump(text)) return checked(read_dump(text, name, diagnostics), before, diagnostics);
+  if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), before, diagnostics);
   Words words(name, defines, diagnostics);
   return checked(ArgvReader(name, diagnostics).read(words.split(text)), before, diagnostics);
 }
@@ -460,8 +498,9 @@ std::optional<MegatronArguments> read_megatron_words(std::span<const std::string
 std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,
                                          std::optional<std::int64_t> global_batch_size) {
   std::vector<double> times;
-  for (std::size_t i = kWarmUpIterations; i < arguments.iterations.size(); ++i) {
-    const MegatronIteration& iteration = arguments.iterations[i];
+  std::map<int, std::size_t> seen;  // by run
+  for (const MegatronIteration& iteration : arguments.iterations) {
+    if (++seen[iteration.run] <= kWarmUpIterations) continue;
     if (!global_batch_size || !iteration.global_batch_size ||
         *iteration.global_batch_size == *global_batch_size)
       times.push_back(iteration.milliseconds);

@@ -35,6 +35,7 @@ struct MegatronArgument {
 struct MegatronIteration {
   double milliseconds = 0;
   std::optional<std::int64_t> global_batch_size = {};  // differs while the batch ramps up
+  int run = 0;                                         // argument blocks before it: a restart prints another
 };
 
 struct MegatronArguments {
@@ -49,8 +50,9 @@ struct MegatronArguments {
 
 using ShellDefines = std::map<std::string, std::string, std::less<>>;
 
-// The door is seen from the text. Reported: no argument at all, a dump without its end (warning), a word
-// where an option belongs, quotes that do not close. nullopt after an error.
+// The door is seen from the text. Reported: no argument at all, a dump without its end (warning), an argument of
+// a dump for the second time with another value (two jobs in one log), a word where an option belongs, quotes
+// that do not close. nullopt after an error.
 [[nodiscard]] std::optional<MegatronArguments> read_megatron_text(std::string_view text,
                                                                   const std::string& name,
                                                                   const ShellDefines& defines,
@@ -61,7 +63,7 @@ using ShellDefines = std::map<std::string, std::string, std::less<>>;
                                                                    const ShellDefines& defines,
                                                                    Diagnostics& diagnostics);
 
-// Without the first two iterations, which warm up, and those of another batch size than `global_batch_size`.
+// Without the first two iterations of each run, which warm up, and those of another batch size than `global_batch_size`.
 [[nodiscard]] std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,
                                                        std::optional<std::int64_t> global_batch_size);
 

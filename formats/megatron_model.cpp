@@ -85,14 +85,16 @@ class ModelSection {
   }
 
   std::optional<std::int64_t> tokens(std::string& from, SourceLocation& where) {
-    if (request_.vocab) {
-      from = fmt::format("{} tokens given", *request_.vocab);
-      return request_.vocab;
-    }
     if (const auto size = reader_.integer("vocab_size")) {
       from = fmt::format("{} {}", reader_.spelled("vocab_size"), *size);
       where = reader_.source("vocab_size").where;
+      if (request_.vocab && *request_.vocab != *size)
+        reader_.refuse_option("--vocab", *request_.vocab, "vocab_size", from);
       return size;
+    }
+    if (request_.vocab) {
+      from = fmt::format("{} tokens given", *request_.vocab);
+      return request_.vocab;
     }
     if (reader_.text("tokenizer_type") == "GPT2BPETokenizer") {
       from = fmt::format("{} GPT2BPETokenizer: {} tokens", reader_.spelled("tokenizer_type"), kGpt2Tokens);
@@ -106,20 +108,26 @@ class ModelSection {
     return std::nullopt;
   }
 
+  std::int64_t divisor() {
+    return reader_.integer("make_vocab_size_divisible_by", 1, kMaxDivisor).value_or(128);
+  }
+
   void add_vocab() {
-    if (const auto padded = reader_.integer("padded_vocab_size"))
+    if (const auto padded = reader_.integer("padded_vocab_size")) {
+      if (request_.vocab && *request_.vocab != *padded &&
+          padded_vocab(*request_.vocab, divisor() * job_.tensor) != *padded)
+        reader_.refuse_option("--vocab", *request_.vocab, "padded_vocab_size",
+                              fmt::format("{} {}", reader_.spelled("padded_vocab_size"), *padded));
       return add(entry("vocab", *padded, reader_.source("padded_vocab_size")));
+    }
     std::string from;
     SourceLocation where = reader_.source("hidden_size").where;
     const std::optional<std::int64_t> size = tokens(from, where);
-    const std::int64_t divisor =
-        reader_.integer("make_vocab_size_divisible_by", 1, kMaxDivisor).value_or(128);
+    const std::int64_t multiple = divisor();
     if (!size) return;
-    const std::int64_t step = divisor * job_.tensor;
-    const std::int64_t padded = (*size + step - 1) / step * step;
     add(entry(
-        "vocab", padded,
-        {.comment = fmt::format("{}, padded to a multiple of {} × tensor {}", from, divisor, job_.tensor),
+        "vocab", padded_vocab(*size, multiple * job_.tensor),
+        {.comment = fmt::format("{}, padded to a multiple of {} × tensor {}", from, multiple, job_.tensor),
          .where = where}));
   }
 

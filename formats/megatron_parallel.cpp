@@ -21,8 +21,24 @@ std::int64_t degree(MegatronReader& reader, std::string_view name) {
   return reader.integer(name, 1, kMaxDegree).value_or(1);
 }
 
+// An --nnodes that is a shell variable says nothing, and --gpus is there for that.
+void check_asked_gpus(MegatronReader& reader, std::int64_t asked) {
+  const auto world = reader.stated("world_size");
+  if (world && *world != asked)
+    return reader.refuse_option("--gpus", asked, "world_size", fmt::format("world_size {}", *world));
+  const auto nodes = reader.stated("nnodes"), per_node = reader.stated("nproc_per_node");
+  if (world || !nodes || !per_node) return;
+  if (*per_node == 0 || asked % *per_node != 0 || asked / *per_node != *nodes)
+    reader.refuse_option("--gpus", asked, "nnodes",
+                         fmt::format("{} {} × {} {}", reader.spelled("nnodes"), *nodes,
+                                     reader.spelled("nproc_per_node"), *per_node));
+}
+
 std::optional<std::int64_t> gpus_of(MegatronReader& reader, const ImportRequest& request) {
-  if (request.gpus) return request.gpus;
+  if (request.gpus) {
+    check_asked_gpus(reader, *request.gpus);
+    return request.gpus;
+  }
   if (const auto world = reader.integer("world_size")) return world;
   const auto nodes = reader.integer("nnodes", 1, kMaxDegree);
   const auto per_node = reader.integer("nproc_per_node", 1, kMaxDegree);
@@ -214,15 +230,15 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
   }
   job.gpus = *gpus;
   const std::int64_t one = job.tensor * job.context * job.pipeline;
+  const std::string way_out =
+      fmt::format("{}, a multiple of {}", request.gpus ? "--gpus N" : gpu_source(reader, request), one);
   const char* biggest = job.pipeline > 1 ? "pipeline_model_parallel_size" : "tensor_model_parallel_size";
   if (*gpus < one) {
     reader.error(biggest, "too-few-gpus",
-                 fmt::format("{} GPUs are fewer than {} = {}", *gpus, product_of(job), one),
-                 fmt::format("--gpus N, a multiple of {}", one));
+                 fmt::format("{} GPUs are fewer than {} = {}", *gpus, product_of(job), one), way_out);
   } else if (*gpus % one != 0) {
     reader.error(biggest, "not-divisible",
-                 fmt::format("{} GPUs are no multiple of {} = {}", *gpus, product_of(job), one),
-                 fmt::format("--gpus N, a multiple of {}", one));
+                 fmt::format("{} GPUs are no multiple of {} = {}", *gpus, product_of(job), one), way_out);
   } else {
     job.data = *gpus / one;
     const auto data = reader.integer("data_parallel_size");
@@ -253,7 +269,7 @@ Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& reque
   } else {
     reader.error("world_size", "not-divisible",
                  fmt::format("{} GPUs are no whole number of nodes of {}", job.gpus, request.node_gpus),
-                 "--gpus N, or --node NAME");
+                 request.gpus ? "--gpus N, or --node NAME" : "--node NAME");
   }
   if (request.gpus) return entries;
   const auto per_node = reader.integer("nproc_per_node");

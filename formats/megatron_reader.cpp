@@ -126,6 +126,12 @@ std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::
   return std::nullopt;
 }
 
+std::optional<std::int64_t> MegatronReader::stated(std::string_view name) const {
+  const MegatronArgument* item = find(name);
+  if (item == nullptr || item->values.size() != 1 || !item->unexpanded.empty()) return std::nullopt;
+  return parse_integer(item->values.front());
+}
+
 std::optional<double> MegatronReader::number(std::string_view name, double min, double max) {
   if (given(name) == nullptr) return std::nullopt;
   const std::optional<double> value = parse_number(text(name));
@@ -192,6 +198,11 @@ void MegatronReader::warning(std::string_view name, std::string code, std::strin
                         .path = spelled(name),
                         .message = std::move(message),
                         .hint = std::move(hint)});
+}
+
+void MegatronReader::refuse_option(const char* option, std::int64_t asked, std::string_view name,
+                                   const std::string& said) {
+  diagnostics_.error(contradicted_option(option, std::to_string(asked), said, source(name).where));
 }
 
 void MegatronReader::unknown(const MegatronArgument& argument) {

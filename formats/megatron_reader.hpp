@@ -27,6 +27,8 @@ class MegatronReader {
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t min = 1,
                                       std::int64_t max = 1'000'000'000);
   std::optional<double> number(std::string_view name, double min, double max);
+  // The whole number that stands there; nullopt, without a word, where none does.
+  [[nodiscard]] std::optional<std::int64_t> stated(std::string_view name) const;
   // Reports when it is absent; 1 then.
   std::int64_t required(std::string_view name, std::int64_t max = 1'000'000'000);
 
@@ -41,6 +43,8 @@ class MegatronReader {
   void note(std::string line) { notes_.push_back(std::move(line)); }
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
+  // Of an option of the importer, where `name` says otherwise: `said`.
+  void refuse_option(const char* option, std::int64_t asked, std::string_view name, const std::string& said);
   // About a key of the scenario that no argument says.
   void missing(Severity severity, std::string path, std::string message, std::string hint);
 

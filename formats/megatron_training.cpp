@@ -198,10 +198,8 @@ Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
   entries.push_back(RecomputeSection(reader).read());
   entries.push_back(read_attention(reader));
   const std::string optimizer = reader.text("optimizer");
-  if (!optimizer.empty() && optimizer != "adam") {
-    reader.warning("optimizer", "not-modelled",
-                   in_quotes(optimizer) + " is not modelled: Adam's states and step are counted");
-  }
+  if (!optimizer.empty())
+    if (const auto said = priced_as_adam(optimizer)) reader.warning("optimizer", "not-modelled", *said);
   return entries;
 }
 

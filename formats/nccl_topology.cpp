@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "formats/import_entries.hpp"
+#include "formats/input_text.hpp"
 #include "formats/nccl_machine.hpp"
 #include "formats/xml_reader.hpp"
 
@@ -82,12 +84,16 @@ class MachineImporter {
                    .comment = by_class ? "PCI devices of class 0x0302 or 0x0300" : "gpu elements",
                    .where = first().where};
     const GpuModel* model = gpu_model_by_pci(first().device_id);
-    if (request_.device)
-      facts_.device = {.value = *request_.device, .comment = "--device", .where = first().where};
-    else if (model != nullptr)
+    if (model != nullptr)
       facts_.device = {.value = std::string(model->device),
                        .comment = "PCI device " + first().device_id,
                        .where = first().where};
+    else if (request_.device)
+      facts_.device = {.value = *request_.device, .comment = "--device", .where = first().where};
+    if (request_.device && lower_case(*request_.device) != lower_case(facts_.device->value))
+      diagnostics_.error(contradicted_option(
+          "--device", *request_.device,
+          fmt::format("{}, of {}", facts_.device->comment, facts_.device->value), first().where));
     const auto unlike = std::find_if(machine_.gpus.begin(), machine_.gpus.end(),
                                      [&](const NcclGpu& g) { return g.device_id != first().device_id; });
     if (unlike != machine_.gpus.end())
@@ -246,10 +252,14 @@ class MachineImporter {
       warn(nic.where, "unknown-speed",
            fmt::format("{} of {} NICs do not tell their speed", unknown, machine_.nics.size()),
            "NCCL would take 10 Gb/s; --link gives it");
-    if (request_.link)
-      facts_.nic_bandwidth = {.value = *request_.link, .comment = "--link", .where = nic.where};
-    else if (best)
+    if (best)
       facts_.nic_bandwidth = {.value = *best, .comment = "net speed", .where = nic.where};
+    else if (request_.link)
+      facts_.nic_bandwidth = {.value = *request_.link, .comment = "--link", .where = nic.where};
+    if (request_.link && *request_.link != facts_.nic_bandwidth->value)
+      diagnostics_.error(contradicted_option(
+          "--link", fragment_bit_rate(*request_.link, {}).text,
+          "net speed " + fragment_bit_rate(facts_.nic_bandwidth->value, {}).text, nic.where));
   }
 
   void pcie() {

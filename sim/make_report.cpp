@@ -234,9 +234,9 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "
         "mask hides: over long sequences shares of the peak above 100 % are no mistake of the times");
   report.assumptions = assumed_defaults(scenario, simulation.prepared.plan);
-  if (scenario.profile) report.profile = scenario.profile->name + " of " + scenario.profile->date;
+  if (scenario.profile) report.profile = dated_name(*scenario.profile);
   for (const HardwareProfile& profile : scenario.group_profiles)
-    if (profile.name != scenario.profile->name) report.profile += ", " + profile.name + " of " + profile.date;
+    if (profile.name != scenario.profile->name) report.profile += ", " + dated_name(profile);
   report.software = scenario.options.software;
   StableHash digest;
   digest.add(hash(simulation.timeline));

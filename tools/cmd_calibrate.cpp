@@ -414,8 +414,9 @@ std::string provenance_table(const HardwareProfile& profile) {
 }
 
 void show_text(const HardwareProfile& profile, Session& session) {
-  session.out << fmt::format("{}   {}\n  newest ingredient of {}, made by {}\n\n", profile.name,
-                             profile.device.name, profile.date, profile.made_by);
+  session.out << fmt::format("{}   {}\n  {}, made by {}\n\n", profile.name, profile.device.name,
+                             profile.date.empty() ? "no date" : "newest ingredient of " + profile.date,
+                             profile.made_by);
   session.out << coverage_table(profile.gemm) << '\n' << collective_coverage(profile) << '\n';
   session.out << provenance_table(profile) << '\n';
   const FitErrors errors = formula_errors(profile.gemm);

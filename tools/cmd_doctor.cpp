@@ -64,8 +64,8 @@ void print_text(Session& session, const std::vector<Found>& found,
   session.out << "schedules    " << wrapped(schedules);
   for (const Found& item : found) session.out << fmt::format("{:<12} ", item.what) << wrapped(item.names);
   for (const HardwareProfile& profile : profiles) {
-    session.out << fmt::format("profile      {} of {}: {}, {} GEMM shapes, {} collective curves\n",
-                               profile.name, profile.date, profile.device.name, profile.gemm.rows.size(),
+    session.out << fmt::format("profile      {}: {}, {} GEMM shapes, {} collective curves\n",
+                               dated_name(profile), profile.device.name, profile.gemm.rows.size(),
                                profile.collectives.size());
   }
   session.out << "calibration  the GPU suite is not built into this program\n";

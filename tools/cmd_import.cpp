@@ -14,6 +14,7 @@
 #include "base/text_file.hpp"
 #include "calibrate/fit/nccl_tests.hpp"
 #include "formats/hf_config.hpp"
+#include "formats/import_entries.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/import_jobs.hpp"
@@ -24,23 +25,42 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::string_view kCollectives =
+    "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or send-receive";
+
 std::optional<CollectiveKind> asked_kind(const Arguments& arguments) {
   const std::optional<std::string> op = arguments.text("op");
   if (!op) return std::nullopt;
   const std::optional<CollectiveKind> kind = nccl_collective(*op);
   if (!kind)
-    throw UsageError(fmt::format("--op: '{}' is no collective of a profile", *op),
-                     "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or send-receive");
+    throw UsageError(fmt::format("--op: '{}' is no collective of a profile", *op), std::string(kCollectives));
   return kind;
+}
+
+// --op names what the file does not.
+void take_asked_kind(NcclRun& run, std::optional<CollectiveKind> asked, const std::string& file,
+                     Diagnostics& diagnostics) {
+  if (!asked || run.kind == asked) return;
+  if (run.program.empty())
+    run.kind = asked;
+  else
+    diagnostics.error(contradicted_option("--op", kCollectiveNames[static_cast<std::size_t>(*asked)],
+                                          run.program, {file, 0, 0}));
 }
 
 // What a fit needs beyond a file that could be read.
 void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnostics) {
-  if (!run.kind) {
+  if (!run.kind && run.program.empty()) {
     diagnostics.error({.code = "no-name",
                        .where = {file, 0, 0},
                        .message = "does not say which collective was measured",
                        .hint = "--op all-reduce, or what it was"});
+  } else if (!run.kind) {
+    diagnostics.error(
+        {.code = "no-collective",
+         .where = {file, 0, 0},
+         .message = fmt::format("is of {}, which a profile does not know", in_quotes(run.program)),
+         .hint = std::string(kCollectives)});
   }
   std::set<double> sizes;
   for (const NcclRow& row : run.rows) sizes.insert(row.bytes);
@@ -59,8 +79,8 @@ int import_nccl_tests(const std::string& file, const Arguments& arguments, Sessi
   std::string fragment;
   if (const auto text = unpacked(read_text_file(file, diagnostics), file, diagnostics)) {
     if (std::optional<NcclRun> run = read_nccl_tests(*text, file, diagnostics)) {
-      if (asked) run->kind = asked;
-      check_run(*run, file, diagnostics);
+      take_asked_kind(*run, asked, file, diagnostics);
+      if (!diagnostics.has_errors()) check_run(*run, file, diagnostics);
       if (!diagnostics.has_errors()) fragment = to_fragment(*run, file);
     }
   }

@@ -118,11 +118,8 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
   fitted.fit.provenance = Provenance::kMeasured;
   fitted.fit.source =
       fmt::format("{}; each size left out: {}", draft.origin(samples.size()), fitted.left_out.summary());
-  // What was timed without an algorithm is what the library runs there: it stands for all that the base has.
-  std::erase_if(draft.profile().collectives, [&](const CollectiveFit& other) {
-    return other.kind == group.kind && other.ranks == group.ranks && other.nodes == group.nodes &&
-           (other.algorithm == group.algorithm || group.algorithm == "any");
-  });
+  std::erase_if(draft.profile().collectives,
+                [&](const CollectiveFit& other) { return speak_for_same_calls(fitted.fit, other); });
   draft.profile().collectives.push_back(fitted.fit);
   draft.use(samples.size());
   draft.tell(group_name(group),

@@ -11,6 +11,7 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "base/yaml.hpp"
 #include "calibrate/fit/least_squares.hpp"
 #include "calibrate/fit/write_profile.hpp"
@@ -47,7 +48,7 @@ class TextReader {
   TextReader(const std::string& name, Diagnostics& diagnostics) : name_(name), diagnostics_(diagnostics) {}
 
   void read(std::string_view text) {
-    while (!text.empty()) {
+    while (!text.empty() && !second_run_) {
       const std::size_t end = text.find('\n');
       ++line_;
       read_line(without_tag(text.substr(0, end)));
@@ -57,12 +58,8 @@ class TextReader {
   }
 
   NcclRun finish() && {
-    run_.ranks = groups_.empty() ? 0 : groups_.begin()->second;
-    for (const auto& [group, ranks] : groups_) {
-      if (ranks != run_.ranks) refuse("groups of different sizes: one fit is of one size");
-    }
-    run_.nodes = hosts_of_group();
-    if (run_.ranks < 2) refuse("fewer than two ranks are listed: there is nothing to communicate");
+    if (second_run_) return std::move(run_);
+    if (const auto mistake = ranks_.close(run_)) refuse(*mistake);
     if (run_.rows.empty()) refuse("no row of a table was found");
     if (!ended_) {
       diagnostics_.warning({.code = "run-without-end",
@@ -86,13 +83,22 @@ class TextReader {
   }
 
   void read_heading(std::string_view line, const std::vector<std::string>& words) {
-    constexpr std::string_view kStarting = "Collective test starting: ";
+    constexpr std::string_view kStarting = "Collective test starting: ", kBounds = "Out of bounds values";
     if (const std::size_t at = line.find(kStarting); at != std::string_view::npos)
-      run_.kind = nccl_collective(words_of(line.substr(at + kStarting.size())).at(0));
+      read_name(words_of(line.substr(at + kStarting.size())));
+    if (line.find(kBounds) != std::string_view::npos && words.back() != "OK")
+      refuse(fmt::format("{}: such times say nothing", in_quotes(line.substr(line.find(kBounds)))));
     if (line.find("Avg bus bandwidth") != std::string_view::npos) ended_ = true;
     if (words.size() > 2 && words[1] == "nccl-tests") read_version(words);
     if (words.size() > 9 && words[1] == "Rank" && words[3] == "Group") read_rank(line, words);
     if (words.size() > 3 && words[1] == "size" && words[2] == "count") read_columns(words);
+  }
+
+  void read_name(const std::vector<std::string>& words) {
+    if (words.empty()) return refuse("the heading names no collective");
+    if (!run_.program.empty()) return refuse_second_run(words[0] + " starts");
+    run_.program = words[0];
+    run_.kind = nccl_collective(words[0]);
   }
 
   void read_version(const std::vector<std::string>& words) {
@@ -103,9 +109,12 @@ class TextReader {
 
   // #  Rank  0 Group  0 Pid  28616 on nccl-gib-test-0 device  0 [0000:8f:00] NVIDIA B200
   void read_rank(std::string_view line, const std::vector<std::string>& words) {
-    ++groups_[words[4]];
+    const std::optional<std::int64_t> rank = parse_integer(words[2]);
+    if (!rank) return refuse(fmt::format("{} is no rank", in_quotes(words[2])));
     const auto on = std::ranges::find(words, "on");
-    if (on != words.end() && on + 1 != words.end()) hosts_[words[4]].insert(*(on + 1));
+    const bool on_host = on != words.end() && on + 1 != words.end();
+    if (!ranks_.add(words[4], *rank, on_host ? *(on + 1) : ""))
+      return refuse_second_run(fmt::format("rank {} is listed again", *rank));
     if (const std::size_t bus = line.find("] "); bus != std::string_view::npos)
       run_.device = join(words_of(line.substr(bus + 2)), " ");
   }
@@ -130,10 +139,13 @@ class TextReader {
     if (!bytes || words.size() < 2 || !parse_integer(words[1])) return;  // something else between the rows
     if (!columns_) return refuse("a row before the header of its table");
     if (words.size() < 13) return refuse("a row that is cut off");
+    if (*bytes < 0 || *bytes > detail::kMaxNcclBytes)
+      return refuse(fmt::format("{} bytes are no size of a message", *bytes));
     const auto time = [&](std::size_t column) -> std::optional<double> {
       if (column >= words.size()) return std::nullopt;
       const std::optional<double> us = parse_number(words[column]);
-      return us && *us > 0 ? std::optional(*us * 1e-6) : std::nullopt;
+      const bool measured = us && *us > 0 && *us <= detail::kMaxNcclMicroseconds;
+      return measured ? std::optional(*us * 1e-6) : std::nullopt;
     };
     for (const std::optional<std::size_t> column :
          {std::optional(columns_->wrong), columns_->in_place_wrong}) {
@@ -143,24 +155,22 @@ class TextReader {
     }
     const std::optional<double> seconds = time(columns_->time);
     if (!seconds) return refuse(fmt::format("'{}' is no time", words[columns_->time]));
-    if (*bytes == 0) {
-      run_.launch_seconds = std::min(run_.launch_seconds.value_or(*seconds), *seconds);
-      return;
-    }
-    run_.rows.push_back(
-        {.bytes = static_cast<double>(*bytes),
-         .seconds = *seconds,
-         .in_place_seconds = columns_->in_place_time ? time(*columns_->in_place_time).value_or(0) : 0});
-  }
-
-  [[nodiscard]] int hosts_of_group() const {
-    std::size_t most = 0;
-    for (const auto& [group, hosts] : hosts_) most = std::max(most, hosts.size());
-    return static_cast<int>(most);
+    detail::add_nccl_row(
+        run_, {.bytes = static_cast<double>(*bytes),
+               .seconds = *seconds,
+               .in_place_seconds = columns_->in_place_time ? time(*columns_->in_place_time).value_or(0) : 0});
   }
 
   void refuse(std::string message) {
     diagnostics_.error({.code = "bad-nccl-tests", .where = {name_, line_, 0}, .message = std::move(message)});
+  }
+
+  void refuse_second_run(const std::string& sign) {
+    second_run_ = true;
+    diagnostics_.error({.code = "several-runs",
+                        .where = {name_, line_, 0},
+                        .message = fmt::format("{}: the file holds a second run from here on", sign),
+                        .hint = "one run a file: split it where the second one begins"});
   }
 
   const std::string& name_;
@@ -168,9 +178,9 @@ class TextReader {
   NcclRun run_;
   int line_ = 0;
   bool ended_ = false;
+  bool second_run_ = false;
   std::optional<Columns> columns_;
-  std::map<std::string, int> groups_;
-  std::map<std::string, std::set<std::string>> hosts_;
+  detail::NcclRanks ranks_;
 };
 
 // Median over repeats, out of place.
@@ -210,8 +220,33 @@ std::optional<CollectiveKind> nccl_collective(std::string_view name) {
   return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
 }
 
+bool detail::NcclRanks::add(const std::string& group, std::int64_t rank, const std::string& host) {
+  if (!seen_.emplace(group, rank).second) return false;
+  ++ranks_[group];
+  hosts_[group].insert(host);
+  return true;
+}
+
+std::optional<std::string> detail::NcclRanks::close(NcclRun& run) const {
+  for (const auto& [group, ranks] : ranks_) {
+    if (run.ranks != 0 && run.ranks != ranks) return "groups of different sizes: one fit is of one size";
+    run.ranks = ranks;
+    run.nodes = std::max(run.nodes, static_cast<int>(hosts_.at(group).size()));
+  }
+  if (run.ranks < 2) return "fewer than two ranks are listed: there is nothing to communicate";
+  return std::nullopt;
+}
+
+void detail::add_nccl_row(NcclRun& run, const NcclRow& row) {
+  if (row.bytes > 0)
+    run.rows.push_back(row);
+  else
+    run.launch_seconds = std::min(run.launch_seconds.value_or(row.seconds), row.seconds);
+}
+
 std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
                                        Diagnostics& diagnostics) {
+  text = without_byte_order_mark(text);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{')
     return detail::read_nccl_json(text, name, diagnostics);

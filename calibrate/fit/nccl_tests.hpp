@@ -7,9 +7,13 @@
 //   source  NVIDIA/nccl-tests @a0b82b2: doc/PERFORMANCE.md, src/util.cu, src/common.cu.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -25,6 +29,7 @@ struct NcclRow {
 
 struct NcclRun {
   std::optional<CollectiveKind> kind;  // older text does not say
+  std::string program;                 // "all_reduce_perf", where it says so
   int ranks = 0;                       // of one group
   int nodes = 0;
   std::string device;
@@ -33,8 +38,9 @@ struct NcclRun {
   std::optional<double> launch_seconds;  // of size 0, the least
 };
 
-// Refused with their line: host times (cputime), wrong results (#wrong above 0), no ranks, a table without
-// rows, a JSON file of another shape. Warned of: a run without its end. nullopt if something was refused.
+// Refused with their line: host times (cputime), wrong results (#wrong above 0, values out of bounds), no ranks,
+// a rank or a heading for the second time (two runs in a file), a table without rows, JSON of another shape, what
+// no run can have measured. Warned of: a run without its end. nullopt if something was refused.
 [[nodiscard]] std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
                                                      Diagnostics& diagnostics);
 
@@ -42,9 +48,32 @@ struct NcclRun {
 [[nodiscard]] std::optional<CollectiveKind> nccl_collective(std::string_view name);
 
 namespace detail {
+
+// What no run can have measured: a buffer beyond any memory, a call of eleven days.
+inline constexpr std::int64_t kMaxNcclBytes = std::int64_t{1} << 50;
+inline constexpr double kMaxNcclMicroseconds = 1e12;
+
+// The ranks that a file lists.
+class NcclRanks {
+ public:
+  // false: this rank was listed before.
+  [[nodiscard]] bool add(const std::string& group, std::int64_t rank, const std::string& host);
+  // Sets ranks and nodes. The message where they are no run to fit.
+  [[nodiscard]] std::optional<std::string> close(NcclRun& run) const;
+
+ private:
+  std::set<std::pair<std::string, std::int64_t>> seen_;
+  std::map<std::string, int> ranks_;
+  std::map<std::string, std::set<std::string>> hosts_;
+};
+
+// Size 0 is no row, but the time of a launch.
+void add_nccl_row(NcclRun& run, const NcclRow& row);
+
 [[nodiscard]] std::optional<NcclRun> read_nccl_json(std::string_view text, const std::string& name,
                                                     Diagnostics& diagnostics);
-}
+
+}  // namespace detail
 
 // The entry for `collectives:` of a profile, with a comment on each value and a verdict on what was measured.
 //   requires  a kind and at least kMinCollectivePoints distinct sizes.

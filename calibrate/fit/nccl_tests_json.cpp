@@ -1,112 +1,130 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <functional>
+#include <limits>
 #include <utility>
 
+#include "base/json_reader.hpp"
+#include "base/text.hpp"
+#include "base/yaml.hpp"
 #include "calibrate/fit/nccl_tests.hpp"
 
 namespace stagecraft {
 
 namespace {
 
-using nlohmann::json;
-
-// One half of a result; nullopt where it was not measured. throws json::exception on another shape.
-std::optional<double> seconds_of(const json& half) {
-  if (half.is_null()) return std::nullopt;
-  const double us = half.at("time").get<double>();  // "nan" is a string and so an error
-  return us > 0 ? std::optional(us * 1e-6) : std::nullopt;
-}
+constexpr const char* kCode = "bad-nccl-tests";
+constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 // As the text form writes it: 22809 is 2.28.9.
-std::string version_text(int version) {
+std::string version_text(std::int64_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-class JsonReader {
- public:
-  JsonReader(const std::string& name, Diagnostics& diagnostics) : name_(name), diagnostics_(diagnostics) {}
-
-  NcclRun read(const json& root) {
-    NcclRun run;
-    run.kind = nccl_collective(root.at("args").at(0).get<std::string>());
-    run.nccl_version = version_text(root.at("nccl_version").get<int>());
-    read_devices(root.at("config").at("devices"), run);
-    for (const json& result : root.at("results")) read_result(result, run);
-    if (run.ranks < 2) refuse("fewer than two ranks are listed: there is nothing to communicate");
-    if (run.rows.empty()) refuse("no result");
-    if (!root.contains("end_time")) {
-      diagnostics_.warning({.code = "run-without-end",
-                            .where = {name_, 0, 0},
-                            .message = "the run has no end: its rows are used as far as they go"});
-    }
-    return run;
+// The mappings of a list, one after the other.
+void for_each(YamlMap& map, std::string_view key, const std::function<void(YamlMap&)>& read) {
+  const YamlNode* list = map.get(key);
+  if (list == nullptr || list->kind != YamlNode::Kind::kSequence)
+    return map.error(key, kCode, "a list is required, as nccl-tests -J writes it");
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const YamlNode& node = list->items[i];
+    YamlMap item(&node, fmt::format("{}[{}]", map.path_of(key), i), node.where, map.diagnostics());
+    read(item);
   }
+}
 
-  void refuse(std::string message) {
-    diagnostics_.error({.code = "bad-nccl-tests", .where = {name_, 0, 0}, .message = std::move(message)});
+void read_program(YamlMap& file, NcclRun& run) {
+  const std::vector<std::string> words = file.texts("args");
+  if (words.empty()) return file.error("args", kCode, "does not name the program that ran");
+  run.program = words[0];
+  run.kind = nccl_collective(words[0]);
+}
+
+void read_devices(YamlMap& file, NcclRun& run) {
+  detail::NcclRanks ranks;
+  YamlMap config = file.map("config");
+  const std::size_t errors = file.diagnostics().error_count();
+  for_each(config, "devices", [&](YamlMap& device) {
+    const std::int64_t rank = device.integer("rank", {.min = 0, .max = kMaxInt});
+    const std::int64_t group = device.integer("group");
+    if (!ranks.add(std::to_string(group), rank, device.text("hostname")))
+      device.error("rank", kCode, fmt::format("rank {} of group {} is listed again", rank, group));
+    run.device = device.text("device_info");
+  });
+  if (errors != file.diagnostics().error_count()) return;
+  if (const auto mistake = ranks.close(run)) config.error("devices", kCode, *mistake);
+}
+
+// One half of a result; nullopt where it was not measured, or cannot be used.
+std::optional<double> read_half(YamlMap& result, const char* side, std::int64_t size) {
+  const YamlNode* node = result.get(side);
+  if (node == nullptr || node->kind == YamlNode::Kind::kNull) return std::nullopt;
+  YamlMap half = result.map(side);
+  if (half.has("cpu_time")) {
+    half.error("cpu_time", kCode, "these are host times (-C 1), which are no time of a collective");
+    return std::nullopt;
   }
-
- private:
-  void read_devices(const json& devices, NcclRun& run) {
-    std::map<int, int> ranks;
-    std::map<int, std::set<std::string>> hosts;
-    for (const json& device : devices) {
-      const int group = device.at("group").get<int>();
-      ++ranks[group];
-      hosts[group].insert(device.at("hostname").get<std::string>());
-      run.device = device.at("device_info").get<std::string>();
-    }
-    for (const auto& [group, count] : ranks) {
-      if (run.ranks != 0 && run.ranks != count) refuse("groups of different sizes: one fit is of one size");
-      run.ranks = count;
-      run.nodes = std::max(run.nodes, static_cast<int>(hosts[group].size()));
-    }
+  const YamlNode* wrong = half.get("nwrong");  // null: nothing was checked
+  if (wrong == nullptr || wrong->kind != YamlNode::Kind::kNull) {
+    if (half.number("nwrong", {.min = 0}) > 0)
+      half.error("nwrong", kCode, fmt::format("size {} has wrong results: such a time says nothing", size));
   }
+  const YamlNode* time = half.get("time");  // "nan" stands in quotes
+  const std::optional<double> us = time != nullptr ? parse_number(time->text) : std::nullopt;
+  if (us && !time->quoted && *us > 0 && *us <= detail::kMaxNcclMicroseconds) return *us * 1e-6;
+  half.error("time", kCode,
+             time == nullptr ? fmt::format("size {} has no time", size)
+                             : fmt::format("{} is no time of size {}", in_quotes(time->text), size));
+  return std::nullopt;
+}
 
-  void read_result(const json& result, NcclRun& run) {
-    const json& half = result.at("out_of_place");
-    if (half.is_object() && half.contains("cpu_time"))
-      return refuse("these are host times (-C 1), which are no time of a collective");
-    for (const char* side : {"out_of_place", "in_place"}) {
-      const json& of_side = result.at(side);
-      if (of_side.is_object() && of_side.at("nwrong").is_number() && of_side.at("nwrong").get<double>() > 0)
-        return refuse(fmt::format("size {} has wrong results", result.at("size").get<std::int64_t>()));
-    }
-    const std::optional<double> seconds = seconds_of(half);
-    if (!seconds) return;
-    const auto bytes = result.at("size").get<double>();
-    if (bytes == 0) {
-      run.launch_seconds = std::min(run.launch_seconds.value_or(*seconds), *seconds);
-      return;
-    }
-    run.rows.push_back({.bytes = bytes,
-                        .seconds = *seconds,
-                        .in_place_seconds = seconds_of(result.at("in_place")).value_or(0)});
+void read_result(YamlMap& result, NcclRun& run) {
+  const std::int64_t bytes = result.integer("size", {.min = 0, .max = detail::kMaxNcclBytes});
+  const std::optional<double> seconds = read_half(result, "out_of_place", bytes);
+  const std::optional<double> in_place = read_half(result, "in_place", bytes);
+  if (seconds)
+    detail::add_nccl_row(
+        run,
+        {.bytes = static_cast<double>(bytes), .seconds = *seconds, .in_place_seconds = in_place.value_or(0)});
+}
+
+// What the program itself found wrong. Its words for true and false stand in quotes.
+void read_verdict(YamlMap& file) {
+  if (file.has("out_of_bounds")) {
+    YamlMap bounds = file.map("out_of_bounds");
+    if (bounds.text("okay", "") != "true" || bounds.integer("count", {.min = 0, .fallback = 0}) > 0)
+      bounds.error("okay", kCode, "results are out of bounds: such times say nothing");
   }
+  for (const std::string& error : file.texts("errors"))
+    if (!error.empty())
+      file.error("errors", kCode, fmt::format("{}: such times say nothing", in_quotes(error)));
+}
 
-  const std::string& name_;
-  Diagnostics& diagnostics_;
-};
+NcclRun read_file(YamlMap& file) {
+  NcclRun run;
+  read_program(file, run);
+  run.nccl_version = version_text(file.integer("nccl_version", {.min = 0, .max = kMaxInt}));
+  read_devices(file, run);
+  const std::size_t errors = file.diagnostics().error_count();
+  for_each(file, "results", [&](YamlMap& result) { read_result(result, run); });
+  if (run.rows.empty() && errors == file.diagnostics().error_count())
+    file.error("results", kCode, "holds no time of a message");
+  read_verdict(file);
+  if (!file.has("end_time")) {
+    file.warning("", "run-without-end", "the run has no end: its rows are used as far as they go");
+  }
+  return run;
+}
 
 }  // namespace
 
 std::optional<NcclRun> detail::read_nccl_json(std::string_view text, const std::string& name,
                                               Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
-  JsonReader reader(name, diagnostics);
-  NcclRun run;
-  try {
-    run = reader.read(json::parse(text));
-  } catch (const json::parse_error& error) {
-    // Its text quotes what was read, which may be of the user's environment.
-    reader.refuse(fmt::format("is no JSON from byte {} on", error.byte));
-  } catch (const json::exception& error) {
-    reader.refuse(fmt::format("is not what nccl-tests -J writes: {}", error.what()));
-  }
+  const std::optional<YamlNode> root = parse_json(text, name, diagnostics);
+  if (!root) return std::nullopt;
+  YamlMap file(&*root, "", root->where, diagnostics);
+  NcclRun run = read_file(file);
   if (errors != diagnostics.error_count()) return std::nullopt;
   return run;
 }

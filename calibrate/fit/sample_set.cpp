@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -31,7 +33,8 @@ class Collector {
   explicit Collector(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   void read(const SampleText& file) {
-    std::string_view rest = file.text;
+    std::string_view rest = without_byte_order_mark(file.text);
+    if (rest.find("\"traceEvents\"") != std::string_view::npos) return refuse_trace({file.name, 0, 0});
     if (const auto line = line_of_no_sample(rest)) return refuse_file({file.name, *line, 0});
     for (int line = 1; !rest.empty(); ++line) {
       const std::size_t end = rest.find('\n');
@@ -54,6 +57,11 @@ class Collector {
         std::move(where), "bad-sample", "is no file of samples, which has a JSON object on each line",
         "output of nccl-tests goes through `stagecraft import nccl-tests`; the entry that it prints belongs "
         "under `collectives:` of a profile file");
+  }
+
+  void refuse_trace(SourceLocation where) {
+    refuse(std::move(where), "bad-sample", "is a profiler's trace, no file of samples",
+           "`stagecraft import kineto` makes samples of it");
   }
 
   void take(const SourceLocation& where, std::string_view line) {

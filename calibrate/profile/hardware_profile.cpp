@@ -44,6 +44,16 @@ double bus_factor(CollectiveKind kind, int ranks) {
   return 0;
 }
 
+std::string dated_name(const HardwareProfile& profile) {
+  return profile.date.empty() ? profile.name : profile.name + " of " + profile.date;
+}
+
+bool speak_for_same_calls(const CollectiveFit& one, const CollectiveFit& other) {
+  const bool same_group = one.kind == other.kind && one.ranks == other.ranks && one.nodes == other.nodes;
+  return same_group &&
+         (one.algorithm == other.algorithm || one.algorithm == "any" || other.algorithm == "any");
+}
+
 double formula_seconds(const CollectiveFit& fit, double bytes) {
   return to_seconds(fit.latency) + bytes * bus_factor(fit.kind, fit.ranks) / fit.bus_bandwidth.count() +
          fit.sqrt_seconds * std::sqrt(bytes);

@@ -126,6 +126,9 @@ struct CollectiveFit {
   friend bool operator==(const CollectiveFit&, const CollectiveFit&) = default;
 };
 
+// Both speak for the same calls: one kind, ranks and nodes, and one algorithm, or `any` beside a named one.
+[[nodiscard]] bool speak_for_same_calls(const CollectiveFit& one, const CollectiveFit& other);
+
 // The formula of a fit, and what its points say over the formula: 1 without points. Between two points
 // time follows the formula, stretched so that it meets both: ln t is a line in ln(formula). So it rises with
 // the size wherever formula and points do. Beyond the points the last ratio holds.
@@ -247,6 +250,9 @@ struct HardwareProfile {
   [[nodiscard]] bool supports(Precision precision) const;
   [[nodiscard]] double spread(Provenance provenance) const;
 };
+
+// "h100-sxm5-80gb of 2026-11-21"; the name alone where a profile has no date, as one fitted on undated samples.
+[[nodiscard]] std::string dated_name(const HardwareProfile& profile);
 
 // Reads and checks a profile (format: calibrate/profile/README.md): every constant and every table has
 // provenance and source, efficiencies lie in (0, 1.2], tables are not empty and say nothing twice, unknown

@@ -295,6 +295,22 @@ CollectiveFit read_fit(TableRow& row, const Story& story) {
   return fit;
 }
 
+void refuse_second_fit(TableRow& row, const CollectiveFit& fit, const std::vector<CollectiveFit>& fits) {
+  const auto other = std::ranges::find_if(
+      fits, [&](const CollectiveFit& earlier) { return speak_for_same_calls(fit, earlier); });
+  if (other == fits.end()) return;
+  constexpr const char* kKeepOne =
+      "keep one: a curve that was imported stands in place of the rows and points of its kind, ranks and "
+      "nodes";
+  if (fit.algorithm == other->algorithm)
+    row.error("duplicate-row", "the group and algorithm of an earlier row again", kKeepOne);
+  else
+    row.error("contradiction",
+              fmt::format("algorithm {} beside {} of an earlier row of the group: `any` is all of them",
+                          fit.algorithm, other->algorithm),
+              kKeepOne);
+}
+
 // `collectives` is a list of tables, one per source.
 std::vector<CollectiveFit> read_collectives(YamlMap& root) {
   const YamlNode* list = root.get("collectives");
@@ -312,13 +328,9 @@ std::vector<CollectiveFit> read_collectives(YamlMap& root) {
     if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
     const Story story = read_story(table);
     for (TableRow& row : read_rows(table, columns)) {
+      const std::size_t errors = root.diagnostics().error_count();
       CollectiveFit fit = read_fit(row, story);
-      const auto same = [&](const CollectiveFit& other) {
-        return std::tie(fit.kind, fit.ranks, fit.nodes, fit.algorithm) ==
-               std::tie(other.kind, other.ranks, other.nodes, other.algorithm);
-      };
-      if (std::ranges::any_of(fits, same))
-        row.error("duplicate-row", "the group and algorithm of an earlier row again");
+      if (errors == root.diagnostics().error_count()) refuse_second_fit(row, fit, fits);
       fits.push_back(std::move(fit));
     }
     table.finish();
@@ -353,7 +365,6 @@ void read_point(TableRow& row, const Story& story, std::vector<CollectiveFit>& f
 
 // `collective_points`, optional: curves that are kept beside their fits.
 void read_collective_points(YamlMap& root, std::vector<CollectiveFit>& fits) {
-  if (!root.has("collective_points")) return;
   const YamlNode* list = root.get("collective_points");
   if (list == nullptr || list->kind != YamlNode::Kind::kSequence) {
     root.error("collective_points", "empty-table", "a list of tables is required", std::string(kTableIs));
@@ -412,8 +423,11 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.gradient_overlap_slowdown = read_number(root, "gradient_overlap_slowdown", kSlowdown);
   profile.sharded_overlap_slowdown = read_number(root, "sharded_overlap_slowdown", kSlowdown);
   profile.software = read_software(root);
+  const std::size_t errors = root.diagnostics().error_count();
   profile.collectives = read_collectives(root);
-  read_collective_points(root, profile.collectives);
+  // Points of rows that were refused have done nothing wrong.
+  if (root.has("collective_points") && errors == root.diagnostics().error_count())
+    read_collective_points(root, profile.collectives);
   profile.memory = read_memory(root);
   read_spread(root, profile);
   profile.residuals = read_residuals(root);

@@ -21,7 +21,7 @@ Explanation key_input(const Scenario& scenario, const std::string& path, Amount 
 
 Origin profile_origin(const HardwareProfile& profile, Provenance provenance, const std::string& source) {
   return {.kind = OriginKind::kProfile,
-          .text = fmt::format("{} of {}, {}: {}", profile.name, profile.date, name(provenance), source)};
+          .text = fmt::format("{}, {}: {}", dated_name(profile), name(provenance), source)};
 }
 
 }  // namespace stagecraft

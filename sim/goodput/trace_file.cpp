@@ -12,6 +12,7 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "base/yaml.hpp"
 
 namespace stagecraft {
@@ -236,7 +237,7 @@ std::optional<Trace> Parser::parse(std::string_view text) {
 }  // namespace
 
 std::optional<Trace> parse_trace(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
-  return Parser(name, diagnostics).parse(text);
+  return Parser(name, diagnostics).parse(without_byte_order_mark(text));
 }
 
 std::vector<Duration> fault_durations(const Trace& trace) {

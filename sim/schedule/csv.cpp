@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
@@ -299,7 +300,7 @@ CellProblem OrderFile::at(int rank, std::size_t position, ScheduleProblem proble
 
 std::variant<OrderFile, std::vector<CellProblem>> parse_csv(std::string_view text) {
   std::vector<CellProblem> problems;
-  const std::vector<Row> rows = read_rows(text, problems);
+  const std::vector<Row> rows = read_rows(without_byte_order_mark(text), problems);
   if (!problems.empty()) return problems;
   auto order = order_of(rows);
   if (std::holds_alternative<std::vector<CellProblem>>(order)) return order;

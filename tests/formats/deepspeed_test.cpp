@@ -22,10 +22,11 @@ std::string sample(const std::string& name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Import import_text(const std::string& text, const ImportRequest& request = {}) {
+Import import_text(const std::string& text, const ImportRequest& request = {},
+                   const std::string& name = "ds.json") {
   Import import;
   Diagnostics diagnostics;
-  import.fragment = import_deepspeed(text, "ds.json", request, diagnostics);
+  import.fragment = import_deepspeed(text, name, request, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.sorted()) import.messages.push_back(render(diagnostic));
   return import;
 }
@@ -79,8 +80,46 @@ TEST(DeepSpeedImport, WarnsOfWhatItCannotModelOrDoesNotKnow) {
   EXPECT_THAT(import.messages, Contains(HasSubstr("wibble: is not known here, and not read")));
   EXPECT_THAT(import.messages, Contains(HasSubstr("zero_quantized_gradients: is not modelled: gradients are "
                                                   "reduced in 4 bit")));
-  EXPECT_THAT(import.fragment->ignored,
-              Contains("steps_per_print, optimizer, zero_optimization.contiguous_gradients"));
+  EXPECT_THAT(import.fragment->ignored, Contains("steps_per_print, zero_optimization.contiguous_gradients"));
+}
+
+TEST(DeepSpeedImport, WarnsOfOptimizersThatAreNoAdam) {
+  for (const char* type : {"SGD", "Lamb", "OneBitAdam", "Muon"}) {
+    const Import import =
+        import_text(R"({"optimizer": {"type": ")" + std::string(type) + R"(", "params": {"lr": 1}}})");
+    ASSERT_TRUE(import.fragment.has_value());
+    EXPECT_THAT(import.messages,
+                testing::ElementsAre("ds.json:1:24: warning: optimizer.type: '" + std::string(type) +
+                                     "' is not modelled: Adam's states and step are counted"));
+    EXPECT_THAT(import.fragment->ignored, testing::ElementsAre("optimizer.params"));
+  }
+  for (const char* type : {"Adam", "AdamW", "auto"})
+    EXPECT_THAT(import_text(R"({"optimizer": {"type": ")" + std::string(type) + R"("}})").messages,
+                IsEmpty());
+}
+
+TEST(DeepSpeedImport, RefusesSectionsThatAreNoObjects) {
+  for (const std::string section : {"zero_optimization", "bf16", "optimizer"})
+    for (const std::string value : {"true", "null"}) {
+      const Import import = import_text("{\"" + section + "\": " + value + "}");
+      EXPECT_FALSE(import.fragment.has_value());
+      const std::string found = value == "null" ? "null" : "'true'";
+      EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("error: " + section + ": " + found +
+                                                                  " stands where an object is required")));
+    }
+  EXPECT_EQ(import_text(R"({"zero_optimization": {"stage": 1, "offload_param": null}})")
+                .at("parallelism.zero_stage"),
+            "1");
+}
+
+TEST(DeepSpeedImport, RefusesAKeyInTwoSpellings) {
+  const Import import = import_text(R"({"zero_optimization": {"stage": 1},
+ "zero-optimization": {"stage": 3}})");
+  EXPECT_THAT(
+      import.messages,
+      testing::ElementsAre("ds.json:2:2: error: zero-optimization: is given twice, with dashes and with "
+                           "underscores\n  note: ds.json:1:2: first given here\n  hint: keep one of the "
+                           "two"));
 }
 
 TEST(DeepSpeedImport, RefusesOffloadingToDisks) {
@@ -175,6 +214,41 @@ TEST(NeoxImport, RefusesPrecisionsThatContradictOrAreUnknown) {
   EXPECT_THAT(import_precision(R"(, "precision": "bf16")").messages,
               Contains(HasSubstr("precision: 'bf16' is no precision of GPT-NeoX\n  hint: one of fp16, "
                                  "bfloat16, fp32")));
+}
+
+TEST(NeoxImport, WarnsOfOptimizersThatAreNoAdam) {
+  EXPECT_THAT(import_precision(R"(, "optimizer": {"type": "sm3"})").messages,
+              testing::ElementsAre(HasSubstr("optimizer.type: 'sm3' is not modelled: Adam's states")));
+}
+
+// "pipe-parallel-size": 1 would win over "pipe_parallel_size": 4, or the other way round.
+TEST(NeoxImport, RefusesAVocabularyThatContradictsTheFile) {
+  const std::string padded =
+      R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "seq_length": 32,
+    "pos_emb": "rotary", "train_micro_batch_size_per_gpu": 4, "padded_vocab_size": 50304})";
+  const auto messages = [&](int vocab) {
+    return import_text(padded, {.gpus = 8, .vocab = vocab, .node = "dgx-h100"}).messages;
+  };
+  EXPECT_THAT(messages(60'000), Contains(HasSubstr("error: --vocab: 60000 is asked for, and the file says "
+                                                   "padded_vocab_size 50304")));
+  EXPECT_THAT(messages(50'257), IsEmpty());  // 393 * 128
+}
+
+TEST(NeoxImport, RefusesAKeyInTwoSpellings) {
+  const Import import = import_precision(R"(, "pipe-parallel-size": 1, "pipe_parallel_size": 4)");
+  EXPECT_FALSE(import.fragment.has_value());
+  EXPECT_THAT(import.messages, Contains(HasSubstr("error: pipe_parallel_size: is given twice")));
+}
+
+TEST(NeoxImport, SaysWhatIsWrongWithYamlInTheWordsOfYaml) {
+  const std::string text = sample("neox/20B.yml");
+  const std::string cut = text.substr(0, text.size() / 2);
+  for (const char* name : {"20B.yml", "-"}) {
+    const Import import = import_text(cut, {}, name);
+    EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("a closing bracket is missing"))) << name;
+  }
+  // JSON it is by its name, and then a comment is the mistake.
+  EXPECT_THAT(import_text("{ # stage\n", {}).messages, Contains(HasSubstr("JSON has no comments")));
 }
 
 TEST(NeoxImport, AsksForTheNumberOfGpus) {

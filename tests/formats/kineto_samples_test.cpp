@@ -12,9 +12,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-MeasuredTrace measured(const TraceText& text) {
+MeasuredTrace measured(const TraceText& text, int rank = 0) {
   Diagnostics diagnostics;
   MeasuredTrace out{.name = "t.json", .trace = read_text(text.str(), diagnostics).value(), .steps = {}};
+  out.trace.rank = rank;
   out.steps = measured_steps(out.trace, {}, out.name, diagnostics).value();
   return out;
 }
@@ -126,7 +127,7 @@ TEST(KinetoSamples, TheLastRankToComeTellsWhatACollectiveCosts) {
   EXPECT_DOUBLE_EQ(alone.samples[0].median_s, 37e-6);
   EXPECT_EQ(alone.samples[0].shape.at("bytes"), 2000);
   EXPECT_EQ(alone.samples[0].tags.at("waiting"), "for the slowest rank included");
-  const KinetoSamples both = kineto_samples({measured(early), measured(late)}, 0, diagnostics);
+  const KinetoSamples both = kineto_samples({measured(early), measured(late, 1)}, 0, diagnostics);
   ASSERT_THAT(both.samples, SizeIs(1));
   EXPECT_DOUBLE_EQ(both.samples[0].median_s, 7e-6);
   EXPECT_EQ(both.samples[0].repeats, 1);
@@ -160,13 +161,22 @@ TEST(KinetoSamples, WhatGivesNoSampleIsCounted) {
   EXPECT_TRUE(diagnostics.has_errors());  // nothing is left to import
 }
 
+TEST(KinetoSamples, OneRankGivenTwiceIsRefused) {
+  TraceText text;
+  text.kernel("aten::mm", product_arguments(8, 4, 2), "gemm_tn", 1, 5);
+  Diagnostics diagnostics;
+  EXPECT_THAT(kineto_samples({measured(text, 3), measured(text, 3)}, 0, diagnostics).samples, IsEmpty());
+  ASSERT_THAT(diagnostics.items(), SizeIs(1));
+  EXPECT_THAT(render(diagnostics.items()[0]), HasSubstr("t.json: error: is of rank 3, and so is t.json"));
+}
+
 TEST(KinetoSamples, TracesOfUnlikeDevicesAreRefused) {
   TraceText here, there;
   here.kernel("aten::mm", product_arguments(8, 4, 2), "gemm_tn", 1, 5);
   there.head(R"("deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}])");
   there.kernel("aten::mm", product_arguments(8, 4, 2), "gemm_tn", 1, 5);
   Diagnostics diagnostics;
-  EXPECT_THAT(kineto_samples({measured(here), measured(there)}, 0, diagnostics).samples, IsEmpty());
+  EXPECT_THAT(kineto_samples({measured(here), measured(there, 1)}, 0, diagnostics).samples, IsEmpty());
   EXPECT_THAT(render(diagnostics.sorted().front()), HasSubstr("NVIDIA A100-SXM4-80GB"));
 }
 

@@ -95,6 +95,32 @@ TEST(MegatronDump, WithoutItsEndIsReadWithAWarning) {
   EXPECT_EQ(diagnostics.items()[0].code, "cut-off");
 }
 
+// A block of these lines, and iterations of these times.
+std::string run_of(const std::string& block, const std::vector<int>& times) {
+  std::string log = "---- arguments ----\n" + block + "---- end of arguments ----\n";
+  for (const int time : times)
+    log += " iteration 1/ 9 | elapsed time per iteration (ms): " + std::to_string(time) + " |\n";
+  return log;
+}
+
+TEST(MegatronDump, EachRunOfARestartedJobWarmsUp) {
+  const std::string block = "  hidden_size .... 64\n  consumed_train_samples .... ";
+  const MegatronArguments dump =
+      read(run_of(block + "0\n", {900, 500, 100, 101}) + run_of(block + "8\n", {800, 400, 102}));
+  EXPECT_EQ(value(dump, "hidden_size"), "64");
+  EXPECT_THAT(steady_iterations_ms(dump, std::nullopt), ElementsAre(100, 101, 102));
+}
+
+TEST(MegatronDump, AnArgumentWithTwoValuesIsRefusedWithBothLines) {
+  const std::string said =
+      "error: hidden_size: is 8192 here, and 4096 before\n"
+      "  note: job:2: first given here\n"
+      "  hint: one job a log: cut it before the other's arguments";
+  EXPECT_EQ(refusal(run_of("  hidden_size .... 4096\n  hidden_size .... 8192\n", {})), "job:3: " + said);
+  EXPECT_EQ(refusal(run_of("  hidden_size .... 4096\n", {7, 8, 9}) + run_of("  hidden_size .... 8192\n", {})),
+            "job:8: " + said);
+}
+
 TEST(MegatronArgv, TakesOptionsAsAShellWould) {
   const MegatronArguments argv = read(
       "# a comment\n"

@@ -74,7 +74,7 @@ TEST(MegatronImport, ReadsCudaGraphsByWhatTheyHold) {
 
 TEST(MegatronImport, ReadsTheMixtralAndLlamaScripts) {
   const Import mixtral =
-      import_sample("train_mixtral_8x7b_distributed.args.txt", {.gpus = 32, .vocab = 32'000});
+      import_text(sample("train_mixtral_8x7b_distributed.args.txt"), {.gpus = 32, .vocab = 32'000});
   EXPECT_EQ(mixtral.at("model.experts.ffn_hidden"), "14336");
   EXPECT_EQ(mixtral.at("parallelism.expert"), "8");
   EXPECT_EQ(mixtral.at("options.expert_dispatcher"), "all-to-all");

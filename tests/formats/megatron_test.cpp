@@ -66,13 +66,45 @@ TEST(MegatronImport, ReadsTheDumpWithTraps) {
               Contains("measured: 2 iterations in the log, all of them warm-up or of another batch"));
 }
 
+// An option that fills in what the job does not say contradicts a job that says otherwise.
+TEST(MegatronImport, RefusesOptionsThatContradictTheJob) {
+  const std::string log = sample("args_dump_gpt_64layer_tp4_pp16.log.txt");
+  EXPECT_THAT(import_text(log, {.gpus = 128}).messages,
+              Contains("job:152: error: --gpus: 128 is asked for, and the file says world_size 64\n"
+                       "  hint: leave --gpus out: it is for files that do not say"));
+  EXPECT_TRUE(import_text(log, {.gpus = 64}).fragment.has_value());
+  EXPECT_THAT(import_text(job(""), {.gpus = 32}).messages,
+              Contains(HasSubstr("job:2: error: --gpus: 32 is asked for, and the file says --nnodes 2 × "
+                                 "--nproc-per-node 8")));
+  EXPECT_TRUE(import_text(job(""), {.gpus = 16}).fragment.has_value());
+  EXPECT_THAT(
+      import_text(job(""), {.vocab = 2000}).messages,
+      Contains(HasSubstr("job:2: error: --vocab: 2000 is asked for, and the file says --vocab-size 1000")));
+  const std::string padded = log + "---- arguments ----\n  padded_vocab_size .... 50688\n";
+  EXPECT_THAT(import_text(padded, {.vocab = 60'000}).messages,
+              Contains(HasSubstr("--vocab: 60000 is asked for, and the file says padded_vocab_size 50688")));
+  for (const int vocab : {50'257, 50'688})  // before and after padding to 99 * 512
+    EXPECT_EQ(import_text(padded, {.vocab = vocab}).at("model.vocab"), "50688");
+}
+
+TEST(MegatronImport, SaysOfHowManyRunsTheFigureIs) {
+  const std::string log = sample("args_dump_gpt_64layer_tp4_pp16.log.txt");
+  const Import twice = import_text(log + log);
+  ASSERT_TRUE(twice.fragment.has_value());
+  EXPECT_THAT(twice.fragment->head,
+              Contains("measured: median 125498.2 ms, mean 125570.9 ms over 20 of 24 iterations in 2 runs "
+                       "(the first two of each left out)"));
+}
+
 TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   const Import gpt3 = import_sample("train_gpt3_175b_distributed.args.txt", {.vocab = 50'257});
   EXPECT_FALSE(gpt3.fragment.has_value());
   EXPECT_THAT(gpt3.messages, Contains("job:30: error: --pipeline-model-parallel-size: 8 GPUs are fewer than "
-                                      "tensor × pipeline = 128\n  hint: --gpus N, a multiple of 128"));
+                                      "tensor × pipeline = 128\n  hint: --nnodes × --nproc_per_node, a "
+                                      "multiple of 128"));
+  // Without definitions the launcher's numbers are variables.
   const Import enough =
-      import_sample("train_gpt3_175b_distributed.args.txt", {.gpus = 1024, .vocab = 50'257});
+      import_text(sample("train_gpt3_175b_distributed.args.txt"), {.gpus = 1024, .vocab = 50'257});
   EXPECT_EQ(enough.at("parallelism.data"), "8");
   EXPECT_EQ(enough.at("model.vocab"), "51200");
   EXPECT_EQ(enough.at("training.global_batch_size"), "1536");
@@ -160,6 +192,21 @@ TEST(MegatronImport, WarnsOfUnknownOptionsAndOfThoseItCannotModel) {
   EXPECT_THAT(import.fragment->ignored, Contains("off: --main-params-dtype"));
 }
 
+TEST(MegatronImport, KnowsWhichOptionsItCannotModelAndWhichChangeNothing) {
+  const Import import = import_text(
+      job("--overlap-p2p-communication-warmup-flush --softmax-type learnable --attention-output-gate\n"
+          "--ddp-num-buckets 4 --wgrad-deferral-limit 2 --offload-modules attn_norm\n"));
+  ASSERT_TRUE(import.fragment.has_value());
+  for (const char* option : {"--overlap-p2p-communication-warmup-flush", "--softmax-type",
+                             "--attention-output-gate", "--ddp-num-buckets"})
+    EXPECT_THAT(import.messages, Contains(HasSubstr(std::string(option) + ": is not modelled: ")));
+  EXPECT_THAT(import.messages, Not(Contains(HasSubstr("is not known here"))));
+  EXPECT_THAT(import.fragment->ignored, Contains("of defer_embedding_wgrad_compute: --wgrad-deferral-limit"));
+  EXPECT_THAT(import.fragment->ignored, Contains("of fine_grained_activation_offloading: --offload-modules"));
+  const Import vanilla = import_text(job("--softmax-type vanilla"));
+  EXPECT_THAT(vanilla.messages, Not(Contains(HasSubstr("softmax"))));
+}
+
 TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
   const std::string aware = "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16 ";
   const Import both = import_text(job(aware + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"));
@@ -197,10 +244,13 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
       "0 1 1 1 1 1 1 2");
   EXPECT_EQ(import_text(job(base + "--decoder-first-pipeline-num-layers 1")).at("parallelism.stage_layers"),
             "refused");  // 7 layers on 3 ranks
-  const Import group = import_text(
-      job(base + "--num-layers-per-virtual-pipeline-stage 1 --microbatch-group-size-per-vp-stage 8"));
-  EXPECT_EQ(group.at("parallelism.virtual_stages"), "2");
-  EXPECT_EQ(group.at("schedule.micro_batch_group"), "8");
+  for (const char* option :
+       {"--microbatch-group-size-per-vp-stage", "--microbatch-group-size-per-virtual-pipeline-stage"}) {
+    const Import group =
+        import_text(job(base + "--num-layers-per-virtual-pipeline-stage 1 " + option + " 8"));
+    EXPECT_EQ(group.at("parallelism.virtual_stages"), "2") << option;
+    EXPECT_EQ(group.at("schedule.micro_batch_group"), "8") << option;
+  }
 }
 
 TEST(MegatronImport, SaysWhatOverlaps) {

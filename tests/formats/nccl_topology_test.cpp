@@ -102,6 +102,20 @@ TEST(NcclTopology, WhatTheUserAddsFillsIn) {
   EXPECT_EQ(import.at("cluster.node.nic_bandwidth"), "200 Gb/s");
 }
 
+TEST(NcclTopology, WhatTheUserAddsContradictsADumpThatSaysOtherwise) {
+  const char* dump = "nccl_topo/made_hgx8_dump.xml";
+  EXPECT_THAT(
+      import_of_file(dump, {.device = "A100-SXM4-80GB"}).messages,
+      ElementsAre(HasSubstr("error: --device: A100-SXM4-80GB is asked for, and the file says PCI device "
+                            "0x2330, of H100-SXM5-80GB")));
+  EXPECT_THAT(
+      import_of_file(dump, {.link = Bandwidth(25e9)}).messages,
+      ElementsAre(HasSubstr("error: --link: 200 Gb/s is asked for, and the file says net speed 400 Gb/s")));
+  const Import same = import_of_file(dump, {.device = "h100-sxm5-80gb", .link = Bandwidth(50e9)});
+  EXPECT_THAT(same.messages, IsEmpty());
+  EXPECT_EQ(same.at("cluster.node.device"), "H100-SXM5-80GB");
+}
+
 TEST(NcclTopology, LinksToItselfHaveUnknownPeer) {
   const Import import = import_of_file("nccl_topo/azure_ncv4-topo.xml");
   EXPECT_THAT(import.messages, testing::Contains(HasSubstr("48 NVLinks of GPU 0-3 lead to the GPU itself")));

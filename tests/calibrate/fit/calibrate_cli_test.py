@@ -124,6 +124,13 @@ class Import(unittest.TestCase):
         self.assertIn("--op", ran.stderr)
         self.assertIn("[all-gather, 16, 2, any,", stagecraft("import", "nccl-tests", file, "--op", "all_gather").stdout)
 
+    def test_op_contradicts_a_file_that_names_another_collective(self):
+        named = "tests/data/nccl_tests/made_all_reduce_2x2.txt"
+        self.assertEqual(0, stagecraft("import", "nccl-tests", named, "--op", "all-reduce").returncode)
+        other = stagecraft("import", "nccl-tests", named, "--op", "all-gather")
+        self.assertEqual(2, other.returncode)
+        self.assertIn("--op: all-gather is asked for, and the file says all_reduce_perf", other.stderr)
+
     def test_the_environment_of_the_run_is_not_told(self):
         ran = stagecraft("import", "nccl-tests", "tests/data/nccl_tests/made_all_reduce_2x2.json")
         self.assertEqual(0, ran.returncode, ran.stderr)

@@ -401,6 +401,14 @@ TEST(SampleSet, APointMeasuredAgainCountsOnce) {
   EXPECT_EQ(set->date, "2026-11-21");
 }
 
+TEST(SampleSet, AByteOrderMarkIsNoPartOfTheFirstSample) {
+  Diagnostics diagnostics;
+  const std::string text = "\xef\xbb\xbf" + lines(all_reduce_samples());
+  const std::optional<SampleSet> set = read_sample_set({{.name = "a", .text = text}}, diagnostics);
+  ASSERT_TRUE(set.has_value()) << render_json(diagnostics.items());
+  EXPECT_EQ(set->samples.size(), all_reduce_samples().size());
+}
+
 TEST(SampleSet, ALineThatIsCutOffIsRefusedWithItsPlace) {
   std::string text = lines(all_reduce_samples());
   text.resize(text.size() - 20);
@@ -415,6 +423,14 @@ TEST(SampleSet, AFileOfAnotherKindIsRefusedOnceWithTheWayOut) {
   const std::string message = render(diagnostics.items().front());
   EXPECT_THAT(message, HasSubstr("run.txt:2: error: is no file of samples"));
   EXPECT_THAT(message, HasSubstr("`stagecraft import nccl-tests`"));
+}
+
+TEST(SampleSet, ATraceIsRefusedWithTheWayToSamples) {
+  for (const char* text :
+       {"{\"schemaVersion\": 1, \"traceEvents\": []}", "{\n  \"traceEvents\": [\n  ]\n}\n"})
+    EXPECT_EQ(refusal(text),
+              "a.jsonl: error: is a profiler's trace, no file of samples\n"
+              "  hint: `stagecraft import kineto` makes samples of it");
 }
 
 TEST(SampleSet, AnotherDeviceAmongThemIsRefusedWithBothPlaces) {

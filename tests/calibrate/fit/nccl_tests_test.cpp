@@ -177,10 +177,103 @@ TEST(NcclTests, ARunThatDiedIsUsedWithAWarning) {
 TEST(NcclTests, WhatIsNoOutputOfNcclTestsIsRefused) {
   EXPECT_THAT(refusal(""), HasSubstr("fewer than two ranks"));
   EXPECT_THAT(refusal("hello\nworld\n"), HasSubstr("fewer than two ranks"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("is not what nccl-tests -J writes"));
-  EXPECT_THAT(refusal("{\"args\": "), HasSubstr("is no JSON from byte"));
   EXPECT_THAT(refusal("   1024   256  float  sum  -1  20.0  0.1  0.1  0  20.0  0.1  0.1  0\n"),
               HasSubstr("run.txt:1: error: a row before the header"));
+}
+
+// All that is said of a file.
+std::string refusals(const std::string& text) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_nccl_tests(text, "out.json", diagnostics).has_value()) << text;
+  std::string said;
+  for (const Diagnostic& diagnostic : diagnostics.sorted()) said += render(diagnostic) + '\n';
+  return said;
+}
+
+std::string damaged(const std::string& from, const std::string& to) {
+  std::string text = text_of("made_all_reduce_2x2.json");
+  expect_replaced(text, from, to);
+  return refusals(text);
+}
+
+TEST(NcclTests, AFileOfTwoRunsIsRefused) {
+  const std::string run = text_of("made_all_reduce_2x2.txt");
+  EXPECT_THAT(
+      refusal(run + run),
+      HasSubstr("run.txt:25: error: all_reduce_perf starts: the file holds a second run from here on\n"
+                "  hint: one run a file: split it where the second one begins"));
+  // Older text has no heading: the ranks come again.
+  const std::string old = text_of("all_gather_b200_2x8.txt");
+  EXPECT_EQ(refusals(old + "\n" + old),
+            "out.json:55: error: rank 0 is listed again: the file holds a second run from here on\n"
+            "  hint: one run a file: split it where the second one begins\n");
+}
+
+TEST(NcclTests, ResultsOutOfBoundsAreRefused) {
+  std::string text = text_of("made_all_reduce_2x2.txt");
+  expect_replaced(text, "values : 0 OK", "values : 12 FAILED");
+  EXPECT_THAT(refusal(text), HasSubstr("run.txt:20: error: 'Out of bounds values : 12 FAILED': such times"));
+}
+
+TEST(NcclTests, SizesThatNoMemoryHoldsAreRefused) {
+  std::string text = text_of("made_all_reduce_2x2.txt");
+  expect_replaced(text, "  1073741824     2684", " -1073741824     2684");
+  EXPECT_THAT(refusal(text), HasSubstr("run.txt:19: error: -1073741824 bytes are no size of a message"));
+}
+
+TEST(NcclTests, AByteOrderMarkAndOtherLineEndsAreRead) {
+  for (const char* name : {"made_all_reduce_2x2.txt", "made_all_reduce_2x2.json"}) {
+    std::string text = "\xef\xbb\xbf";
+    for (const char c : text_of(name)) text += c == '\n' ? "\r\n" : std::string(1, c);
+    Diagnostics diagnostics;
+    const std::optional<NcclRun> run = read_nccl_tests(text, name, diagnostics);
+    ASSERT_TRUE(run.has_value()) << render_json(diagnostics.items());
+    EXPECT_EQ(run->program.substr(run->program.rfind('/') + 1), "all_reduce_perf");
+    EXPECT_EQ(run->rows.size(), 6u);
+  }
+}
+
+TEST(NcclTests, DamagedResultsOfJsonAreRefusedByKeyAndSize) {
+  EXPECT_EQ(damaged("\"size\": 16384", "\"size\": 1e30"),
+            "out.json:97:12: error: results[1].size: '1e30' does not fit into 64 bits\n");
+  EXPECT_THAT(damaged("\"size\": 16384", "\"size\": 10000000000000000000"),
+              HasSubstr("results[1].size: '10000000000000000000' does not fit into 64 bits"));
+  EXPECT_THAT(damaged("\"size\": 16384", "\"size\": 9000000000000000000"),
+              HasSubstr("results[1].size: 9000000000000000000 is more than 1125899906842624"));
+  EXPECT_THAT(damaged("\"size\": 16384", "\"size\": -1"), HasSubstr("results[1].size: -1 is less than 0"));
+  EXPECT_THAT(damaged("\"size\": 16384,", ""), HasSubstr("results[1].size: is required, but not given"));
+  EXPECT_EQ(damaged("\"time\": 20.16384", "\"time\": \"nan\""),
+            "out.json:103:13: error: results[1].out_of_place.time: 'nan' is no time of size 16384\n");
+  EXPECT_THAT(damaged("\"time\": 20.16384", "\"time\": -3"), HasSubstr("'-3' is no time of size 16384"));
+  EXPECT_THAT(damaged("\"time\": 20.16384", "\"time\": 1e300"),
+              HasSubstr("'1e300' is no time of size 16384"));
+  EXPECT_THAT(damaged("\"time\": 20.16384,", ""), HasSubstr("size 16384 has no time"));
+  EXPECT_THAT(damaged("\"nwrong\": 0.0", "\"nwrong\": 3.0"),
+              HasSubstr("results[0].out_of_place.nwrong: size 1024 has wrong results"));
+  EXPECT_THAT(damaged("\"time\": 20.16384", "\"cpu_time\": 20.16384"), HasSubstr("these are host times"));
+}
+
+TEST(NcclTests, DamagedHeadsOfJsonAreRefusedByKey) {
+  EXPECT_THAT(damaged("\"./build/all_reduce_perf\",", "[],"),
+              HasSubstr("args.0: expected a text, found a list"));
+  EXPECT_THAT(damaged("\"args\": [", "\"args\": [], \"words\": ["),
+              HasSubstr("args: does not name the program"));
+  EXPECT_THAT(damaged("\"nccl_version\": 22809", "\"nccl_version\": null"),
+              HasSubstr("nccl_version: expected"));
+  EXPECT_THAT(damaged("\"rank\": 1,", "\"rank\": 0,"),
+              HasSubstr("config.devices[1].rank: rank 0 of group 0 is listed again"));
+  EXPECT_THAT(refusals("{\"version\": 3}"),
+              HasSubstr("results: a list is required, as nccl-tests -J writes it"));
+  EXPECT_THAT(refusals("{\"args\": "), HasSubstr("out.json:1:10: error: expected a value"));
+  const std::string run = text_of("made_all_reduce_2x2.json");
+  EXPECT_THAT(refusals(run + run), HasSubstr("stands after the end of the document"));
+}
+
+TEST(NcclTests, WhatTheProgramFoundWrongItselfIsRefused) {
+  EXPECT_THAT(damaged("\"okay\": \"true\"", "\"okay\": \"false\""),
+              HasSubstr("out_of_bounds.okay: results are out of bounds: such times say nothing"));
+  EXPECT_THAT(damaged("\"errors\": [\n  \"\"", "\"errors\": [\n  \"unhandled cuda error\""),
+              HasSubstr("errors: 'unhandled cuda error': such times say nothing"));
 }
 
 TEST(NcclTests, NamesOfTheToolsAreNamesOfCollectives) {

@@ -399,6 +399,38 @@ TEST(LoadProfile, AProfileNeedsCollectives) {
 )");
 }
 
+TEST(LoadProfile, AProfileWithoutADateIsNamedWithoutOne) {
+  HardwareProfile profile = load(std::string(kGood)).profile.value();
+  EXPECT_EQ(dated_name(profile), "toy of 2024-02-29");
+  profile.date.clear();
+  EXPECT_EQ(dated_name(profile), "toy");
+}
+
+constexpr const char* kKeepOne =
+    "\n  hint: keep one: a curve that was imported stands in place of the rows and points of its kind, ranks "
+    "and "
+    "nodes\n";
+
+TEST(LoadProfile, AGroupHasOneRowOfAnAlgorithm) {
+  const std::string row = "  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]\n";
+  EXPECT_EQ(complaint(row, row + row),
+            "toy.yaml:54:5: error: collectives[0].rows[1]: the group and algorithm of an earlier row again" +
+                std::string(kKeepOne));
+}
+
+TEST(LoadProfile, AnyStandsBesideNoNamedAlgorithmOfItsGroup) {
+  const std::string row = "  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]\n";
+  const std::string any = "  - [all-reduce, 8, 2, any, 20 us, 50 GB/s, 1e-9]\n";
+  EXPECT_EQ(
+      complaint(row, row + any),
+      "toy.yaml:54:5: error: collectives[0].rows[1]: algorithm any beside ring of an earlier row of the "
+      "group: `any` is all of them" +
+          std::string(kKeepOne));
+  EXPECT_THAT(complaint(row, any + row), testing::HasSubstr("algorithm ring beside any"));
+  const std::string other_group = "  - [all-reduce, 8, 1, any, 20 us, 50 GB/s, 1e-9]\n";
+  EXPECT_TRUE(load(with(row, row + other_group)).profile.has_value());
+}
+
 constexpr std::string_view kPoints = R"(  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]
   - [all-gather, 8, 1, any, 20 us, 50 GB/s, 0]
 collective_points:
@@ -437,6 +469,17 @@ toy.yaml:63:26: error: collective_points[0].rows[3].size: '2' is no size
 toy.yaml:64:5: error: collective_points[0].rows[4]: the points of a group rise in size and in time
   hint: noise that falls is pooled with its neighbours before it is written here
 )");
+}
+
+// The points of a curve that stands there twice rise once, and then again.
+TEST(LoadProfile, PointsOfARefusedRowAreNotBlamed) {
+  std::string twice(kPoints);
+  const std::string row = "  - [all-gather, 8, 1, any, 20 us, 50 GB/s, 0]\n";
+  twice.insert(twice.find("collective_points"), row);
+  twice += "  - [all-gather, 8, any, 64 KiB, 21 us]\n";
+  const std::string said = complaint("  - [all-reduce, 8, 2, ring, 20 us, 50 GB/s, 1e-9]\n", twice);
+  EXPECT_THAT(said, testing::HasSubstr("an earlier row again"));
+  EXPECT_THAT(said, testing::Not(testing::HasSubstr("rise")));
 }
 
 TEST(LoadProfile, AnotherSchemaIsRefused) {

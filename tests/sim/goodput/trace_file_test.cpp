@@ -54,7 +54,7 @@ TEST(TraceFile, ReadsAdditionsAndRemovals) {
 }
 
 TEST(TraceFile, ReadsCounts) {
-  const Trace trace = trace_of("time_s,available\n0,16\n60,16\n60,12\n");
+  const Trace trace = trace_of("\xef\xbb\xbftime_s,available\n0,16\n60,16\n60,12\n");
   EXPECT_EQ(trace.form, TraceForm::kCounts);
   EXPECT_THAT(trace.counts, ElementsAre(TraceCount{.time = seconds(0), .available = 16},
                                         TraceCount{.time = seconds(60), .available = 16},

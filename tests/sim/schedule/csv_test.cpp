@@ -53,6 +53,11 @@ TEST(ScheduleCsv, ReadsComputeOnlyAndIgnoresIdleCells) {
   EXPECT_EQ(cells, (std::vector<int>{2, 3, 4, 5, 6, 7}));
 }
 
+TEST(ScheduleCsv, AByteOrderMarkIsNoPartOfTheFirstCell) {
+  const std::string text = sample("made_1f1b_p2_m3_compute_only.csv");
+  EXPECT_EQ(order_of("\xef\xbb\xbf" + text).schedule.ranks, order_of(text).schedule.ranks);
+}
+
 TEST(ScheduleCsv, ReadsAndWritesTheFormWithCommunication) {
   const std::string text = sample("made_1f1b_p2_m2_compute_comms.csv");
   const OrderFile file = order_of(text);
