@@ -154,6 +154,12 @@ class Chunks {
     }
     std::vector<std::int64_t> layers;
     for (const LayoutStage& stage : *stages) layers.push_back(stage.layers);
+    if (count > 2 && std::any_of(stages->begin() + 1, stages->end() - 1,
+                                 [](const LayoutStage& stage) { return stage.layers == 0; })) {
+      return reader_.error(kName, "not-supported",
+                           "a stage between the first and the last without a decoder layer is not supported",
+                           "put `m` on the last stage, and a layer where it was");
+    }
     const bool elsewhere = std::any_of(stages->begin(), stages->end() - 1,
                                        [](const LayoutStage& stage) { return stage.mtp_layers > 0; });
     if (elsewhere) {

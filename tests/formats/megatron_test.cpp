@@ -244,6 +244,8 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
       "0 1 1 1 1 1 1 2");
   EXPECT_EQ(import_text(job(base + "--decoder-first-pipeline-num-layers 1")).at("parallelism.stage_layers"),
             "refused");  // 7 layers on 3 ranks
+  EXPECT_THAT(import_text(job(base + "--pipeline-model-parallel-layout Ettt|ttttt||L")).messages,
+              Contains(HasSubstr("a stage between the first and the last without a decoder layer")));
   for (const char* option :
        {"--microbatch-group-size-per-vp-stage", "--microbatch-group-size-per-virtual-pipeline-stage"}) {
     const Import group =
