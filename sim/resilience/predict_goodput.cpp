@@ -18,6 +18,7 @@
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
 #include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/pipeline_times.hpp"
 #include "sim/resilience/policy_setup.hpp"
 #include "sim/resilience/varied_inputs.hpp"
 
@@ -29,12 +30,14 @@ struct Job {
   const Scenario& scenario;
   Simulation simulation;
   DegradedShapes shapes;
+  PipelineTimes pipelines;
   JobCosts costs;
 
   explicit Job(const Scenario& job)
       : scenario(job),
         simulation(simulate_in_full(job)),
         shapes(job, simulation.prepared.plan),
+        pipelines(job),
         costs(job_costs(job, simulation)) {}
 
   [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
@@ -118,6 +121,7 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
                                               .spec = spec,
                                               .shapes = job.shapes,
+                                              .pipelines = job.pipelines,
                                               .costs = job.costs,
                                               .simulation = job.simulation,
                                               .describe = request.describe},
