@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
 #include "sim/goodput/restart_time.hpp"
 #include "sim/goodput/run_repeats.hpp"
@@ -169,6 +170,8 @@ MeanInterval interval_of(const Statistic& statistic) {
 void fill_result(const Ran& ran, GoodputReport& report) {
   const GoodputResult& result = ran.result;
   report.samples_per_s = interval_of(result.samples_per_s);
+  double& high = report.samples_per_s.ci95[1];
+  high = std::min(high, std::max(report.ideal_samples_per_s, report.samples_per_s.mean));
   report.fraction_of_ideal = interval_of(result.fraction_of_ideal);
   report.ettr = interval_of(result.ettr);
   report.failures = result.failures;
@@ -339,6 +342,33 @@ void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& option
       });
 }
 
+// The most that are up at once, in the first repeat.
+int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed) {
+  const History history = history_of(as_the_job_sees_it(spec), nodes, seed, 0);
+  Machines machines(history.nodes, history.all_up_at_start);
+  std::size_t most = machines.in_order().size();
+  for (const Incident& incident : history.incidents) {
+    machines.apply(incident);
+    most = std::max(most, machines.in_order().size());
+  }
+  return static_cast<int>(most);
+}
+
+// What makes the answer worth less than it looks.
+std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const Ran& ran, std::uint64_t seed) {
+  std::vector<std::string> notes;
+  if (!job.shapes.fits())
+    notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
+                    "; this is what it would do if it did");
+  if (!job.scenario.assertions.empty()) notes.push_back("assert: checked by `run`, not by `goodput`");
+  if (ran.result.samples_per_s.mean > 0) return notes;
+  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup.nodes, seed);
+  if (most < needed)
+    notes.push_back(fmt::format(
+        "nothing is trained: the job needs {} nodes, and no more than {} are ever there", needed, most));
+  return notes;
+}
+
 GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
@@ -356,12 +386,13 @@ GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
   report.iteration_time = job.iteration();
   report.ideal_samples_per_s =
       static_cast<double>(ran.setup.ideal.samples) / to_seconds(ran.setup.ideal.duration);
+  report.notes = doubts(job, spec, ran, options.seed);
+  report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);
   fill_checkpoint(job, spec, ran, report);
   advise_spares(spec, ran, report);
   report.shapes = job.shapes.asked();
   report.plan = ran.setup.description;
-  report.notes = ran.setup.notes;
   if (options.timeline) report.timeline = events_of(ran.result);
   return report;
 }

@@ -565,5 +565,62 @@ TEST(PredictGoodput, OobleckChargesNoPipelineForAnother) {
   EXPECT_NEAR(report.ideal_samples_per_s, 16 / 0.744, 1e-6);
 }
 
+TEST(PredictGoodput, VariesThePolicysOwnInputs) {
+  const auto names = [](const FailureSpec& spec) {
+    std::vector<std::string> found;
+    for (const GoodputInput& input : predict_goodput(with(spec), {.inputs = true}).inputs)
+      found.push_back(input.name);
+    return found;
+  };
+  FailureSpec elastic = losing_nodes(PolicyKind::kElastic);
+  elastic.policy.degraded = seconds(420);
+  elastic.policy.rejoin = seconds(100);
+  EXPECT_THAT(names(elastic), testing::IsSupersetOf({"failures.policy.stall", "failures.policy.rejoin"}));
+  FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
+  varuna.policy.checkpoint_every = 10;
+  EXPECT_THAT(names(varuna),
+              testing::IsSupersetOf({"failures.policy.checkpoint_every", "failures.policy.transient_wait"}));
+  EXPECT_THAT(names(losing_nodes(PolicyKind::kBamboo)),
+              testing::Contains("failures.policy.local_rendezvous"));
+  EXPECT_THAT(names(losing_nodes(PolicyKind::kHotSpares)),
+              testing::Not(testing::Contains("failures.policy.stall")));
+}
+
+TEST(PredictGoodput, SaysThatTheJobDoesNotFit) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 2}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 8, micro_batch_size: 1, sequence_length: 2048}\n"
+                  "failures: {policy: checkpoint-restart, horizon: 1 days, repeats: 1}\n"));
+  EXPECT_THAT(
+      report.notes,
+      testing::Contains(testing::ContainsRegex("does not fit into memory: stage [01] needs .* of .*GiB")));
+}
+
+TEST(PredictGoodput, SaysWhyATraceTrainsNothing) {
+  FailureSpec spec = failing(0);
+  TraceReplay trace;
+  trace.trace = {.form = TraceForm::kCounts,
+                 .counts = {{.time = {}, .available = 1}, {.time = hours(1), .available = 3}}};
+  spec.processes[0].law = trace;
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.lost = LostNode::kWaitedFor;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.samples_per_s.mean, 0);
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("needs 4 nodes, and no more than 3")));
+}
+
+TEST(PredictGoodput, KeepsItsIntervalsWithinWhatIsPossible) {
+  FailureSpec spec = failing(0.05);
+  spec.horizon = hours(12);
+  spec.repeats = 3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const GoodputReport report = predict_goodput(with(spec), {.seed = seed});
+    EXPECT_LE(report.samples_per_s.ci95[1], report.ideal_samples_per_s) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft
