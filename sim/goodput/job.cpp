@@ -366,10 +366,10 @@ std::int64_t Job::steps_to_checkpoint() const {
 void Job::begin_checkpoint(Then then) {
   snapshot_ = progress_;
   snapshot_.at = now_;
-  work_since_ = {};
   steps_since_ = 0;
   then_ = then;
   on_demand_ = then != Then::kTrain;
+  work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
   if (then == Then::kWait) removal_ = removals_.front();
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
@@ -510,6 +510,11 @@ void Job::close() {
 }
 
 }  // namespace
+
+Duration Checkpointing::slowed_by() const {
+  if (mode == CheckpointMode::kSync) return {};
+  return persist - scaled(persist, 1 / slowdown);
+}
 
 Account run_job(const JobSpec& spec, const History& history, Policy& policy) {
   SC_CHECK(

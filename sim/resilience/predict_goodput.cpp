@@ -206,12 +206,16 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   const Checkpointing& times = *ran.checkpointing;
   const Duration iteration = ran.setup.ideal.duration;
   const bool whole = times.interval == Duration::zero();
-  std::int64_t steps =
+  const std::int64_t asked =
       whole ? times.every_steps
             : std::max<std::int64_t>(1, std::llround(to_seconds(times.interval) / to_seconds(iteration)));
-  // A snapshot waits until the one before is written.
-  if (times.mode != CheckpointMode::kSync && iteration > Duration::zero())
-    steps = std::max<std::int64_t>(steps, (times.persist + iteration - Duration(1)) / iteration);
+  const std::int64_t steps = std::max(asked, steps_until_written(times, iteration));
+  const bool given = whole || spec.checkpoint.rule == IntervalRule::kTime;
+  if (given && steps > asked)
+    report.notes.push_back(fmt::format(
+        "failures.checkpoint.interval: a snapshot waits until the one before is written, {}: every {} "
+        "steps, not every {}",
+        human(times.persist), steps, asked));
   report.checkpoint = {.mode = std::string(kCheckpointModeNames[static_cast<std::size_t>(times.mode)]),
                        .interval = steps * iteration,
                        .steps = steps,

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -563,6 +564,65 @@ TEST(PredictGoodput, OobleckChargesNoPipelineForAnother) {
       "  horizon: 1 h\n"
       "  repeats: 1\n"));
   EXPECT_NEAR(report.ideal_samples_per_s, 16 / 0.744, 1e-6);
+}
+
+// System: steps of 9 s, written behind in 90 s at 2/3 of the speed: 5 steps of 13.5 s are done by then, and the
+//         sixth ends after it. A checkpoint costs 10 s and a third of 90.
+Checkpointing written_behind() {
+  return {.mode = CheckpointMode::kAsync, .block = seconds(10), .persist = seconds(90), .slowdown = 1.5};
+}
+
+TEST(CheckpointTimes, ChargeWhatAPersistSlowsTrainingDownBy) {
+  EXPECT_EQ(cost_of(written_behind()), seconds(40));
+  EXPECT_EQ(steps_until_written(written_behind(), seconds(9)), 7);
+  EXPECT_EQ(steps_until_written(Checkpointing{}, seconds(9)), 1);
+  const std::optional<BestInterval> best = best_interval(written_behind(), seconds(9), 1 / 10'800.0);
+  ASSERT_TRUE(best);
+  EXPECT_NEAR(to_seconds(best->time), optimal_interval(40, 10'800), 4.5);
+}
+
+FailureSpec written_behind(double rate_per_node_day) {
+  FailureSpec spec = failing(rate_per_node_day);
+  spec.checkpoint.mode = CheckpointMode::kAsync;
+  spec.checkpoint.persist = seconds(90);
+  spec.checkpoint.slowdown = 1.5;
+  return spec;
+}
+
+// As many blocks of 10 s as there are stretches of so many steps.
+TEST(PredictGoodput, SaysTheStepsBetweenCheckpointsThatRun) {
+  FailureSpec spec = written_behind(0);
+  spec.repeats = 1;
+  spec.checkpoint.rule = IntervalRule::kTime;
+  spec.checkpoint.interval = seconds(450);
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.checkpoint.steps, 50);
+  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  EXPECT_NEAR(steps / checkpoints, 50, 0.1);
+}
+
+TEST(PredictGoodput, SaysWhereTheIntervalWaitsForThePersist) {
+  FailureSpec spec = written_behind(0);
+  spec.repeats = 1;
+  spec.checkpoint.rule = IntervalRule::kSteps;
+  spec.checkpoint.every_steps = 3;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.checkpoint.steps, 7);
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("every 7 steps, not every 3")));
+  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  EXPECT_NEAR(steps / checkpoints, 7, 0.01);
+  spec.checkpoint.every_steps = 8;
+  EXPECT_THAT(predict_goodput(with(spec)).notes,
+              testing::Not(testing::Contains(testing::HasSubstr("not every"))));
+}
+
+TEST(PredictGoodput, RefusesMoreCopiesThanNodes) {
+  FailureSpec spec = failing(2);
+  spec.checkpoint.mode = CheckpointMode::kInMemory;
+  spec.checkpoint.copies = 5;
+  const Diagnostic refusal = refusal_of(with(spec)).front();
+  EXPECT_EQ(refusal.path, "failures.checkpoint.copies");
+  EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
 }
 
 TEST(PredictGoodput, VariesThePolicysOwnInputs) {
