@@ -10,7 +10,6 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
-#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
@@ -234,13 +233,12 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
         fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
 }
 
-// Nodes that are away at once are as many as there are failures during a repair.
+// Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
 void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
   const int working = ran.setup.nodes - ran.setup.spares;
   const double away = unavailable_share(spec, working);
-  if (away <= 0) return;
-  const int pool = standby_pool(working, away);
-  if (pool == ran.setup.spares) return;
+  const int pool = spares_for(spec, working, away);
+  if (pool == ran.setup.spares || (away <= 0 && pool == 0)) return;
   const PolicyKind kind = spec.policy.kind;
   const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
   const std::string spares = fmt::format("{} spare{}", pool, pool == 1 ? "" : "s");
@@ -248,7 +246,8 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
   report.advice.spares_how =
       has_spares ? "keep " + spares : "hot-spares or elastic with " + spares + " would cover what fails";
   report.advice.spares_why =
-      fmt::format("in 99 % of the time no more of the {} nodes are away", with_thousands(working));
+      fmt::format("in 99 % of the time no more of the {} nodes, spares among them, are away",
+                  with_thousands(working + pool));
 }
 
 std::string phase_words(Phase phase) {

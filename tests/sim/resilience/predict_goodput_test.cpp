@@ -184,6 +184,16 @@ TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
   EXPECT_GT(week.spares, 1);
 }
 
+// Ten failures a day of each node, away for 10 min each: a node is hardly ever there for a whole day, but 6.5 %
+// of it away. Four nodes are enough for the failures of a day, two for who is away.
+TEST(PredictGoodput, KeepsNoMoreSparesThanNodesForTheFailuresOfADay) {
+  FailureSpec spec = failing(10);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.repair = {.kind = RepairKind::kConstant, .time = std::chrono::minutes(10)};
+  EXPECT_EQ(predict_goodput(with(spec)).spares, 4);
+}
+
 // Nodes that are lost and come back, under the policy as its loader fills it in.
 FailureSpec losing_nodes(PolicyKind kind) {
   FailureSpec spec = failing(0.5);
@@ -623,6 +633,17 @@ TEST(PredictGoodput, RefusesMoreCopiesThanNodes) {
   const Diagnostic refusal = refusal_of(with(spec)).front();
   EXPECT_EQ(refusal.path, "failures.checkpoint.copies");
   EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
+}
+
+// One node of eight is away at a time, and no failure is expected.
+TEST(PredictGoodput, KeepsASpareForMaintenance) {
+  FailureSpec spec = failing(0);
+  spec.processes[0].law = Maintenance{.period = hours(24), .duration = hours(4)};
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.kind = PolicyKind::kHotSpares;
+  EXPECT_EQ(predict_goodput(with(spec)).spares, 1);
+  spec.policy.spares = 0;
+  EXPECT_EQ(predict_goodput(with(spec)).advice.spares, 1);
 }
 
 TEST(PredictGoodput, VariesThePolicysOwnInputs) {
