@@ -646,6 +646,17 @@ TEST(PredictGoodput, KeepsASpareForMaintenance) {
   EXPECT_EQ(predict_goodput(with(spec)).advice.spares, 1);
 }
 
+TEST(PredictGoodput, CountsWhatStopsBamboo) {
+  const GoodputReport report = predict_goodput(with(losing_nodes(PolicyKind::kBamboo)));
+  ASSERT_FALSE(report.causes.empty());
+  EXPECT_GT(report.failures, 0);
+  EXPECT_GT(report.restarts, 0);
+  // Rendezvous for nodes that come have no cause.
+  EXPECT_GT(report.causes[0].stopped_s, 0);
+  EXPECT_LE(report.causes[0].stopped_s,
+            report.buckets_s[3] + report.buckets_s[4] + report.buckets_s[5] + report.buckets_s[7] + 1e-6);
+}
+
 TEST(PredictGoodput, VariesThePolicysOwnInputs) {
   const auto names = [](const FailureSpec& spec) {
     std::vector<std::string> found;
