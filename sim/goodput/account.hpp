@@ -60,8 +60,10 @@ struct Account {
   std::int64_t samples = 0;       // committed at the horizon
   std::int64_t steps = 0;         // committed at the horizon
   std::int64_t undone_steps = 0;  // committed once, then undone
-  std::int64_t failures = 0;      // incidents that stopped the job; one while it detects another is none
-  std::int64_t restarts = 0;      // trainings begun after a failure
+  // Incidents that stopped the job, at once or at a step end; one while it detects another is none, and what
+  // one stop is for counts once.
+  std::int64_t failures = 0;
+  std::int64_t restarts = 0;  // trainings begun after a failure
   Duration recovering{};  // from such a failure to the training: mean time to recover = recovering / restarts
   std::int64_t changes = 0;      // plans made at a step end, without a failure
   std::int64_t checkpoints = 0;  // that became usable

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -115,15 +116,23 @@ double recoverable_probability(int nodes, int group, int lost) {
   return by_left.front();
 }
 
-int standby_pool(int nodes, double probability, double quantile) {
-  SC_CHECK(nodes >= 0 && probability >= 0 && probability <= 1 && quantile < 1,
-           "a pool is sized by a probability");
-  double sum = 0;
-  for (int spares = 0; spares < nodes; ++spares) {
-    sum += binomial(nodes, probability, spares);
-    if (sum >= quantile) return spares;
+int standby_pool(int nodes, double probability, Spare spare) {
+  const bool like_any = spare == Spare::kLikeAnyNode;
+  SC_CHECK(nodes >= 0 && probability >= 0 && probability <= 1, "a pool is sized by a probability");
+  const int most = like_any ? 100'000 : nodes;
+  const auto covers = [&](int spares) {
+    double at_most = 0;
+    for (int away = 0; away <= spares; ++away)
+      at_most += binomial(like_any ? nodes + spares : nodes, probability, away);
+    return at_most >= 0.99;
+  };
+  int too_few = -1, enough = 0;
+  while (enough < most && !covers(enough)) too_few = std::exchange(enough, std::min(most, 2 * enough + 1));
+  while (enough - too_few > 1) {
+    const int middle = too_few + (enough - too_few) / 2;
+    (covers(middle) ? enough : too_few) = middle;
   }
-  return nodes;
+  return enough;
 }
 
 double availability(double mean_time_to_failure, double mean_time_to_repair) {

@@ -7,6 +7,7 @@
 //   throws  InternalError on arguments outside a formula's domain (negative times, M <= 0, no node).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "base/units.hpp"
@@ -62,8 +63,10 @@ struct ElasticCycle {
 // Σ_i (−1)^i C(N/m, i) C(N − mi, k − mi)/C(N, k), added up without cancellation. m divides N, k <= N.
 [[nodiscard]] double recoverable_probability(int nodes, int group, int lost);
 
-// The least s with P(Binomial(nodes, p) <= s) >= quantile (0.99 by ByteRobust's rule).
-[[nodiscard]] int standby_pool(int nodes, double probability, double quantile = 0.99);
+// The least s with P(Binomial(n, p) <= s) >= 0.99: ByteRobust's rule, n = nodes. Where a spare can be away as
+// any other node, n = nodes + s; then at most 100,000.
+enum class Spare : std::uint8_t { kAlwaysThere, kLikeAnyNode };
+[[nodiscard]] int standby_pool(int nodes, double probability, Spare spare = Spare::kAlwaysThere);
 
 // Nodes that fail and are repaired independently: the number up is Binomial(N, a), a = MTTF/(MTTF + MTTR),
 // whatever the law of repairs.

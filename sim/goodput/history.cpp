@@ -1,9 +1,11 @@
 #include "sim/goodput/history.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "base/check.hpp"
+#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 #include "sim/goodput/processes/fleet.hpp"
 #include "sim/goodput/processes/laws.hpp"
@@ -79,6 +81,15 @@ double mean_seconds(const RepairSpec& repair) {
   return sum / static_cast<double>(repair.times.size());
 }
 
+// The most at once: one begins a period after the other, give or take the jitter of both.
+int in_maintenance(const FailureSpec& spec) {
+  double most = 0;
+  for (const FailureProcess& process : spec.processes)
+    if (const auto* law = std::get_if<Maintenance>(&process.law))
+      most += std::ceil(to_seconds(law->duration + 2 * law->jitter) / to_seconds(law->period));
+  return static_cast<int>(std::min(most, 1e6));
+}
+
 }  // namespace
 
 History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
@@ -122,6 +133,11 @@ double unavailable_share(const FailureSpec& spec, int nodes) {
     away += failures_per_second(alone, nodes) / nodes * losses.share * losses.repair_s;
   }
   return away / (1 + away);
+}
+
+int spares_for(const FailureSpec& spec, int nodes, double away) {
+  const int maintained = std::min(nodes, in_maintenance(spec));
+  return maintained + standby_pool(nodes + maintained, away, Spare::kLikeAnyNode);
 }
 
 SlownessExpected slowness_expected(const FailureSpec& spec, int nodes) {

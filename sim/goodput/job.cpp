@@ -23,6 +23,11 @@ Duration scaled(Duration time, double factor) {
   return Duration(std::llround(std::min(static_cast<double>(time.count()) * factor, 4e18)));
 }
 
+bool is_loss(const Incident& incident) {
+  return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
+         incident.kind == IncidentKind::kCorruption;
+}
+
 class Job {
  public:
   Job(const JobSpec& spec, const History& history, Policy& policy)
@@ -57,6 +62,7 @@ class Job {
   // What happens.
   void hear(const Incident& incident);
   void halt(const Incident& incident, const Response& response);
+  void count_failure(const Incident& incident);
   void ask_soon(Answer answer);
 
   // What the job does next.
@@ -130,6 +136,7 @@ class Job {
   std::optional<Duration> down_since_;
   std::optional<Duration> corrupted_since_;
   std::int32_t cause_ = -1, node_ = -1;
+  const Incident* borne_ = nullptr;  // the first loss that training went on with, until it stops for it
 };
 
 Account Job::run() {
@@ -269,6 +276,8 @@ void Job::hear(const Incident& incident) {
   machines_.apply(incident);
   const Response response = policy_.on(incident, machines_);
   set_speed();
+  const bool borne = response.answer != Answer::kNothing && response.answer != Answer::kHalt;
+  if (borne && is_loss(incident) && state_ != State::kDetecting && borne_ == nullptr) borne_ = &incident;
   switch (response.answer) {
     case Answer::kNothing:
       return;
@@ -292,20 +301,25 @@ void Job::halt(const Incident& incident, const Response& response) {
   if (incident.kind == IncidentKind::kCorruption)
     corrupted_since_ = std::min(incident.onset, corrupted_since_.value_or(kNever));
   if (state_ == State::kDetecting) return;  // the plan after it is made for both
-  SC_CHECK(incident.cause >= 0 && static_cast<std::size_t>(incident.cause) < account_.causes.size(),
-           "a failure has a cause that the history names");
-  cause_ = incident.cause;
-  node_ = incident.node;
-  CauseAccount& cause = account_.causes[static_cast<std::size_t>(cause_)];
-  ++account_.failures;
-  ++cause.failures;
-  cause.lost_work += spent_;
+  count_failure(incident);
+  account_.causes[static_cast<std::size_t>(cause_)].lost_work += spent_;
   account_[Bucket::kLostWork] += spent_;
   spent_ = {};
   persist_end_ = kNever;
   plan_soon_ = checkpoint_soon_ = false;
-  if (!down_since_) down_since_ = now_;
   enter(State::kDetecting, now_ + response.detect.value_or(incident.detect));
+}
+
+// The job stops for it.
+void Job::count_failure(const Incident& incident) {
+  SC_CHECK(incident.cause >= 0 && static_cast<std::size_t>(incident.cause) < account_.causes.size(),
+           "a failure has a cause that the history names");
+  cause_ = incident.cause;
+  node_ = incident.node;
+  ++account_.failures;
+  ++account_.causes[static_cast<std::size_t>(cause_)].failures;
+  if (!down_since_) down_since_ = now_;
+  borne_ = nullptr;
 }
 
 void Job::ask_soon(Answer answer) {
@@ -366,10 +380,10 @@ std::int64_t Job::steps_to_checkpoint() const {
 void Job::begin_checkpoint(Then then) {
   snapshot_ = progress_;
   snapshot_.at = now_;
-  work_since_ = {};
   steps_since_ = 0;
   then_ = then;
   on_demand_ = then != Then::kTrain;
+  work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
   if (then == Then::kWait) removal_ = removals_.front();
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
@@ -408,6 +422,8 @@ void Job::make_plan(Occasion occasion) {
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
   policy_factor_ = 1;
+  const bool stops = !plan.step || plan.wait + plan.reconfigure + plan.state_transfer > Duration::zero();
+  if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   corrupted_since_.reset();
   plan_soon_ = checkpoint_soon_ = false;
@@ -510,6 +526,11 @@ void Job::close() {
 }
 
 }  // namespace
+
+Duration Checkpointing::slowed_by() const {
+  if (mode == CheckpointMode::kSync) return {};
+  return persist - scaled(persist, 1 / slowdown);
+}
 
 Account run_job(const JobSpec& spec, const History& history, Policy& policy) {
   SC_CHECK(

@@ -31,6 +31,7 @@ namespace stagecraft {
 //   sync       training stands still for `block`; usable at its end.
 //   async      stands still for `block`, then `persist` in the background with steps `slowdown` times as
 //              long; usable at the end of that. The next snapshot waits for it.
+//   interval   counts the work that is done: beside a persist less than the time that passes.
 //   in-memory  like async, for storage. Besides, every `copy_every` steps each node's shard goes to
 //              copies - 1 other hosts of its group in idle network time: usable when the next `copy_every`
 //              steps have ended.
@@ -46,6 +47,9 @@ struct Checkpointing {
   int copies = 2;               // m
   std::int64_t copy_every = 1;  // steps
   Duration copy_load{};         // from host memories
+
+  // What training loses beside a persist: P (1 - 1/φ).
+  [[nodiscard]] Duration slowed_by() const;
 
   friend bool operator==(const Checkpointing&, const Checkpointing&) = default;
 };

@@ -46,7 +46,8 @@ struct CauseResult {
 struct GoodputResult {
   int repeats = 0;
   Duration horizon{};
-  // Their intervals end where what is possible ends: at 0, and at 1 of a share.
+  // Their intervals end where what is possible ends: at 0, and at 1 of a share. (Who knows X* ends that of
+  // samples there.)
   Statistic samples_per_s;
   Statistic fraction_of_ideal;                                      // productive / horizon
   Statistic ettr;                                                   // (productive + degraded) / horizon

@@ -42,6 +42,16 @@ std::optional<std::int64_t> copy_every(const CheckpointSpec& spec, const Checkpo
   return (copy + idle - Duration(1)) / idle;
 }
 
+bool has_hosts(const CheckpointSpec& spec, const CheckpointedJob& job, Diagnostics& diagnostics) {
+  if (spec.copies <= job.nodes) return true;
+  diagnostics.error({.code = "policy-constraint",
+                     .path = "failures.checkpoint.copies",
+                     .message = fmt::format("{} hosts are to hold each shard, and the job has {} node{}",
+                                            spec.copies, job.nodes, job.nodes == 1 ? "" : "s"),
+                     .hint = job.nodes > 1 ? "use fewer copies, or mode: async" : "use mode: async"});
+  return false;
+}
+
 double mean_time_between(const CheckpointedJob& job) {
   return 1 / job.failures_per_s;
 }
@@ -63,7 +73,12 @@ Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, con
 }  // namespace
 
 Duration cost_of(const Checkpointing& checkpointing) {
-  return checkpointing.block + from_seconds((checkpointing.slowdown - 1) * to_seconds(checkpointing.persist));
+  return checkpointing.block + checkpointing.slowed_by();
+}
+
+// One that ends with the persist is still before it.
+std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration) {
+  return 1 + (checkpointing.persist - checkpointing.slowed_by()) / iteration;
 }
 
 std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec, const CheckpointedJob& job,
@@ -82,6 +97,7 @@ std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec, const 
   }
   times.load = load_time(spec, job, count);
   if (spec.mode == CheckpointMode::kInMemory) {
+    if (!has_hosts(spec, job, diagnostics)) return std::nullopt;
     times.copy_load = over(static_cast<double>(job.costs.state_of_node.count()), job.costs.node_network);
     const std::optional<std::int64_t> every = copy_every(spec, job);
     if (!every) {
@@ -105,14 +121,11 @@ std::optional<BestInterval> best_interval(const Checkpointing& checkpointing, Du
                                           double failures_per_s) {
   const double cost = to_seconds(cost_of(checkpointing));
   if (failures_per_s <= 0 || iteration <= Duration::zero()) return std::nullopt;
-  double best = cost > 0 ? optimal_interval(cost, 1 / failures_per_s) : 0;
-  // A snapshot waits for the one before to be written.
-  if (checkpointing.mode != CheckpointMode::kSync)
-    best = std::max(best, to_seconds(checkpointing.persist) + 0.5 * to_seconds(iteration));
+  const double best = cost > 0 ? optimal_interval(cost, 1 / failures_per_s) : 0;
   if (best >= kNever) return std::nullopt;
-  const auto steps = static_cast<std::int64_t>(std::llround(best / to_seconds(iteration)));
-  const std::int64_t whole = std::max<std::int64_t>(steps, 1);
-  return BestInterval{.time = whole * iteration, .steps = whole};
+  const std::int64_t steps = std::max<std::int64_t>(std::llround(best / to_seconds(iteration)),
+                                                    steps_until_written(checkpointing, iteration));
+  return BestInterval{.time = steps * iteration, .steps = steps};
 }
 
 }  // namespace stagecraft

@@ -7,7 +7,8 @@
 //   sync      blocks for the write. async blocks for the copy of a GPU's part to its host, writes behind.
 //   memory    each node sends its state to m - 1 other hosts while its network is idle: every iteration if
 //             that suffices, else every so many.
-//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block + (slowdown - 1) * persist.
+//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block, and what a persist slows training
+//             down by.
 //             It is of storage; in memory only what copies lose counts as a failure (memory_losses.hpp).
 //   source    resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
 #pragma once
@@ -32,13 +33,16 @@ struct CheckpointedJob {
 };
 
 // What the spec gives counts; what it leaves out follows. nullopt with a diagnostic where nothing can be
-// said: in-memory copies without idle time on the network.
+// said: in-memory copies without idle time on the network, or on more nodes than there are.
 [[nodiscard]] std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec,
                                                             const CheckpointedJob& job,
                                                             Diagnostics& diagnostics);
 
 // What a checkpoint of this kind costs training.
 [[nodiscard]] Duration cost_of(const Checkpointing& checkpointing);
+
+// Steps that end until a snapshot is written and the next may be taken; 1 where nothing is written behind.
+[[nodiscard]] std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration);
 
 // The exact optimum for that cost, in whole steps, at least 1; nothing where nothing fails, or so rarely that
 // it would be a century.

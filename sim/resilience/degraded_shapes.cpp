@@ -192,7 +192,8 @@ std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
   for (const int depth : depths_) {
     Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
     if (shape.data == 0) continue;
-    shape.micro_batch = fits_ ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
+    const bool may_grow = fits_ && std::holds_alternative<TransformerSpec>(scenario_.model);
+    shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
     if (shape.micro_batch == 0) continue;
     const std::optional<Timed> timed = time_of(shape);
     if (!timed || (best && timed->duration >= best->duration)) continue;

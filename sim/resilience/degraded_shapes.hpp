@@ -42,7 +42,8 @@ class DegradedShapes {
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
-  // the batch is kept. source: Varuna (resilience.md, section 6).
+  // abstract stages keep theirs, which is what their costs are of. The batch is kept. source: Varuna
+  // (resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1

@@ -8,40 +8,62 @@
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
+namespace {
+
+// Of the stages that each rank holds, in order: their sum, or, of what goes on to the next rank, the last.
+template <class T>
+std::vector<T> by_rank(const std::vector<T>& stages, const std::vector<int>& counts, bool last_alone) {
+  std::vector<T> ranks;
+  if (stages.empty()) return ranks;
+  std::size_t stage = 0;
+  for (const int count : counts) {
+    T held{};
+    for (int i = 0; i < count; ++i, ++stage) {
+      const T& one = stages.size() == 1 ? stages.front() : stages.at(stage);
+      held = last_alone ? one : held + one;
+    }
+    ranks.push_back(held);
+  }
+  return ranks;
+}
+
+StagesSpec by_rank(const StagesSpec& model, const std::vector<int>& counts) {
+  StagesSpec ranks = model;
+  for (auto* costs : {&ranks.forward, &ranks.input_gradient, &ranks.weight_gradient, &ranks.recompute})
+    *costs = by_rank(*costs, counts, false);
+  ranks.gradient = by_rank(ranks.gradient, counts, false);
+  ranks.activation = by_rank(ranks.activation, counts, true);
+  return ranks;
+}
+
+}  // namespace
 
 PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   Diagnostics refusals;
   const std::optional<Prepared> prepared = prepare(scenario, refusals);
-  SC_CHECK(prepared && std::holds_alternative<TransformerSpec>(scenario.model) && scenario.cluster,
-           "a transformer that runs somewhere");
+  SC_CHECK(prepared.has_value(), "a scenario that can run");
   const ParallelPlan& plan = prepared->plan;
-  const int ranks = plan.tensor * plan.context;
+  stage_gpus_ = plan.tensor * plan.context;
   const int holders = plan.expert * plan.expert_tensor;
-  replicas_ = holders / std::gcd(holders, ranks);
-  gpus_per_stage_ = ranks * replicas_;
+  replicas_ = holders / std::gcd(holders, stage_gpus_);
   ParallelSpec& parallelism = base_.parallelism;
-  parallelism.data = replicas_;
   parallelism.virtual_stages = 1;
+  parallelism.stage_layers.clear();
   parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
   parallelism.zero_stage = 0;
   parallelism.zero_group.reset();
+  if (replicas_ == 1)
+    parallelism.order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline, Axis::kData};
   base_.order.reset();
   base_.schedule = {.name = "1f1b"};
   base_.network.background.clear();
+  if (!base_.cluster) return;
   base_.cluster->links.clear();
   base_.cluster->gpus_used = 0;
 }
 
-Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
-                                    int micro_batches) const {
-  Scenario scenario = base_;
-  ParallelSpec& parallelism = scenario.parallelism;
-  parallelism.pipeline = static_cast<int>(layers_per_stage.size());
-  parallelism.stage_layers.assign(layers_per_stage.begin(), layers_per_stage.end());
-  --parallelism.stage_layers.front();  // the embedding
-  --parallelism.stage_layers.back();   // the head
-  scenario.training.global_batch_size =
-      scenario.training.micro_batch_size * *parallelism.data * micro_batches;
+// So many nodes of each group.
+void PipelineTimes::place(const std::vector<int>& nodes, Scenario& scenario) const {
   const std::vector<NodeGroup>& groups = base_.cluster->groups;
   SC_CHECK(nodes.size() == groups.size(), "every group of the cluster has a count");
   scenario.cluster->groups.clear();
@@ -49,22 +71,47 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
   int room = 0;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     if (nodes[group] == 0) continue;
-    scenario.cluster->groups.push_back({.node = groups[group].node, .count = nodes[group] * replicas_});
-    room += nodes[group] * replicas_ * groups[group].node.gpus;
+    const int count = nodes[group] * *scenario.parallelism.data;
+    scenario.cluster->groups.push_back({.node = groups[group].node, .count = count});
+    room += count * groups[group].node.gpus;
     if (!base_.group_profiles.empty()) scenario.group_profiles.push_back(base_.group_profiles[group]);
   }
   if (!scenario.group_profiles.empty()) scenario.profile = scenario.group_profiles.front();
   if (scenario.group_profiles.size() == 1) scenario.group_profiles.clear();
-  const int gpus = gpus_per_stage_ * parallelism.pipeline;
+  const int gpus = stage_gpus_ * *scenario.parallelism.data * scenario.parallelism.pipeline;
   if (gpus < room) scenario.cluster->gpus_used = gpus;
+}
+
+Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
+                                    int micro_batches, int pipelines) const {
+  Scenario scenario = base_;
+  ParallelSpec& parallelism = scenario.parallelism;
+  parallelism.data = (pipelines + replicas_ - 1) / replicas_ * replicas_;
+  parallelism.pipeline = static_cast<int>(layers_per_stage.size());
+  if (auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
+    *stages = by_rank(*stages, layers_per_stage);
+  } else {
+    parallelism.stage_layers.assign(layers_per_stage.begin(), layers_per_stage.end());
+    --parallelism.stage_layers.front();  // the embedding
+    --parallelism.stage_layers.back();   // the head
+  }
+  scenario.training.global_batch_size =
+      scenario.training.micro_batch_size * *parallelism.data * micro_batches;
+  if (scenario.cluster) place(nodes, scenario);
   return scenario;
 }
 
 Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
-                             int micro_batches) const {
-  SC_CHECK(!layers_per_stage.empty() && std::ranges::min(layers_per_stage) >= 1 && micro_batches >= 1,
-           "stages have layers, and work");
-  return simulate(scenario_of(layers_per_stage, nodes, micro_batches)).iteration_time;
+                             int micro_batches, int pipelines) const {
+  SC_CHECK(!layers_per_stage.empty() && std::ranges::min(layers_per_stage) >= 1 && micro_batches >= 1 &&
+               pipelines >= 1,
+           "pipelines have stages with layers, and work");
+  const std::scoped_lock lock(mutex_);
+  const Question question{layers_per_stage, nodes, micro_batches, pipelines};
+  const auto known = known_.find(question);
+  if (known != known_.end()) return known->second;
+  const Scenario scenario = scenario_of(layers_per_stage, nodes, micro_batches, pipelines);
+  return known_[question] = simulate(scenario).iteration_time;
 }
 
 }  // namespace stagecraft

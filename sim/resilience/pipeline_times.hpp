@@ -1,13 +1,18 @@
-// The simulated time of one pipeline whose stages hold any layers: what Oobleck's templates are priced by,
-// where the paper's equations are not asked.
+// The simulated time of pipelines whose stages hold any layers, each pipeline the same: what Oobleck's
+// templates are priced by, where the paper's equations are not asked, and what a step has beyond them.
 //
-//   layers    as job_costs() counts them: the embedding, each layer of the transformer, the head with the
-//             loss
-//   pipeline  1F1B, one stage a rank; one replica, or as few as the experts need. Messages and the optimizer
-//             are in it, data parallelism is not.
-//   nodes     of each group of the cluster, stages on those of the first group first; times the replicas
+//   layers     as job_costs() counts them: the embedding, each layer of the transformer, the head with the
+//              loss; of abstract stages each stage, those of one rank added up
+//   pipeline   1F1B, one stage a rank, its stages side by side; messages and the optimizer are in it
+//   pipelines  reduce their gradients over each other. One alone is one replica, or as few as the experts
+//              need.
+//   nodes      of one pipeline, by group of the cluster, stages on those of the first group first; times the
+//              replicas. Not looked at without a cluster.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "base/units.hpp"
@@ -17,23 +22,28 @@ namespace stagecraft {
 
 class PipelineTimes {
  public:
-  // requires a transformer, and a scenario that can run.
+  // requires a scenario that can run.
   explicit PipelineTimes(const Scenario& scenario);
 
-  // Pure: the same from any thread.
-  //   layers_per_stage  each at least 1; they add up to the transformer's layers and 2
+  // Each question is simulated once; the same answer from any thread.
+  //   layers_per_stage  each at least 1; they add up to all layers
   //   nodes             by group; they hold the stages
-  //   throws            ScenarioError where such a pipeline cannot run
+  //   micro_batches     of each pipeline
+  //   throws            ScenarioError where such pipelines cannot run
   [[nodiscard]] Duration time(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
-                              int micro_batches) const;
+                              int micro_batches, int pipelines = 1) const;
 
  private:
+  using Question = std::tuple<std::vector<int>, std::vector<int>, int, int>;
   [[nodiscard]] Scenario scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
-                                     int micro_batches) const;
+                                     int micro_batches, int pipelines) const;
+  void place(const std::vector<int>& nodes, Scenario& scenario) const;
 
-  Scenario base_;  // with one replica, and without what has nothing to do with a pipeline
+  Scenario base_;  // without what has nothing to do with a pipeline
   int replicas_ = 1;
-  int gpus_per_stage_ = 1;  // of all replicas
+  int stage_gpus_ = 1;  // of one replica
+  mutable std::mutex mutex_;
+  mutable std::map<Question, Duration> known_;
 };
 
 }  // namespace stagecraft

@@ -137,7 +137,8 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
   const double daily = -std::expm1(-failures_per_s() / nodes() * kDay);
-  return standby_pool(nodes(), std::max(daily, unavailable_share(request_.spec, nodes())));
+  return std::max(standby_pool(nodes(), daily),
+                  spares_for(request_.spec, nodes(), unavailable_share(request_.spec, nodes())));
 }
 
 SlowLadder Setup::ladder() {

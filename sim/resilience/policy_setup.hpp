@@ -21,6 +21,7 @@
 #include "sim/goodput/slowness.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
 #include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/pipeline_times.hpp"
 
 namespace stagecraft {
 
@@ -28,6 +29,7 @@ struct SetupRequest {
   const Scenario& scenario;
   const FailureSpec& spec;
   DegradedShapes& shapes;
+  const PipelineTimes& pipelines;
   const JobCosts& costs;
   const Simulation& simulation;
   bool describe = false;  // --plan
@@ -40,7 +42,7 @@ struct GoodputSetup {
   int spares = 0;  // among them
   bool checkpoints = true;
   std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of the interval that nobody gave
-  std::unique_ptr<SharedPlanner> planner = {};        // Oobleck's; the policies refer to it
+  std::unique_ptr<SharedPlanner> planner = {};  // Oobleck's; the policies refer to it, and it to the request
   AccountOf replay = {};  // in place of a policy: a published evaluation, fed with a table of throughputs
   std::string description = {};  // when asked for
   std::vector<std::string> notes = {};

@@ -10,14 +10,15 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
-#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
 #include "sim/goodput/restart_time.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
 #include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/pipeline_times.hpp"
 #include "sim/resilience/policy_setup.hpp"
 #include "sim/resilience/varied_inputs.hpp"
 
@@ -29,12 +30,14 @@ struct Job {
   const Scenario& scenario;
   Simulation simulation;
   DegradedShapes shapes;
+  PipelineTimes pipelines;
   JobCosts costs;
 
   explicit Job(const Scenario& job)
       : scenario(job),
         simulation(simulate_in_full(job)),
         shapes(job, simulation.prepared.plan),
+        pipelines(job),
         costs(job_costs(job, simulation)) {}
 
   [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
@@ -118,6 +121,7 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
                                               .spec = spec,
                                               .shapes = job.shapes,
+                                              .pipelines = job.pipelines,
                                               .costs = job.costs,
                                               .simulation = job.simulation,
                                               .describe = request.describe},
@@ -165,6 +169,8 @@ MeanInterval interval_of(const Statistic& statistic) {
 void fill_result(const Ran& ran, GoodputReport& report) {
   const GoodputResult& result = ran.result;
   report.samples_per_s = interval_of(result.samples_per_s);
+  double& high = report.samples_per_s.ci95[1];
+  high = std::min(high, std::max(report.ideal_samples_per_s, report.samples_per_s.mean));
   report.fraction_of_ideal = interval_of(result.fraction_of_ideal);
   report.ettr = interval_of(result.ettr);
   report.failures = result.failures;
@@ -199,12 +205,16 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   const Checkpointing& times = *ran.checkpointing;
   const Duration iteration = ran.setup.ideal.duration;
   const bool whole = times.interval == Duration::zero();
-  std::int64_t steps =
+  const std::int64_t asked =
       whole ? times.every_steps
             : std::max<std::int64_t>(1, std::llround(to_seconds(times.interval) / to_seconds(iteration)));
-  // A snapshot waits until the one before is written.
-  if (times.mode != CheckpointMode::kSync && iteration > Duration::zero())
-    steps = std::max<std::int64_t>(steps, (times.persist + iteration - Duration(1)) / iteration);
+  const std::int64_t steps = std::max(asked, steps_until_written(times, iteration));
+  const bool given = whole || spec.checkpoint.rule == IntervalRule::kTime;
+  if (given && steps > asked)
+    report.notes.push_back(fmt::format(
+        "failures.checkpoint.interval: a snapshot waits until the one before is written, {}: every {} "
+        "steps, not every {}",
+        human(times.persist), steps, asked));
   report.checkpoint = {.mode = std::string(kCheckpointModeNames[static_cast<std::size_t>(times.mode)]),
                        .interval = steps * iteration,
                        .steps = steps,
@@ -223,13 +233,12 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
         fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
 }
 
-// Nodes that are away at once are as many as there are failures during a repair.
+// Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
 void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
   const int working = ran.setup.nodes - ran.setup.spares;
   const double away = unavailable_share(spec, working);
-  if (away <= 0) return;
-  const int pool = standby_pool(working, away);
-  if (pool == ran.setup.spares) return;
+  const int pool = spares_for(spec, working, away);
+  if (pool == ran.setup.spares || (away <= 0 && pool == 0)) return;
   const PolicyKind kind = spec.policy.kind;
   const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
   const std::string spares = fmt::format("{} spare{}", pool, pool == 1 ? "" : "s");
@@ -237,7 +246,8 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
   report.advice.spares_how =
       has_spares ? "keep " + spares : "hot-spares or elastic with " + spares + " would cover what fails";
   report.advice.spares_why =
-      fmt::format("in 99 % of the time no more of the {} nodes are away", with_thousands(working));
+      fmt::format("in 99 % of the time no more of the {} nodes, spares among them, are away",
+                  with_thousands(working + pool));
 }
 
 std::string phase_words(Phase phase) {
@@ -335,6 +345,33 @@ void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& option
       });
 }
 
+// The most that are up at once, in the first repeat.
+int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed) {
+  const History history = history_of(as_the_job_sees_it(spec), nodes, seed, 0);
+  Machines machines(history.nodes, history.all_up_at_start);
+  std::size_t most = machines.in_order().size();
+  for (const Incident& incident : history.incidents) {
+    machines.apply(incident);
+    most = std::max(most, machines.in_order().size());
+  }
+  return static_cast<int>(most);
+}
+
+// What makes the answer worth less than it looks.
+std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const Ran& ran, std::uint64_t seed) {
+  std::vector<std::string> notes;
+  if (!job.shapes.fits())
+    notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
+                    "; this is what it would do if it did");
+  if (!job.scenario.assertions.empty()) notes.push_back("assert: checked by `run`, not by `goodput`");
+  if (ran.result.samples_per_s.mean > 0) return notes;
+  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup.nodes, seed);
+  if (most < needed)
+    notes.push_back(fmt::format(
+        "nothing is trained: the job needs {} nodes, and no more than {} are ever there", needed, most));
+  return notes;
+}
+
 GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
@@ -352,12 +389,13 @@ GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
   report.iteration_time = job.iteration();
   report.ideal_samples_per_s =
       static_cast<double>(ran.setup.ideal.samples) / to_seconds(ran.setup.ideal.duration);
+  report.notes = doubts(job, spec, ran, options.seed);
+  report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);
   fill_checkpoint(job, spec, ran, report);
   advise_spares(spec, ran, report);
   report.shapes = job.shapes.asked();
   report.plan = ran.setup.description;
-  report.notes = ran.setup.notes;
   if (options.timeline) report.timeline = events_of(ran.result);
   return report;
 }

@@ -9,7 +9,6 @@
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/mixed_prices.hpp"
-#include "sim/resilience/pipeline_times.hpp"
 #include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
@@ -113,53 +112,60 @@ int least_nodes_of(const SetupRequest& request) {
   return request.shapes.nodes();
 }
 
-// Layers of each stage of the scenario's own pipeline, its ends counted as layers.
-std::vector<int> own_layers(const ParallelPlan& plan) {
-  std::vector<int> layers;
-  for (const StageContent& stage : plan.stages)
-    layers.push_back(static_cast<int>(stage.layers) + (stage.embedding ? 1 : 0) + (stage.head ? 1 : 0));
-  return layers;
-}
-
-// Of one of the scenario's own pipelines: how many nodes of each group hold its stages. A stage is where its
-// first replica is.
-std::vector<int> nodes_by_group(const SetupRequest& request, int stages) {
-  const ClusterSpec& cluster = *request.scenario.cluster;
-  const int stage_gpus = request.costs.stage_gpus, node_gpus = request.costs.gpus_per_node;
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  std::vector<int> gpus(cluster.groups.size());
-  for (int stage = 0; stage < stages; ++stage) {
-    int left = plan.mesh.rank_at({0, 0, 0, 0, stage});
-    std::size_t group = 0;
-    while (left >= cluster.groups[group].count * node_gpus) left -= cluster.groups[group++].count * node_gpus;
-    gpus[group] += stage_gpus;
-  }
-  for (int& count : gpus) count = (count + node_gpus - 1) / node_gpus;
-  return gpus;
-}
-
-// What the simulated iteration has beyond its pipelines: by the equations also messages, else reductions
-// alone.
-Duration tail_of(const SetupRequest& request, const OobleckSpec& spec) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  std::vector<Duration> work(static_cast<std::size_t>(plan.pipeline));
-  for (std::size_t stage = 0; stage < request.costs.stage_forward.size(); ++stage)
-    work[static_cast<std::size_t>(plan.places().rank_of(static_cast<int>(stage)))] +=
-        request.costs.stage_forward[stage] + request.costs.stage_backward[stage];
-  Duration pipelines = pipeline_line(work, spec.rule).time(plan.micro_batches);
-  if (request.spec.policy.simulated_cost && plan.virtual_stages == 1)
-    pipelines = PipelineTimes(request.scenario)
-                    .time(own_layers(plan), nodes_by_group(request, plan.pipeline), plan.micro_batches);
-  return std::max(Duration::zero(), request.simulation.report.iteration_time - pipelines);
-}
-
 // Templates priced by the simulator in place of the equations.
 PipelineTime simulated_time(const SetupRequest& request) {
   const auto layers = static_cast<int>(request.costs.layers.size());
-  return [times = PipelineTimes(request.scenario), layers](const PipelineTemplate& made, int micro_batches) {
+  return [&times = request.pipelines, layers](const PipelineTemplate& made, int micro_batches) {
     return times.time(layers_per_stage(made.partition, layers), made.composition, micro_batches);
   };
 }
+
+// What a step of so many pipelines has beyond the slowest of them: pipelines that share all nodes and
+// micro-batches evenly, simulated together, against the price of one of their templates. By the equations
+// that is messages, the optimizer and the reductions that no backward hides; else these reductions alone.
+class Tails {
+ public:
+  Tails(const SetupRequest& request, const OobleckSpec& spec)
+      : times_(request.pipelines),
+        spec_(spec),
+        nodes_(request.shapes.nodes()),
+        templates_(spec.groups, spec.gpus_per_node, {.rule = spec.rule, .time = spec.time}) {}
+
+  // By the number of pipelines. Asked for at the fewest and the most pipelines of a size, and linear between.
+  [[nodiscard]] std::vector<Duration> all() {
+    const int most = std::min(nodes_ / spec_.min_nodes, spec_.micro_batches);
+    std::vector<Duration> tails(1);
+    for (int first = 1; first <= most; first = static_cast<int>(tails.size())) {
+      const int last = std::min(most, nodes_ / (nodes_ / first));
+      const Duration from = of(first), to = of(last);
+      for (int pipelines = first; pipelines <= last; ++pipelines)
+        tails.push_back(from + (to - from) * (pipelines - first) / std::max(1, last - first));
+    }
+    return tails;
+  }
+
+ private:
+  // Of the kind of node whose pipelines have the longest.
+  [[nodiscard]] Duration of(int pipelines) {
+    const int largest = std::min(nodes_ - spec_.max_failures * spec_.min_nodes, templates_.most_nodes());
+    const int micro_batches = (spec_.micro_batches + pipelines - 1) / pipelines;
+    Duration longest{};
+    for (std::size_t group = 0; group < spec_.groups.size(); ++group) {
+      Composition nodes(spec_.groups.size());
+      nodes[group] = std::min(nodes_ / pipelines, largest);
+      const int number = templates_.find(nodes).value();
+      const std::vector<int> layers = layers_per_stage(templates_.at(number).partition, templates_.layers());
+      const Duration together = times_.time(layers, nodes, micro_batches, pipelines);
+      longest = std::max(longest, together - templates_.time(number, micro_batches));
+    }
+    return longest;
+  }
+
+  const PipelineTimes& times_;
+  const OobleckSpec& spec_;
+  int nodes_;
+  Templates templates_;
+};
 
 std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics& diagnostics) {
   const std::optional<StageOption> option = stage_option(request, diagnostics);
@@ -179,7 +185,6 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
   const Bandwidth network = request.costs.node_network;
   spec.links.in = spec.links.out = network.count() > 0 ? network : kAtOnce;
   if (policy.simulated_cost) spec.time = simulated_time(request);
-  spec.tail = [tail = tail_of(request, spec)](int) { return tail; };
   return spec;
 }
 
@@ -202,18 +207,13 @@ bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics, std::vector<
 
 std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
-  if (policy.simulated_cost && std::holds_alternative<StagesSpec>(request.scenario.model)) {
-    diagnostics.error(
-        {.code = "not-supported-yet",
-         .path = "failures.policy.cost",
-         .message = "abstract stages have no layers to cut anew, so that nothing can be simulated",
-         .hint = "use cost: paper"});
-    return std::nullopt;
-  }
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
   if (!spec) return std::nullopt;
   GoodputSetup setup{.nodes = request.shapes.nodes()};
   if (!is_possible(*spec, diagnostics, setup.notes)) return std::nullopt;
+  spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
+    return tails.at(static_cast<std::size_t>(pipelines));
+  };
   setup.planner = std::make_unique<SharedPlanner>(*std::move(spec));
   const bool whole = policy.reconfigure.has_value();
   const Duration reconfigure = reconfigure_time(request);

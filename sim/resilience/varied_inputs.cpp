@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -159,6 +161,28 @@ void scale_reconfigure(FailureSpec& spec, double factor) {
   if (spec.policy.reconfigure) spec.policy.reconfigure = times(*spec.policy.reconfigure, factor);
 }
 
+// Of the policy that reads it.
+template <PolicyKind kind, Duration PolicySpec::*time>
+std::string policy_words(const FailureSpec& spec) {
+  const Duration value = spec.policy.*time;
+  return spec.policy.kind == kind && value > Duration::zero() ? words(value) : "";
+}
+
+template <Duration PolicySpec::*time>
+void scale_policy(FailureSpec& spec, double factor) {
+  spec.policy.*time = times(spec.policy.*time, factor);
+}
+
+std::string checkpoint_every_words(const FailureSpec& spec) {
+  const std::int64_t steps = spec.policy.checkpoint_every;
+  return spec.policy.kind == PolicyKind::kVaruna && steps > 1 ? fmt::format("{} steps", steps) : "";
+}
+
+void scale_checkpoint_every(FailureSpec& spec, double factor) {
+  const double steps = static_cast<double>(spec.policy.checkpoint_every) * factor;
+  spec.policy.checkpoint_every = std::max<std::int64_t>(1, std::llround(steps));
+}
+
 void scale_rates(FailureSpec& spec, double factor) {
   for (FailureProcess& process : spec.processes) scale_rate(process.law, factor);
 }
@@ -167,6 +191,25 @@ constexpr VariedInput kInputs[] = {
     {"failures.process.rate_per_node_day", rate_words, scale_rates},
     {"failures.policy.restart", restart_words, scale_restart},
     {"failures.policy.reconfigure", reconfigure_words, scale_reconfigure},
+    {"failures.policy.swap", policy_words<PolicyKind::kHotSpares, &PolicySpec::swap>,
+     scale_policy<&PolicySpec::swap>},
+    {"failures.policy.stall", policy_words<PolicyKind::kElastic, &PolicySpec::stall>,
+     scale_policy<&PolicySpec::stall>},
+    {"failures.policy.degraded", policy_words<PolicyKind::kElastic, &PolicySpec::degraded>,
+     scale_policy<&PolicySpec::degraded>},
+    {"failures.policy.rejoin", policy_words<PolicyKind::kElastic, &PolicySpec::rejoin>,
+     scale_policy<&PolicySpec::rejoin>},
+    {"failures.policy.quorum", policy_words<PolicyKind::kElastic, &PolicySpec::quorum>,
+     scale_policy<&PolicySpec::quorum>},
+    {"failures.policy.checkpoint_every", checkpoint_every_words, scale_checkpoint_every},
+    {"failures.policy.transient_wait", policy_words<PolicyKind::kVaruna, &PolicySpec::transient_wait>,
+     scale_policy<&PolicySpec::transient_wait>},
+    {"failures.policy.announced_wait", policy_words<PolicyKind::kVaruna, &PolicySpec::announced_wait>,
+     scale_policy<&PolicySpec::announced_wait>},
+    {"failures.policy.global_rendezvous", policy_words<PolicyKind::kBamboo, &PolicySpec::global_rendezvous>,
+     scale_policy<&PolicySpec::global_rendezvous>},
+    {"failures.policy.local_rendezvous", policy_words<PolicyKind::kBamboo, &PolicySpec::local_rendezvous>,
+     scale_policy<&PolicySpec::local_rendezvous>},
     {"failures.detect", detect_words, scale_detect},
     {"failures.repair", repair_words, scale_repairs},
     {"failures.checkpoint.interval", interval_words, scale_interval},

@@ -13,8 +13,8 @@ namespace stagecraft {
 
 namespace {
 
-// At equal times additions come before removals, so a node that fails for no time at all would be back before
-// it is gone.
+// Histories tell additions before removals, so a node that fails for no time at all would be back before it
+// is gone.
 constexpr Duration kShortestFault{1};
 
 // Where a moment of the trace lies in the run. A round begins a nanosecond after the end of the one before:
@@ -90,8 +90,9 @@ std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon) {
   }
   const std::vector<PlayedRow> state = state_at_start(before);
   played.insert(played.begin(), state.begin(), state.end());
-  std::ranges::stable_sort(played, {}, [](const PlayedRow& row) {
-    return std::tuple(std::max(row.time, Duration(0)), row.event, row.id);
+  const bool faults = replay.trace.form == TraceForm::kFaults;
+  std::ranges::stable_sort(played, {}, [faults](const PlayedRow& row) {
+    return std::tuple(std::max(row.time, Duration(0)), faults && row.event == TraceEvent::kFaultEnd, row.id);
   });
   return played;
 }
@@ -120,50 +121,56 @@ Membership::Membership(int process, std::vector<PlayedRow> rows, std::size_t nam
       rows_(std::move(rows)),
       fleet_(fleet),
       own_places_(names <= static_cast<std::size_t>(fleet.nodes())),
-      place_of_(names, -1) {
+      place_of_(names, -1),
+      left_at_(static_cast<std::size_t>(fleet.nodes())) {
   for (int i = 0; i < fleet.nodes(); ++i) free_.push(i);
 }
 
 void Membership::next() {
   if (at_ == rows_.size()) return;
   const PlayedRow& row = rows_[at_++];
-  fleet_.schedule({.time = std::max(row.time, Duration(0)),
+  fleet_.schedule({.time = std::max(row.time, now_),
                    .kind = row.event == TraceEvent::kAdd ? IncidentKind::kAdd : IncidentKind::kRemove,
                    .id = row.id,
                    .process = process_});
 }
 
-std::optional<int> Membership::free_place(std::int32_t name) {
+std::optional<int> Membership::free_place(std::int32_t name) const {
   if (own_places_) return name;
   if (free_.empty()) return std::nullopt;
-  const int place = free_.top();
-  free_.pop();
-  return place;
+  return free_.top();
 }
 
-void Membership::add(const PlayedRow& row, Duration now) {
+bool Membership::add(const PlayedRow& row) {
   std::int32_t& place = place_of_[static_cast<std::size_t>(row.node)];
-  if (place >= 0) return;  // there already: a repeated trace begins with nodes left over from its end
+  if (place >= 0) return true;  // there already: a repeated trace begins with nodes left over from its end
   const std::optional<int> free = free_place(row.node);
-  if (!free) return;
+  if (!free) return true;
+  if (left_at_[static_cast<std::size_t>(*free)] == now_) return false;
+  if (!own_places_) free_.pop();
   place = *free;
-  fleet_.join(place, now, row.id, std::max(now, row.time + creation_));
+  fleet_.join(place, now_, row.id, std::max(now_, row.time + creation_));
+  return true;
 }
 
 void Membership::remove(const PlayedRow& row) {
   std::int32_t& place = place_of_[static_cast<std::size_t>(row.node)];
   if (place < 0) return;
-  fleet_.leave({.time = row.time, .process = process_, .node = place, .id = row.id});
+  fleet_.leave({.time = now_, .process = process_, .node = place, .id = row.id});
+  left_at_[static_cast<std::size_t>(place)] = now_;
   if (!own_places_) free_.push(place);
   place = -1;
 }
 
 void Membership::fire(const Event& event) {
   const PlayedRow& row = rows_[at_ - 1];
-  if (row.event == TraceEvent::kAdd)
-    add(row, event.time);
-  else
+  now_ = event.time;
+  if (row.event == TraceEvent::kRemove) {
     remove(row);
+  } else if (!add(row)) {  // again, a nanosecond later
+    --at_;
+    ++now_;
+  }
   next();
 }
 

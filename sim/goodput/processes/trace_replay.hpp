@@ -1,8 +1,9 @@
 // What was recorded, played to the fleet.
 //
-// At equal times additions come before removals, whatever the order in the file (resilience.md, section 1). A
-// node is usable the creation time after its addition. An addition that finds no free place in the cluster is
-// skipped, and so is its removal.
+// At equal times the order of the rows counts. Histories tell additions first (resilience.md, section 1), so
+// that a place that is taken again the moment it is left is taken a nanosecond later. A node is usable the
+// creation time after its addition. An addition that finds no free place in the cluster is skipped, and so is
+// its removal.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct PlayedRow {
 
 // The rows of an event or fault trace to the horizon: scaled, from its offset, repeated. Of what lies before
 // the offset only what still holds there is left: nodes that are there, faults that are open. By (time,
-// event, id).
+// id); of faults at equal times the starts come first.
 [[nodiscard]] std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon);
 
 struct PlayedCount {
@@ -55,17 +56,20 @@ class Membership : public Process {
 
  private:
   void next();
-  void add(const PlayedRow& row, Duration now);
+  // Whether there was time for it.
+  [[nodiscard]] bool add(const PlayedRow& row);
   void remove(const PlayedRow& row);
-  [[nodiscard]] std::optional<int> free_place(std::int32_t name);
+  [[nodiscard]] std::optional<int> free_place(std::int32_t name) const;
 
   int process_;
   std::vector<PlayedRow> rows_;
   Fleet& fleet_;
   Duration creation_{};
   std::size_t at_ = 0;
+  Duration now_{};
   bool own_places_;
-  std::vector<std::int32_t> place_of_;  // by name; −1: not there
+  std::vector<std::int32_t> place_of_;            // by name; −1: not there
+  std::vector<std::optional<Duration>> left_at_;  // by place: when last
   std::priority_queue<int, std::vector<int>, std::greater<>> free_;
 };
 

@@ -86,13 +86,18 @@ void ReplayEngine::remove(const ReplayEvent& event) {
   order_.erase(std::find(order_.begin(), order_.end(), event.node));
   count_nodes(event.time);
   ++replay_.removals;
-  const bool trained = state_ == ReplayState::kRunning;
+  const std::optional<std::int32_t> before = blame_;
+  blame_ = changes_[static_cast<std::size_t>(event.id)].cause;
   removed(event.time, event.node, was);
-  if (trained && state_ != ReplayState::kRunning)
-    replay_.stops.push_back(changes_[static_cast<std::size_t>(event.id)].cause);
+  if (state_ != ReplayState::kRunning)
+    blame_.reset();
+  else if (before || was != ReplayNode::kRunning)
+    blame_ = before;
 }
 
 void ReplayEngine::begin(Duration now, bool global) {
+  if (state_ == ReplayState::kRunning && blame_) replay_.stops.push_back({.time = now, .cause = *blame_});
+  blame_.reset();
   enter(ReplayState::kRendezvous, now);
   global_ = global;
   list_all();

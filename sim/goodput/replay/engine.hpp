@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -88,6 +89,7 @@ class ReplayEngine {
   std::int64_t timer_ = 0;    // of the live timer
   std::int64_t next_id_ = 0;  // for what no row of the trace made
   Duration step_start_{};
+  std::optional<std::int32_t> blame_;  // the cause of the first loss that training goes on with
 };
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 namespace {
@@ -49,24 +50,49 @@ Bucket bucket_of(ReplayState state) {
   return Bucket::kIdle;
 }
 
+// Of the first stop that comes after it, if any.
+void lose(const Replay& replay, Duration end, Duration length, Account& account) {
+  account[Bucket::kLostWork] += length;
+  const auto stop = std::ranges::lower_bound(replay.stops, end, {}, &Replay::Stop::time);
+  if (stop != replay.stops.end()) account.causes.at(as_index(stop->cause)).lost_work += length;
+}
+
 // Puts [start, end) into the buckets of the job's states; walks forward with `at`.
 class Gaps {
  public:
-  explicit Gaps(const Replay& replay) : states_(replay.states) {}
+  explicit Gaps(const Replay& replay) : replay_(replay), states_(replay.states) {}
 
   void fill(Duration start, Duration end, Account& account) {
     while (start < end) {
       while (at_ + 1 < states_.size() && states_[at_ + 1].time <= start) ++at_;
       const Duration until = at_ + 1 < states_.size() ? std::min(end, states_[at_ + 1].time) : end;
-      account[bucket_of(states_[at_].state)] += until - start;
+      const Bucket bucket = bucket_of(states_[at_].state);
+      if (bucket == Bucket::kLostWork)
+        lose(replay_, until, until - start, account);
+      else
+        account[bucket] += until - start;
       start = until;
     }
   }
 
  private:
+  const Replay& replay_;
   const std::vector<Replay::Since>& states_;
   std::size_t at_ = 0;
 };
+
+void count_stops(const Replay& replay, Duration from, Account& account) {
+  account.failures = static_cast<std::int64_t>(replay.stops.size());
+  for (const Replay::Stop& stop : replay.stops) {
+    CauseAccount& cause = account.causes.at(as_index(stop.cause));
+    ++cause.failures;
+    const auto resumed = std::ranges::find_if(replay.states, [&](const Replay::Since& since) {
+      return since.time >= stop.time && since.state == ReplayState::kRunning;
+    });
+    const Duration until = resumed != replay.states.end() ? resumed->time : replay.end;
+    cause.down += std::max(until, from) - std::max(stop.time, from);
+  }
+}
 
 // Stalls that led to training again.
 void count_restarts(const Replay& replay, Account& account) {
@@ -202,6 +228,7 @@ Account account_of(const Replay& replay, const ReplayPrices& prices) {
            "an account needs an ideal and a stretch of time");
   Account account;
   account.horizon = replay.end - prices.from;
+  account.causes.resize(prices.causes);
   Gaps gaps(replay);
   Duration now = prices.from;
   for (const Stretch& stretch : stretches_of(replay, prices.from)) {
@@ -215,16 +242,14 @@ Account account_of(const Replay& replay, const ReplayPrices& prices) {
       account[Bucket::kProductive] += productive;
       account[Bucket::kDegraded] += length - productive;
     } else {
-      account[Bucket::kLostWork] += length;
+      lose(replay, stretch.end, length, account);
     }
   }
   gaps.fill(now, replay.end, account);
   account.steps = replay.kept_steps();
   account.samples = account.steps * prices.samples_per_step;
   account.undone_steps = static_cast<std::int64_t>(replay.steps.size()) - account.steps;
-  account.failures = static_cast<std::int64_t>(replay.stops.size());
-  account.causes.resize(prices.causes);
-  for (const std::int32_t cause : replay.stops) ++account.causes.at(static_cast<std::size_t>(cause)).failures;
+  count_stops(replay, prices.from, account);
   count_restarts(replay, account);
   if (prices.timeline) account.timeline = timeline_of(replay, prices);
   SC_CHECK(account.total() == account.horizon, "every instant belongs to one bucket");

@@ -62,7 +62,13 @@ struct Replay {
   int rendezvous = 0;             // that came to their end, also with too few nodes
   int fatal = 0;                  // Bamboo: losses that no shadow could take over
   int removals = 0;
-  std::vector<std::int32_t> stops;  // causes of the removals that ended training
+
+  // Training ended for the loss of a node, then or at a later step end: the first that it had gone on with.
+  struct Stop {
+    Duration time{};
+    std::int32_t cause = 0;
+  };
+  std::vector<Stop> stops;
 
   // For accounts: since when the job is what it is, and when training stood still for a checkpoint.
   struct Since {
@@ -96,7 +102,8 @@ struct Replay {
 
 // Time from `from` to the end in buckets, and what else an account says: a kept step of length d is
 // productive for min(d, ideal_step) and degraded for the rest, a rendezvous is reconfigure, a stopped job
-// idle, training without a kept step lost work.
+// idle, training without a kept step lost work. Of a stop's cause are what was lost since the stop before,
+// and the time until training goes on.
 //   requires ideal_step > 0 and 0 <= from <= replay.end
 struct ReplayPrices {
   Duration from{};

@@ -79,6 +79,17 @@ TEST(ClosedForms, StandbyPoolsOfTheOracleFile) {
     EXPECT_EQ(standby_pool(integer(row, "N"), number(row, "p")), integer(row, "s"));
 }
 
+// One node that is there half of the time, and s spares alike: all 1 + s are away 0.5^(1 + s) of it.
+TEST(ClosedForms, SparesThatCanBeAwayAreMore) {
+  EXPECT_EQ(standby_pool(1, 0.5), 1);
+  EXPECT_EQ(standby_pool(1, 0.5, Spare::kLikeAnyNode), 6);  // 0.5^7 = 0.0078
+  EXPECT_EQ(standby_pool(1'000, 0, Spare::kLikeAnyNode), 0);
+  EXPECT_EQ(standby_pool(4, 1), 4);
+  EXPECT_EQ(standby_pool(4, 1, Spare::kLikeAnyNode), 100'000);  // none suffices
+  for (const int nodes : {2, 20, 200})
+    EXPECT_GE(standby_pool(nodes, 0.3, Spare::kLikeAnyNode), standby_pool(nodes, 0.3));
+}
+
 TEST(ClosedForms, AvailabilityOfTheOracleFile) {
   for (const YamlNode& row : oracles::rows("availability")) {
     const int nodes = integer(row, "N");

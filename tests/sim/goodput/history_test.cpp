@@ -272,6 +272,20 @@ TEST(ComponentFailures, KeepANodeAwayForTheRepairsOfEachAtItsRate) {
   EXPECT_NEAR(unavailable_share(spec, 8), 0.25 / 1.25, 1e-12);
 }
 
+// Pencil: the k-th node is away from k days on, give or take the jitter.
+TEST(Maintenance, NeedsASpareForEachNodeThatItTakesAtOnce) {
+  const auto spares = [](Duration duration, Duration jitter) {
+    return spares_for(failures(Maintenance{.period = kDay, .jitter = jitter, .duration = duration},
+                               node_failure(), 100 * kDay),
+                      8, 0);
+  };
+  EXPECT_EQ(spares(hours(4), {}), 1);
+  EXPECT_EQ(spares(hours(24), {}), 1);
+  EXPECT_EQ(spares(hours(25), {}), 2);
+  EXPECT_EQ(spares(hours(23), hours(1)), 2);
+  EXPECT_EQ(spares_for(failures(ExponentialFailures{}, node_failure(), kDay), 8, 0), 0);
+}
+
 TEST(ComponentFailures, OfOneComponentAreWhatTheyAreWithoutTheOthers) {
   FailureSpec one = failures(ComponentFailures{.rates_per_node_day = {3}}, process_failure(), 100 * kDay);
   FailureSpec two = one;

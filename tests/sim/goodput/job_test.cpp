@@ -117,6 +117,22 @@ TEST(Job, AnAsynchronousCheckpointSlowsTrainingUntilItIsUsable) {
   EXPECT_EQ(account.checkpoints, 1);
 }
 
+// System: the same every 40 s. The first is at 40..41; beside its persist, to 56, 7.5 s of work are done in 15,
+// so that the fifth step ends at 58.5 and the eighth at 88.5.
+TEST(Job, AnIntervalCountsTheWorkThatIsDoneBesideAPersist) {
+  const Checkpointing how = {.mode = CheckpointMode::kAsync,
+                             .interval = seconds(40),
+                             .block = seconds(1),
+                             .persist = seconds(15),
+                             .slowdown = 2};
+  const auto blocked = [&](std::int64_t horizon) {
+    return run(job(horizon, 10, how), history(1, {}), made::restarted({}))[Bucket::kCheckpoint];
+  };
+  EXPECT_EQ(blocked(88), seconds(1));
+  EXPECT_EQ(blocked(90), seconds(2));
+  EXPECT_EQ(how.slowed_by(), std::chrono::milliseconds(7500));
+}
+
 TEST(Job, AnAsynchronousCheckpointIsUsableWhenItIsWrittenNotBefore) {
   const Checkpointing how = {
       .mode = CheckpointMode::kAsync, .every_steps = 1, .block = seconds(1), .persist = seconds(5)};

@@ -102,6 +102,28 @@ TEST(EventTrace, AddsBeforeItRemovesAtEqualTimes) {
 
 // Three names, two places: c finds none at 1 s and is skipped with its removal; d takes the place that a has
 // left.
+// A history tells additions first, so that whoever comes back at once is a nanosecond late.
+TEST(EventTrace, BringsBackANodeThatIsAddedTheMomentItIsRemoved) {
+  const TraceReplay replay =
+      replay_of("time_s,event,node\n0,add,a\n0,add,b\n10,remove,a\n10,add,a\n20,remove,b\n");
+  EXPECT_THAT(rows_of(history_of(spec_of(replay), 2, 1, 0)),
+              ElementsAre(Row{seconds(0), kAdd, 0}, Row{seconds(0), kAdd, 1}, Row{seconds(10), kRemove, 0},
+                          Row{seconds(10) + Duration(1), kAdd, 0}, Row{seconds(20), kRemove, 1}));
+}
+
+// On one node b takes the place that a leaves, and finds none where the rows are the other way round.
+TEST(EventTrace, TakesEqualTimesInTheOrderOfTheRows) {
+  const auto rows = [](const char* at_ten) {
+    const TraceReplay replay = replay_of("time_s,event,node\n0,add,a\n" + std::string(at_ten));
+    return rows_of(history_of(spec_of(replay), 1, 1, 0));
+  };
+  EXPECT_THAT(rows("10,remove,a\n10,add,b\n"),
+              ElementsAre(Row{seconds(0), kAdd, 0}, Row{seconds(10), kRemove, 0},
+                          Row{seconds(10) + Duration(1), kAdd, 0}));
+  EXPECT_THAT(rows("10,add,b\n10,remove,a\n"),
+              ElementsAre(Row{seconds(0), kAdd, 0}, Row{seconds(10), kRemove, 0}));
+}
+
 TEST(EventTrace, SkipsAdditionsWithoutAPlace) {
   const TraceReplay replay = replay_of(
       "time_s,event,node\n0,add,a\n0,add,b\n1,add,c\n2,remove,a\n3,remove,c\n4,add,d\n5,remove,d\n");

@@ -97,6 +97,14 @@ TEST(MorphedShape, IsNeverSlowerThanTheScenariosOwn) {
   EXPECT_EQ(best->samples, 32);
 }
 
+// What abstract stages cost is of their micro-batch: a larger one would cost nothing.
+TEST(MorphedShape, OfAbstractStagesKeepsTheirMicroBatch) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.morph(8), shapes.replicas(8, BatchRule::kKept));
+  EXPECT_EQ(shapes.morph(4)->duration, milliseconds(57));
+}
+
 TEST(MorphedShape, TrainsOnNodesThatHoldNoReplicaOfTheScenariosOwn) {
   const Scenario scenario = scenario_of(kSmallModel);
   DegradedShapes shapes = shapes_of(scenario);

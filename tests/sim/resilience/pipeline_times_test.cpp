@@ -70,6 +70,30 @@ TEST(PipelineTimes, KnowWhichNodesTheStagesAreOn) {
   EXPECT_GT(times.time({16, 34}, {1, 1}, 16), mixed);
 }
 
+// Two pipelines reduce their gradients, which one has not to; without a network that takes no time.
+TEST(PipelineTimes, OfSeveralPipelinesHaveTheirReductions) {
+  const PipelineTimes times(gpt());
+  const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers) + 2;
+  const Duration one = times.time(evenly(layers, 4), {4}, 8);
+  EXPECT_GT(times.time(evenly(layers, 4), {4}, 8, 2), one);
+  EXPECT_EQ(times.time(evenly(layers, 4), {4}, 8, 1), one);
+}
+
+// System: four abstract stages of 3, 6, 6, 3 ms: m micro-batches take (m + 1) · 9 ms on two ranks.
+TEST(PipelineTimes, OfAbstractStagesAddUpThoseOfARank) {
+  using std::chrono::milliseconds;
+  const PipelineTimes times(
+      scenario_of("stagecraft: 1\n"
+                  "model: {family: stages, forward: [1 ms, 2 ms, 2 ms, 1 ms],"
+                  " input_gradient: [1 ms, 2 ms, 2 ms, 1 ms], weight_gradient: [1 ms, 2 ms, 2 ms, 1 ms]}\n"
+                  "parallelism: {pipeline: 4}\n"
+                  "training: {global_batch_size: 8, micro_batch_size: 1}\n"));
+  EXPECT_EQ(times.time({4}, {1}, 3), milliseconds(54));
+  EXPECT_EQ(times.time({2, 2}, {2}, 1), milliseconds(18));
+  EXPECT_EQ(times.time({2, 2}, {2}, 2), milliseconds(27));
+  EXPECT_EQ(times.time({2, 2}, {2}, 2, 3), milliseconds(27));
+}
+
 TEST(PipelineTimes, TakeStagesOfTheEndsAlone) {
   const PipelineTimes times(gpt());
   const int layers = static_cast<int>(std::get<TransformerSpec>(gpt().model).layers);

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -181,6 +182,16 @@ TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
   EXPECT_EQ(day.spares, 1);
   EXPECT_EQ(week.advice.spares, std::nullopt) << "it has them";
   EXPECT_GT(week.spares, 1);
+}
+
+// Ten failures a day of each node, away for 10 min each: a node is hardly ever there for a whole day, but 6.5 %
+// of it away. Four nodes are enough for the failures of a day, two for who is away.
+TEST(PredictGoodput, KeepsNoMoreSparesThanNodesForTheFailuresOfADay) {
+  FailureSpec spec = failing(10);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.repair = {.kind = RepairKind::kConstant, .time = std::chrono::minutes(10)};
+  EXPECT_EQ(predict_goodput(with(spec)).spares, 4);
 }
 
 // Nodes that are lost and come back, under the policy as its loader fills it in.
@@ -507,6 +518,199 @@ TEST(PredictGoodput, RefusesShapesThatOnlyCountNodesWhereNodesDiffer) {
     EXPECT_EQ(refusal.path, "cluster.nodes") << policy;
     EXPECT_EQ(refusal.code, "not-supported-yet") << policy;
     EXPECT_GT(refusal.where.line, 0) << policy;
+  }
+}
+
+// System: GPT of 8 layers on 8 nodes, one stage a node. With seven failures at once to survive there are eight
+//         pipelines of a node each: what `run` makes of data: 8.
+Scenario on_eight_nodes(int pipeline, const std::string& policy) {
+  return scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 8, hidden: 2048, heads: 16, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
+      "parallelism: {tensor: 8, pipeline: " +
+      std::to_string(pipeline) + ", data: " + std::to_string(8 / pipeline) +
+      "}\n"
+      "schedule: 1f1b\n"
+      "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 1024}\n"
+      "failures:\n"
+      "  process: {kind: exponential, rate_per_node_day: 0}\n"
+      "  horizon: 1 h\n"
+      "  repeats: 1\n"
+      "  policy: {name: oobleck, " +
+      policy + "}\n");
+}
+
+TEST(PredictGoodput, OobleckDoesNotDependOnTheShapeThatTheScenarioHas) {
+  for (const char* cost : {"cost: paper", "cost: simulated"}) {
+    SCOPED_TRACE(cost);
+    const double eight = predict_goodput(on_eight_nodes(8, cost)).samples_per_s.mean;
+    for (const int pipeline : {4, 2, 1})
+      EXPECT_EQ(predict_goodput(on_eight_nodes(pipeline, cost)).samples_per_s.mean, eight) << pipeline;
+  }
+}
+
+TEST(PredictGoodput, OobleckOfAlikePipelinesIsTheIterationOfAllOfThem) {
+  const Duration together = predict_goodput(on_eight_nodes(1, "max_failures: 7")).iteration_time;
+  for (const char* cost : {"cost: paper", "cost: simulated"}) {
+    const GoodputReport report = predict_goodput(on_eight_nodes(8, std::string("max_failures: 7, ") + cost));
+    EXPECT_GT(report.iteration_time, together);
+    EXPECT_NEAR(report.ideal_samples_per_s, 64 / to_seconds(together), 1e-6) << cost;
+  }
+}
+
+// System: stages of 90, 3, 90, 3 ms. Four pipelines of one rank each do four micro-batches of 186 ms: nothing is
+//         beyond the equations, which fall short of the pipeline of four stages.
+TEST(PredictGoodput, OobleckChargesNoPipelineForAnother) {
+  const GoodputReport report = predict_goodput(scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: [30 ms, 1 ms, 30 ms, 1 ms],"
+      " input_gradient: [30 ms, 1 ms, 30 ms, 1 ms], weight_gradient: [30 ms, 1 ms, 30 ms, 1 ms]}\n"
+      "parallelism: {pipeline: 4, data: 1}\n"
+      "training: {global_batch_size: 16, micro_batch_size: 1}\n"
+      "failures:\n"
+      "  process: {kind: exponential, rate_per_node_day: 0}\n"
+      "  policy: {name: oobleck, max_failures: 1}\n"
+      "  horizon: 1 h\n"
+      "  repeats: 1\n"));
+  EXPECT_NEAR(report.ideal_samples_per_s, 16 / 0.744, 1e-6);
+}
+
+// System: steps of 9 s, written behind in 90 s at 2/3 of the speed: 5 steps of 13.5 s are done by then, and the
+//         sixth ends after it. A checkpoint costs 10 s and a third of 90.
+Checkpointing written_behind() {
+  return {.mode = CheckpointMode::kAsync, .block = seconds(10), .persist = seconds(90), .slowdown = 1.5};
+}
+
+TEST(CheckpointTimes, ChargeWhatAPersistSlowsTrainingDownBy) {
+  EXPECT_EQ(cost_of(written_behind()), seconds(40));
+  EXPECT_EQ(steps_until_written(written_behind(), seconds(9)), 7);
+  EXPECT_EQ(steps_until_written(Checkpointing{}, seconds(9)), 1);
+  const std::optional<BestInterval> best = best_interval(written_behind(), seconds(9), 1 / 10'800.0);
+  ASSERT_TRUE(best);
+  EXPECT_NEAR(to_seconds(best->time), optimal_interval(40, 10'800), 4.5);
+}
+
+FailureSpec written_behind(double rate_per_node_day) {
+  FailureSpec spec = failing(rate_per_node_day);
+  spec.checkpoint.mode = CheckpointMode::kAsync;
+  spec.checkpoint.persist = seconds(90);
+  spec.checkpoint.slowdown = 1.5;
+  return spec;
+}
+
+// As many blocks of 10 s as there are stretches of so many steps.
+TEST(PredictGoodput, SaysTheStepsBetweenCheckpointsThatRun) {
+  FailureSpec spec = written_behind(0);
+  spec.repeats = 1;
+  spec.checkpoint.rule = IntervalRule::kTime;
+  spec.checkpoint.interval = seconds(450);
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.checkpoint.steps, 50);
+  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  EXPECT_NEAR(steps / checkpoints, 50, 0.1);
+}
+
+TEST(PredictGoodput, SaysWhereTheIntervalWaitsForThePersist) {
+  FailureSpec spec = written_behind(0);
+  spec.repeats = 1;
+  spec.checkpoint.rule = IntervalRule::kSteps;
+  spec.checkpoint.every_steps = 3;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.checkpoint.steps, 7);
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("every 7 steps, not every 3")));
+  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  EXPECT_NEAR(steps / checkpoints, 7, 0.01);
+  spec.checkpoint.every_steps = 8;
+  EXPECT_THAT(predict_goodput(with(spec)).notes,
+              testing::Not(testing::Contains(testing::HasSubstr("not every"))));
+}
+
+TEST(PredictGoodput, RefusesMoreCopiesThanNodes) {
+  FailureSpec spec = failing(2);
+  spec.checkpoint.mode = CheckpointMode::kInMemory;
+  spec.checkpoint.copies = 5;
+  const Diagnostic refusal = refusal_of(with(spec)).front();
+  EXPECT_EQ(refusal.path, "failures.checkpoint.copies");
+  EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
+}
+
+// One node of eight is away at a time, and no failure is expected.
+TEST(PredictGoodput, KeepsASpareForMaintenance) {
+  FailureSpec spec = failing(0);
+  spec.processes[0].law = Maintenance{.period = hours(24), .duration = hours(4)};
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.kind = PolicyKind::kHotSpares;
+  EXPECT_EQ(predict_goodput(with(spec)).spares, 1);
+  spec.policy.spares = 0;
+  EXPECT_EQ(predict_goodput(with(spec)).advice.spares, 1);
+}
+
+TEST(PredictGoodput, CountsWhatStopsBamboo) {
+  const GoodputReport report = predict_goodput(with(losing_nodes(PolicyKind::kBamboo)));
+  ASSERT_FALSE(report.causes.empty());
+  EXPECT_GT(report.failures, 0);
+  EXPECT_GT(report.restarts, 0);
+  // Rendezvous for nodes that come have no cause.
+  EXPECT_GT(report.causes[0].stopped_s, 0);
+  EXPECT_LE(report.causes[0].stopped_s,
+            report.buckets_s[3] + report.buckets_s[4] + report.buckets_s[5] + report.buckets_s[7] + 1e-6);
+}
+
+TEST(PredictGoodput, VariesThePolicysOwnInputs) {
+  const auto names = [](const FailureSpec& spec) {
+    std::vector<std::string> found;
+    for (const GoodputInput& input : predict_goodput(with(spec), {.inputs = true}).inputs)
+      found.push_back(input.name);
+    return found;
+  };
+  FailureSpec elastic = losing_nodes(PolicyKind::kElastic);
+  elastic.policy.degraded = seconds(420);
+  elastic.policy.rejoin = seconds(100);
+  EXPECT_THAT(names(elastic), testing::IsSupersetOf({"failures.policy.stall", "failures.policy.rejoin"}));
+  FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
+  varuna.policy.checkpoint_every = 10;
+  EXPECT_THAT(names(varuna),
+              testing::IsSupersetOf({"failures.policy.checkpoint_every", "failures.policy.transient_wait"}));
+  EXPECT_THAT(names(losing_nodes(PolicyKind::kBamboo)),
+              testing::Contains("failures.policy.local_rendezvous"));
+  EXPECT_THAT(names(losing_nodes(PolicyKind::kHotSpares)),
+              testing::Not(testing::Contains("failures.policy.stall")));
+}
+
+TEST(PredictGoodput, SaysThatTheJobDoesNotFit) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 2}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 8, micro_batch_size: 1, sequence_length: 2048}\n"
+                  "failures: {policy: checkpoint-restart, horizon: 1 days, repeats: 1}\n"));
+  EXPECT_THAT(
+      report.notes,
+      testing::Contains(testing::ContainsRegex("does not fit into memory: stage [01] needs .* of .*GiB")));
+}
+
+TEST(PredictGoodput, SaysWhyATraceTrainsNothing) {
+  FailureSpec spec = failing(0);
+  TraceReplay trace;
+  trace.trace = {.form = TraceForm::kCounts,
+                 .counts = {{.time = {}, .available = 1}, {.time = hours(1), .available = 3}}};
+  spec.processes[0].law = trace;
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.policy.lost = LostNode::kWaitedFor;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.samples_per_s.mean, 0);
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("needs 4 nodes, and no more than 3")));
+}
+
+TEST(PredictGoodput, KeepsItsIntervalsWithinWhatIsPossible) {
+  FailureSpec spec = failing(0.05);
+  spec.horizon = hours(12);
+  spec.repeats = 3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const GoodputReport report = predict_goodput(with(spec), {.seed = seed});
+    EXPECT_LE(report.samples_per_s.ci95[1], report.ideal_samples_per_s) << seed;
   }
 }
 

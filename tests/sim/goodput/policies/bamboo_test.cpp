@@ -62,7 +62,10 @@ TEST(Bamboo, ALostNodeSlowsTheStepAndAPipelineGoesAtItsEnd) {
   // Steps end at 300, 325 + 275·1.5 = 737.5; rendezvous to 757.5; four of 500 s.
   const Account account = run(made::history(4, {removal(325, 1)}));
   EXPECT_EQ(account.steps, 6);
-  EXPECT_EQ(account.failures, 0);  // training never stopped for it
+  EXPECT_EQ(account.failures, 1);  // training stopped for it, at that end
+  EXPECT_EQ(account.restarts, 1);
+  EXPECT_EQ(account.recovering, seconds(20));
+  EXPECT_EQ(account.causes.at(0).down, seconds(20));
   EXPECT_EQ(account[Bucket::kReconfigure], seconds(20));
   EXPECT_EQ(account[Bucket::kLostWork], std::chrono::milliseconds(167'500));  // 2757.5..2925
 }
@@ -85,7 +88,7 @@ TEST(Bamboo, TheLossOfAnOverloadedNodeIsFatal) {
 TEST(Bamboo, BothPipelinesMayBeHitInOneStep) {
   const Account account = run(made::history(4, {removal(325, 1), removal(375, 3)}));
   EXPECT_EQ(account.steps, 6);
-  EXPECT_EQ(account.failures, 0);
+  EXPECT_EQ(account.failures, 1);  // one stop for both
 }
 
 TEST(Bamboo, TheLastStageShadowsTheFirst) {

@@ -122,7 +122,8 @@ TEST(ScenarioReplay, TheAccountIsOfTheWholeHorizonAndItsTimelineHasNoGap) {
     }
 }
 
-TEST(ScenarioReplay, EveryLossStopsOobleckAndNoneStopsBamboo) {
+// Every rendezvous of Oobleck is for a loss, which also cuts the step in flight; Bamboo rebalances after some.
+TEST(ScenarioReplay, TellsWhatStoppedTheJobAndWhatThatCost) {
   const Gpt2 gpt;
   const History history = ten_minutes();
   const Account with_oobleck = replayed(oobleck(gpt, Rules::kCorrected))(history, false);
@@ -130,7 +131,14 @@ TEST(ScenarioReplay, EveryLossStopsOobleckAndNoneStopsBamboo) {
   EXPECT_EQ(with_oobleck.restarts, 14);
   EXPECT_EQ(with_oobleck.recovering, 14 * std::chrono::seconds(2));
   EXPECT_EQ(with_oobleck.causes.at(0).failures, 14);
-  EXPECT_EQ(replayed(bamboo(gpt, Rules::kCorrected))(history, false).failures, 0);
+  EXPECT_EQ(with_oobleck.causes.at(0).down, 14 * std::chrono::seconds(2));
+  EXPECT_GT(with_oobleck.causes.at(0).lost_work, Duration::zero());
+  EXPECT_LE(with_oobleck.causes.at(0).lost_work, with_oobleck[Bucket::kLostWork]);
+  const Account with_varuna = replayed(varuna(gpt, Rules::kCorrected))(history, false);
+  EXPECT_GT(with_varuna.causes.at(0).lost_work, with_oobleck.causes.at(0).lost_work);
+  const Account with_bamboo = replayed(bamboo(gpt, Rules::kCorrected))(history, false);
+  EXPECT_GT(with_bamboo.failures, 0);
+  EXPECT_EQ(with_bamboo.causes.at(0).down, with_bamboo.recovering);
 }
 
 TEST(ScenarioReplay, RepeatsOfAReplayAreCountedLikeThoseOfAJob) {
