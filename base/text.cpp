@@ -188,7 +188,7 @@ std::string percent(double share, int decimals) {
 std::string with_thousands(std::int64_t n) {
   std::string digits = fmt::format("{}", n);
   const std::size_t first = n < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
 

@@ -14,8 +14,6 @@ namespace stagecraft {
 
 namespace {
 
-using Entries = std::vector<FragmentEntry>;
-
 std::optional<Diagnostic> template_mark(std::string_view text, const std::string& name) {
   const std::size_t at = std::min(text.find("{%"), text.find("{{"));
   if (at == std::string_view::npos) return std::nullopt;

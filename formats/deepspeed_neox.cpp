@@ -12,8 +12,6 @@ namespace stagecraft {
 
 namespace {
 
-using Entries = std::vector<FragmentEntry>;
-
 constexpr std::int64_t kMaxWays = 1'000'000;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
 constexpr std::int64_t kNodeGpus = 8;

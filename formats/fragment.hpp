@@ -28,6 +28,8 @@ struct FragmentEntry {
   std::vector<FragmentEntry> entries = {};  // of a mapping
 };
 
+using Entries = std::vector<FragmentEntry>;
+
 struct Fragment {
   std::vector<std::string> head = {};  // comment lines at the top
   std::vector<FragmentEntry> entries = {};

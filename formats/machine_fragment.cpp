@@ -10,8 +10,6 @@ namespace stagecraft {
 
 namespace {
 
-using Entries = std::vector<FragmentEntry>;
-
 YamlNode bare(std::string text, const SourceLocation& where) {
   YamlNode node = fragment_number(0, where);
   node.text = std::move(text);

@@ -26,8 +26,6 @@ struct MegatronJob {
   std::string node = {};
 };
 
-using Entries = std::vector<FragmentEntry>;
-
 // `job.tensor` pads the vocabulary. An entry `vocab` is absent where nothing says it.
 [[nodiscard]] Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request,
                                           MegatronJob& job);

@@ -17,8 +17,6 @@ namespace stagecraft {
 
 namespace {
 
-using Entries = std::vector<FragmentEntry>;
-
 constexpr int kMostLevels = 16;
 
 // A tree of switches with every parent known.

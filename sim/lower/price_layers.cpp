@@ -39,7 +39,7 @@ RankGroup group_of(CommGroup group) {
 class PassPricing {
  public:
   PassPricing(const Ops& ops, const Network& network, const Shard& shard, const LayerGroups& groups)
-      : ops_(ops), network_(network), shard_(shard), groups_(groups), room_(ops.size()) {
+      : ops_(ops), network_(network), groups_(groups), room_(ops.size()) {
     for (const Op& op : ops) {
       times_.push_back(op.kind == OpKind::kCollective ? collective(op)
                                                       : compute_cost(network.profile, shard.precision, op));
@@ -181,7 +181,6 @@ class PassPricing {
 
   const Ops& ops_;
   const Network& network_;
-  const Shard& shard_;
   const LayerGroups& groups_;
   std::vector<Cost> times_;
   std::vector<Duration> room_;  // of each compute operator, not yet used to hide something

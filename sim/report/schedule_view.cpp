@@ -99,7 +99,7 @@ char digit_of(const Action& action) {
 class RankRow {
  public:
   RankRow(const ScheduleView& view, std::size_t rank, Duration column, bool color)
-      : drawn_(view.drawn), times_(view.play.ranks[rank]), column_(column), color_(color) {
+      : drawn_(view.drawn), times_(view.play.ranks[rank]), color_(color) {
     const std::vector<Action>& order = view.drawn.ranks[rank];
     for (std::size_t i = 0; i < order.size(); ++i) {
       idle_until(columns(times_[i].start, column));
@@ -145,7 +145,6 @@ class RankRow {
 
   const Schedule& drawn_;
   const std::vector<PassTime>& times_;
-  Duration column_;
   bool color_;
   std::int64_t at_ = 0;
   std::string text_;

@@ -119,7 +119,7 @@ TEST(HeadExchange, TurnsTokensIntoHeadsAndBack) {
 
 // 8 heads of keys over 16 ranks: the resolver of plans refuses it, and no shape is made up here.
 TEST(HeadExchange, HasAHeadOfKeysForEachRank) {
-  EXPECT_THROW(layer_operators(zoo::llama3_8b(), over(16, ContextExchange::kAllToAll)), InternalError);
+  EXPECT_THROW((void)layer_operators(zoo::llama3_8b(), over(16, ContextExchange::kAllToAll)), InternalError);
 }
 
 // Of a causal core half of the scores count; a dense block has no others.
