@@ -173,6 +173,11 @@ void scale_policy(FailureSpec& spec, double factor) {
   spec.policy.*time = times(spec.policy.*time, factor);
 }
 
+template <PolicyKind kind, Duration PolicySpec::*time>
+constexpr VariedInput policy_time(const char* path) {
+  return {path, policy_words<kind, time>, scale_policy<time>};
+}
+
 std::string checkpoint_every_words(const FailureSpec& spec) {
   const std::int64_t steps = spec.policy.checkpoint_every;
   return spec.policy.kind == PolicyKind::kVaruna && steps > 1 ? fmt::format("{} steps", steps) : "";
@@ -191,25 +196,16 @@ constexpr VariedInput kInputs[] = {
     {"failures.process.rate_per_node_day", rate_words, scale_rates},
     {"failures.policy.restart", restart_words, scale_restart},
     {"failures.policy.reconfigure", reconfigure_words, scale_reconfigure},
-    {"failures.policy.swap", policy_words<PolicyKind::kHotSpares, &PolicySpec::swap>,
-     scale_policy<&PolicySpec::swap>},
-    {"failures.policy.stall", policy_words<PolicyKind::kElastic, &PolicySpec::stall>,
-     scale_policy<&PolicySpec::stall>},
-    {"failures.policy.degraded", policy_words<PolicyKind::kElastic, &PolicySpec::degraded>,
-     scale_policy<&PolicySpec::degraded>},
-    {"failures.policy.rejoin", policy_words<PolicyKind::kElastic, &PolicySpec::rejoin>,
-     scale_policy<&PolicySpec::rejoin>},
-    {"failures.policy.quorum", policy_words<PolicyKind::kElastic, &PolicySpec::quorum>,
-     scale_policy<&PolicySpec::quorum>},
+    policy_time<PolicyKind::kHotSpares, &PolicySpec::swap>("failures.policy.swap"),
+    policy_time<PolicyKind::kElastic, &PolicySpec::stall>("failures.policy.stall"),
+    policy_time<PolicyKind::kElastic, &PolicySpec::degraded>("failures.policy.degraded"),
+    policy_time<PolicyKind::kElastic, &PolicySpec::rejoin>("failures.policy.rejoin"),
+    policy_time<PolicyKind::kElastic, &PolicySpec::quorum>("failures.policy.quorum"),
     {"failures.policy.checkpoint_every", checkpoint_every_words, scale_checkpoint_every},
-    {"failures.policy.transient_wait", policy_words<PolicyKind::kVaruna, &PolicySpec::transient_wait>,
-     scale_policy<&PolicySpec::transient_wait>},
-    {"failures.policy.announced_wait", policy_words<PolicyKind::kVaruna, &PolicySpec::announced_wait>,
-     scale_policy<&PolicySpec::announced_wait>},
-    {"failures.policy.global_rendezvous", policy_words<PolicyKind::kBamboo, &PolicySpec::global_rendezvous>,
-     scale_policy<&PolicySpec::global_rendezvous>},
-    {"failures.policy.local_rendezvous", policy_words<PolicyKind::kBamboo, &PolicySpec::local_rendezvous>,
-     scale_policy<&PolicySpec::local_rendezvous>},
+    policy_time<PolicyKind::kVaruna, &PolicySpec::transient_wait>("failures.policy.transient_wait"),
+    policy_time<PolicyKind::kVaruna, &PolicySpec::announced_wait>("failures.policy.announced_wait"),
+    policy_time<PolicyKind::kBamboo, &PolicySpec::global_rendezvous>("failures.policy.global_rendezvous"),
+    policy_time<PolicyKind::kBamboo, &PolicySpec::local_rendezvous>("failures.policy.local_rendezvous"),
     {"failures.detect", detect_words, scale_detect},
     {"failures.repair", repair_words, scale_repairs},
     {"failures.checkpoint.interval", interval_words, scale_interval},

@@ -86,9 +86,9 @@ void count_stops(const Replay& replay, Duration from, Account& account) {
   for (const Replay::Stop& stop : replay.stops) {
     CauseAccount& cause = account.causes.at(as_index(stop.cause));
     ++cause.failures;
-    const auto resumed = std::ranges::find_if(replay.states, [&](const Replay::Since& since) {
-      return since.time >= stop.time && since.state == ReplayState::kRunning;
-    });
+    const auto stopped = std::ranges::lower_bound(replay.states, stop.time, {}, &Replay::Since::time);
+    const auto resumed =
+        std::ranges::find(stopped, replay.states.end(), ReplayState::kRunning, &Replay::Since::state);
     const Duration until = resumed != replay.states.end() ? resumed->time : replay.end;
     cause.down += std::max(until, from) - std::max(stop.time, from);
   }
