@@ -378,9 +378,8 @@ ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& optio
 }
 
 void read_optimizer(SettingsReader& reader) {
-  const std::string type = reader.text("optimizer.type");
-  if (type.empty()) return;
-  if (const auto said = priced_as_adam(type)) reader.warning("optimizer.type", "not-modelled", *said);
+  if (const auto said = priced_as_adam(reader.text("optimizer.type")))
+    reader.warning("optimizer.type", "not-modelled", *said);
 }
 
 void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training) {

@@ -76,7 +76,7 @@ std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step) {
 
 std::optional<std::string> priced_as_adam(std::string_view optimizer) {
   const std::string name = lower_case(optimizer);
-  if (name == "adam" || name == "adamw") return std::nullopt;
+  if (name.empty() || name == "adam" || name == "adamw") return std::nullopt;
   return in_quotes(optimizer) + " is not modelled: Adam's states and step are counted";
 }
 

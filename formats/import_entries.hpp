@@ -43,7 +43,7 @@ struct ImportSource {
 // Tokens of a vocabulary with those that Megatron-LM and GPT-NeoX add to split it evenly.
 [[nodiscard]] std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step);
 
-// What is said of an optimizer that is priced as Adam and is not; nullopt for Adam and AdamW.
+// What is said of an optimizer that is priced as Adam and is not; nullopt for Adam and AdamW, and for no name.
 [[nodiscard]] std::optional<std::string> priced_as_adam(std::string_view optimizer);
 
 // "671,026,404,352 parameters (671.0 B)": the count beside the name shows a wrong file. nullopt after a

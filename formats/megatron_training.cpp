@@ -197,9 +197,8 @@ Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
   add_moments(reader, entries);
   entries.push_back(RecomputeSection(reader).read());
   entries.push_back(read_attention(reader));
-  const std::string optimizer = reader.text("optimizer");
-  if (!optimizer.empty())
-    if (const auto said = priced_as_adam(optimizer)) reader.warning("optimizer", "not-modelled", *said);
+  if (const auto said = priced_as_adam(reader.text("optimizer")))
+    reader.warning("optimizer", "not-modelled", *said);
   return entries;
 }
 

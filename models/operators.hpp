@@ -143,15 +143,17 @@ struct ParameterShare {
 // Model FLOPs of one iteration of B samples: three times the forward, attention counted dense.
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
-// Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
-// V/12lh) for `selective` of the core: the paper's convention, three times the FLOPs of the core that
-// layer_operators repeats. Other modules count what they repeat.
+
+// Layers by what one costs; of the whole model.
 struct LayerCounts {
   std::int64_t dense = 0, experts = 0;
   std::int64_t predictions = 0;  // layers of multi-token prediction, each with its projection
 };
 [[nodiscard]] LayerCounts layers_in(const TransformerSpec& model);
 
+// Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
+// V/12lh) for `selective` of the core: the paper's convention, three times the FLOPs of the core that
+// layer_operators repeats. Other modules count what they repeat.
 struct RecomputedShare {
   Recompute granularity = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;
