@@ -4,11 +4,13 @@
 # GoogleTest, fmt and the standard library; and test programs, which are run once, without optimisation. That every file names
 # the headers that it uses is checked by tests/architecture/check_headers.py; the presets `debug` and `dev` go without.
 #
-# STAGECRAFT_FAST_BUILD: that, for builds that only run tests (tools/test), and
-#   - the sources of a library in batches (unity builds): two helpers of one name in one folder are refused there, and
-#     by tests/architecture/check_batches.py in every build;
-#   - LLVM's linker where it is found: 200 programs with debug information, at a third of the time.
+# STAGECRAFT_BATCHES: the sources of a library in batches (unity builds): two helpers of one name in one folder are refused
+# there, and by tests/architecture/check_batches.py in every build. A source that changes is compiled again with nine others.
+#
+# STAGECRAFT_FAST_BUILD: both, for builds that only run tests (tools/test), and LLVM's linker where it is found: 200 programs
+# with debug information, at a third of the time.
 option(STAGECRAFT_FAST_BUILD "Compile faster, for builds that only run tests" OFF)
+option(STAGECRAFT_BATCHES "Compile the sources of a library in batches" ${STAGECRAFT_FAST_BUILD})
 option(STAGECRAFT_PRECOMPILE "Compile with a precompiled header, and tests without optimisation" ${STAGECRAFT_FAST_BUILD})
 
 # stagecraft_precompiled(NAME OPTION…) : what targets with these options reuse.
@@ -47,7 +49,7 @@ function(stagecraft_fast_library target)
   if(STAGECRAFT_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM stagecraft_precompiled_library)
   endif()
-  if(STAGECRAFT_FAST_BUILD)
+  if(STAGECRAFT_BATCHES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
     # A batch is no main file to GCC.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
