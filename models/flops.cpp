@@ -8,7 +8,8 @@ namespace {
 
 // Forward FLOPs of one sample, on however many GPUs, by what recompute may repeat.
 struct ForwardFlops {
-  double other = 0;         // linear layers that no module names: QKV or down projections, output projections
+  double other = 0;         // projections of multi-token prediction
+  double attention = 0;     // QKV or down projections, output projections
   double latent_up = 0;     // MLA's up projections
   double core = 0;          // Q K^T and P V over the full square
   double mlp = 0;           // dense feed-forward blocks
@@ -17,7 +18,7 @@ struct ForwardFlops {
   double every_second = 0;  // q and v products, and the first of the dense feed-forward block (its gate)
   double heads = 0;         // of the model, and once more for each layer of multi-token prediction
 
-  [[nodiscard]] double layers() const { return other + latent_up + core + mlp + shared + routed; }
+  [[nodiscard]] double layers() const { return other + attention + latent_up + core + mlp + shared + routed; }
   [[nodiscard]] double all() const { return layers() + heads; }
 };
 
@@ -33,7 +34,7 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   const auto linear = [&](std::int64_t weights) {
     return 2.0 * layers * sequence * static_cast<double>(weights);
   };
-  sum.other += linear(matrices.qkv + matrices.latent_down + matrices.projection);
+  sum.attention += linear(matrices.qkv + matrices.latent_down + matrices.projection);
   sum.latent_up += linear(matrices.latent_up);
   sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
   sum.mlp += linear(matrices.ffn);
@@ -69,12 +70,15 @@ ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) 
 double repeated(const ForwardFlops& forward, RecomputeModules modules) {
   using enum RecomputeModule;
   double again = 0;
-  // The convention of the paper's figures (s/6h more); one repetition of the core would be a third of it.
-  if (modules.has(kCoreAttention)) again += 3.0 * forward.core;
+  // Of the core alone the convention of the paper's figures (s/6h more); one repetition would be a third of it.
+  if (modules.has(kSelfAttention))
+    again += forward.attention + forward.latent_up + forward.core;
+  else if (modules.has(kCoreAttention))
+    again += 3.0 * forward.core;
   if (modules.has(kMlp)) again += forward.mlp;
   if (modules.has(kMoe)) again += forward.routed;
   if (modules.has(kMoe) || modules.has(kSharedExperts)) again += forward.shared;
-  if (modules.has(kLatentUp)) again += forward.latent_up;
+  if (modules.has(kLatentUp) && !modules.has(kSelfAttention)) again += forward.latent_up;
   if (modules.has(kEverySecondProduct)) again += forward.every_second;
   return again;
 }

@@ -66,9 +66,16 @@ Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, Laye
   return ops;
 }
 
+// The block of attention has its parts within it: none of them is repeated twice.
 void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
     add_norm_forward(ops, attention_norm(model, shard), model, shard);
+  }
+  if (shard.recomputes(RecomputeModule::kSelfAttention)) {
+    add_query_key_value_forward(ops, model, shard);
+    add_core_forward(ops, model, shard);
+    if (!shard.recompute_stops_early) add_projection_forward(ops, model, shard);
+    return;
   }
   if (model.latent_attention && shard.recomputes(RecomputeModule::kLatentUp)) {
     add_latent_up_forward(ops, model, shard);
@@ -79,7 +86,7 @@ void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& sh
   }
 }
 
-// The block of experts has its parts within it: none of them is repeated twice.
+// So has the block of experts.
 void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (shard.recomputes(RecomputeModule::kMoe)) return add_experts_forward(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kSharedExperts)) add_shared_experts_forward(ops, model, shard);
@@ -117,7 +124,9 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
   if (kind == LayerKind::kExperts) {
     add_experts_again(ops, model, shard);
   } else if (shard.recomputes(RecomputeModule::kMlp)) {
-    add_feed_forward(ops, dense_feed_forward(model, shard), model, shard);
+    const FeedForward block = dense_feed_forward(model, shard);
+    add_feed_forward_up(ops, block, model, shard);
+    if (!shard.recompute_stops_early) add_feed_forward_down(ops, block, model, shard);
   }
   return ops;
 }

@@ -136,6 +136,17 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
   }
 }
 
+// From what QKV gives to what the projection reads.
+void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  if (model.latent_attention) keep_latents(tensors, model, shard);
+  if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
+    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
+  if (model.qk_norm)
+    keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()), kInput);
+  keep_core(tensors, sizes, shard);
+}
+
 void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_attention(tensors, model, shard);
@@ -143,12 +154,7 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   keep(tensors, "norm 1 input", norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
     keep(tensors, "QKV input", sizes.input(gathered_input(sizes, shard)), kWeight);
-  if (model.latent_attention) keep_latents(tensors, model, shard);
-  if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
-    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
-  if (model.qk_norm)
-    keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()), kInput);
-  keep_core(tensors, sizes, shard);
+  if (!shard.recomputes(RecomputeModule::kSelfAttention)) keep_within_attention(tensors, model, shard);
   keep(tensors, "attention dropout mask", sizes.mask(), kInput);
 }
 

@@ -18,7 +18,8 @@ enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
 
 // What selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py); the last
-// is PyTorch's selective checkpointing by operator, as torchtitan sets it up.
+// two are PyTorch's: a checkpoint around the attention of a layer, as NeMo AutoModel has one around each of its
+// parts, and selective checkpointing by operator, as torchtitan sets it up.
 enum class RecomputeModule : std::uint8_t {
   kCoreAttention,  // scores, softmax, dropout, values; nothing where attention is flash
   kLayerNorm,      // both norms of a layer: their outputs are not kept
@@ -27,20 +28,21 @@ enum class RecomputeModule : std::uint8_t {
   kMoeActivation,  // the activation between the experts' two products
   kSharedExperts,  // their feed-forward block
   kLatentUp,       // MLA's up projections and RoPE
+  kSelfAttention,  // from the input of QKV to the output of the projection
   // All but the layer's input, the core's output and the output of every second product, counted q, k, v,
   // projection, gate, up, down (torchtitan, distributed/activation_checkpoint.py).
   kEverySecondProduct,
 };
-inline constexpr std::array<std::string_view, 8> kRecomputeModuleNames = {
-    "core_attn", "layernorm",      "mlp",         "moe",
-    "moe_act",   "shared_experts", "mla_up_proj", "every_second_product"};
+inline constexpr std::array<std::string_view, 9> kRecomputeModuleNames = {
+    "core_attn", "layernorm",           "mlp", "moe", "moe_act", "shared_experts", "mla_up_proj",
+    "self_attn", "every_second_product"};
 
 class RecomputeModules {
  public:
   constexpr RecomputeModules() = default;
   [[nodiscard]] constexpr RecomputeModules with(RecomputeModule module) const {
     RecomputeModules more = *this;
-    more.bits_ = static_cast<std::uint8_t>(more.bits_ | 1U << static_cast<unsigned>(module));
+    more.bits_ = static_cast<std::uint16_t>(more.bits_ | 1U << static_cast<unsigned>(module));
     return more;
   }
   [[nodiscard]] constexpr bool has(RecomputeModule module) const {
@@ -49,7 +51,7 @@ class RecomputeModules {
   friend constexpr bool operator==(const RecomputeModules&, const RecomputeModules&) = default;
 
  private:
-  std::uint8_t bits_ = 0;
+  std::uint16_t bits_ = 0;
 };
 inline constexpr RecomputeModules kCoreAttentionOnly =
     RecomputeModules().with(RecomputeModule::kCoreAttention);
@@ -99,6 +101,12 @@ struct SoftwareMemory {
   // use to the backward's last; gathers allocate on a stream of their own, whose cached blocks no other
   // stream reuses.
   bool fully_shard = false;
+  // ZeRO 2 and 3 of Megatron-FSDP, in parameters, and of ZeRO 3 never less than two mean layers: whole gradients
+  // that were reduced are let go of when more than so many wait, and weights are gathered ahead up to half of
+  // it; 0: one unit, or bucket, by one.
+  //   source  megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, suggested_RS_queue_capacity and
+  //           suggested_AG_prefetch_size; param_and_grad_buffer.py, wait_for_previous_grad_reduce.
+  std::int64_t communication_unit = 0;
   // PyTorch's pipeline: every micro-batch has receive buffers of its own, and a stage's outputs, the last
   // one's logits too, stay until the step ends.
   bool step_messages = false;
@@ -128,8 +136,8 @@ struct Shard {
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective
-  // Full recompute ends with the last tensor that the backward reads: the down projection of a dense layer is
-  // not made again (PyTorch's checkpoints without re-entrance).
+  // What is made again ends with the last tensor that the backward reads: the last projection of a dense layer
+  // or of a module is not (PyTorch's checkpoints without re-entrance).
   bool recompute_stops_early = false;
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;

@@ -8,6 +8,7 @@
 
 #include "models/memory.hpp"
 #include "models/operators.hpp"
+#include "sim/lower/gradient_queue.hpp"
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 
@@ -18,11 +19,14 @@ using enum MemoryClass;
 
 constexpr std::int64_t kHalfBytes = 2, kFp32Bytes = 4;
 
-// Two that follow each other, at most.
-std::int64_t largest_pair(std::span<const std::int64_t> sizes) {
+// One and those behind it that are there already, at most: the next one, and more until they reach `ahead`.
+std::int64_t largest_run(std::span<const std::int64_t> sizes, std::int64_t ahead = 0) {
   std::int64_t most = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    most = std::max(most, sizes[i] + (i + 1 < sizes.size() ? sizes[i + 1] : 0));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t behind = 0;
+    for (std::size_t j = i + 1; j < sizes.size() && (j == i + 1 || behind < ahead); ++j) behind += sizes[j];
+    most = std::max(most, sizes[i] + behind);
+  }
   return most;
 }
 
@@ -91,6 +95,23 @@ Bytes RankStates::largest_unit(std::int64_t bytes) const {
   return Bytes(most * bytes);
 }
 
+// Of Megatron-FSDP: whole gradients of the pass that has most.
+Bytes RankStates::unreduced() const {
+  const std::int64_t capacity = queue_capacity(units_, shard_, zero());
+  Bytes most{};
+  for (const int stage : held_)
+    most = std::max(most, queued_gradients(model_, shard_, stage_units(model_, plan_, stage), capacity));
+  if (zero() >= 3) return most;
+  const std::int64_t buckets = capacity + 2 * bucket_parameters(request_.job);
+  return std::min(most, Bytes(buckets * state_bytes(shard_).gradient));
+}
+
+// Of what is whole beside the shards; with them it is never more than without ZeRO.
+Bytes RankStates::beside_shards(Bytes whole, const ParameterShare& all) const {
+  const HeldBytes shards = held_bytes(all, true, 1);
+  return std::min(whole, Bytes(all.all()) - shards.dense - shards.experts);
+}
+
 // Of all units, in model order.
 std::vector<std::int64_t> RankStates::matrices() const {
   std::vector<std::int64_t> all;
@@ -103,8 +124,8 @@ std::vector<std::int64_t> RankStates::matrices() const {
   return all;
 }
 
-// Bytes of weights that come together, in the order in which they come; the root of FSDP2, empty or not,
-// first.
+// Bytes of weights that come together, in the order in which they come; where the root stays, it is first,
+// empty or not.
 std::vector<std::int64_t> RankStates::gathers() const {
   if (request_.job.options.gathers_matrices) {
     std::vector<std::int64_t> gathers = matrices();
@@ -112,7 +133,7 @@ std::vector<std::int64_t> RankStates::gathers() const {
     return gathers;
   }
   std::vector<std::int64_t> gathers;
-  const bool root = shard_.software.fully_shard;
+  const bool root = root_stays();
   if (root) gathers.push_back(0);
   for (const StageUnit& unit : units_) {
     const std::int64_t bytes = weights_of(unit).all();
@@ -125,14 +146,18 @@ std::vector<std::int64_t> RankStates::gathers() const {
 }
 
 // Under ZeRO 3: the unit that computes, and the next one where it is gathered beside; all of them where they
-// are kept from the forward to the backward. FSDP2's root stays.
+// are kept from the forward to the backward. The root of FSDP2 and of Megatron-FSDP stays.
 Bytes RankStates::gathered_units() const {
   if (!request_.job.options.reshard_after_forward) return Bytes(weights().all());
   const std::vector<std::int64_t> all = gathers();
-  const std::size_t resident = shard_.software.fully_shard ? 1 : 0;
+  const std::size_t resident = root_stays() ? 1 : 0;
   const std::span<const std::int64_t> passing = std::span(all).subspan(resident);
   const std::int64_t kept = resident > 0 ? all.front() : 0;
-  if (request_.job.overlap.parameters) return Bytes(kept + largest_pair(passing));
+  if (request_.job.overlap.parameters) {
+    const std::int64_t ahead = queue_capacity(units_, shard_, zero()) / 2 * state_bytes(shard_).weight;
+    const Bytes run(kept + largest_run(passing, ahead));
+    return ahead > 0 ? beside_shards(run, weights()) : run;
+  }
   return Bytes(kept + (passing.empty() ? 0 : std::ranges::max(passing)));
 }
 
@@ -140,7 +165,7 @@ Bytes RankStates::gathered_units() const {
 // copied out on the stream that computes. Reductions allocate on that one (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
   if (!shard_.software.fully_shard || zero() < 2 || plan_.shard_group == 1) return Bytes(0);
-  return Bytes(largest_pair(gathers()));
+  return Bytes(largest_run(gathers()));
 }
 
 // The unit that computes and the one that is on its way from the host, of ZeRO 3 the rank's shards of them;
@@ -209,6 +234,9 @@ void RankStates::add_gradients(LedgerItems& items) const {
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (plan_.replicas() == 1) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
+  if (zero() >= 2 && queues())
+    return items.add(kGradients, "gradients to be reduced",
+                     beside_shards(unreduced(), parameters_ * state.gradient));
   if (zero() == 2) items.add(kGradients, "bucket", bucket);
   if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);

@@ -51,6 +51,10 @@ class RankStates {
 
   // Does the optimizer shard the only weights that there are?
   bool masters_alone() const;
+  // Of Megatron-FSDP: do gradients wait whole for those before them?
+  bool queues() const { return shard_.software.communication_unit > 0; }
+  // Is what no layer holds gathered until the backward ends (megatron_fsdp.py, _root_pre_backward)?
+  bool root_stays() const { return shard_.software.fully_shard || queues(); }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
   int zero() const { return request_.job.parallelism.zero_stage; }
@@ -60,6 +64,8 @@ class RankStates {
   std::vector<std::int64_t> gathers() const;
   std::vector<std::int64_t> matrices() const;
   Bytes largest_unit(std::int64_t bytes) const;
+  Bytes unreduced() const;
+  Bytes beside_shards(Bytes whole, const ParameterShare& all) const;
   Bytes gathered_units() const;
   Bytes staged_units() const;
   Bytes fp8_copies() const;

@@ -12,6 +12,8 @@ namespace stagecraft {
 
 namespace {
 
+constexpr std::int64_t kMostUnitParameters = 1'000'000'000'000;
+
 struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
   std::vector<std::string> attention_kernels;  // best first
@@ -25,6 +27,7 @@ struct SoftwarePreset {
   bool dynamic_scaling = false, reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
+  std::int64_t communication_unit = 0;
   std::optional<double> sharded_overlap_slowdown, expert_overlap;
   std::optional<std::vector<std::string>> schedules;
 };
@@ -59,6 +62,8 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
   preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
   preset.fully_shard = map.boolean("fully_shard", false);
+  if (map.has("communication_unit"))
+    preset.communication_unit = map.integer("communication_unit", {.min = 1, .max = kMostUnitParameters});
   preset.step_messages = map.boolean("step_messages", false);
   preset.user_buffers = map.boolean("user_buffers", true);
   preset.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
@@ -131,6 +136,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
     if (!options.map("memory").has("whole_gradients")) spec.memory.whole_gradients = true;
   }
   spec.memory.fully_shard = preset.fully_shard;
+  spec.memory.communication_unit = preset.communication_unit;
   spec.memory.step_messages = preset.step_messages;
   spec.memory.user_buffers = preset.user_buffers;
   spec.memory.loss_in_16_bit = preset.loss_in_16_bit;

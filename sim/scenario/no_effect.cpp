@@ -102,8 +102,11 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
 std::string_view why_idle(RecomputeModule module, const TransformerSpec& model,
                           const TrainingSpec& training) {
   const bool experts = model.layers_of(LayerKind::kExperts) > 0;
+  const RecomputeModules& modules = training.recompute.modules;
+  const bool attention = modules.has(RecomputeModule::kSelfAttention);
   switch (module) {
     case RecomputeModule::kCoreAttention:
+      if (attention) return "self_attn repeats it already";
       return training.attention == Attention::kFlash ? "flash attention keeps no scores" : "";
     case RecomputeModule::kLayerNorm:
       return "";
@@ -112,12 +115,14 @@ std::string_view why_idle(RecomputeModule module, const TransformerSpec& model,
     case RecomputeModule::kMoe:
       return experts ? "" : "the model has no experts";
     case RecomputeModule::kMoeActivation:
-      if (experts && training.recompute.modules.has(RecomputeModule::kMoe)) return "moe repeats it already";
+      if (experts && modules.has(RecomputeModule::kMoe)) return "moe repeats it already";
       return experts ? "" : "the model has no experts";
     case RecomputeModule::kSharedExperts:
       return experts && model.experts->shared > 0 ? "" : "the model has no shared experts";
     case RecomputeModule::kLatentUp:
-      return model.latent_attention ? "" : "the model has no latent attention";
+      if (!model.latent_attention) return "the model has no latent attention";
+      return attention ? "self_attn repeats it already" : "";
+    case RecomputeModule::kSelfAttention:
     case RecomputeModule::kEverySecondProduct:
       return "";
   }

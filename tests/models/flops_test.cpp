@@ -142,6 +142,9 @@ TEST(HardwareFlops, OfSelectiveRecomputeAddTheForwardOfEachModuleOnce) {
   EXPECT_EQ(repeated(model, kSharedExperts), two * 59 * shared);
   EXPECT_EQ(repeated(model, kMoe), two * 59 * (h * 256 + 8 * 3 * h * 2048 + shared));
   EXPECT_EQ(repeated(model, kLatentUp), two * 62 * (1536.0 * 128 * 192 + 512.0 * 128 * 256));
+  const double latent = 1536.0 * h + 576.0 * h + 128.0 * 128 * h;  // down to Q, to K and V, and back from V
+  EXPECT_EQ(repeated(model, kSelfAttention),
+            repeated(model, kLatentUp) + repeated(model, kCoreAttention) / 3 + two * 62 * latent);
   EXPECT_EQ(repeated(model, kLayerNorm), 0);
   EXPECT_EQ(repeated(model, kMoeActivation), 0);
 }

@@ -301,6 +301,13 @@ TEST(ExpertLayer, SplitsWidthsByTheExpertTensorDegreeAndNotByTensor) {
   EXPECT_EQ(size_of(tensors, "expert down input"), Bytes(2 * pairs * 14336 / 2));
 }
 
+// Checkpoints around attention and feed-forward: what the norms read and what they give, 4 tensors of s h.
+TEST(LayerActivation, OfModulesCheckpointedOneByOneKeepsTheirInputs) {
+  Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules().with(RecomputeModule::kSelfAttention).with(RecomputeModule::kMlp);
+  EXPECT_EQ(total(layer_tensors(zoo::llama3_8b(), shard)), Bytes(4 * 2 * 4096 * 4096));
+}
+
 TEST(ExpertLayer, DropsWhatItsModulesRecompute) {
   Shard shard{.sequence = 4096, .expert = 8, .recompute = Recompute::kSelective};
   const auto kept = [&](RecomputeModule module) {

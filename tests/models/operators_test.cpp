@@ -466,8 +466,21 @@ TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
   EXPECT_EQ(repeated(RecomputeModule::kLayerNorm), (Names{"attention norm", "ffn norm"}));
   EXPECT_EQ(repeated(RecomputeModule::kMlp),
             (Names{"ffn gather", "ffn up", "activation", "ffn down", "ffn reduce"}));
+  EXPECT_EQ(repeated(RecomputeModule::kSelfAttention),
+            (Names{"qkv gather", "qkv", "qkv split", "scores", "softmax", "attention dropout", "values",
+                   "head transposition", "projection", "projection reduce"}));
   EXPECT_EQ(repeated(RecomputeModule::kMoe), Names{});
   EXPECT_EQ(repeated(RecomputeModule::kLatentUp), Names{});
+}
+
+// NeMo AutoModel's FSDP2 run of Llama 3.1 70B launches 4,166 products a step of two micro-batches: six of the
+// head, and 26 of each layer and micro-batch, seven forward, fourteen backward, and again all but the last of
+// both blocks (NVIDIA-NeMo/Automodel, analysis_report_no_flag.md of 2026-04-14).
+TEST(Recomputation, OfModulesThatStopsEarlyMakesNeitherLastProjection) {
+  Shard shard{.sequence = 4096, .recompute = Recompute::kSelective, .recompute_stops_early = true};
+  shard.modules = RecomputeModules().with(RecomputeModule::kSelfAttention).with(RecomputeModule::kMlp);
+  EXPECT_EQ(names(layer_operators(zoo::llama3_8b(), shard).recompute),
+            (Names{"qkv", "rope", "flash attention", "ffn up", "activation"}));
 }
 
 // The same products as hardware_flops counts; the core is not repeated.

@@ -194,8 +194,12 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"training.precision", "of products and activations"},
     KeyHelp{"training.recompute", "what the backward computes again: a word, or a mapping"},
     KeyHelp{"training.recompute.granularity", "how much is computed again"},
-    KeyHelp{"training.recompute.modules", "of selective recompute, by Megatron-LM's names", "core_attn",
-            R"({"type":"array","minItems":1,"items":{"type":"string"}})"},
+    KeyHelp{
+        "training.recompute.modules",
+        "of selective recompute: Megatron-LM's `core_attn`, `layernorm`, `mlp`, `moe`, `moe_act`, "
+        "`shared_experts`, `mla_up_proj`; `self_attn`, all of attention, which with `mlp` is a checkpoint "
+        "around each block; torchtitan's `every_second_product`",
+        "core_attn", R"({"type":"array","minItems":1,"items":{"type":"string"}})"},
     KeyHelp{"training.recompute.method",
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
     KeyHelp{"training.recompute.layers", "layers of a group, or of a stage"},

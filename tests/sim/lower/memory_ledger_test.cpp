@@ -137,6 +137,24 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
   EXPECT_EQ(item_of(memory_of(zero(3, 8)), "blocks of other streams"), Bytes(0));
 }
 
+// Megatron-FSDP gathers ahead until half of 10^9 parameters are on their way: three layers of 218 million. What
+// no layer holds stays. Whole gradients are never more than without ZeRO, nor are weights.
+TEST(MegatronFsdp, KeepsItsRootAndGathersAhead) {
+  Job job = zero(3, 8);
+  job.options.memory.communication_unit = 1'000'000'000;
+  const Bytes root(2 * (2 * kWords + 4096));
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), root + Bytes(2 * 4 * kLayer));
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(0));
+  EXPECT_GT(item_of(memory_of(job), "gradients to be reduced"), Bytes(4 * kWords));
+  job.options.memory.communication_unit = 100'000'000'000;
+  for (const int stage : {2, 3}) {
+    job.parallelism.zero_stage = stage;
+    const StageMemory memory = memory_of(job);
+    EXPECT_LE(memory.gradients, Bytes(4 * kParameters));
+    EXPECT_LE(memory.weights, Bytes(2 * kParameters));
+  }
+}
+
 // FSDP casts what it gathers from fp32 shards, which are the optimizer's own weights: no 16-bit shard beside
 // them; weights that compute in fp32, and whole ones, stay, and those of a rank that shares with nobody.
 TEST(Fp32Shards, LeaveNoSixteenBitShard) {

@@ -145,6 +145,7 @@ std::vector<RecomputeSpec> ways_to_recompute(const Scenario& scenario) {
     modules.insert(modules.end(),
                    {RecomputeModule::kMoeActivation, RecomputeModule::kSharedExperts, RecomputeModule::kMoe});
   if (model.latent_attention) modules.push_back(RecomputeModule::kLatentUp);
+  modules.push_back(RecomputeModule::kSelfAttention);
   std::vector<RecomputeSpec> ways;
   RecomputeModules several;
   for (const RecomputeModule module : modules) {
