@@ -12,6 +12,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -35,15 +36,21 @@ class PipelineTimes {
 
  private:
   using Question = std::tuple<std::vector<int>, std::vector<int>, int, int>;
+  // Who asks first simulates; who asks the same meanwhile waits for it, and nobody else does.
+  struct Answer {
+    std::mutex mutex;
+    std::optional<Duration> time;
+  };
+  [[nodiscard]] Answer& answer_to(const Question& question) const;
   [[nodiscard]] Scenario scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
                                      int micro_batches, int pipelines) const;
   void place(const std::vector<int>& nodes, Scenario& scenario) const;
 
   Scenario base_;  // without what has nothing to do with a pipeline
   int replicas_ = 1;
-  int stage_gpus_ = 1;  // of one replica
-  mutable std::mutex mutex_;
-  mutable std::map<Question, Duration> known_;
+  int stage_gpus_ = 1;        // of one replica
+  mutable std::mutex mutex_;  // of the map, not of what it holds
+  mutable std::map<Question, Answer> answers_;
 };
 
 }  // namespace stagecraft
