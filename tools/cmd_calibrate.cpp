@@ -84,16 +84,51 @@ void print_families(const FittedProfile& fitted, Session& session) {
     session.err << fmt::format("{} samples serve no constant of a profile\n", fitted.unused);
 }
 
+// {"schema": "stagecraft.fit/1", …}
+std::string fit_json(const FittedProfile& fitted, const std::string& output) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.fit/1").field("profile", fitted.profile.name);
+  json.field("output", output).field("unused_samples", fitted.unused).key("families").begin_array();
+  for (const FamilyFit& family : fitted.families) {
+    json.begin_object().field("family", family.family).field("outcome", family.outcome);
+    json.field("left_out", family.left_out.count());
+    if (family.left_out.count() > 0) {
+      const RowError worst = family.left_out.worst(1).front();
+      json.field("median_error", family.left_out.median()).field("p95_error", family.left_out.p95());
+      json.field("worst_error", worst.error).field("worst_row", worst.row);
+    }
+    json.end_object();
+  }
+  return json.end_array().end_object().str();
+}
+
+// Reports what no scenario could load: constants that no device has come of times that are none of it.
+void check_loads(const FittedProfile& fitted, const std::string& text, Diagnostics& diagnostics) {
+  Diagnostics refusals;
+  if (parse_profile(text, fitted.profile.name, refusals)) return;
+  for (const Diagnostic& refusal : refusals.items())
+    diagnostics.error(
+        {.code = "impossible-sample",
+         .path = refusal.path,
+         .message = fmt::format("the samples give a profile that is refused: {}", refusal.message),
+         .hint = "are their times in seconds, and of this device?"});
+}
+
 int fit_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string> files = without_first(arguments.words());
   if (files.empty()) throw UsageError("no file of samples is named", "stagecraft-calibrate writes them");
   const std::string output = required(arguments, "output", "the file to write, e.g. my-a100.yaml");
   Diagnostics diagnostics;
   const std::optional<FittedProfile> fitted = fit_files(files, arguments, session, diagnostics);
-  if (fitted) write_text_file(output, to_yaml(*fitted), arguments.has("force"), diagnostics);
+  const std::string text = fitted ? to_yaml(*fitted) : std::string();
+  if (fitted) check_loads(*fitted, text, diagnostics);
+  if (!diagnostics.has_errors()) write_text_file(output, text, arguments.has("force"), diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
-  if (!arguments.has("quiet")) print_families(*fitted, session);
+  if (arguments.has("json"))
+    session.out << fit_json(*fitted, output) << '\n';
+  else if (!arguments.has("quiet"))
+    print_families(*fitted, session);
   return kDone;
 }
 
@@ -167,47 +202,40 @@ struct Wanted {
 };
 using WantedByKey = std::map<std::string, Wanted>;
 
-std::string dtype_of(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-      return "tf32";
-    case Precision::kFp8:
-      return "e4m3";
-    case Precision::kFp16:
-    case Precision::kBf16:
-      break;
-  }
+// Gradients are e5m2, as the suite takes them.
+std::string dtype_of(Precision precision, bool backward) {
+  if (precision == Precision::kFp32) return "tf32";
+  if (precision == Precision::kFp8) return backward ? "e5m2" : "e4m3";
   return std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
 }
 
+// cuBLASLt takes fp8 in one layout alone: operands are transposed as they are cast.
 Sample gemm_sample(const Op& op, Precision precision) {
   Sample sample;
   sample.family = sample.op = "gemm";
   sample.shape = {{"m", op.gemm.m}, {"n", op.gemm.n}, {"k", op.gemm.k}, {"batch", op.gemm.batch}};
-  sample.tags = {{"dtype", dtype_of(precision)},
-                 {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(op.gemm.layout)])}};
+  const GemmLayout layout = precision == Precision::kFp8 ? GemmLayout::kTN : op.gemm.layout;
+  sample.tags = {{"dtype", dtype_of(precision, op.gemm.layout != GemmLayout::kTN)},
+                 {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)])}};
   if (op.kind == OpKind::kGroupedGemm) sample.tags["grouped"] = "strided";
   return sample;
 }
 
-// The suite measures squares with one head size; blocks of a context ring and latent attention are others.
-bool is_measurable(const AttentionShape& core) {
-  return core.queries == core.keys && core.query_size == core.value_size;
-}
-
 // Heads are those of the op: tensor ranks and an exchange of heads over context ranks leave a part of the
-// model's.
-Sample attention_sample(const Op& op, const TransformerSpec& model, const Shard& shard) {
+// model's. The suite measures squares with one head size, in 16 bit: of blocks of a context ring and of latent
+// attention that of their keys and values, whose length and size their price is of.
+Sample attention_sample(const Op& op, std::int64_t length, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t heads = op.attention.batch / shard.micro_batch;
+  const Precision precision = shard.precision == Precision::kFp8 ? Precision::kBf16 : shard.precision;
   Sample sample;
   sample.family = "attention";
   sample.op = op.kind == OpKind::kFlashForward ? "flash_forward" : "flash_backward";
   sample.shape = {{"batch", shard.micro_batch},
                   {"heads", heads},
                   {"kv_heads", std::max<std::int64_t>(heads * model.kv_heads / model.heads, 1)},
-                  {"head_size", op.attention.query_size},
-                  {"sequence", op.attention.queries}};
-  sample.tags = {{"dtype", dtype_of(shard.precision)}, {"causal", op.attention.causal ? "true" : "false"}};
+                  {"head_size", op.attention.value_size},
+                  {"sequence", length}};
+  sample.tags = {{"dtype", dtype_of(precision, false)}, {"causal", op.attention.causal ? "true" : "false"}};
   return sample;
 }
 
@@ -243,21 +271,28 @@ class ShapePlanner {
       for (const Op& op : *pass) add(op, times, wanted);
   }
 
+  // Published rows are asked for as well: a table that is fitted takes the place of the one before.
   void add(const Op& op, double times, WantedByKey& wanted) const {
     const bool gemm =
         op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;
-    const bool flash = (op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward) &&
-                       is_measurable(op.attention);
+    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
     if (!gemm && !flash)
       return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
     const Cost cost = compute_cost(profile_, shard_.precision, op);
-    if (cost.provenance == Provenance::kMeasured || cost.provenance == Provenance::kPublished) return;
-    WantedPoint point;
-    point.point = gemm ? gemm_sample(op, op.precision.value_or(shard_.precision))
-                       : attention_sample(op, model_, shard_);
-    const std::string key = sample_key(point.point);
-    Wanted& entry = wanted.try_emplace(key, Wanted{.point = std::move(point)}).first->second;
-    entry.seconds += times * to_seconds(cost.time);
+    if (cost.provenance == Provenance::kMeasured) return;
+    const double seconds = times * to_seconds(cost.time);
+    if (gemm) return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
+    // A curve is fitted to three lengths; all have a part in the price.
+    for (const std::int64_t part : {1, 2, 4})
+      add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, shard_),
+          seconds / 3, wanted);
+  }
+
+  static void add(Sample sample, double seconds, WantedByKey& wanted) {
+    const std::string key = sample_key(sample);
+    Wanted& entry = wanted.try_emplace(key).first->second;
+    entry.point.point = std::move(sample);
+    entry.seconds += seconds;
   }
 
   const HardwareProfile& profile_;

@@ -24,16 +24,6 @@ bool causal(const Sample& sample) {
   return word == "true" || word == "yes" || word == "1";
 }
 
-// FLOPs that the kernel does: scores and values forward, two and a half times that backward; half of the
-// square under a mask.
-double attention_flops(const Sample& sample) {
-  const auto length = static_cast<double>(extent_of(sample, "sequence", 0));
-  const double forward = 4 * length * length * static_cast<double>(extent_of(sample, "batch", 1)) *
-                         static_cast<double>(extent_of(sample, "heads", 1)) *
-                         static_cast<double>(extent_of(sample, "head_size", 0));
-  return (sample.op == "flash_backward" ? 2.5 : 1) * (causal(sample) ? 0.5 : 1) * forward;
-}
-
 // What a profile adds or takes off beside the curve: gap and fixed part, occupancy, head size. A curve is
 // fitted to what is left, so that the price of a sample is the sample.
 double curve_seconds(const HardwareProfile& profile, const FlashPass& pass, const Sample& sample) {
@@ -91,6 +81,14 @@ FlashKernel& kernel_called(AttentionModel& model, const std::string& name) {
 }
 
 }  // namespace
+
+double attention_flops(const Sample& sample) {
+  const auto length = static_cast<double>(extent_of(sample, "sequence", 0));
+  const double forward = 4 * length * length * static_cast<double>(extent_of(sample, "batch", 1)) *
+                         static_cast<double>(extent_of(sample, "heads", 1)) *
+                         static_cast<double>(extent_of(sample, "head_size", 0));
+  return (sample.op == "flash_backward" ? 2.5 : 1) * (causal(sample) ? 0.5 : 1) * forward;
+}
 
 void fit_attention_samples(ProfileDraft& draft) {
   AttentionModel& model = draft.profile().attention;

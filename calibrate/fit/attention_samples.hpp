@@ -9,6 +9,10 @@
 
 namespace stagecraft {
 
+// FLOPs that the kernel of a sample does: scores and values forward, two and a half times that backward; half
+// of the square under a mask.
+[[nodiscard]] double attention_flops(const Sample& sample);
+
 void fit_attention_samples(ProfileDraft& draft);
 
 }  // namespace stagecraft

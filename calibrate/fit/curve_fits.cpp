@@ -120,8 +120,9 @@ Pool pool_of(std::vector<double> times) {
 }  // namespace
 
 std::string group_name(const CollectiveGroup& group) {
-  return fmt::format("{}, {} ranks, {} node{}", kCollectiveNames[static_cast<std::size_t>(group.kind)],
-                     group.ranks, group.nodes, group.nodes == 1 ? "" : "s");
+  return fmt::format("{}, {} ranks, {} node{}{}", kCollectiveNames[static_cast<std::size_t>(group.kind)],
+                     group.ranks, group.nodes, group.nodes == 1 ? "" : "s",
+                     group.algorithm == "any" ? "" : ", " + group.algorithm);
 }
 
 std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points) {

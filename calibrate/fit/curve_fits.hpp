@@ -13,6 +13,7 @@
 // (hardware_profile.hpp): with each size left out that is nearer than the formula on every published table.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -35,8 +36,9 @@ struct CollectiveGroup {
   int ranks = 2;
   int nodes = 1;
   std::string algorithm = "any";
+  friend auto operator<=>(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
-// "all-reduce, 8 ranks, 1 node"
+// "all-reduce, 8 ranks, 1 node", and the algorithm where it was named
 [[nodiscard]] std::string group_name(const CollectiveGroup& group);
 
 struct FittedCollective {

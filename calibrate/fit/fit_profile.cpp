@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <tuple>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "calibrate/fit/attention_samples.hpp"
 #include "calibrate/fit/curve_fits.hpp"
+#include "calibrate/fit/gemm_fit.hpp"
 #include "calibrate/fit/gemm_samples.hpp"
 #include "calibrate/fit/profile_draft.hpp"
 #include "calibrate/samples/statistics.hpp"
@@ -23,6 +26,9 @@ namespace {
 // Multiprocessors that collectives hold: between these lie the 20 that DeepSeek-V3 gives its exchanges
 // (arXiv 2412.19437, section 3.2.2) and the 16 or 24 channels of an NCCL ring inside a node of eight.
 constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
+
+// Beyond these no sample is one of the device: data sheets are met within a few percent.
+constexpr double kMostOfPeak = 1.2, kMostSlowdown = 2;
 
 void fit_kernel_gap(ProfileDraft& draft) {
   std::vector<double> seconds;
@@ -56,7 +62,10 @@ void fit_overlap_slowdown(ProfileDraft& draft) {
       slowdowns.push_back(sample->median_s / other->median_s);
   }
   if (slowdowns.empty()) return;
-  const double slowdown = std::clamp(median(slowdowns), 1.0, 2.0);
+  const double slowdown = std::max(median(slowdowns), 1.0);
+  if (slowdown > kMostSlowdown)
+    return draft.tell("interference, overlap slowdown",
+                      fmt::format("{:.3f}, more than {:.0f}: the base's stays", slowdown, kMostSlowdown));
   draft.measured(
       draft.profile().gradient_overlap_slowdown, slowdown, slowdowns.size(),
       fmt::format("products beside a kernel that copies and adds with {} to {} multiprocessors, median",
@@ -86,7 +95,11 @@ void fit_memory_kernels(ProfileDraft& draft) {
     count += points.size();
   }
   if (shares.empty()) return;
-  const double share = std::min(rounded_to(median(shares), 1e-4), 1.2);
+  const double share = rounded_to(median(shares), 1e-4);
+  if (share > kMostOfPeak)
+    return draft.tell(
+        "kernel", fmt::format("{} of the memory bandwidth cannot be: the base's share stays", percent(share)),
+        errors);
   draft.measured(draft.profile().memory_efficiency, share, count,
                  fmt::format("median of {} fused kernels of t0 + bytes/B; each sample left out: {}",
                              shares.size(), errors.summary()));
@@ -127,8 +140,17 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
              fitted.left_out);
 }
 
+// What NCCL took by itself speaks for a group, as it does in training; curves of named algorithms only where
+// it was not timed. A profile has one or the other (speak_for_same_calls).
+bool chosen_freely(const CollectiveGroup& group, const std::set<CollectiveGroup>& free) {
+  CollectiveGroup any = group;
+  any.algorithm = "any";
+  return group.algorithm != "any" && free.contains(any);
+}
+
 void fit_collectives(ProfileDraft& draft) {
-  std::map<std::tuple<CollectiveKind, int, int, std::string>, ProfileDraft::Samples> groups;
+  std::map<CollectiveGroup, ProfileDraft::Samples> groups;
+  std::set<CollectiveGroup> free;
   for (const Sample* sample : draft.pick([](const Sample& s) { return s.family == "nccl"; })) {
     const std::optional<CollectiveKind> kind = collective_kind(sample->op);
     const auto ranks = static_cast<int>(extent_of(*sample, "ranks", 0));
@@ -137,17 +159,58 @@ void fit_collectives(ProfileDraft& draft) {
     if (extent_of(*sample, "bytes", 0) <= 0) continue;
     const std::string word = tag_of(*sample, "algorithm", "any");
     const bool known = std::ranges::find(kCollectiveAlgorithms, word) != std::end(kCollectiveAlgorithms);
-    groups[{*kind, ranks, nodes, known ? word : "any"}].push_back(sample);
+    const CollectiveGroup group{
+        .kind = *kind, .ranks = ranks, .nodes = nodes, .algorithm = known ? word : "any"};
+    groups[group].push_back(sample);
+    if (group.algorithm == "any") free.insert(group);
   }
-  for (const auto& [key, samples] : groups) {
-    const auto& [kind, ranks, nodes, algorithm] = key;
-    fit_group(draft, {.kind = kind, .ranks = ranks, .nodes = nodes, .algorithm = algorithm}, samples);
+  for (const auto& [group, samples] : groups) {
+    if (chosen_freely(group, free))
+      draft.tell(group_name(group), "left out: what NCCL takes for itself was timed");
+    else
+      fit_group(draft, group, samples);
   }
+}
+
+// FLOPs of a product or a flash kernel; 0 of what else there is.
+double counted_flops(const Sample& sample) {
+  if (sample.family == "attention") return attention_flops(sample);
+  if (sample.family != "gemm") return 0;
+  double flops = 2;
+  for (const char* extent : {"m", "n", "k", "batch"})
+    flops *= static_cast<double>(extent_of(sample, extent, 1));
+  return flops;
+}
+
+// The highest rate that the device's data sheet gives to any type.
+double highest_peak(const HardwareProfile& base) {
+  double most = 0;
+  for (const Precision precision : {Precision::kBf16, Precision::kFp8})
+    if (base.supports(precision)) most = std::max(most, base.peak(precision).count());
+  return most;
+}
+
+// Reports samples that are faster than the device can be: their times are of something else.
+bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  const double most = kMostOfPeak * highest_peak(base);
+  for (std::size_t i = 0; i < set.samples.size(); ++i) {
+    const double rate = counted_flops(set.samples[i]) / set.samples[i].median_s;
+    if (rate <= most) continue;
+    diagnostics.error({.code = "impossible-sample",
+                       .where = i < set.places.size() ? set.places[i] : SourceLocation{},
+                       .message = fmt::format("{} of {}, whose data sheet ends at {}", human(FlopRate(rate)),
+                                              base.device.name, human(FlopRate(highest_peak(base)))),
+                       .hint = "is \"median_s\" in seconds, and of one execution?"});
+  }
+  return errors == diagnostics.error_count();
 }
 
 // A family's constants may stand on those of a family before it.
 FittedProfile fit_families(const SampleSet& samples, const HardwareProfile& base) {
   ProfileDraft draft(samples, base);
+  if (samples.again > 0)
+    draft.tell("points measured again", fmt::format("{}, the last of each counts", samples.again));
   tell_limited_gemms(draft);
   fit_kernel_gap(draft);
   fit_overlap_slowdown(draft);
@@ -171,17 +234,23 @@ std::optional<FittedProfile> fit_profile(const SampleSet& samples, const Hardwar
                  "memory and peaks are what efficiencies are shares of"});
     return std::nullopt;
   }
+  if (!are_possible(samples, base, diagnostics)) return std::nullopt;
   FittedProfile fitted = fit_families(samples, base);
   if (fitted.unused == samples.samples.size()) {
+    std::string message =
+        fmt::format("none of {} samples serves a constant of a profile", samples.samples.size());
+    for (const FamilyFit& family : fitted.families)
+      message += fmt::format("; {}: {}", family.family, family.outcome);
     diagnostics.error(
         {.code = "nothing-fitted",
-         .message = fmt::format("none of {} samples serves a constant of a profile", samples.samples.size()),
-         .hint = "a profile needs GEMMs of 16 shapes, fused kernels, attention of 3 lengths or collectives "
-                 "of 4 sizes"});
+         .message = std::move(message),
+         .hint = fmt::format("a profile needs GEMMs of {} shapes, fused kernels, attention of 3 lengths or "
+                             "collectives of {} sizes",
+                             kMinGemmPoints, kMinCollectivePoints)});
     return std::nullopt;
   }
   fitted.profile.name = name;
-  fitted.profile.date = samples.date.substr(0, 10);
+  fitted.profile.date = std::max(samples.date.substr(0, 10), base.date);
   fitted.profile.made_by = "stagecraft calibrate fit, base " + base.name;
   fitted.remarks.heading =
       fmt::format("Fitted by stagecraft from {} samples on {}{}.", samples.samples.size() - fitted.unused,

@@ -49,7 +49,7 @@ struct GemmDevice {
       true;  // false: the times hold no launch, as under a table of kernel efficiencies; t0 = 0
 };
 
-inline constexpr std::size_t kMinGemmPoints = 16;
+inline constexpr std::size_t kMinGemmPoints = 12;
 
 struct GemmFit {
   GemmModel model;  // tiles, split-k, layouts, correction and rows, compared with the formula

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/text.hpp"
 #include "base/utf8.hpp"
 
 namespace stagecraft {
@@ -25,6 +27,54 @@ std::optional<int> line_of_no_sample(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] == '{') return std::nullopt;
   return 1 + static_cast<int>(std::ranges::count(text.substr(0, first), '\n'));
+}
+
+// `name` of a sample that has to have one, from 1 to 2^30: what a profile's tables hold.
+std::optional<std::string> why_not_extent(const Sample& sample, const std::string& name, bool required) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const auto found = sample.shape.find(name);
+  if (found == sample.shape.end())
+    return required
+               ? std::optional(fmt::format("a sample of {} has no \"{}\" in its shape", sample.family, name))
+               : std::nullopt;
+  if (found->second >= 1 && found->second <= kMost) return std::nullopt;
+  return fmt::format("\"{}\" is {}, from 1 to {} is right", name, found->second, kMost);
+}
+
+std::optional<std::string> why_no_shape(const Sample& sample) {
+  std::vector<std::string> required, known = {"batch"};
+  if (sample.family == "gemm") required = {"m", "n", "k"};
+  if (sample.family == "attention") {
+    required = {"sequence", "heads", "head_size"};
+    known.emplace_back("kv_heads");
+  }
+  if (required.empty()) return std::nullopt;
+  for (const std::string& name : required)
+    if (auto why = why_not_extent(sample, name, true)) return why;
+  for (const std::string& name : known)
+    if (auto why = why_not_extent(sample, name, false)) return why;
+  return std::nullopt;
+}
+
+// 2026-11-20, alone or before a time; empty where it is not known.
+bool is_date(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-dd";
+  if (text.empty()) return true;
+  if (text.size() < kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return false;
+  const auto two = [&](std::size_t at) { return (text[at] - '0') * 10 + text[at + 1] - '0'; };
+  return two(5) >= 1 && two(5) <= 12 && two(8) >= 1 && two(8) <= 31;
+}
+
+// Why a sample that reads well says nothing that a profile could stand on.
+std::optional<std::string> why_unusable(const Sample& sample) {
+  if (sample.max_error > 1)
+    return fmt::format("its result is wrong: \"max_error\" is {} times what its precision allows",
+                       sample.max_error);
+  if (!is_date(sample.date))
+    return fmt::format("\"date\" is {}, 2026-11-20 is how one is written", in_quotes(sample.date));
+  return why_no_shape(sample);
 }
 
 // Collects samples and remembers where each key stands.
@@ -68,6 +118,7 @@ class Collector {
     auto read = parse_sample(line);
     if (auto* problem = std::get_if<std::string>(&read)) return refuse(where, "bad-sample", *problem, {});
     Sample sample = std::get<Sample>(std::move(read));
+    if (const auto why = why_unusable(sample)) return refuse(where, "bad-sample", *why, {});
     if (set_.samples.empty()) {
       set_.setup = sample.setup;
       first_ = where;
@@ -81,8 +132,11 @@ class Collector {
     const auto [place, is_new] = places_.emplace(sample_key(sample), set_.samples.size());
     if (is_new) {
       set_.samples.push_back(std::move(sample));
+      set_.places.push_back(where);
     } else {
+      ++set_.again;
       set_.samples[place->second] = std::move(sample);
+      set_.places[place->second] = where;
     }
   }
 

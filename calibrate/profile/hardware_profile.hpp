@@ -260,5 +260,8 @@ struct HardwareProfile {
 // filled in.
 [[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file,
                                                           Diagnostics& diagnostics);
+// The same of a text that is no file yet; `name` is for messages.
+[[nodiscard]] std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
+                                                           Diagnostics& diagnostics);
 
 }  // namespace stagecraft

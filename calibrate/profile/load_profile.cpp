@@ -434,11 +434,9 @@ HardwareProfile read_profile(YamlMap& root) {
   return profile;
 }
 
-}  // namespace
-
-std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
-  const std::optional<YamlNode> document = load_yaml_file(file, diagnostics);
+// Of a document that was read; nullopt where it was not.
+std::optional<HardwareProfile> profile_of(const std::optional<YamlNode>& document, std::size_t errors,
+                                          Diagnostics& diagnostics) {
   if (!document) return std::nullopt;
   YamlMap root(&*document, "", document->where, diagnostics);
   if (document->kind != YamlNode::Kind::kMap) return std::nullopt;
@@ -454,6 +452,19 @@ std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, D
   if (errors != diagnostics.error_count()) return std::nullopt;
   compare_with_formula(profile.gemm, profile.device.sms);
   return profile;
+}
+
+}  // namespace
+
+std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  return profile_of(load_yaml_file(file, diagnostics), errors, diagnostics);
+}
+
+std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
+                                             Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  return profile_of(parse_yaml(text, name, diagnostics), errors, diagnostics);
 }
 
 }  // namespace stagecraft

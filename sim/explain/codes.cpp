@@ -71,6 +71,8 @@ constexpr CodeMeaning kMeanings[] = {
     {"given-twice", "An option is given twice, and the last counts."},
     {"graph-xml", "The file holds NCCL's rings and trees, not the machine. Dump the topology."},
     {"gzip", "A file is compressed, which is not read. Unpack it."},
+    {"impossible-sample",
+     "Times of samples are those of no device: faster than its data sheet, or so slow that nothing is left."},
     {"internal", "A mistake of ours, whatever was asked for. The exit code is 3; please report it."},
     {"is-a-directory", "A file is wanted, and this is a directory."},
     {"is-directory", "A file is wanted, and this is a directory."},

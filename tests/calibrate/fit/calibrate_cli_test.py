@@ -57,6 +57,19 @@ class Fit(unittest.TestCase):
         self.assertEqual("mine", summary["name"])
         self.assertEqual(1, summary["provenance"]["measured"]["collectives"])
 
+    def test_json_is_one_document(self):
+        ran = self.fit(map(all_reduce, SIZES), "--json")
+        self.assertEqual((0, ""), (ran.returncode, ran.stderr))
+        answer = json.loads(ran.stdout)
+        self.assertEqual(("stagecraft.fit/1", "mine", "mine.yaml", 0),
+                         tuple(answer[key] for key in ("schema", "profile", "output", "unused_samples")))
+        self.assertEqual(["all-reduce, 8 ranks, 1 node"], [family["family"] for family in answer["families"]])
+        self.assertLess(answer["families"][0]["median_error"], 0.01)
+
+    def test_times_that_give_no_profile_write_nothing(self):
+        slow = [all_reduce(size, median_s=1e3 + size, min_s=1e3) for size in SIZES]
+        self.assert_refused(self.fit(slow), "the samples give a profile that is refused")
+
     def test_a_file_that_is_there_stays_unless_forced(self):
         (self.folder / "mine.yaml").write_text("precious")
         ran = self.fit(map(all_reduce, SIZES))
@@ -100,6 +113,30 @@ class Plan(unittest.TestCase):
         self.assertEqual(len(set(shapes)), len(shapes))
         # The up projection of GPT-3 at tensor 8: 2048 tokens, 49152 / 8 columns, 12288 deep.
         self.assertIn({"m": 2048, "n": 6144, "k": 12288, "batch": 1}, [line["shape"] for line in lines])
+
+    def test_what_is_planned_is_enough_for_a_fit(self):
+        ran = stagecraft("calibrate", "plan", "scenarios/llama3-8b-64xA100.yaml")
+        lines = [json.loads(line) for line in ran.stdout.splitlines()]
+        self.assertEqual(15, sum(line["family"] == "gemm" for line in lines))
+        for operator in ("flash_forward", "flash_backward"):
+            lengths = [line["shape"]["sequence"] for line in lines if line["operator"] == operator]
+            self.assertEqual([2048, 4096, 8192], sorted(lengths))
+        # Twelve of these products are rows of the profile's published table, whose place a fitted one takes.
+        shared = stagecraft("calibrate", "plan", "scenarios/llama3-8b-64xA100.yaml", "--set", "parallelism.context=2",
+                            "--set", "parallelism.data=16")
+        self.assertEqual(15, shared.stdout.count('"family":"gemm"'))
+
+    def test_blocks_of_a_context_ring_are_asked_for_by_their_keys(self):
+        ran = stagecraft("calibrate", "plan", "scenarios/llama3.1-405b-128k-16384xH100.yaml")
+        lines = [json.loads(line) for line in ran.stdout.splitlines()]
+        self.assertIn(131072, [line["shape"].get("sequence") for line in lines])
+
+    def test_fp8_is_asked_for_as_the_suite_takes_it(self):
+        ran = stagecraft("calibrate", "plan", "scenarios/llama3-8b-fsdp-64xH100.yaml", "--set", "training.precision=fp8")
+        kinds = {(line["family"], line["tags"]["dtype"], line["tags"].get("layout"))
+                 for line in map(json.loads, ran.stdout.splitlines())}
+        self.assertLessEqual({("gemm", "e4m3", "TN"), ("gemm", "e5m2", "TN"), ("attention", "bf16", None)}, kinds)
+        self.assertFalse([kind for kind in kinds if kind[1] in ("e4m3", "e5m2") and kind[2] != "TN"])
 
     def test_experts_ask_for_grouped_products_and_cores_for_the_heads_that_tensor_ranks_leave(self):
         ran = stagecraft("calibrate", "plan", "scenarios/mixtral-8x7b-64xH100.yaml")

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -119,7 +121,7 @@ TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
   const std::string yaml = to_yaml(fit);
   const HardwareProfile profile = read_back(yaml);
   EXPECT_EQ(profile.name, "made");
-  EXPECT_EQ(profile.date, "2026-11-20");
+  EXPECT_EQ(profile.date, std::max<std::string>("2026-11-20", base.date));
   EXPECT_EQ(profile.gemm.rows.size(), 36u);
   EXPECT_EQ(profile.gemm.rows.front().provenance, Provenance::kMeasured);
   EXPECT_EQ(profile.gemm.table_precisions, std::vector<Precision>{Precision::kBf16});
@@ -296,6 +298,36 @@ TEST(FitProfile, CollectivesOfNoAlgorithmReplaceThoseOfAll) {
   EXPECT_EQ(rows(read_back(to_yaml(fitted(of_rings, base)))), (std::vector<std::string>{"tree", "ring"}));
 }
 
+// What NCCL takes by itself is what training calls.
+TEST(FitProfile, CollectivesOfAnAlgorithmAreLeftOutBesideNcclsOwnChoice) {
+  std::vector<Sample> samples = all_reduce_samples();
+  const std::size_t count = samples.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    samples.push_back(samples[i]);
+    samples.back().tags["algorithm"] = "ring";
+    samples.back().median_s *= 1.5;
+  }
+  const FittedProfile profile = fitted(samples, a100());
+  EXPECT_EQ(profile.unused, count);
+  const auto row = std::ranges::find_if(profile.profile.collectives, [](const CollectiveFit& fit) {
+    return fit.kind == CollectiveKind::kAllReduce && fit.ranks == 8 && fit.nodes == 1;
+  });
+  ASSERT_NE(row, profile.profile.collectives.end());
+  EXPECT_EQ(row->algorithm, "any");
+  EXPECT_NEAR(row->bus_bandwidth.count(), 200e9, 1e7);
+  EXPECT_EQ(profile.families.back().family, "all-reduce, 8 ranks, 1 node, ring");
+  EXPECT_THAT(profile.families.back().outcome, HasSubstr("left out"));
+}
+
+// The newest ingredient of a profile may be its base.
+TEST(FitProfile, IsAsNewAsTheNewerOfSamplesAndBase) {
+  HardwareProfile base = a100();
+  base.date = "2026-11-22";
+  EXPECT_EQ(fitted(all_reduce_samples(), base).profile.date, "2026-11-22");
+  base.date = "2026-01-01";
+  EXPECT_EQ(fitted(all_reduce_samples(), base).profile.date, "2026-11-20");
+}
+
 // The profile prices what it was fitted on: 250 TFLOP/s L/(L + 1024) of what is done, at the blocks of the
 // benchmark (32 heads of 8192: 2048), and 6 us beside it.
 TEST(FitProfile, AttentionIsACurveOverTheLengthsForEachPassAndMask) {
@@ -365,6 +397,21 @@ TEST(FitProfile, SamplesOfAnotherDeviceAreRefused) {
               HasSubstr("of 'NVIDIA H200', the base profile is of 'NVIDIA A100"));
 }
 
+TEST(FitProfile, SamplesFasterThanTheDeviceAreRefusedWithTheirPlace) {
+  std::vector<Sample> samples = gemm_samples(a100());
+  samples[1].median_s /= 1000;
+  samples[1].min_s = samples[1].median_s;
+  std::string text;
+  for (const Sample& sample : samples) text += to_json_line(sample) + "\n";
+  Diagnostics diagnostics;
+  const std::optional<SampleSet> set = read_sample_set({{.name = "a.jsonl", .text = text}}, diagnostics);
+  ASSERT_TRUE(set.has_value());
+  EXPECT_FALSE(fit_profile(*set, a100(), "made", diagnostics).has_value());
+  ASSERT_EQ(diagnostics.items().size(), 1U);
+  EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("a.jsonl:2: error: "));
+  EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("whose data sheet ends at 312 TFLOP/s"));
+}
+
 TEST(FitProfile, TooFewSamplesGiveNoProfile) {
   std::vector<Sample> samples = all_reduce_samples();
   samples.resize(3);
@@ -398,6 +445,8 @@ TEST(SampleSet, APointMeasuredAgainCountsOnce) {
   ASSERT_TRUE(set.has_value());
   EXPECT_EQ(set->samples.size(), samples.size() - 1);
   EXPECT_EQ(set->samples[1].median_s, samples.back().median_s);
+  EXPECT_EQ(set->again, 1U);
+  EXPECT_EQ(set->places[1].line, static_cast<int>(samples.size()));
   EXPECT_EQ(set->date, "2026-11-21");
 }
 
@@ -439,6 +488,30 @@ TEST(SampleSet, AnotherDeviceAmongThemIsRefusedWithBothPlaces) {
   const std::string message = refusal(lines(samples));
   EXPECT_THAT(message, HasSubstr("a.jsonl:3: error: measured on NVIDIA H200"));
   EXPECT_THAT(message, HasSubstr("a.jsonl:1 on NVIDIA A100"));
+}
+
+TEST(SampleSet, WhatNoProfileCanStandOnIsRefused) {
+  const auto refused = [](const std::function<void(Sample&)>& change) {
+    std::vector<Sample> samples = gemm_samples(a100());
+    samples.resize(2);
+    change(samples[1]);
+    return refusal(lines(samples));
+  };
+  EXPECT_THAT(refused([](Sample& s) { s.shape.erase("k"); }),
+              HasSubstr("a.jsonl:2: error: a sample of gemm has no \"k\" in its shape"));
+  EXPECT_THAT(refused([](Sample& s) { s.shape["m"] = 0; }), HasSubstr("a.jsonl:2: error: \"m\" is 0"));
+  EXPECT_THAT(refused([](Sample& s) { s.shape["n"] = std::int64_t{1} << 62; }),
+              HasSubstr("from 1 to 1073741824 is right"));
+  EXPECT_THAT(refused([](Sample& s) { s.max_error = 7; }),
+              HasSubstr("a.jsonl:2: error: its result is wrong"));
+  for (const char* date : {"yesterday", "2026-13-01", "2026-1-1", "20261120"})
+    EXPECT_THAT(refused([&](Sample& s) { s.date = date; }), HasSubstr("2026-11-20 is how one is written"));
+  EXPECT_THAT(refused([](Sample& s) {
+                s.family = "attention";
+                s.op = "flash_forward";
+                s.shape = {{"sequence", 4096}, {"head_size", 128}};
+              }),
+              HasSubstr("a sample of attention has no \"heads\" in its shape"));
 }
 
 TEST(SampleSet, ForeignSchemaNegativeTimesAndNoNumbersAreRefusedWithTheirLine) {
