@@ -274,6 +274,10 @@ Op spread(std::string_view name, const TransformerSpec& model, const Shard& shar
 
 }  // namespace
 
+double busiest_rank(const ExpertsSpec& experts, const Shard& shard) {
+  return std::min(experts.imbalance, static_cast<double>(shard.expert));
+}
+
 TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   SC_CHECK(model.experts.has_value(), "the model has experts");
   SC_CHECK(model.experts->count % shard.expert == 0, "every expert rank holds the same number of experts");
@@ -283,7 +287,7 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   const bool capacity = experts.capacity_factor > 0;
   const std::int64_t copies = shard.local_tokens() * experts.top_k;
   const double sent = capacity ? experts.capacity_factor : 1;
-  const double busiest = capacity ? experts.capacity_factor : experts.imbalance;
+  const double busiest = capacity ? experts.capacity_factor : busiest_rank(experts, shard);
   const std::int64_t ranks = shard.expert * shard.expert_tensor;
   const double mean = static_cast<double>(copies * ranks) / static_cast<double>(experts.count);
   TokenRouting r{.tokens = shard.local_tokens(),

@@ -43,6 +43,10 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.
 [[nodiscard]] std::int64_t gathered_tokens(const Shard& shard);
 
+// Tokens of the busiest expert rank over the even share: the model's imbalance, and never more than there are
+// ranks. One rank has all tokens, however unevenly they choose.
+[[nodiscard]] double busiest_rank(const ExpertsSpec& experts, const Shard& shard);
+
 // How many tokens, or copies of them, a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank

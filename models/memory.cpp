@@ -313,10 +313,7 @@ Bytes total(const SavedTensors& tensors) {
 std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard) {
   const ExpertsSpec& experts = *model.experts;
   const std::int64_t balanced = shard.local_tokens() * experts.top_k * shard.expert_tensor;
-  // One rank receives all there is, however unevenly the tokens choose.
-  const double factor = experts.capacity_factor > 0 ? experts.capacity_factor
-                        : shard.expert > 1          ? experts.imbalance
-                                                    : 1;
+  const double factor = experts.capacity_factor > 0 ? experts.capacity_factor : busiest_rank(experts, shard);
   return to_bytes(static_cast<double>(balanced) * factor).count();
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/scenario/load_software.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -14,6 +16,8 @@ template <class Change>
 void add(std::vector<MemoryVariant>& variants, const Scenario& scenario, std::string words, Change change) {
   MemoryVariant variant{.change = {std::move(words)}, .scenario = scenario};
   change(variant.scenario);
+  settle_sharded_pipeline(variant.scenario, scenario.origins.contains("options.reshard_after_forward"),
+                          scenario.origins.contains("options.memory.whole_gradients"));
   variants.push_back(std::move(variant));
 }
 
@@ -27,6 +31,12 @@ void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenari
   if (now != Recompute::kFull) set(Recompute::kFull, "full");
 }
 
+// A profile's software may be another one for other layouts: a what-if of one key keeps this one.
+void keep_software(MemoryVariant& variant, const Scenario& scenario) {
+  if (!scenario.options.software.empty() && !scenario.origins.contains("options.software"))
+    variant.change.push_back("options.software=" + scenario.options.software);
+}
+
 // Twice a degree, with the GPUs kept: half the data ranks, where they were given.
 void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario, const char* name,
                  int ParallelSpec::*degree) {
@@ -38,6 +48,7 @@ void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario,
     if (data) s.parallelism.data = *data / 2;
   });
   if (data) variants.back().change.push_back(fmt::format("parallelism.data={}", *data / 2));
+  if (scenario.parallelism.zero_stage >= 2) keep_software(variants.back(), scenario);
 }
 
 void add_degrees(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
@@ -58,10 +69,8 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero) {
     add(variants, scenario, fmt::format("parallelism.zero_stage={}", zero),
         [zero](Scenario& s) { s.parallelism.zero_stage = zero; });
-    // A profile has another software for sharded weights: a what-if of one key keeps this one.
     const bool other = scenario.profile && scenario.profile->software.sharded != scenario.options.software;
-    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other && !scenario.options.software.empty())
-      variants.back().change.push_back("options.software=" + scenario.options.software);
+    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other) keep_software(variants.back(), scenario);
   }
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),

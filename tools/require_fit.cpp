@@ -22,12 +22,17 @@ struct LargestPart {
 LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
   const TrainingSpec& training = scenario.training;
   const bool flash = training.attention == Attention::kFlash;
+  constexpr std::string_view kSpread = "more parallelism.tensor, context or pipeline";
+  const bool one = training.micro_batch_size == 1;
   const std::string_view activations =
-      training.recompute.granularity == Recompute::kFull
+      training.recompute.granularity == Recompute::kFull && one ? kSpread
+      : training.recompute.granularity == Recompute::kFull
           ? "a smaller training.micro_batch_size, or more parallelism.tensor, context or pipeline"
       : flash || training.recompute.granularity == Recompute::kSelective
-          ? "training.recompute: full, or a smaller training.micro_batch_size"
-          : "training.recompute: selective or full, or a smaller training.micro_batch_size";
+          ? one ? "training.recompute: full"
+                : "training.recompute: full, or a smaller training.micro_batch_size"
+      : one ? "training.recompute: selective or full"
+            : "training.recompute: selective or full, or a smaller training.micro_batch_size";
   constexpr std::string_view kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
   const bool spreads = scenario.parallelism.zero_stage == 0 && replicas_of(scenario) > 1;
   const std::string_view states =
@@ -37,7 +42,7 @@ LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
        {"gradients", stage.gradients, kShards},
        {"optimizer", stage.optimizer, states},
        {"activations", stage.activations, activations},
-       {"buffers", stage.buffers, "a smaller training.micro_batch_size makes them smaller"},
+       {"buffers", stage.buffers, one ? kSpread : "a smaller training.micro_batch_size makes them smaller"},
        {"overhead", stage.overhead, "a GPU with more memory"}}};
   return *std::max_element(parts.begin(), parts.end(),
                            [](const auto& x, const auto& y) { return x.size < y.size; });

@@ -224,7 +224,8 @@ void RankStates::add_weights(LedgerItems& items) const {
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
-  if (offloaded > 0) items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
+  if (offloaded > 0 && !masters_alone())
+    items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }
 
 void RankStates::add_gradients(LedgerItems& items) const {

@@ -99,6 +99,14 @@ std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& op
 
 }  // namespace
 
+void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
+  const bool sharded = scenario.parallelism.zero_stage >= 2 && replicas_of(scenario) > 1;
+  OptionsSpec& spec = scenario.options;
+  if (!sharded || !spec.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
+  if (!reshard_given) spec.reshard_after_forward = false;
+  if (!whole_given) spec.memory.whole_gradients = true;
+}
+
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
   if (!scenario.profile) return;
   OptionsSpec& spec = scenario.options;
@@ -131,10 +139,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.aligned_gradients = preset.aligned_gradients;
   spec.dynamic_scaling = preset.dynamic_scaling;
   spec.reduces_behind_backward = preset.reduces_behind_backward;
-  if (sharded && preset.reduces_behind_backward && scenario.parallelism.pipeline > 1) {
-    if (!options.has("reshard_after_forward")) spec.reshard_after_forward = false;
-    if (!options.map("memory").has("whole_gradients")) spec.memory.whole_gradients = true;
-  }
+  settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
+                          options.map("memory").has("whole_gradients"));
   spec.memory.fully_shard = preset.fully_shard;
   spec.memory.communication_unit = preset.communication_unit;
   spec.memory.step_messages = preset.step_messages;

@@ -19,4 +19,8 @@ inline constexpr PresetKind kSoftwarePreset{"software", "scenarios/software"};
 // that section of the scenario; does nothing without a profile.
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario);
 
+// Software that reduces behind the last backward (FSDP2) keeps weights gathered and gradients whole under a
+// pipeline, under ZeRO 2 and 3 alone, and where the scenario gives neither itself.
+void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given);
+
 }  // namespace stagecraft

@@ -226,6 +226,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
+  listener.say("model.experts.imbalance", parallel.expert == 1,
+               "one rank (parallelism.expert) has all tokens");
   listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");
   listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");
@@ -235,6 +237,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
+  listener.say("offload.weights", scenario.parallelism.zero_stage == 3 && scenario.options.memory.fp32_shards,
+               "the weights that options.software shards are the optimizer's own (offload.optimizer)");
   listener.say("schedule.fused_share", !runs_fused_pairs(scenario), "the order has no fused pairs");
 }
 

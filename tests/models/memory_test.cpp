@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "models/expert_exchange.hpp"
 #include "models/operators.hpp"
 #include "tests/models/zoo.hpp"
 
@@ -281,6 +282,17 @@ TEST(ExpertLayer, GrowsWithTheImbalanceOfItsRank) {
   model.experts->imbalance = 1.5;
   EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 8}), 3 * 4096);
   EXPECT_EQ(received_pairs(model, {.sequence = 4096}), 2 * 4096);
+}
+
+// Two ranks have twice the even share between them, and no more; the router's counts say the same as memory.
+TEST(ExpertLayer, OfTheBusiestRankIsNeverMoreThanAllTokens) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.experts->imbalance = 8;
+  for (const std::int64_t ranks : {1, 2, 8}) {
+    const Shard shard{.sequence = 4096, .expert = ranks};
+    EXPECT_EQ(received_pairs(model, shard), ranks * 2 * 4096);
+    EXPECT_EQ(routing(model, shard).received, ranks * 2 * 4096);
+  }
 }
 
 // Dropped beyond and padded up to the capacity, whatever the imbalance.
