@@ -17,6 +17,7 @@
 #include "calibrate/fit/curve_fits.hpp"
 #include "calibrate/fit/gemm_fit.hpp"
 #include "calibrate/fit/gemm_samples.hpp"
+#include "calibrate/fit/possible_samples.hpp"
 #include "calibrate/fit/profile_draft.hpp"
 #include "calibrate/samples/statistics.hpp"
 
@@ -27,8 +28,7 @@ namespace {
 // (arXiv 2412.19437, section 3.2.2) and the 16 or 24 channels of an NCCL ring inside a node of eight.
 constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
 
-// Beyond these no sample is one of the device: data sheets are met within a few percent.
-constexpr double kMostOfPeak = 1.2, kMostSlowdown = 2;
+constexpr double kMostSlowdown = 2;  // what a profile may say
 
 void fit_kernel_gap(ProfileDraft& draft) {
   std::vector<double> seconds;
@@ -96,7 +96,7 @@ void fit_memory_kernels(ProfileDraft& draft) {
   }
   if (shares.empty()) return;
   const double share = rounded_to(median(shares), 1e-4);
-  if (share > kMostOfPeak)
+  if (share > kMostOfDataSheet)
     return draft.tell(
         "kernel", fmt::format("{} of the memory bandwidth cannot be: the base's share stays", percent(share)),
         errors);
@@ -170,40 +170,6 @@ void fit_collectives(ProfileDraft& draft) {
     else
       fit_group(draft, group, samples);
   }
-}
-
-// FLOPs of a product or a flash kernel; 0 of what else there is.
-double counted_flops(const Sample& sample) {
-  if (sample.family == "attention") return attention_flops(sample);
-  if (sample.family != "gemm") return 0;
-  double flops = 2;
-  for (const char* extent : {"m", "n", "k", "batch"})
-    flops *= static_cast<double>(extent_of(sample, extent, 1));
-  return flops;
-}
-
-// The highest rate that the device's data sheet gives to any type.
-double highest_peak(const HardwareProfile& base) {
-  double most = 0;
-  for (const Precision precision : {Precision::kBf16, Precision::kFp8})
-    if (base.supports(precision)) most = std::max(most, base.peak(precision).count());
-  return most;
-}
-
-// Reports samples that are faster than the device can be: their times are of something else.
-bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
-  const double most = kMostOfPeak * highest_peak(base);
-  for (std::size_t i = 0; i < set.samples.size(); ++i) {
-    const double rate = counted_flops(set.samples[i]) / set.samples[i].median_s;
-    if (rate <= most) continue;
-    diagnostics.error({.code = "impossible-sample",
-                       .where = i < set.places.size() ? set.places[i] : SourceLocation{},
-                       .message = fmt::format("{} of {}, whose data sheet ends at {}", human(FlopRate(rate)),
-                                              base.device.name, human(FlopRate(highest_peak(base)))),
-                       .hint = "is \"median_s\" in seconds, and of one execution?"});
-  }
-  return errors == diagnostics.error_count();
 }
 
 // A family's constants may stand on those of a family before it.
