@@ -98,6 +98,8 @@ void print_json(const Answer& answer, Session& session) {
         .field("iteration_time_s", what_if.iteration_time)
         .end_object();
   }
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : answer.report.warnings) json.value(std::string_view(warning));
   json.end_array().end_object();
   session.out << json.str() << '\n';
 }
@@ -149,6 +151,7 @@ int memory_command(const Arguments& arguments, Session& session) {
       print_json(answer, own);
     } else {
       print_text(answer, own);
+      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
     }
     return arguments.has("require-fit") && !fits(scenario, memory, own) ? kAnswerIsNo : kDone;
   });
