@@ -175,7 +175,7 @@ void expect_filled(const MaxMin& network, const std::vector<double>& capacities,
 // Oracle: 2,000 systems, in each of which transfers come, go and change their caps for 40 steps of up to
 // three changes; after each the rates are those of filling from nothing.
 TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
-  for (int seed = 0; seed < random_cases(2'000); ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(random_cases(2'000)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     RandomSystem system(seed);
     MaxMin network(links_of(system.capacities));
@@ -210,7 +210,7 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
 
 // The same where links get other capacities, after what came and went at that instant and before caps change.
 TEST(MaxMin, AgreesWithFillingFromNothingWhateverLinksBecome) {
-  for (int seed = 0; seed < random_cases(2'000); ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(random_cases(2'000)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     RandomSystem system(seed);
     MaxMin network(links_of(system.capacities));
