@@ -136,6 +136,14 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
   }
 }
 
+// Of a norm and the product that reads what it gives.
+void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard, std::string_view norm,
+               std::string_view product) {
+  keep(tensors, norm, norm_input(sizes, shard), kInput);
+  if (!shard.recomputes(RecomputeModule::kLayerNorm))
+    keep(tensors, product, sizes.input(gathered_input(sizes, shard)), kWeight);
+}
+
 // From what QKV gives to what the projection reads.
 void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
@@ -151,9 +159,7 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_attention(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 1 input", norm_input(sizes, shard), kInput);
-  if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, "QKV input", sizes.input(gathered_input(sizes, shard)), kWeight);
+  keep_norm(tensors, sizes, shard, "norm 1 input", "QKV input");
   if (!shard.recomputes(RecomputeModule::kSelfAttention)) keep_within_attention(tensors, model, shard);
   keep(tensors, "attention dropout mask", sizes.mask(), kInput);
 }
@@ -162,9 +168,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_feed_forward(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 2 input", norm_input(sizes, shard), kInput);
-  if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, "up input", sizes.input(gathered_input(sizes, shard)), kWeight);
+  keep_norm(tensors, sizes, shard, "norm 2 input", "up input");
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up(), kInput);
     if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn(), kInput);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.hpp"
 
@@ -16,33 +18,37 @@ namespace {
 struct LargestPart {
   std::string_view name;
   Bytes size;
-  std::string_view remedy;
+  std::string remedy;
 };
+
+constexpr std::string_view kSpread = "more parallelism.tensor, context or pipeline";
+
+// Where it is possible: more recompute, a smaller micro-batch; more ranks where there is nothing to make again.
+std::string smaller_activations(const TrainingSpec& training) {
+  const Recompute now = training.recompute.granularity;
+  const bool flash = training.attention == Attention::kFlash;
+  std::vector<std::string> ways;
+  if (now != Recompute::kFull)
+    ways.emplace_back(flash || now == Recompute::kSelective ? "training.recompute: full"
+                                                            : "training.recompute: selective or full");
+  if (training.micro_batch_size > 1) ways.emplace_back("a smaller training.micro_batch_size");
+  if (now == Recompute::kFull) ways.emplace_back(kSpread);
+  return join(ways, ", or ");
+}
 
 LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
   const TrainingSpec& training = scenario.training;
-  const bool flash = training.attention == Attention::kFlash;
-  constexpr std::string_view kSpread = "more parallelism.tensor, context or pipeline";
-  const bool one = training.micro_batch_size == 1;
-  const std::string_view activations =
-      training.recompute.granularity == Recompute::kFull && one ? kSpread
-      : training.recompute.granularity == Recompute::kFull
-          ? "a smaller training.micro_batch_size, or more parallelism.tensor, context or pipeline"
-      : flash || training.recompute.granularity == Recompute::kSelective
-          ? one ? "training.recompute: full"
-                : "training.recompute: full, or a smaller training.micro_batch_size"
-      : one ? "training.recompute: selective or full"
-            : "training.recompute: selective or full, or a smaller training.micro_batch_size";
-  constexpr std::string_view kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
+  constexpr const char* kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
   const bool spreads = scenario.parallelism.zero_stage == 0 && replicas_of(scenario) > 1;
-  const std::string_view states =
-      spreads ? "parallelism.zero_stage: 1 spreads it over the data ranks" : kShards;
+  const char* const states = spreads ? "parallelism.zero_stage: 1 spreads it over the data ranks" : kShards;
   const std::array<LargestPart, 6> parts = {
       {{"weights", stage.weights, kShards},
        {"gradients", stage.gradients, kShards},
        {"optimizer", stage.optimizer, states},
-       {"activations", stage.activations, activations},
-       {"buffers", stage.buffers, one ? kSpread : "a smaller training.micro_batch_size makes them smaller"},
+       {"activations", stage.activations, smaller_activations(training)},
+       {"buffers", stage.buffers,
+        training.micro_batch_size > 1 ? "a smaller training.micro_batch_size makes them smaller"
+                                      : std::string(kSpread)},
        {"overhead", stage.overhead, "a GPU with more memory"}}};
   return *std::max_element(parts.begin(), parts.end(),
                            [](const auto& x, const auto& y) { return x.size < y.size; });

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,17 +139,18 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
              fitted.left_out);
 }
 
+using SamplesByGroup = std::map<CollectiveGroup, ProfileDraft::Samples>;
+
 // What NCCL took by itself speaks for a group, as it does in training; curves of named algorithms only where
 // it was not timed. A profile has one or the other (speak_for_same_calls).
-bool chosen_freely(const CollectiveGroup& group, const std::set<CollectiveGroup>& free) {
-  CollectiveGroup any = group;
-  any.algorithm = "any";
-  return group.algorithm != "any" && free.contains(any);
+bool chosen_freely(CollectiveGroup group, const SamplesByGroup& groups) {
+  if (group.algorithm == "any") return false;
+  group.algorithm = "any";
+  return groups.contains(group);
 }
 
 void fit_collectives(ProfileDraft& draft) {
-  std::map<CollectiveGroup, ProfileDraft::Samples> groups;
-  std::set<CollectiveGroup> free;
+  SamplesByGroup groups;
   for (const Sample* sample : draft.pick([](const Sample& s) { return s.family == "nccl"; })) {
     const std::optional<CollectiveKind> kind = collective_kind(sample->op);
     const auto ranks = static_cast<int>(extent_of(*sample, "ranks", 0));
@@ -159,13 +159,11 @@ void fit_collectives(ProfileDraft& draft) {
     if (extent_of(*sample, "bytes", 0) <= 0) continue;
     const std::string word = tag_of(*sample, "algorithm", "any");
     const bool known = std::ranges::find(kCollectiveAlgorithms, word) != std::end(kCollectiveAlgorithms);
-    const CollectiveGroup group{
-        .kind = *kind, .ranks = ranks, .nodes = nodes, .algorithm = known ? word : "any"};
-    groups[group].push_back(sample);
-    if (group.algorithm == "any") free.insert(group);
+    groups[{.kind = *kind, .ranks = ranks, .nodes = nodes, .algorithm = known ? word : "any"}].push_back(
+        sample);
   }
   for (const auto& [group, samples] : groups) {
-    if (chosen_freely(group, free))
+    if (chosen_freely(group, groups))
       draft.tell(group_name(group), "left out: what NCCL takes for itself was timed");
     else
       fit_group(draft, group, samples);
