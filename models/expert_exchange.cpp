@@ -275,7 +275,9 @@ Op spread(std::string_view name, const TransformerSpec& model, const Shard& shar
 }  // namespace
 
 double busiest_rank(const ExpertsSpec& experts, const Shard& shard) {
-  return std::min(experts.imbalance, static_cast<double>(shard.expert));
+  const std::int64_t of_a_token = std::min(experts.top_k, experts.count / shard.expert);
+  const std::int64_t most = shard.expert * of_a_token;
+  return std::min(experts.imbalance, static_cast<double>(most) / static_cast<double>(experts.top_k));
 }
 
 TokenRouting routing(const TransformerSpec& model, const Shard& shard) {

@@ -3,7 +3,7 @@
 // Every rank routes its own T' tokens, K copies of each. Ranks of an expert group e and an expert-tensor
 // group et hold distinct tokens; hence sequence parallelism where t > 1. An expert sees m_e = T' e et K / E
 // tokens in the mean, times the model's imbalance on the busiest rank; with a capacity factor C every expert
-// sees C times the mean, padded or dropped.
+// sees C times the mean: what is beyond is dropped, what is short is padded.
 //   all-to-all   copies are sorted by expert, sent to their expert's rank, gathered over et, sorted by local
 //                expert; the results go back the same way. Payloads are the busiest rank's receive buffer,
 //                the dispatch with a routing weight beside each copy. Counts of tokens go ahead. With
@@ -43,8 +43,8 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.
 [[nodiscard]] std::int64_t gathered_tokens(const Shard& shard);
 
-// Tokens of the busiest expert rank over the even share: the model's imbalance, and never more than there are
-// ranks. One rank has all tokens, however unevenly they choose.
+// Copies of the busiest expert rank over the even share: the model's imbalance, and at most
+// e min(K, E/e) / K, as a token goes to an expert once. One rank has all tokens, however unevenly they choose.
 [[nodiscard]] double busiest_rank(const ExpertsSpec& experts, const Shard& shard);
 
 // How many tokens, or copies of them, a rank handles.

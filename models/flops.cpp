@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "models/layer_matrices.hpp"
 #include "models/operators.hpp"
 #include "models/partition.hpp"
@@ -27,6 +29,13 @@ std::int64_t core_columns(const TransformerSpec& model) {
   return model.heads * (model.head_size + value_head_size(model));
 }
 
+// Experts that a token goes to: what a capacity below the even share drops is not computed, and padding is
+// nobody's work.
+double visited(const ExpertsSpec& experts) {
+  const double kept = experts.capacity_factor > 0 ? std::min(experts.capacity_factor, 1.0) : 1.0;
+  return kept * static_cast<double>(experts.top_k);
+}
+
 void add_layers(const TransformerSpec& model, LayerKind kind, double layers, double sequence,
                 ForwardFlops& sum) {
   if (layers == 0) return;
@@ -43,7 +52,8 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
                                matrices.ffn / (model.activation == Activation::kSwiglu ? 3 : 2));
   sum.shared += linear(matrices.shared);
   if (kind == LayerKind::kExperts)
-    sum.routed += linear(matrices.router + matrices.shared_gate + model.experts->top_k * matrices.expert);
+    sum.routed +=
+        linear(matrices.router + matrices.shared_gate) + visited(*model.experts) * linear(matrices.expert);
 }
 
 // Without the heads.

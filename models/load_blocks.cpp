@@ -92,9 +92,9 @@ void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
   }
 }
 
-// Balanced shares: an expert or a rank of them takes at most all tokens, which is less than `count` of them.
+// Of an even share, T K / E, an expert takes at most all tokens, T.
 void load_balance(YamlMap& map, ExpertsSpec& experts) {
-  const auto most = static_cast<double>(experts.count);
+  const double most = static_cast<double>(experts.count) / static_cast<double>(experts.top_k);
   const std::size_t mistakes = map.diagnostics().error_count();
   experts.capacity_factor = map.number("capacity_factor", {.min = 0, .max = most, .fallback = 0});
   const bool read = map.has("capacity_factor") && map.diagnostics().error_count() == mistakes;

@@ -238,6 +238,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   for (const HardwareProfile& profile : scenario.group_profiles)
     if (profile.name != scenario.profile->name) report.profile += ", " + dated_name(profile);
   report.software = scenario.options.software;
+  report.graphs_may_help = scenario.options.launches_operators();
   StableHash digest;
   digest.add(hash(simulation.timeline));
   report.timeline_hash = digest.hex();

@@ -2,7 +2,10 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -104,6 +107,33 @@ void print_json(const Answer& answer, Session& session) {
   session.out << json.str() << '\n';
 }
 
+SourceLocation place_of_model(const Scenario& scenario) {
+  const auto written = scenario.origins.find("model");
+  return written != scenario.origins.end() ? written->second : SourceLocation{.file = scenario.source};
+}
+
+// What of this scenario moves memory, and the formulas take otherwise: 16-bit weights with fp32 gradients and
+// moments, flash attention, 1F1B, everything kept and on the GPU.
+std::vector<std::string> keys_not_read(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const OffloadSpec& offload = scenario.offload;
+  std::vector<std::string> keys;
+  for (const auto& [key, moves] :
+       {std::pair{"training.recompute", training.recompute.granularity != Recompute::kNone},
+        {"training.precision", training.precision == Precision::kFp32},
+        {"training.gradient_dtype", training.gradient != Precision::kFp32},
+        {"training.moment_dtype", training.moment != Precision::kFp32},
+        {"training.master_weights", !training.master_weights},
+        {"training.attention", training.attention == Attention::kUnfused},
+        {"schedule", scenario.parallelism.pipeline > 1 && scenario.schedule.name != "1f1b"},
+        {"parallelism.zero_stage beyond 1", scenario.parallelism.zero_stage > 1},
+        {"offload.optimizer", offload.optimizer > 0},
+        {"offload.activations", offload.activations > 0},
+        {"offload.weights", offload.weights > 0}})
+    if (moves) keys.emplace_back(key);
+  return keys;
+}
+
 // The formulas alone, with the 80 % rule that their authors found.
 int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& session) {
   const MemoryLedger ledger = memory_of(scenario);
@@ -112,13 +142,14 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
   const std::optional<FujiiEstimate> estimate = estimate_of(scenario, prepared->plan);
   if (!estimate) {
     diagnostics.error({.code = "not-described",
-                       .where = {.file = scenario.source},
+                       .where = place_of_model(scenario),
                        .path = "model",
                        .message = "the formulas of Fujii et al. are for dense models with SwiGLU",
                        .hint = "leave --model out: the ledger knows this model"});
     diagnostics.throw_if_errors();
   }
   const Verdict verdict = verdict_of(estimate->total(), ledger.capacity);
+  const std::vector<std::string> not_read = keys_not_read(scenario);
   if (arguments.has("json")) {
     JsonWriter json;
     json.begin_object()
@@ -127,10 +158,13 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
         .field("model", "fujii")
         .key("fujii");
     write_estimate(json, *estimate, ledger.capacity);
-    json.end_object();
+    json.key("not_read").begin_array();
+    for (const std::string& key : not_read) json.value(std::string_view(key));
+    json.end_array().end_object();
     session.out << json.str() << '\n';
   } else {
     session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
+    if (!not_read.empty()) session.out << "not read by these formulas: " << join(not_read, ", ") << '\n';
   }
   return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
 }

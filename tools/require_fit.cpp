@@ -39,7 +39,7 @@ std::string smaller_activations(const TrainingSpec& training) {
 LargestPart largest_part(const Scenario& scenario, const StageMemory& stage) {
   const TrainingSpec& training = scenario.training;
   constexpr const char* kShards = "more parallelism.tensor or parallelism.pipeline makes it smaller";
-  const bool spreads = scenario.parallelism.zero_stage == 0 && replicas_of(scenario) > 1;
+  const bool spreads = scenario.parallelism.zero_stage == 0 && has_replicas(scenario);
   const char* const states = spreads ? "parallelism.zero_stage: 1 spreads it over the data ranks" : kShards;
   const std::array<LargestPart, 6> parts = {
       {{"weights", stage.weights, kShards},

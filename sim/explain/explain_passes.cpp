@@ -133,7 +133,8 @@ class PassExplainer {
       if ((piece.price.*kPricedPasses[i].price).of(category_) == Duration::zero()) continue;
       inputs.push_back(
           formula(piece.all, Operation::kProduct,
-                  {leaf("times", Amount::count(piece.times), key_origin(scenario_, "parallelism.pipeline")),
+                  {leaf("times", Amount::count(piece.times),
+                        {.kind = OriginKind::kModel, .text = "of the stage, as its layers are split"}),
                    one_piece(piece, i)}));
     }
     return sum_with_rest(

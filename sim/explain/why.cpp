@@ -155,15 +155,13 @@ class Changes {
   }
 
   void launches() {
-    if (scenario_.options.cuda_graphs == CudaGraphs::kNone &&
-        scenario_.options.operator_overhead > Duration::zero())
-      add({"options.cuda_graphs=layers"});
+    if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
   }
 
   void sharding() {
     const ParallelSpec& parallel = scenario_.parallelism;
     if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
-    if (parallel.zero_stage == 0 && replicas_of(scenario_) > 1) add({"parallelism.zero_stage=1"});
+    if (parallel.zero_stage == 0 && has_replicas(scenario_)) add({"parallelism.zero_stage=1"});
   }
 
   const Scenario& scenario_;

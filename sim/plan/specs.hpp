@@ -129,6 +129,10 @@ struct OptionsSpec {
   bool fp8_dispatch = false;    // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
+  // Its host calls operator after operator, outside of CUDA graphs.
+  [[nodiscard]] bool launches_operators() const {
+    return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
+  }
   friend bool operator==(const OptionsSpec&, const OptionsSpec&) = default;
 };
 

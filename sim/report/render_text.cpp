@@ -106,9 +106,9 @@ std::string host_line(const Report& report) {
   const double share =
       share_of(report.breakdown[static_cast<std::size_t>(Category::kOther)], report.iteration_time);
   if (report.software.empty() || report.offload.used() || share < kNoteworthy) return "";
-  return wrapped_lines("host", fmt::format("GPUs wait for it {} of the time: larger micro-batches or "
-                                           "options.cuda_graphs may help",
-                                           percent(share)));
+  return wrapped_lines(
+      "host", fmt::format("GPUs wait for it {} of the time: larger micro-batches{} may help", percent(share),
+                          report.graphs_may_help ? " or options.cuda_graphs" : ""));
 }
 
 std::string provenance_line(const Report& report) {

@@ -148,6 +148,7 @@ struct Report {
   std::vector<std::string> assumptions;  // defaults and assumed constants that mattered
   std::string profile;                   // name and date of the profile
   std::string software;                  // the preset that the job is taken to run
+  bool graphs_may_help = false;          // its host calls operator after operator, outside of CUDA graphs
   std::string timeline_hash;
 
   [[nodiscard]] bool finishes() const { return !faults || !faults->stall; }

@@ -125,9 +125,10 @@ void Reader::read_jobs() {
   scenario_.assertions = load_assertions(*root_);
 }
 
-// Fills in the default, and says when the sequence is longer than the model was made for.
+// Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions
+// are as many as the model says, or else as the sequence needs.
 void Reader::check_sequence_length() {
-  const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
+  auto* model = std::get_if<TransformerSpec>(&scenario_.model);
   if (model == nullptr) return;
   std::int64_t& length = scenario_.training.sequence_length;
   const std::int64_t most = model->max_sequence_length;
@@ -150,6 +151,7 @@ void Reader::check_sequence_length() {
            .notes = {}});
     return;
   }
+  if (most == 0 && model->position == Position::kLearned) model->max_sequence_length = length;
   if (most == 0 || length <= most) return;
   std::string message =
       fmt::format("{} tokens are more than the model's max_sequence_length = {}", length, most);
@@ -357,6 +359,14 @@ std::int64_t replicas_of(const Scenario& scenario) {
   if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
   if (!scenario.cluster) return parallel.context;
   return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
+}
+
+bool has_replicas(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const std::int64_t replicas = replicas_of(scenario);
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || model->layers_of(LayerKind::kExperts) == 0) return replicas > 1;
+  return replicas > 1 || replicas * parallel.tensor > std::int64_t{parallel.expert} * parallel.expert_tensor;
 }
 
 std::int64_t samples_at_once(const Scenario& scenario) {

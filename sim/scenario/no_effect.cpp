@@ -82,6 +82,8 @@ constexpr std::array<std::string_view, 31> kIdleOfStages = {"training.precision"
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
   for (const std::string_view path : kIdleOfStages) listener.say(std::string(path), true, given);
+  for (const auto& [path, where] : scenario.origins)
+    listener.say(path, path.starts_with("options.memory."), given);
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
   listener.say("model.recompute", kind != nullptr && !kind->recomputes, "the order has no recompute passes");
   const bool alone = !scenario.cluster;
@@ -153,7 +155,7 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
-  const bool one_replica = replicas_of(scenario) <= 1;
+  const bool one_replica = !has_replicas(scenario);
   const bool one_stage = parallel.pipeline == 1 && parallel.virtual_stages == 1;
   listener.say("parallelism.context_exchange", parallel.context == 1, "parallelism.context is 1");
   listener.say("parallelism.embedding_as_layer", one_stage, "there is one stage, and nothing to split");
@@ -167,6 +169,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("options.memory.whole_gradients",
                scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
+  listener.say("options.memory.keep_outputs", scenario.options.memory.keep_outputs && parallel.pipeline == 1,
+               "parallelism.pipeline is 1, and no stage sends its outputs");
   listener.say("options.gradient_accumulation_fusion",
                parallel.zero_stage >= 2 && !one_replica && !scenario.options.memory.whole_gradients,
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
@@ -191,8 +195,12 @@ void listen_to_shared_experts(Listener& listener, const Scenario& scenario) {
 
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
-  const bool one_replica = replicas_of(scenario) <= 1;
+  const bool one_replica = !has_replicas(scenario);
   listener.say("overlap.gradients", one_replica, "there is one replica, and no gradients are reduced");
+  listener.say("overlap.gradients",
+               parallel.zero_stage >= 2 && parallel.virtual_stages == 1 && parallel.pipeline > 1 &&
+                   scenario.options.reduces_behind_backward,
+               "options.software reduces behind the last backward of a pipeline");
   listener.say("overlap.parameters", parallel.zero_stage == 0 || one_replica,
                parallel.zero_stage == 0 ? "parallelism.zero_stage is 0, and no parameters are gathered"
                                         : "there is one replica, and no parameters are gathered");
@@ -211,13 +219,27 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listen_to_shared_experts(listener, scenario);
 }
 
+void listen_to_experts(Listener& listener, const Scenario& scenario) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool none = model == nullptr || model->layers_of(LayerKind::kExperts) == 0;
+  listener.say("options.expert_dispatcher", none, "the model has no experts");
+  listener.say(
+      "options.expert_dispatcher",
+      scenario.parallelism.expert == 1 && scenario.options.expert_dispatcher == ExpertDispatcher::kNodeAware,
+      "parallelism.expert is 1, and no token goes to another node");
+  listener.say("model.experts.imbalance", scenario.parallelism.expert == 1,
+               "one rank (parallelism.expert) has all tokens");
+  listener.say("model.experts.imbalance", !none && model->experts->capacity_factor > 0,
+               "with a capacity_factor every expert has as many tokens");
+}
+
 void listen_to_options(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   listener.say("options.scatter_gather", parallel.pipeline == 1, "parallelism.pipeline is 1");
   listener.say("options.scatter_gather", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("options.scatter_gather", parallel.sequence_parallel,
                "under sequence_parallel each tensor rank sends its own part");
-  listener.say("options.bucket_parameters", replicas_of(scenario) <= 1,
+  listener.say("options.bucket_parameters", !has_replicas(scenario),
                "there is one replica, and no gradients are reduced");
   listener.say("options.bucket_parameters", parallel.zero_stage == 3,
                "ZeRO 3 reduces the gradients of each gathered unit as one");
@@ -225,9 +247,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "weights are sharded from zero_stage 3 on");
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
-  listener.say("options.expert_dispatcher", parallel.expert == 1, "parallelism.expert is 1");
-  listener.say("model.experts.imbalance", parallel.expert == 1,
-               "one rank (parallelism.expert) has all tokens");
+  listen_to_experts(listener, scenario);
   listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");
   listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");

@@ -91,6 +91,9 @@ struct OtherJob {
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
 [[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
 
+// Whether more than one rank has some weights: of a mixture the experts' as well as the dense ones.
+[[nodiscard]] bool has_replicas(const Scenario& scenario);
+
 // Of all replicas, one micro-batch each.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
 

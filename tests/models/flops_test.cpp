@@ -89,8 +89,20 @@ TEST(ModelFlops, OfSharedExpertsAndTheirGateAreEveryTokens) {
             Flops(6.0 * 4096 * 32 * (3.0 * 4096 * 2048 + 4096)));
 }
 
-// Balance moves time and drops tokens; the work that the model asks for stays.
-TEST(ModelFlops, IgnoreImbalanceAndCapacity) {
+// Half the copies are dropped: half of the experts' work is left, that of all else stays.
+TEST(ModelFlops, CountOfDroppedTokensNoExperts) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  const double whole = model_flops(model, 1, 4096).count();
+  model.experts->capacity_factor = 0.5;
+  const double experts = 3.0 * 2 * 32 * 4096 * 2 * (3.0 * 4096 * 14336);
+  EXPECT_DOUBLE_EQ(whole - model_flops(model, 1, 4096).count(), experts / 2);
+  EXPECT_DOUBLE_EQ(hardware_flops(zoo::mixtral_8x7b(), 1, 4096, {.granularity = Recompute::kFull}).count() -
+                       hardware_flops(model, 1, 4096, {.granularity = Recompute::kFull}).count(),
+                   experts / 2 * 4 / 3);
+}
+
+// Balance moves time, and padding is nobody's work.
+TEST(ModelFlops, IgnoreImbalanceAndPadding) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 1.5;
   model.experts->capacity_factor = 1.25;

@@ -357,8 +357,8 @@ TEST(BadModel, BalancesItsExpertsInAnImpossibleWay) {
       ElementsAre("model.experts.capacity_factor: is not above 0 (leave it out: no token is dropped then)",
                   "model.experts.imbalance: 0.9 is less than 1, the smallest allowed"));
   EXPECT_THAT(load(with_experts("capacity_factor: 9, imbalance: 8.5")).messages,
-              ElementsAre("model.experts.capacity_factor: 9 is more than 8, the largest allowed",
-                          "model.experts.imbalance: 8.5 is more than 8, the largest allowed"));
+              ElementsAre("model.experts.capacity_factor: 9 is more than 4, the largest allowed",
+                          "model.experts.imbalance: 8.5 is more than 4, the largest allowed"));
 }
 
 TEST(BadModel, ContradictsItsLatentAttention) {

@@ -284,15 +284,18 @@ TEST(ExpertLayer, GrowsWithTheImbalanceOfItsRank) {
   EXPECT_EQ(received_pairs(model, {.sequence = 4096}), 2 * 4096);
 }
 
-// Two ranks have twice the even share between them, and no more; the router's counts say the same as memory.
-TEST(ExpertLayer, OfTheBusiestRankIsNeverMoreThanAllTokens) {
+// Two ranks have both choices of all tokens at most, eight with an expert each one of them; where a token visits
+// every expert no rank is busier. The router's counts say the same as memory.
+TEST(ExpertLayer, OfTheBusiestRankIsNeverMoreThanAllTokensWithItsExperts) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 8;
-  for (const std::int64_t ranks : {1, 2, 8}) {
+  for (const auto& [ranks, most] : {std::pair(1, 1), {2, 2}, {4, 4}, {8, 4}}) {
     const Shard shard{.sequence = 4096, .expert = ranks};
-    EXPECT_EQ(received_pairs(model, shard), ranks * 2 * 4096);
-    EXPECT_EQ(routing(model, shard).received, ranks * 2 * 4096);
+    EXPECT_EQ(received_pairs(model, shard), most * 2 * 4096) << ranks;
+    EXPECT_EQ(routing(model, shard).received, most * 2 * 4096) << ranks;
   }
+  model.experts->top_k = 8;
+  EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 4}), 8 * 4096);
 }
 
 // Dropped beyond and padded up to the capacity, whatever the imbalance.

@@ -807,6 +807,10 @@ class Answers(Case):
         ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--json")
         estimate = self.results(ran)[0]["fujii"]
         self.assertEqual(estimate["total_bytes"], estimate["state_bytes"] + estimate["activations_bytes"])
+        self.assertEqual([], self.results(ran)[0]["not_read"])
+        more = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--set", "training.recompute=full",
+                          "--set", "parallelism.zero_stage=3")
+        self.assertIn("not read by these formulas: training.recompute, parallelism.zero_stage beyond 1", more.stdout)
         refused = stagecraft("memory", FLAGSHIP, "--model", "fujii")
         self.assert_refused(refused)
         self.assertIn("dense models with SwiGLU", refused.stderr)

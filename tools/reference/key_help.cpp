@@ -48,14 +48,16 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"model.experts.dense_layers",
             "those layers by number, from 0, ascending; in place of `first_dense_layers`", "none"},
     KeyHelp{"model.experts.capacity_factor",
-            "tokens that an expert takes at most, over its even share; the others are dropped",
+            "tokens that every expert has, over the even share: more are dropped, fewer are padded",
             "none is dropped"},
     KeyHelp{"model.experts.imbalance", "tokens of the busiest rank over the even share"},
     KeyHelp{"model.ffn_hidden", "width of the MLP",
             "4 `hidden` (family: gpt); `ffn_hidden` of the experts where every layer has them; otherwise "
             "required"},
     KeyHelp{"model.vocab", "vocabulary, before padding"},
-    KeyHelp{"model.max_sequence_length", "tokens that positions were made for; 0: not given"},
+    KeyHelp{"model.max_sequence_length",
+            "tokens that positions were made for; 0: not given, and learned positions are as many as "
+            "`sequence_length`"},
     KeyHelp{"model.mtp_layers", "layers of multi-token prediction behind the last one"},
     KeyHelp{"model.activation",
             "of the MLP; of abstract stages: bytes that a micro-batch leaves for the backward, and sends to "

@@ -98,6 +98,9 @@ TEST(RenderText, SaysWhereGpusWaitForTheirHost) {
   EXPECT_EQ(render_text(report, false).find("GPUs wait"), std::string::npos);
   report.breakdown[kOther] = report.iteration_time / 2;
   EXPECT_NE(render_text(report, false).find("GPUs wait for it 50.0 % of the time"), std::string::npos);
+  EXPECT_EQ(render_text(report, false).find("options.cuda_graphs"), std::string::npos);
+  report.graphs_may_help = true;
+  EXPECT_NE(render_text(report, false).find("options.cuda_graphs"), std::string::npos);
   report.offload.available = Bandwidth(1e9);
   EXPECT_EQ(render_text(report, false).find("GPUs wait"), std::string::npos);
 }

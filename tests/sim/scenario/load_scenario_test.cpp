@@ -339,6 +339,21 @@ TEST(Scenario, WarnsBeyondTheTrainedLengthOfRotaryPositions) {
             "16384 tokens are more than the model's max_sequence_length = 8192");
 }
 
+// Positions that nobody counted are as many as the sequence needs; rotations have no table.
+TEST(Scenario, HasALearnedPositionForEachTokenWhereTheModelDoesNotSayHowMany) {
+  const auto positions = [](const std::string& more) {
+    const Result result =
+        read("stagecraft: 1\nmodel: {family: gpt, layers: 2, hidden: 1024, heads: 16, vocab: 51200" + more +
+             "}\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+             "training: {global_batch_size: 8, sequence_length: 512}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return std::get<TransformerSpec>(result.scenario->model).max_sequence_length;
+  };
+  EXPECT_EQ(positions(""), 512);
+  EXPECT_EQ(positions(", max_sequence_length: 2048"), 2048);
+  EXPECT_EQ(positions(", position: rope"), 0);
+}
+
 TEST(Scenario, ReadsAssertionsInBaseUnits) {
   const Result result = read(
       kSmallest + "assert: {peak_memory: \"<= 72 GiB\", mfu: \">= 0.4\", iteration_time: \"<250 ms\"}\n");

@@ -35,13 +35,17 @@ const Alternatives kAlternatives[] = {
     {"options.gradient_accumulation_fusion", "true", "false"},
     {"options.bucket_parameters", "10000000", "100000000"},
     {"options.reshard_after_forward", "true", "false"},
+    {"options.memory.keep_outputs", "true", "false"},
     {"options.expert_dispatcher", "all-to-all", "all-gather"},
     {"options.expert_dispatcher", "all-to-all", "node-aware"},
     {"options.fp8_dispatch", "false", "true"},
     {"options.fp8_parameters", "false", "true"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
+    {"parallelism.zero_stage", "0", "1"},
+    {"parallelism.zero_stage", "0", "3"},
     {"parallelism.zero_group", "1", "2"},
+    {"model.experts.imbalance", "1", "1.5"},
     {"training.recompute", "none", "selective"},
     {"training.attention", "flash", "unfused"},
     {"training.gradient_dtype", "fp32", "bf16"},
@@ -67,6 +71,15 @@ const Case kCases[] = {
      {"parallelism.pipeline=1", "parallelism.virtual_stages=1", "schedule=1f1b",
       "training.global_batch_size=32"}},
     {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
+    {"mixtral-8x7b-64xH100.yaml", {"parallelism.expert=1"}},
+    {"mixtral-8x7b-64xH100.yaml", {"model.experts.capacity_factor=1.25"}},
+    // One replica of the dense weights, four of the experts'.
+    {"mixtral-8x7b-64xH100.yaml",
+     {"cluster.nodes=2", "parallelism.tensor=8", "parallelism.pipeline=2", "parallelism.virtual_stages=1",
+      "parallelism.expert=2", "schedule=1f1b", "training.global_batch_size=16"}},
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=null",
+      "options.software=fsdp2"}},
 };
 
 void PrintTo(const Case& the_case, std::ostream* out) {

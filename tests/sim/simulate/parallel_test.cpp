@@ -142,6 +142,17 @@ TEST(ZeroTraffic, OfMatricesHasACopyForEachRank) {
   EXPECT_EQ(units()[1].gather.total() - free[1].gather.total(), std::chrono::microseconds(12) * 16 * 4);
 }
 
+// Sharded over one rank each, the copies still sum their gradients: what plain replicas sum, unit by unit.
+TEST(ZeroTraffic, OfShardsOfOneRankIsThatOfPlainReplicas) {
+  const Duration replicas = data_traffic(latency_free(0));
+  ASSERT_GT(replicas, Duration::zero());
+  for (const int stage : {1, 2, 3}) {
+    Scenario scenario = latency_free(stage);
+    scenario.parallelism.zero_group = 1;
+    EXPECT_NEAR(to_seconds(data_traffic(scenario)) / to_seconds(replicas), 1, 1e-6) << stage;
+  }
+}
+
 // With more micro-batches stages 0 and 1 move no more, stage 2 its reductions and stage 3 everything again.
 TEST(ZeroTraffic, GrowsWithMicroBatchesWherePassesCarryIt) {
   const auto growth = [](int zero_stage) {
