@@ -10,6 +10,7 @@
 #include "sim/scenario/library.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/simulate.hpp"
+#include "sim/study/reasons.hpp"
 
 namespace stagecraft {
 
@@ -56,11 +57,7 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
     if (simulation.report.finishes())
       outcome.report = std::move(simulation.report);
     else
-      outcome.diagnostics.push_back({.code = "never-ends",
-                                     .where = {.file = variant.file},
-                                     .path = "faults",
-                                     .message = "the iteration does not finish: a node died in it",
-                                     .hint = "`run` shows who waits for whom"});
+      outcome.diagnostics.push_back(never_ends(variant.file));
   } catch (const ScenarioError& error) {
     outcome.diagnostics = error.diagnostics();
   }

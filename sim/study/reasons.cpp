@@ -62,11 +62,19 @@ std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& 
   if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
     reasons.insert(reasons.begin(),
                    {.code = "out-of-memory", .path = "memory", .message = report.memory.shortage()});
-  if (!report.finishes())
-    reasons.push_back({.code = "never-ends",
-                       .path = "faults",
-                       .message = "the iteration does not finish: a node died in it"});
+  if (!report.finishes()) {
+    reasons.push_back(never_ends({}));
+    reasons.back().hint.clear();  // said by `run` itself
+  }
   return reasons;
+}
+
+Diagnostic never_ends(const std::string& file) {
+  return {.code = "never-ends",
+          .where = {.file = file},
+          .path = "faults",
+          .message = "the iteration does not finish: a node died in it",
+          .hint = "`run` shows who waits for whom"};
 }
 
 void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons) {

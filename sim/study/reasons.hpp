@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -18,6 +19,9 @@ namespace stagecraft {
 // are missed, a node died in the iteration (never-ends). Empty where nothing is wrong.
 [[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,
                                                       bool must_fit);
+
+// An error of an iteration in which a node died: it has no time. `file` is its scenario.
+[[nodiscard]] Diagnostic never_ends(const std::string& file);
 
 // `"reasons": [{"code", "path", "message", "hint"}, ...]` of the errors among them, inside an open object.
 void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons);

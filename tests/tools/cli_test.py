@@ -845,6 +845,15 @@ class Answers(Case):
         self.assert_refused(ran)
         self.assertIn(f"hint: of two scenarios: stagecraft compare {PIPELINE} {FLAGSHIP}\n", ran.stderr)
 
+    def test_an_iteration_that_never_ends_is_laid_beside_no_trace(self):
+        files = [f"tests/data/kineto/made_2x1.{end}" for end in ("yaml", "rank0.json")]
+        dead = ["diff", *files, "--set", "faults=[{kind: dead-node, node: 0}]"]
+        ran = stagecraft(*dead)
+        self.assert_refused(ran)
+        self.assertIn(f"{files[0]}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
+        refused, = self.results(stagecraft(*dead, "--json"))
+        self.assertEqual(["never-ends"], [error["code"] for error in refused["errors"]])
+
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
         self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)
