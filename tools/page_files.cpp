@@ -182,11 +182,7 @@ void write_page(const Arguments& arguments, const std::vector<SetScore>& scores)
 std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
                                    Diagnostics& diagnostics) {
   const std::string file = *arguments.text("html");
-  if (!arguments.has("force") && std::filesystem::exists(file))
-    diagnostics.error({.code = "exists",
-                       .where = {.file = file},
-                       .message = "exists and is left as it is",
-                       .hint = "--force replaces it"});
+  static_cast<void>(may_write(file, arguments.has("force"), diagnostics));
   return std::make_unique<PageSink>(arguments, std::move(columns));
 }
 

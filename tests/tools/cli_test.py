@@ -1047,6 +1047,57 @@ class BadFiles(Case):
 
 
 class Output(Case):
+    def page(self, name, *more):
+        return stagecraft("run", str(SOURCE / PIPELINE), "--html", name, "--force", "--quiet", *more, cwd=self.folder)
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        self.write("page.html", "old")
+        for mode in (0o600, 0o664):
+            (self.folder / "page.html").chmod(mode)
+            self.assertEqual(DONE, self.page("page.html").returncode)
+            self.assertEqual(mode, (self.folder / "page.html").stat().st_mode & 0o777)
+            self.assertIn("<html", (self.folder / "page.html").read_text(encoding="utf-8"))
+        self.assertEqual(["page.html"], os.listdir(self.folder))
+
+    def test_of_a_link_the_file_behind_it_is_written(self):
+        (self.folder / "pages").mkdir()
+        for name, there in (("old.html", True), ("new.html", False)):
+            with self.subTest(name):
+                file, link, far = self.folder / "pages" / name, self.folder / name, self.folder / f"far-{name}"
+                if there:
+                    file.write_text("old", encoding="utf-8")
+                link.symlink_to(f"pages/{name}")
+                far.symlink_to(link)
+                self.assertEqual(DONE, self.page(far.name).returncode)
+                self.assertTrue(link.is_symlink() and far.is_symlink())
+                self.assertIn("<html", file.read_text(encoding="utf-8"))
+        (self.folder / "round").symlink_to("round")
+        self.assert_refused(self.page("round"))
+        self.assertTrue((self.folder / "round").is_symlink())
+        self.assertIn("pages: error: is a directory\n", self.page("pages").stderr)
+
+    def test_a_device_is_written_to_and_not_replaced(self):
+        for device, code in (("/dev/null", DONE), ("/dev/full", WRONG_INPUT)):
+            with self.subTest(device):
+                link = self.folder / Path(device).name  # a link, so that a program that replaces it does no harm
+                link.symlink_to(device)
+                ran = self.page(link.name)
+                self.assertEqual((code, device), (ran.returncode, os.readlink(link)))
+                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written\n" in ran.stderr)
+                kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
+                self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
+
+    def test_a_pipe_is_written_to_and_not_replaced(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, encoding="utf-8") as reader:
+            try:
+                self.assertEqual(DONE, self.page("pipe").returncode)
+                self.assertTrue(pipe.is_fifo())
+                self.assertIn("<html", reader.stdout.read())
+            finally:
+                reader.kill()  # it waits where nobody wrote
+
     def test_a_full_disk_is_an_error(self):
         for words in (["run", PIPELINE], ["run", PIPELINE, "--json"], ["run", "nosuch.yaml", "--json"], ["--help"],
                       ["run", "--json"], ["doctor"], ["--version"]):
