@@ -137,6 +137,9 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
   if (page.runs.empty())
     throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
   page.words = best_of(comparison);
+  const std::vector<std::string> reasons = reasons_of(comparison);
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (!comparison.outcomes[i].missed.empty()) page.words.push_back(reasons[i]);
   for (std::string& sentence : explanations(comparison)) page.words.push_back(std::move(sentence));
   write(arguments, html_page(page));
 }
@@ -182,11 +185,7 @@ void write_page(const Arguments& arguments, const std::vector<SetScore>& scores)
 std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
                                    Diagnostics& diagnostics) {
   const std::string file = *arguments.text("html");
-  if (!arguments.has("force") && std::filesystem::exists(file))
-    diagnostics.error({.code = "exists",
-                       .where = {.file = file},
-                       .message = "exists and is left as it is",
-                       .hint = "--force replaces it"});
+  static_cast<void>(may_write(file, arguments.has("force"), diagnostics));
   return std::make_unique<PageSink>(arguments, std::move(columns));
 }
 

@@ -124,8 +124,10 @@ std::unique_ptr<RowSink> open_database(const DatabaseRequest& request, Diagnosti
   };
   std::error_code error;
   if (std::filesystem::exists(request.file, error)) {
+    if (!std::filesystem::is_regular_file(request.file, error))
+      return refuse("cannot-write", "is no file that a database can be in", "give the path of a file");
     if (!request.replace) return refuse("exists", "exists and is left as it is", "--force replaces it");
-    std::filesystem::remove(request.file, error);
+    std::filesystem::resize_file(request.file, 0, error);  // SQLite takes it for a new one
     if (error) return refuse("cannot-write", "cannot be replaced: " + error.message());
   }
   sqlite3* opened = nullptr;

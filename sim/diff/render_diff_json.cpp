@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "base/json.hpp"
 #include "sim/diff/trace_diff.hpp"
 
@@ -14,15 +16,19 @@ void write_total(JsonWriter& json, std::string_view key, const std::optional<OpT
 }
 
 // The fields that all rows have, inside an object.
-void write_row(JsonWriter& json, const DiffRow& row) {
+void write_row(JsonWriter& json, const DiffRow& row, std::optional<double> ratio) {
   json.field("name", std::string_view(row.name));
   write_total(json, "predicted", row.predicted);
   write_total(json, "measured", row.measured);
   json.field("difference_s", row.difference()).key("ratio");
-  if (const std::optional<double> ratio = row.ratio())
+  if (ratio)
     json.value(*ratio);
   else
     json.null();
+}
+
+void write_row(JsonWriter& json, const DiffRow& row) {
+  write_row(json, row, row.ratio());
 }
 
 void write_side(JsonWriter& json, std::string_view key, const Occupation& side, double kernels) {
@@ -65,7 +71,7 @@ void write_products(JsonWriter& json, const TraceDiff& diff) {
   for (const ProductRow& product : diff.products) {
     json.begin_object().field("m", product.shape.m).field("n", product.shape.n).field("k", product.shape.k);
     json.field("batch", product.shape.batch);
-    write_row(json, product.row);
+    write_row(json, product.row, product.row.ratio_of_one());
     json.end_object();
   }
   json.end_array().key("products_without_shape").begin_array();

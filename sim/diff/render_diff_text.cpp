@@ -109,7 +109,7 @@ std::string products_table(const std::vector<const ProductRow*>& rows) {
   table.row({"gemm", "m x n x k", "count", "predicted", "count", "measured", "ratio", "difference"});
   for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
     const DiffRow& row = rows[i]->row;
-    const std::optional<double> ratio = row.ratio();
+    const std::optional<double> ratio = row.ratio_of_one();
     table.row({"  " + cut(row.name), shape_text(rows[i]->shape), count_or_dash(row.predicted),
                one_or_dash(row.predicted), count_or_dash(row.measured), one_or_dash(row.measured),
                ratio ? fmt::format("{:.2f}", *ratio) : "-", signed_time(row.difference())});

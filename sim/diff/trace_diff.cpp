@@ -117,9 +117,14 @@ double DiffRow::difference() const {
 }
 
 std::optional<double> DiffRow::ratio() const {
-  if (!predicted || !measured || predicted->count <= 0 || measured->count <= 0 || predicted->seconds <= 0)
-    return std::nullopt;
-  return measured->seconds / measured->count / (predicted->seconds / predicted->count);
+  if (!predicted || !measured || predicted->seconds <= 0) return std::nullopt;
+  return measured->seconds / predicted->seconds;
+}
+
+std::optional<double> DiffRow::ratio_of_one() const {
+  const std::optional<double> whole = ratio();
+  if (!whole || predicted->count <= 0 || measured->count <= 0) return std::nullopt;
+  return *whole * predicted->count / measured->count;
 }
 
 TiedShares tied_shares(const TraceDiff& diff) {

@@ -18,8 +18,12 @@ struct DiffRow {
   std::string name;
   std::optional<OpTotal> predicted, measured;
 
-  [[nodiscard]] double difference() const;            // seconds
-  [[nodiscard]] std::optional<double> ratio() const;  // of the time of one: measured over predicted
+  [[nodiscard]] double difference() const;  // seconds
+  // Measured over predicted: of the times, and of the time of one. Of products, which are the same on both
+  // sides, the latter says how well they are priced; of other rows one side may do in one kernel what the
+  // other does in several.
+  [[nodiscard]] std::optional<double> ratio() const;
+  [[nodiscard]] std::optional<double> ratio_of_one() const;
 };
 
 struct ProductRow {

@@ -10,6 +10,7 @@
 #include "sim/scenario/library.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/simulate.hpp"
+#include "sim/study/reasons.hpp"
 
 namespace stagecraft {
 
@@ -53,14 +54,12 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
     const Schedule& schedule = simulation.prepared.schedule;
     const std::vector<int> live = peak_in_flight(schedule);
     outcome.live_chunks = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-    if (simulation.report.finishes())
+    if (simulation.report.finishes()) {
       outcome.report = std::move(simulation.report);
-    else
-      outcome.diagnostics.push_back({.code = "never-ends",
-                                     .where = {.file = variant.file},
-                                     .path = "faults",
-                                     .message = "the iteration does not finish: a node died in it",
-                                     .hint = "`run` shows who waits for whom"});
+      outcome.missed = missed_assertions(*outcome.scenario, *outcome.report);
+    } else {
+      outcome.diagnostics.push_back(never_ends(variant.file));
+    }
   } catch (const ScenarioError& error) {
     outcome.diagnostics = error.diagnostics();
   }

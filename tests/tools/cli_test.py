@@ -6,6 +6,7 @@ usage: cli_test.py STAGECRAFT SOURCE_DIR [CLASS[.TEST]]
 What whole commands print is kept in golden/*.txt; STAGECRAFT_BLESS=1 writes those files anew. Predicted numbers are in
 golden/flagship.txt alone: everything else here is about given numbers, or about no numbers at all.
 """
+import csv
 import gzip
 import json
 import os
@@ -533,6 +534,33 @@ class Answers(Case):
                          [(result["difference_s"], result["moved"]) for result in (gpipe, unknown, one_f)])
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
 
+    def test_a_variant_that_misses_an_assertion_is_told_by_name(self):
+        limit = 'assert={peak_memory: "<= 600 MiB"}'  # gpipe holds 640 MiB, 1f1b 576; both take 33 ms, 2f2b is no order
+        compare = ["compare", PIPELINE, "--vary", "schedule=gpipe,1f1b,2f2b", "--set", limit]
+        table = stagecraft(*compare)
+        self.assertEqual(["assert", "missed", "met", "–"],
+                         [line.split()[-1] for line in table.stdout.splitlines()[:4]])
+        self.assertIn("\nfastest that meets its assert: 1f1b\n", table.stdout)
+        said = "assert.peak_memory: gpipe: 640 MiB is not <= 600 MiB"
+        self.assertEqual((WRONG_INPUT, f"--set {limit}: error: {said}\n"), (table.returncode, table.stderr))
+        rows = list(csv.DictReader(stagecraft(*compare, "--format", "csv").stdout.splitlines()))
+        self.assertEqual(["gpipe misses assert.peak_memory: 640 MiB is not <= 600 MiB", ""],
+                         [row["reason"] for row in rows[:2]])
+        gpipe, one_f, _ = self.results(stagecraft(*compare, "--json"))
+        self.assertEqual([{"code": "assertion-missed", "path": "assert.peak_memory",
+                           "message": "640 MiB is not <= 600 MiB", "hint": ""}], gpipe["reasons"])
+        self.assertNotIn("reasons", one_f)
+
+    def test_of_variants_that_all_miss_an_assertion_none_is_fastest(self):
+        limit = "assert={iteration_time: '<= 1 ms'}"
+        ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--set", limit)
+        self.assertEqual(NO, ran.returncode)
+        self.assertIn("\nnone meets its assert\n", ran.stdout)
+        self.assertEqual(["gpipe", "1f1b"], re.findall(r"assert.iteration_time: (\S+): ", ran.stderr))
+        varied = stagecraft("compare", PIPELINE, "--vary", "assert.iteration_time='<= 1 ms','<= 1 h'")
+        self.assertIn("\nfastest that meets its assert: '<= 1 h'\n", varied.stdout)
+        self.assertRegex(varied.stderr, r"^--vary assert.iteration_time=")
+
     def test_what_moved_between_variants_explains_the_difference(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,zb-h1", "--format", "json")
         gpipe, zb_h1 = self.results(ran)
@@ -849,6 +877,15 @@ class Answers(Case):
         self.assert_refused(ran)
         self.assertIn(f"hint: of two scenarios: stagecraft compare {PIPELINE} {FLAGSHIP}\n", ran.stderr)
 
+    def test_an_iteration_that_never_ends_is_laid_beside_no_trace(self):
+        files = [f"tests/data/kineto/made_2x1.{end}" for end in ("yaml", "rank0.json")]
+        dead = ["diff", *files, "--set", "faults=[{kind: dead-node, node: 0}]"]
+        ran = stagecraft(*dead)
+        self.assert_refused(ran)
+        self.assertIn(f"{files[0]}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
+        refused, = self.results(stagecraft(*dead, "--json"))
+        self.assertEqual(["never-ends"], [error["code"] for error in refused["errors"]])
+
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
         self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)
@@ -1042,6 +1079,57 @@ class BadFiles(Case):
 
 
 class Output(Case):
+    def page(self, name, *more):
+        return stagecraft("run", str(SOURCE / PIPELINE), "--html", name, "--force", "--quiet", *more, cwd=self.folder)
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        self.write("page.html", "old")
+        for mode in (0o600, 0o664):
+            (self.folder / "page.html").chmod(mode)
+            self.assertEqual(DONE, self.page("page.html").returncode)
+            self.assertEqual(mode, (self.folder / "page.html").stat().st_mode & 0o777)
+            self.assertIn("<html", (self.folder / "page.html").read_text(encoding="utf-8"))
+        self.assertEqual(["page.html"], os.listdir(self.folder))
+
+    def test_of_a_link_the_file_behind_it_is_written(self):
+        (self.folder / "pages").mkdir()
+        for name, there in (("old.html", True), ("new.html", False)):
+            with self.subTest(name):
+                file, link, far = self.folder / "pages" / name, self.folder / name, self.folder / f"far-{name}"
+                if there:
+                    file.write_text("old", encoding="utf-8")
+                link.symlink_to(f"pages/{name}")
+                far.symlink_to(link)
+                self.assertEqual(DONE, self.page(far.name).returncode)
+                self.assertTrue(link.is_symlink() and far.is_symlink())
+                self.assertIn("<html", file.read_text(encoding="utf-8"))
+        (self.folder / "round").symlink_to("round")
+        self.assert_refused(self.page("round"))
+        self.assertTrue((self.folder / "round").is_symlink())
+        self.assertIn("pages: error: is a directory\n", self.page("pages").stderr)
+
+    def test_a_device_is_written_to_and_not_replaced(self):
+        for device, code in (("/dev/null", DONE), ("/dev/full", WRONG_INPUT)):
+            with self.subTest(device):
+                link = self.folder / Path(device).name  # a link, so that a program that replaces it does no harm
+                link.symlink_to(device)
+                ran = self.page(link.name)
+                self.assertEqual((code, device), (ran.returncode, os.readlink(link)))
+                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written\n" in ran.stderr)
+                kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
+                self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
+
+    def test_a_pipe_is_written_to_and_not_replaced(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, encoding="utf-8") as reader:
+            try:
+                self.assertEqual(DONE, self.page("pipe").returncode)
+                self.assertTrue(pipe.is_fifo())
+                self.assertIn("<html", reader.stdout.read())
+            finally:
+                reader.kill()  # it waits where nobody wrote
+
     def test_a_full_disk_is_an_error(self):
         for words in (["run", PIPELINE], ["run", PIPELINE, "--json"], ["run", "nosuch.yaml", "--json"], ["--help"],
                       ["run", "--json"], ["doctor"], ["--version"]):

@@ -102,7 +102,14 @@ class Search(unittest.TestCase):
         self.assertEqual(result["mfu"], answer["ranked"][0]["mfu"])
         self.assertEqual(result["tokens_per_s"], answer["ranked"][0]["tokens_per_s"])
         self.run_it("search", self.file, "--write-best", best, code=WRONG_INPUT)  # it is there
-        self.run_it("search", self.file, "--write-best", best, "--force")
+        link = self.folder / "link.yaml"
+        link.symlink_to(best.name)
+        best.write_text("old")
+        best.chmod(0o600)
+        self.run_it("search", self.file, "--write-best", link, "--force")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(best.stat().st_mode & 0o777, 0o600)
+        self.assertIn("stagecraft: 1", best.read_text())
 
     # A profile of the user's own, named from the scenario's folder, and a best plan that is written into another.
     def test_the_winner_runs_from_another_folder(self):

@@ -296,6 +296,15 @@ class Forms(Case):
         self.assertEqual(best, ("zb-h1",))
         self.assertEqual(run("sweep", self.sweep, "--sqlite", database).returncode, WRONG_INPUT)
         connection.close()
+        database.chmod(0o600)
+        link = self.folder / "link.sqlite"
+        link.symlink_to(database.name)
+        self.assertEqual(run("sweep", self.sweep, "--sqlite", link, "--force").returncode, DONE)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(database.stat().st_mode & 0o777, 0o600)
+        with sqlite3.connect(database) as connection:
+            self.assertEqual(connection.execute("SELECT COUNT(*) FROM points").fetchone()[0], COUNT)
+        connection.close()
 
     def test_the_table_has_the_best_first_and_the_refused_below(self):
         table = run("sweep", SOURCE / "scenarios/sweeps/schedules.yaml", "--table").stdout.splitlines()

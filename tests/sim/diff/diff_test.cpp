@@ -215,6 +215,38 @@ TEST(TraceDiff, JsonPartsAddUpToTheIteration) {
   EXPECT_NEAR(families, json["measured"]["compute_s"].get<double>(), 1e-9);  // one stream: nothing overlaps
 }
 
+// A loss of 16 kernels that is one of 4 in the trace takes half the time, and each of them twice as long.
+TEST(TraceDiff, ARatioIsOfTheTimesThatDiffer) {
+  DiffRow row{.name = "loss", .predicted = OpTotal{}, .measured = OpTotal{}};
+  EXPECT_FALSE(row.ratio().has_value());
+  row.predicted->add(16, 2);
+  EXPECT_EQ(row.ratio(), 0.0);
+  EXPECT_FALSE(row.ratio_of_one().has_value());
+  row.measured->add(4, 1);
+  EXPECT_EQ(row.ratio(), 0.5);
+  EXPECT_EQ(row.ratio_of_one(), 2.0);
+  row.measured.reset();
+  EXPECT_FALSE(row.ratio().has_value());
+}
+
+TEST(TraceDiff, InJsonARatioIsOfTheTimesOfItsRowAndOfAProductsOne) {
+  const auto json = nlohmann::json::parse(
+      render_json(diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"))));
+  int other_counts = 0;
+  for (const char* rows : {"families", "communication", "operators", "products"})
+    for (const auto& row : json[rows]) {
+      SCOPED_TRACE(row["name"]);
+      const auto& ours = row["predicted"];
+      const auto& theirs = row["measured"];
+      ASSERT_TRUE(ours.is_object() && theirs.is_object());
+      EXPECT_EQ(row["ratio"] < 1, row["difference_s"] < 0);
+      EXPECT_NEAR(row["ratio"].get<double>(), theirs["time_s"].get<double>() / ours["time_s"].get<double>(),
+                  1e-9);
+      other_counts += ours["count"] != theirs["count"] ? 1 : 0;
+    }
+  EXPECT_GT(other_counts, 0);
+}
+
 TEST(TraceDiff, RowsStandInTheOrderOfTheirDifference) {
   const TraceDiff diff = diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"));
   for (std::size_t i = 1; i < diff.products.size(); ++i)
