@@ -93,7 +93,7 @@ class SearchCommand {
       if (!arguments_.has("quiet")) progress.update(done);
       return Interrupt::signal() == 0;
     };
-    answer.result = search_plans(answer.plans, answer.space.uneven_stages, options_);
+    answer.result = search_plans(answer.plans, options_);
     progress.finish();
     if (answer.result.stopped) {
       session_.err << "stopped: nothing is known before all plans are looked at\n";
@@ -112,7 +112,7 @@ class SearchCommand {
     const auto file = arguments_.text("write-best");
     if (!file) return;
     const std::size_t point = answer.result.ranked.front().point;
-    Scenario best = scenario_of(answer.plans, point, answer.space.uneven_stages);
+    Scenario best = scenario_of(answer.plans, point);
     if (profile_file_ && best.profile) best.profile->name = *profile_file_;
     move_paths(best, std::filesystem::absolute(*file).parent_path());
     write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);
