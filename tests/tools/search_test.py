@@ -204,6 +204,16 @@ class Search(unittest.TestCase):
         self.assertEqual([], fixed["dropped"])
         self.assertIn("parallelism.stage_layers", [reason["path"] for reason in fixed["rejected"]])
 
+    def test_what_is_set_and_searched_had_no_effect(self):
+        said = self.run_it("search", self.file, *self.SHORT, "--set", "parallelism.tensor=4", "--set", "parallelism.pipeline=2",
+                           "--set", "parallelism.zero_stage=1", "--set", "parallelism.data=2", "--gpus", 8, "--set", "cluster.gpus=4").stderr
+        for path, why in (("tensor=4", "the search varies it"), ("pipeline=2", "the search varies it (--fix parallelism.pipeline keeps it)"),
+                          ("data=2", "it is what the other degrees leave")):
+            key = "parallelism." + path.split("=")[0]
+            self.assertIn(f"--set parallelism.{path}: warning: {key}: had no effect: {why}", said)
+        self.assertIn("--set cluster.gpus=4: warning: cluster.gpus: had no effect: the search has numbers of GPUs", said)
+        self.assertNotIn("zero_stage", said)  # `search` fixes it
+
     def test_abstract_stages_keep_what_their_costs_are_of(self):
         self.file.write_text((SOURCE / "scenarios/pipeline-4x8.yaml").read_text() + "cluster: {node: dgx-a100-80gb, nodes: 1}\n")
         answer = self.document()
