@@ -545,12 +545,26 @@ class Answers(Case):
         small, large = self.results(stagecraft("compare", PIPELINE, "--vary", batches, "--json"))
         self.assertEqual(1.0, small["relative_time"])
         self.assertAlmostEqual(57 / 16 / (21 / 4), large["relative_time"], places=9)
+        self.assertEqual(["sample"] * 2, [result["relative_per"] for result in (small, large)])
+        header, *rows = stagecraft("compare", PIPELINE, "--vary", batches, "--format", "csv").stdout.splitlines()
+        per = header.split(",").index("relative_per")
+        self.assertEqual(["sample"] * 2, [row.split(",")[per] for row in rows])
+        alike = self.results(stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--json"))
+        self.assertEqual(["iteration"] * 2, [result["relative_per"] for result in alike])
         table = stagecraft("compare", PIPELINE, "--vary", batches).stdout
         self.assertIn("relative/sample", table)
         self.assertIn("fastest by samples/s: 16, 1.47x over 4\n", table)
         tokens = stagecraft("compare", FLAGSHIP, "--vary", "training.global_batch_size=768,1536").stdout
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: 1536, ", tokens)
+
+    def test_a_key_that_is_set_and_varied_had_no_effect(self):
+        for command in ("compare", "goodput"):
+            ran = stagecraft(command, PIPELINE, "--set", "schedule.name=zb-h1", "--set", "model.forward=2 ms", "--vary", "schedule=gpipe,1f1b")
+            self.assertIn("--set schedule.name=zb-h1: warning: schedule.name: had no effect: --vary varies it\n", ran.stderr)
+            self.assertNotIn("model.forward", ran.stderr)
+            quiet = stagecraft(command, PIPELINE, "--quiet", "--set", "schedule=zb-h1", "--vary", "schedule=gpipe,1f1b")
+            self.assertNotIn("had no effect", quiet.stderr)
 
     def test_an_explanation_is_a_tree_of_values(self):
         ran = stagecraft("explain", PIPELINE, "bubble.over_ideal", "--json", "--set", "schedule=gpipe")
