@@ -80,6 +80,8 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
+  if (!arguments.has("quiet"))
+    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
   if (comparison.variants.size() > kMostVariants)
     throw UsageError(fmt::format("{} variants are more than {}", comparison.variants.size(), kMostVariants),
                      "vary fewer paths or values, or use a sweep");

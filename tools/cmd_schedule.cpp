@@ -26,6 +26,12 @@ constexpr std::array kParts{Part{"show", schedule_show},     Part{"compare", sch
 
 constexpr const char* kExample = "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8";
 
+// Of an order by name, with its costs and its picture.
+constexpr std::string_view kOfShow[] = {
+    "schedule",       "stages",          "micro-batches", "chunks", "micro-batch-group", "forward",
+    "input-gradient", "weight-gradient", "recompute",     "fused",  "message",           "p2p",
+    "width"};
+
 // An option without effect is said, not swallowed.
 void note_fused(const Arguments& arguments, const Schedule& schedule, Session& session) {
   if (!arguments.has("fused") || arguments.has("quiet")) return;
@@ -64,6 +70,7 @@ int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, 
 }  // namespace
 
 int schedule_show(const Words& words, const Arguments& arguments, Session& session) {
+  refuse_without_effect(arguments, "schedule", "show", kOfShow, kExample);
   if (words.empty()) {
     const ScheduleKind& kind = schedule_kind(arguments);
     const int done = draw(named_schedule(arguments), kind.recomputes, arguments, session);

@@ -18,6 +18,7 @@
 #include "tools/progress.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/search_table.hpp"
+#include "tools/vary_option.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,6 +26,23 @@ namespace {
 constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
 constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
 constexpr int kMostListed = 1'000'000;
+
+// What of a scenario a search has other values for.
+std::vector<VariedPath> searched_paths(const SearchSpace& space) {
+  std::vector<VariedPath> paths;
+  for (const SearchAxis& axis : space.axes) {
+    if (axis.usual && axis.values.size() == 1) continue;  // the scenario's own number of chunks
+    const std::string usual = fmt::format("the search varies it (--fix {} keeps it)", axis.path);
+    paths.push_back({.path = axis.path, .why = axis.usual ? usual : "the search varies it"});
+  }
+  if (space.find("parallelism.data") == nullptr)
+    paths.push_back({.path = "parallelism.data",
+                     .why = "it is what the other degrees leave (--vary lists the numbers that may be)"});
+  if (!space.gpus.empty())
+    for (const char* path : {"cluster.nodes", "cluster.gpus"})
+      paths.push_back({.path = path, .why = "the search has numbers of GPUs of its own (--gpus)"});
+  return paths;
+}
 
 class SearchCommand {
  public:
@@ -65,6 +83,8 @@ class SearchCommand {
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
+    if (!arguments_.has("quiet"))
+      print_diagnostics(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
     if (std::ranges::any_of(plans->frames.front().scenario.faults,
@@ -93,7 +113,7 @@ class SearchCommand {
       if (!arguments_.has("quiet")) progress.update(done);
       return Interrupt::signal() == 0;
     };
-    answer.result = search_plans(answer.plans, answer.space.uneven_stages, options_);
+    answer.result = search_plans(answer.plans, options_);
     progress.finish();
     if (answer.result.stopped) {
       session_.err << "stopped: nothing is known before all plans are looked at\n";
@@ -112,7 +132,7 @@ class SearchCommand {
     const auto file = arguments_.text("write-best");
     if (!file) return;
     const std::size_t point = answer.result.ranked.front().point;
-    Scenario best = scenario_of(answer.plans, point, answer.space.uneven_stages);
+    Scenario best = scenario_of(answer.plans, point);
     if (profile_file_ && best.profile) best.profile->name = *profile_file_;
     move_paths(best, std::filesystem::absolute(*file).parent_path());
     write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);

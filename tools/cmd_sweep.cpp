@@ -23,6 +23,7 @@
 #include "tools/scenarios.hpp"
 #include "tools/sweep_engine.hpp"
 #include "tools/sweep_outputs.hpp"
+#include "tools/vary_option.hpp"
 
 namespace stagecraft {
 namespace {
@@ -68,6 +69,13 @@ bool has_failures(const SweepSpec& spec) {
   return spec.base.root.find("failures") != nullptr ||
          std::any_of(paths.begin(), paths.end(),
                      [](const std::string& path) { return path.starts_with("failures"); });
+}
+
+std::vector<VariedPath> varied_paths(const SweepSpec& spec) {
+  std::vector<VariedPath> paths;
+  for (std::string& path : spec.paths())
+    paths.push_back({.path = std::move(path), .why = "the sweep varies it"});
+  return paths;
 }
 
 class SweepCommand {
@@ -317,6 +325,8 @@ int sweep_command_on(const SweepEngine& engine, const Arguments& arguments, Sess
       prepare_sweep(file, arguments.all("set"), row_options(arguments), library, diagnostics);
   if (!sweep || !arguments.has("quiet")) print_diagnostics(diagnostics.sorted(), arguments, session);
   if (!sweep) return kWrongInput;
+  if (!arguments.has("quiet"))
+    print_diagnostics(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);
   return SweepCommand(arguments, session, *sweep).run(engine);
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/check.hpp"
@@ -51,6 +52,10 @@ std::string csv_row(const std::vector<std::string>& cells) {
   return join(quoted, ",") + "\n";
 }
 
+std::string_view compared_name(const Comparison& comparison) {
+  return kComparedTimeNames[static_cast<std::size_t>(comparison.compared())];
+}
+
 // As JSON has it.
 template <class T>
 std::string number(T value) {
@@ -60,8 +65,8 @@ std::string number(T value) {
 std::vector<std::string> csv_header(const Comparison& comparison) {
   std::vector<std::string> header = {"scenario"};
   header.insert(header.end(), comparison.paths.begin(), comparison.paths.end());
-  for (const char* name : {"reason", "iteration_time_s", "relative_time", "tokens_per_s", "mfu",
-                           "bubble.over_ideal", "memory.peak_bytes", "memory.verdict"})
+  for (const char* name : {"reason", "iteration_time_s", "relative_time", "relative_per", "tokens_per_s",
+                           "mfu", "bubble.over_ideal", "memory.peak_bytes", "memory.verdict"})
     header.emplace_back(name);
   for (const std::string_view part : kCategoryNames) header.push_back(fmt::format("breakdown_s.{}", part));
   for (const std::string_view part : kCategoryNames) header.push_back(fmt::format("{}_moved_s", part));
@@ -73,6 +78,7 @@ void add_figures(const Comparison& comparison, std::size_t variant, std::vector<
   const std::optional<double> relative = comparison.relative_time(variant);
   row.push_back(number(report.iteration_time));
   row.push_back(relative ? number(*relative) : "");
+  row.emplace_back(compared_name(comparison));
   row.push_back(number(report.tokens_per_s()));
   row.push_back(number(report.mfu()));
   row.push_back(number(report.bubble.over_ideal));
@@ -153,6 +159,7 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
     json.value(*relative);
   else
     json.null();
+  json.field("relative_per", compared_name(comparison));
   if (first && outcome.report)
     write_moved(json, *first, *outcome.report);
   else

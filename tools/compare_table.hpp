@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.hpp"
@@ -14,6 +15,7 @@ namespace stagecraft {
 // What of the variants is compared: the time of an iteration; where their iterations train on different
 // numbers of tokens, the time of a token, and of a sample where a model has no tokens.
 enum class ComparedTime { kIteration, kToken, kSample };
+inline constexpr std::string_view kComparedTimeNames[] = {"iteration", "token", "sample"};
 
 struct Comparison {
   std::vector<std::string> paths;  // that vary
@@ -62,8 +64,8 @@ struct VariantCells {
 [[nodiscard]] std::string render_csv(const Comparison& comparison);
 
 // One document, without its line end: that of `run --json`, or of its errors, with the scenario, the varied
-// values, the time relative to the first variant and the parts that moved, largest first (null where there is
-// none). `reasons`, as of `run`, where it misses an assertion.
+// values, the time relative to the first variant and of what it is (relative_per), and the parts that moved,
+// largest first (null where there is none). `reasons`, as of `run`, where it misses an assertion.
 [[nodiscard]] std::string render_json(const Comparison& comparison, std::size_t variant);
 
 }  // namespace stagecraft

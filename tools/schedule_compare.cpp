@@ -16,6 +16,9 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::string_view kTaken[] = {
+    "stages",          "micro-batches", "chunks", "micro-batch-group", "forward", "input-gradient",
+    "weight-gradient", "recompute",     "fused",  "message",           "p2p",     "memory-limit"};
 constexpr int kBar = 40;  // columns of the longest
 
 struct Row {
@@ -37,6 +40,7 @@ ScheduleCosts chunk_costs(const ScheduleCosts& whole, int chunks) {
     stage.weight_gradient /= chunks;
     stage.recompute /= chunks;
   }
+  costs.pair /= chunks;
   costs.memory_limit *= chunks;
   return costs;
 }
@@ -118,6 +122,7 @@ void print_text(const std::vector<Row>& rows, int limit, Session& session) {
   for (const Row& row : rows) {
     if (!row.refused.empty()) session.out << fmt::format("{}: not at this size: {}\n", row.name, row.refused);
   }
+  session.out << "costs are of one stage: each of v chunks takes a v-th of them\n";
   session.out << "* never drains: a period, with stale weights\n";
   session.out << "best for the activations of so many stages a rank:";
   const char* separator = " ";
@@ -137,7 +142,8 @@ void print_text(const std::vector<Row>& rows, int limit, Session& session) {
 
 void print_json(const std::vector<Row>& rows, Session& session) {
   JsonWriter json;
-  json.begin_object().field("schema", "stagecraft.schedule-compare/1").key("schedules").begin_array();
+  json.begin_object().field("schema", "stagecraft.schedule-compare/1").field("costs_of", "stage");
+  json.key("schedules").begin_array();
   for (const Row& row : rows) {
     json.begin_object().field("name", std::string_view(row.name)).field("chunks", row.chunks);
     if (!row.refused.empty()) {
@@ -166,6 +172,7 @@ int schedule_compare(const Words& words, const Arguments& arguments, Session& se
     throw UsageError("--schedule: `schedule compare` shows all of them", example);
   if (arguments.text("p2p").value_or("overlapped") != "overlapped")
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
+  refuse_without_effect(arguments, "schedule", "compare", kTaken, example);
   const int limit = arguments.has("memory-limit") ? arguments.integer("memory-limit", {}, 1, 1'000'000) : 0;
   std::vector<Row> rows;
   for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(measure(kind, arguments, limit));

@@ -17,6 +17,10 @@ namespace {
 constexpr std::string_view kOfCheck[] = {"memory-limit", "forward", "input-gradient", "weight-gradient",
                                          "recompute",    "message", "fused",          "p2p"};
 constexpr std::span kOfImport = std::span(kOfCheck).subspan(1);
+// Costs, too: some orders are made to measure.
+constexpr std::string_view kOfExport[] = {"schedule",          "stages",  "micro-batches",  "chunks",
+                                          "micro-batch-group", "forward", "input-gradient", "weight-gradient",
+                                          "recompute",         "fused",   "message",        "format"};
 constexpr const char* kHint = "see stagecraft schedule --help";
 
 const std::string& one_file(const Words& words, const std::string& part) {
@@ -103,6 +107,7 @@ int schedule_export(const Words& words, const Arguments& arguments, Session& ses
     throw UsageError(
         fmt::format("`schedule export` takes options, not '{}'", words[0]),
         "stagecraft schedule export --schedule 1f1b --stages 4 --micro-batches 8 > schedule.csv");
+  refuse_without_effect(arguments, "schedule", "export", kOfExport, kHint);
   const Schedule schedule = named_schedule(arguments);
   const std::string form = arguments.text("format").value_or("csv");
   const auto text =

@@ -24,6 +24,8 @@ constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
 constexpr double kSecondsPerHour = 3600;
 constexpr const char* kBatchPath = "training.global_batch_size";
+constexpr const char* kLayersPath = "parallelism.stage_layers";
+constexpr const char* kEven = "even";  // as many layers in each stage
 
 std::string count_text(std::size_t n) {
   return with_thousands(static_cast<std::int64_t>(n));
@@ -34,7 +36,8 @@ struct PlanCell {
   std::string path, title, value;
   bool text = false;  // in JSON, a text
   Align align = Align::kRight;
-  const YamlNode* node = nullptr;  // of a value that somebody listed: in JSON, what it is
+  const YamlNode* node = nullptr;                      // of a value that somebody listed: in JSON, what it is
+  const std::vector<std::int64_t>* numbers = nullptr;  // in JSON, these; null where there are none
 };
 
 std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& space) {
@@ -71,11 +74,32 @@ std::string value_text(const YamlNode& node) {
   return node.kind == YamlNode::Kind::kNull ? "null" : "…";
 }
 
+// Layers of stages, runs of equal ones as one: "7 9x2 7".
+std::string layers_text(const std::vector<std::int64_t>& layers) {
+  std::vector<std::string> runs;
+  for (auto at = layers.begin(); at != layers.end();) {
+    const auto end = std::find_if(at, layers.end(), [&](std::int64_t n) { return n != *at; });
+    runs.push_back(end - at == 1 ? std::to_string(*at) : fmt::format("{}x{}", *at, end - at));
+    at = end;
+  }
+  return runs.empty() ? kEven : join(runs, " ");
+}
+
 class Plans {
  public:
   explicit Plans(const SearchAnswer& answer) : answer_(answer) {
     for (const SearchAxis& axis : answer.space.axes)
       if (is_other(axis)) others_.push_back(&axis);
+    // A plan that is laid over the scenario would keep its split, so that plans without one say so.
+    splits_ = answer.space.find(kLayersPath) == nullptr &&
+              (!own_layers().empty() || std::ranges::any_of(answer.plans.points, [](const SearchPoint& at) {
+                return !at.stage_layers.empty();
+              }));
+  }
+
+  // The split that the scenario gives, where it is not one of several that are tried.
+  [[nodiscard]] const std::vector<std::int64_t>& own_layers() const {
+    return answer_.plans.frames.front().scenario.parallelism.stage_layers;
   }
 
   [[nodiscard]] const SearchPoint& point(const RankedPlan& plan) const {
@@ -93,6 +117,12 @@ class Plans {
       cells.push_back(
           {.path = path, .title = title, .value = std::move(value), .text = text, .align = Align::kLeft});
     };
+    if (splits_)
+      cells.push_back({.path = kLayersPath,
+                       .title = "layers",
+                       .value = layers_text(at.stage_layers),
+                       .align = Align::kLeft,
+                       .numbers = &at.stage_layers});
     words("parallelism.sequence_parallel", "sp", at.sequence_parallel ? "true" : "false", false);
     words("schedule", "schedule", frame.scenario.schedule.name);
     const Recompute again = at.own_recompute ? frame.scenario.training.recompute.granularity : at.recompute;
@@ -104,7 +134,7 @@ class Plans {
       cells.push_back({.path = path, .title = path, .value = switch_text(one, at.switches[i])});
     }
     for (std::size_t i = 0; i < others_.size(); ++i) {
-      const YamlNode& value = others_[i]->values[choice_of(i, at.frame)];
+      const YamlNode& value = others_[i]->values[frame_choice(answer_.space, *others_[i], at.frame)];
       words(others_[i]->path.c_str(), others_[i]->path.c_str(), value_text(value));
       cells.back().node = &value;
     }
@@ -150,20 +180,9 @@ class Plans {
     return axis.path != "schedule" && axis.path != kBatchPath && !set_in_place(axis);
   }
 
-  // Frames are made in the order of the axes, the last fastest, one of each kind.
-  [[nodiscard]] std::size_t choice_of(std::size_t other, std::uint32_t frame) const {
-    std::size_t rest = frame / kFrameKinds;
-    for (std::size_t i = answer_.space.axes.size(); i-- > 0;) {
-      const SearchAxis& axis = answer_.space.axes[i];
-      if (set_in_place(axis)) continue;
-      if (&axis == others_[other]) return rest % axis.values.size();
-      rest /= axis.values.size();
-    }
-    return 0;
-  }
-
   const SearchAnswer& answer_;
   std::vector<const SearchAxis*> others_;
+  bool splits_ = false;  // do plans say what layers their stages have?
 };
 
 // Orders of the default space that a software does not run.
@@ -268,7 +287,17 @@ class Text {
     if (answer_.result.bounded > 0)
       out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
                         count_text(answer_.result.bounded));
-    return out + left_aside_lines() + kept_lines();
+    return out + left_aside_lines() + kept_lines() + dropped_lines();
+  }
+
+  [[nodiscard]] std::string dropped_lines() const {
+    if (answer_.plans.without_own_layers == 0) return {};
+    const std::vector<std::int64_t>& layers = plans_.own_layers();
+    return wrapped_text(
+        "dropped          ", std::string(17, ' '),
+        fmt::format("the scenario's stage_layers, in {} plans of other stages than its {}; "
+                    "--fix {} refuses them",
+                    count_text(answer_.plans.without_own_layers), layers.size(), kLayersPath));
   }
 
   // Of abstract stages.
@@ -304,7 +333,9 @@ class Text {
     for (std::size_t c = 0; c < cells.front().size(); ++c) {
       const bool differs =
           std::ranges::any_of(cells, [&](const auto& row) { return row[c].value != cells.front()[c].value; });
-      if (differs || c < 3)
+      const bool uneven = std::ranges::any_of(
+          cells, [&](const auto& row) { return row[c].numbers != nullptr && row[c].value != kEven; });
+      if (differs || uneven || c < 3)
         shown.push_back(c);
       else if (is_worth_saying(cells.front()[c]))
         same.push_back(cells.front()[c].title + " " + cells.front()[c].value);
@@ -337,6 +368,7 @@ class Text {
   // The batch is the scenario's unless it follows the plan.
   [[nodiscard]] bool is_worth_saying(const PlanCell& cell) const {
     if (cell.title == "cp" || cell.title == "ep" || cell.title == "chunks") return cell.value != "1";
+    if (cell.numbers != nullptr) return false;  // even in all of them
     return cell.title != "batch" || answer_.space.batch_at_most || answer_.space.find(kBatchPath) != nullptr;
   }
 
@@ -389,6 +421,7 @@ class Json {
     json_.key("kept").begin_array();
     for (const std::string& path : answer_.space.kept) json_.value(std::string_view(path));
     json_.end_array();
+    write_dropped();
     std::vector<RankedPlan> best = result.ranked;
     if (best.size() > answer_.top) best.resize(answer_.top);
     write_plans("ranked", best);
@@ -438,6 +471,26 @@ class Json {
     json_.end_array();
   }
 
+  void write_dropped() {
+    json_.key("dropped").begin_array();
+    if (answer_.plans.without_own_layers > 0) {
+      json_.begin_object().field("path", kLayersPath).key("value");
+      write_numbers(plans_.own_layers());
+      json_.field("plans", answer_.plans.without_own_layers).end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_numbers(const std::vector<std::int64_t>& numbers) {
+    if (numbers.empty()) {
+      json_.null();
+      return;
+    }
+    json_.begin_array();
+    for (const std::int64_t number : numbers) json_.value(number);
+    json_.end_array();
+  }
+
   void write_plan(const char* key, std::size_t point) {
     json_.key(key).begin_object();
     for (const PlanCell& cell : plans_.cells(point)) {
@@ -445,6 +498,8 @@ class Json {
       const auto number = parse_number(cell.value);
       if (cell.node != nullptr)
         write_json(json_, *cell.node);
+      else if (cell.numbers != nullptr)
+        write_numbers(*cell.numbers);
       else if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
         json_.value(std::string_view(cell.value));
       else if (!number)

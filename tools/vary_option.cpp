@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,31 @@ std::vector<Vary> varied_by(const Arguments& arguments) {
     varied.push_back(std::move(parsed.vary));
   }
   return varied;
+}
+
+std::vector<VariedPath> varied_paths(const std::vector<Vary>& varied) {
+  std::vector<VariedPath> paths;
+  for (const Vary& vary : varied) paths.push_back({.path = vary.path, .why = "--vary varies it"});
+  return paths;
+}
+
+std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
+                                           const std::vector<VariedPath>& varied) {
+  std::vector<Diagnostic> warnings;
+  for (const std::string& text : arguments.all("set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || text.substr(equals + 1) == "null") continue;
+    const std::string path = text.substr(0, equals);
+    const auto over = std::ranges::find_if(
+        varied, [&](const VariedPath& one) { return path == one.path || path.starts_with(one.path + "."); });
+    if (over != varied.end())
+      warnings.push_back({.severity = Severity::kWarning,
+                          .code = "no-effect",
+                          .where = {.file = "--set " + text},
+                          .path = path,
+                          .message = "had no effect: " + over->why});
+  }
+  return warnings;
 }
 
 void refuse_standard_input(const Arguments& arguments) {

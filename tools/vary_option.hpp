@@ -1,8 +1,11 @@
-// --vary of `compare` and `goodput`: paths of a scenario with values, and the files that are varied.
+// --vary of `compare` and `goodput`: paths of a scenario with values, and the files that are varied. And of all
+// that vary something, what --set says in vain.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "base/diagnostic.hpp"
 #include "sim/study/compare.hpp"
 #include "tools/command_line.hpp"
 
@@ -10,6 +13,17 @@ namespace stagecraft {
 
 // throws UsageError for a text that is none, and for a path that is varied twice.
 [[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
+
+// A path that a study varies, and what says so: "--vary varies it".
+struct VariedPath {
+  std::string path, why;
+};
+[[nodiscard]] std::vector<VariedPath> varied_paths(const std::vector<Vary>& varied);
+
+// Warnings "had no effect: why" for each --set of a varied path or of a part of it: every variant has a value
+// of its own there. Nothing of a key that is taken away (null).
+[[nodiscard]] std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
+                                                         const std::vector<VariedPath>& varied);
 
 // Every variant reads its file: throws UsageError where one of the words is standard input.
 void refuse_standard_input(const Arguments& arguments);

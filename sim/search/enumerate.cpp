@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/search/frames.hpp"
+#include "sim/search/same_plans.hpp"
 
 namespace stagecraft {
 namespace {
@@ -71,9 +72,9 @@ class AxisReader {
     for (const YamlNode& node : axis->values) {
       const auto number = parse_number(node.text);
       if (one.share && number && *number >= 0 && *number <= 1)
-        values.push_back(*number);
+        add_once(values, *number);
       else if (!one.share && (node.text == "true" || node.text == "false"))
-        values.push_back(node.text == "true" ? 1 : 0);
+        add_once(values, node.text == "true" ? 1.0 : 0.0);
       else
         refuse(std::string(one.path), node, one.share ? "is no share of 0 to 1" : "is neither true nor false",
                "");
@@ -87,8 +88,14 @@ class AxisReader {
     AxisValues values{.axis = space_.find(path)};
     if (values.axis == nullptr) return values;
     for (const YamlNode& node : values.axis->values)
-      if (const auto value = value_of(node)) values.values.push_back(*value);
+      if (const auto value = value_of(node)) add_once(values.values, *value);
     return values;
+  }
+
+  // A value that is listed twice makes the same plans twice.
+  template <class Number>
+  static void add_once(std::vector<Number>& values, Number value) {
+    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
   }
 
   void refuse(const std::string& path, const YamlNode& node, const std::string& why, std::string hint) {
@@ -114,7 +121,7 @@ std::int64_t counted_layers(const Scenario& scenario) {
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, SearchPlans& plans, Diagnostics& diagnostics)
-      : space_(space), plans_(plans), diagnostics_(diagnostics) {
+      : space_(space), plans_(plans), same_(space, plans.frames) {
     AxisReader reader(space, diagnostics);
     tensor_ = reader.whole_numbers("parallelism.tensor", 1, kMostDegree);
     pipeline_ = reader.whole_numbers("parallelism.pipeline", 1, kMostDegree);
@@ -133,6 +140,7 @@ class Enumerator {
 
   // Points of the frames from `frame` on, one of each kind.
   void add(std::uint32_t frame) {
+    if (same_.is_repeated(frame)) return;
     const SearchFrame& here = plans_.frames[frame];
     scenario_ = &here.scenario;
     gpus_ = here.gpus;
@@ -222,12 +230,16 @@ class Enumerator {
       const bool even = !space_.uneven_stages && counted_layers(*scenario_) % pipeline == 0;
       const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
       for (std::int64_t v = 2; v <= most; ++v)
-        if (!even || layers % v == 0) counts.push_back(v);
+        if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);
       return counts;
     }
     counts = choices(chunks_, scenario_->parallelism.virtual_stages, 1);
     if (counts.size() > 1) std::erase(counts, 1);
     return counts;
+  }
+
+  [[nodiscard]] bool is_own_split(std::int64_t stages) const {
+    return std::ssize(scenario_->parallelism.stage_layers) == stages;
   }
 
   // Abstract stages are as many in every plan (stage_axes.hpp): where a rank holds two, not in one chunk.
@@ -302,19 +314,35 @@ class Enumerator {
     std::span<const double> values = switches_[next];
     const std::array<double, 1> own = {one.get(*scenario_)};
     if (values.empty()) values = own;
-    if (!one.matters(point)) values = values.first(1);
     for (const double value : values) {
       point.switches[next] = value;
       add_switches(point, next + 1);
     }
   }
 
-  void put(const SearchPoint& point) {
+  void put(SearchPoint point) {
     SearchFrame& frame = plans_.frames[point.frame];
-    if (point.pipeline > 1 ? frame.runs.stages : frame.runs.one_stage)
-      plans_.points.push_back(point);
-    else
+    if (!(point.pipeline > 1 ? frame.runs.stages : frame.runs.one_stage)) {
       ++frame.left_aside;
+      return;
+    }
+    point.stage_layers = split_of(point);
+    if (!same_.is_new(point)) return;
+    const Numbers& own = scenario_->parallelism.stage_layers;
+    if (!own.empty() && point.stage_layers != own) ++plans_.without_own_layers;
+    plans_.points.push_back(std::move(point));
+  }
+
+  [[nodiscard]] Numbers split_of(const SearchPoint& point) const {
+    const ParallelSpec& own = scenario_->parallelism;
+    const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
+    const std::int64_t stages = std::int64_t{point.pipeline} * point.virtual_stages;
+    const bool listed = space_.find("parallelism.stage_layers") != nullptr;
+    if (space_.fixed_stage_layers || listed || model == nullptr || is_own_split(stages))
+      return own.stage_layers;
+    const bool spreads = space_.uneven_stages && !own.embedding_as_layer && !own.loss_as_layer;
+    if (!spreads || model->layers % stages == 0) return {};
+    return spread_layers(model->layers, stages);
   }
 
  public:
@@ -325,7 +353,7 @@ class Enumerator {
  private:
   const SearchSpace& space_;
   SearchPlans& plans_;
-  Diagnostics& diagnostics_;
+  SamePlans same_;
   AxisValues tensor_, pipeline_, context_, data_, expert_, expert_tensor_, zero_group_, chunks_, micro_batch_,
       zero_, sequence_, recompute_;
   std::array<std::vector<double>, kPointSwitches> switches_;

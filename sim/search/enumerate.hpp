@@ -6,7 +6,9 @@
 //   Orders of the default space that the software does not run make no plan (software_orders.hpp).
 //   What changes nothing is listed once: sequence parallelism of a single tensor rank, ZeRO of a single
 //   replica, selective recompute beside none where attention is flash, chunks of a schedule that runs one,
-//   and switches that do not matter to a plan.
+//   and other keys where they have no effect (same_plans.hpp).
+//   Layers of the stages are the scenario's in plans that have as many stages as its split has entries, and
+//   in all where the split is fixed; else even, or spread.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +40,7 @@ struct SearchFrame {
 struct SearchPlans {
   std::vector<SearchFrame> frames;
   std::vector<SearchPoint> points;
+  std::size_t without_own_layers = 0;  // of the points: other stages than the scenario's split has
 };
 
 // nullopt after reporting: values that are none, a cluster without such GPU counts, a space without a plan or

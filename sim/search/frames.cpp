@@ -62,9 +62,6 @@ class FrameLoader {
     if (space_.find("parallelism.virtual_stages") != nullptr) take("parallelism.virtual_stages");
     if (const SearchAxis* group = space_.find("parallelism.zero_group"); group != nullptr && group->all())
       take("parallelism.zero_group");
-    if (space_.find("parallelism.virtual_stages") != nullptr ||
-        space_.find("parallelism.pipeline") != nullptr)
-      take("parallelism.stage_layers");
     return null;
   }
 
@@ -164,6 +161,17 @@ class FrameLoader {
 bool set_in_place(const SearchAxis& axis) {
   return axis.all() || std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
          std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+}
+
+std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame) {
+  std::size_t rest = frame / kFrameKinds;
+  for (std::size_t i = space.axes.size(); i-- > 0;) {
+    const SearchAxis& other = space.axes[i];
+    if (set_in_place(other)) continue;
+    if (&other == &axis) break;
+    rest /= other.values.size();
+  }
+  return rest % axis.values.size();
 }
 
 std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base, const SearchSpace& space,

@@ -1,6 +1,7 @@
 // The scenarios that the points of a search are filled into: see search_point.hpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,6 +24,10 @@ enum class FrameKind : std::uint8_t {
   kShardedStages,  // of the stages of a pipeline
 };
 inline constexpr std::uint32_t kFrameKinds = 4;
+
+// Which of its values an axis of frames, one of the space's own, has in a frame: frames are made in the order
+// of the axes, the last fastest.
+[[nodiscard]] std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame);
 
 // One of each kind, in their order, for each number of GPUs, schedule and choice of other values. Reports.
 [[nodiscard]] std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base,

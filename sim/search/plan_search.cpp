@@ -26,7 +26,7 @@ constexpr std::size_t kRound = 64;
 // What one thread needs: a predictor for each cluster, and scenarios to fill plans into.
 class Worker {
  public:
-  Worker(const SearchPlans& plans, bool uneven) : plans_(plans), uneven_(uneven) {}
+  explicit Worker(const SearchPlans& plans) : plans_(plans) {}
 
   struct Bench {
     Scenario scenario;
@@ -39,7 +39,7 @@ class Worker {
       const Scenario& scenario = plans_.frames[point.frame].scenario;
       known = benches_.emplace(point.frame, Bench{scenario, &predictor_of(*scenario.cluster)}).first;
     }
-    fill_in(point, uneven_, known->second.scenario);
+    fill_in(point, known->second.scenario);
     return known->second;
   }
 
@@ -52,7 +52,6 @@ class Worker {
   }
 
   const SearchPlans& plans_;
-  bool uneven_;
   std::list<std::pair<const ClusterSpec*, IterationPredictor>> predictors_;  // one for each cluster
   std::map<std::uint32_t, Bench> benches_;                                   // by frame
 };
@@ -60,8 +59,8 @@ class Worker {
 // Threads that live as long as a search, each with a worker of its own.
 class Crew {
  public:
-  Crew(const SearchPlans& plans, bool uneven, int threads) {
-    for (int i = 0; i < std::max(threads, 1); ++i) workers_.emplace_back(plans, uneven);
+  Crew(const SearchPlans& plans, int threads) {
+    for (int i = 0; i < std::max(threads, 1); ++i) workers_.emplace_back(plans);
   }
 
   // `work(worker, i)` for every i below `count`, `step` at a time. `tick` is called between, on this thread.
@@ -123,12 +122,8 @@ struct Simulated {
 
 class Search {
  public:
-  Search(const SearchPlans& plans, bool uneven, const SearchOptions& options)
-      : plans_(plans),
-        uneven_(uneven),
-        options_(options),
-        crew_(plans, uneven, options.threads),
-        judged_(plans.points.size()) {}
+  Search(const SearchPlans& plans, const SearchOptions& options)
+      : plans_(plans), options_(options), crew_(plans, options.threads), judged_(plans.points.size()) {}
 
   SearchResult run() {
     judge();
@@ -185,7 +180,7 @@ class Search {
     const bool is_new = !refusals_.contains({"out-of-memory", ""});
     refuse(point, {.code = "out-of-memory",
                    .path = "",
-                   .message = is_new ? memory_of(scenario_of(plans_, point, uneven_)).shortage() : "",
+                   .message = is_new ? memory_of(scenario_of(plans_, point)).shortage() : "",
                    .hint = ""});
   }
 
@@ -306,7 +301,6 @@ class Search {
   }
 
   const SearchPlans& plans_;
-  bool uneven_;
   const SearchOptions& options_;
   Crew crew_;
   std::vector<Judged> judged_;
@@ -319,13 +313,13 @@ class Search {
 
 }  // namespace
 
-SearchResult search_plans(const SearchPlans& plans, bool uneven, const SearchOptions& options) {
-  return Search(plans, uneven, options).run();
+SearchResult search_plans(const SearchPlans& plans, const SearchOptions& options) {
+  return Search(plans, options).run();
 }
 
-Scenario scenario_of(const SearchPlans& plans, std::size_t point, bool uneven) {
+Scenario scenario_of(const SearchPlans& plans, std::size_t point) {
   Scenario scenario = plans.frames[plans.points[point].frame].scenario;
-  fill_in(plans.points[point], uneven, scenario);
+  fill_in(plans.points[point], scenario);
   return scenario;
 }
 

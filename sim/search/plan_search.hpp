@@ -67,10 +67,10 @@ struct SearchResult {
   std::vector<RankedPlan> pareto;       // nobody is better in time of a sample, peak and GPUs; by GPUs, time
 };
 
-[[nodiscard]] SearchResult search_plans(const SearchPlans& plans, bool uneven, const SearchOptions& options);
+[[nodiscard]] SearchResult search_plans(const SearchPlans& plans, const SearchOptions& options);
 
 // The scenario of a plan: `simulate()` gives it the time and the peak that the search says.
-[[nodiscard]] Scenario scenario_of(const SearchPlans& plans, std::size_t point, bool uneven);
+[[nodiscard]] Scenario scenario_of(const SearchPlans& plans, std::size_t point);
 
 // Seconds of one sample.
 [[nodiscard]] double sample_time(const SearchPlans& plans, const RankedPlan& plan);

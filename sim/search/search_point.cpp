@@ -1,69 +1,44 @@
 #include "sim/search/search_point.hpp"
 
 #include <optional>
-#include <variant>
 
 namespace stagecraft {
-namespace {
-
-bool always(const SearchPoint&) {
-  return true;
-}
-bool has_replicas(const SearchPoint& point) {
-  return point.replicas() > 1;
-}
-bool has_pipeline(const SearchPoint& point) {
-  return point.pipeline > 1;
-}
-
-}  // namespace
 
 const std::array<PointSwitch, kPointSwitches>& point_switches() {
   static constexpr std::array<PointSwitch, kPointSwitches> kSwitches = {{
       {.path = "overlap.gradients",
        .get = [](const Scenario& s) { return s.overlap.gradients ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.gradients = on != 0; },
-       .matters = has_replicas},
+       .set = [](Scenario& s, double on) { s.overlap.gradients = on != 0; }},
       {.path = "overlap.parameters",
        .get = [](const Scenario& s) { return s.overlap.parameters ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.parameters = on != 0; },
-       .matters = [](const SearchPoint& p) { return p.replicas() > 1 && p.zero_stage > 0; }},
+       .set = [](Scenario& s, double on) { s.overlap.parameters = on != 0; }},
       {.path = "overlap.pipeline",
        .get = [](const Scenario& s) { return s.overlap.pipeline ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.pipeline = on != 0; },
-       .matters = has_pipeline},
+       .set = [](Scenario& s, double on) { s.overlap.pipeline = on != 0; }},
       {.path = "overlap.tensor",
        .get = [](const Scenario& s) { return s.overlap.tensor ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.tensor = on != 0; },
-       .matters = [](const SearchPoint& p) { return p.tensor > 1; }},
+       .set = [](Scenario& s, double on) { s.overlap.tensor = on != 0; }},
       {.path = "overlap.context",
        .get = [](const Scenario& s) { return s.overlap.context ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.context = on != 0; },
-       .matters = [](const SearchPoint& p) { return p.context > 1; }},
+       .set = [](Scenario& s, double on) { s.overlap.context = on != 0; }},
       {.path = "overlap.expert",
        .get = [](const Scenario& s) { return s.overlap.expert ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.expert = on != 0; },
-       .matters = always},
+       .set = [](Scenario& s, double on) { s.overlap.expert = on != 0; }},
       {.path = "options.scatter_gather",
        .get = [](const Scenario& s) { return s.options.scatter_gather ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.options.scatter_gather = on != 0; },
-       .matters =
-           [](const SearchPoint& p) { return p.pipeline > 1 && p.tensor > 1 && !p.sequence_parallel; }},
+       .set = [](Scenario& s, double on) { s.options.scatter_gather = on != 0; }},
       {.path = "offload.weights",
        .share = true,
        .get = [](const Scenario& s) { return s.offload.weights; },
-       .set = [](Scenario& s, double share) { s.offload.weights = share; },
-       .matters = always},
+       .set = [](Scenario& s, double share) { s.offload.weights = share; }},
       {.path = "offload.activations",
        .share = true,
        .get = [](const Scenario& s) { return s.offload.activations; },
-       .set = [](Scenario& s, double share) { s.offload.activations = share; },
-       .matters = always},
+       .set = [](Scenario& s, double share) { s.offload.activations = share; }},
       {.path = "offload.optimizer",
        .share = true,
        .get = [](const Scenario& s) { return s.offload.optimizer; },
-       .set = [](Scenario& s, double share) { s.offload.optimizer = share; },
-       .matters = always},
+       .set = [](Scenario& s, double share) { s.offload.optimizer = share; }},
   }};
   return kSwitches;
 }
@@ -76,7 +51,7 @@ std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages
   return spread;
 }
 
-void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario) {
+void fill_in(const SearchPoint& point, Scenario& scenario) {
   ParallelSpec& parallel = scenario.parallelism;
   parallel.tensor = point.tensor;
   parallel.pipeline = point.pipeline;
@@ -88,12 +63,7 @@ void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario) {
   parallel.zero_stage = point.zero_stage;
   parallel.zero_group = point.zero_group > 0 ? std::optional(point.zero_group) : std::nullopt;
   parallel.sequence_parallel = point.sequence_parallel;
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (uneven && model != nullptr && !parallel.embedding_as_layer && !parallel.loss_as_layer) {
-    const std::int64_t stages = std::int64_t{point.pipeline} * point.virtual_stages;
-    parallel.stage_layers.clear();
-    if (model->layers % stages != 0) parallel.stage_layers = spread_layers(model->layers, stages);
-  }
+  parallel.stage_layers = point.stage_layers;
   scenario.training.micro_batch_size = point.micro_batch;
   scenario.training.global_batch_size = point.global_batch;
   if (!point.own_recompute) scenario.training.recompute = {.granularity = point.recompute};

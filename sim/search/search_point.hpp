@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,8 +24,6 @@ struct PointSwitch {
   bool share = false;  // of 0 to 1; else true or false
   double (*get)(const Scenario&) = nullptr;
   void (*set)(Scenario&, double) = nullptr;
-  // Does it change anything beside these degrees?
-  bool (*matters)(const struct SearchPoint&) = nullptr;
 };
 inline constexpr std::size_t kPointSwitches = 10;
 [[nodiscard]] const std::array<PointSwitch, kPointSwitches>& point_switches();
@@ -39,14 +38,16 @@ struct SearchPoint {
   bool own_recompute = true;  // as the scenario has it, details included
   std::int64_t micro_batch = 1, global_batch = 1;
   std::array<double, kPointSwitches> switches{};
+  std::vector<std::int64_t> stage_layers = {};  // of each stage; empty: as many in all
 
   [[nodiscard]] int gpus() const { return tensor * pipeline * data * context; }
   [[nodiscard]] int replicas() const { return data * context; }
   friend bool operator==(const SearchPoint&, const SearchPoint&) = default;
+  friend auto operator<=>(const SearchPoint&, const SearchPoint&) = default;
 };
 
-// Writes the point into a scenario of its frame. `uneven`: layers that do not divide are spread.
-void fill_in(const SearchPoint& point, bool uneven, Scenario& scenario);
+// Writes the point into a scenario of its frame.
+void fill_in(const SearchPoint& point, Scenario& scenario);
 
 // As even as can be: of L layers on S stages each has L/S rounded down, and L mod S of them one more: those
 // in the middle, since the first has the embedding beside its layers and the last the head.

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 8> kDividing = {
     "parallelism.expert",         "parallelism.expert_tensor", "parallelism.zero_group",
     "parallelism.virtual_stages", "training.micro_batch_size"};
 constexpr const char* kContextPath = "parallelism.context";
+constexpr const char* kLayersPath = "parallelism.stage_layers";
 
 class SpaceReader {
  public:
@@ -70,7 +71,9 @@ class SpaceReader {
   }
 
   void fix(const std::string& path, const SourceLocation& where) {
-    if (std::erase_if(space_.axes, [&](const SearchAxis& axis) { return axis.path == path; }) > 0) return;
+    const auto varies = std::erase_if(space_.axes, [&](const SearchAxis& axis) { return axis.path == path; });
+    if (path == kLayersPath) space_.fixed_stage_layers = true;  // which follows the stages unless it is fixed
+    if (varies > 0 || path == kLayersPath) return;
     std::vector<std::string> names;
     for (const SearchAxis& axis : space_.axes) names.push_back(axis.path);
     const auto near = nearest_name(path, names);

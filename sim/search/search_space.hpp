@@ -50,6 +50,7 @@ struct SearchSpace {
   std::vector<int> gpus = {};    // ascending; empty: those of the scenario's cluster
   bool batch_at_most = false;
   bool uneven_stages = false;
+  bool fixed_stage_layers = false;  // plans of other stages than the scenario's split has are refused
   std::optional<GpuPrice> price = {};
   std::vector<std::string> kept = {};  // usual axes that the model does not let vary (stage_axes.hpp)
 

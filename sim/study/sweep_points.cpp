@@ -24,8 +24,10 @@ constexpr std::uint64_t kMostPoints = 1'000'000;
 constexpr std::uint64_t kMostCandidates = 100'000'000;  // of a grid before `where`
 constexpr std::uint64_t kMostDraws = 1'000;             // for each wanted point of a random sample
 
-// What `where` sees of a value. A mapping with a name (a schedule, say) is its name.
+// What `where` sees of a value. A mapping with a name (a schedule, say) is its name, and a list of one value is
+// that value: so is a cost that all abstract stages share, once it is resolved.
 Fact fact_of(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kSequence && node.items.size() == 1) return fact_of(node.items.front());
   if (node.kind == YamlNode::Kind::kMap) {
     const YamlNode* name = node.find("name");
     return name != nullptr && name->kind == YamlNode::Kind::kScalar ? Fact(name->text) : Fact();

@@ -573,12 +573,56 @@ class Answers(Case):
         small, large = self.results(stagecraft("compare", PIPELINE, "--vary", batches, "--json"))
         self.assertEqual(1.0, small["relative_time"])
         self.assertAlmostEqual(57 / 16 / (21 / 4), large["relative_time"], places=9)
+        self.assertEqual(["sample"] * 2, [result["relative_per"] for result in (small, large)])
+        header, *rows = stagecraft("compare", PIPELINE, "--vary", batches, "--format", "csv").stdout.splitlines()
+        per = header.split(",").index("relative_per")
+        self.assertEqual(["sample"] * 2, [row.split(",")[per] for row in rows])
+        alike = self.results(stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--json"))
+        self.assertEqual(["iteration"] * 2, [result["relative_per"] for result in alike])
         table = stagecraft("compare", PIPELINE, "--vary", batches).stdout
         self.assertIn("relative/sample", table)
         self.assertIn("fastest by samples/s: 16, 1.47x over 4\n", table)
         tokens = stagecraft("compare", FLAGSHIP, "--vary", "training.global_batch_size=768,1536").stdout
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: 1536, ", tokens)
+
+    def test_parts_of_schedule_refuse_options_that_they_do_not_take(self):
+        order, sizes = ["--schedule", "1f1b"], ["--stages", "4", "--micro-batches", "8"]
+        search = {"--memory-limit": "2", "--goal": "makespan", "--effort": "1"}
+        for part, words, refused in (("show", order + sizes, search | {"--format": "csv-calls"}),
+                                     ("export", order + sizes, search | {"--width": "80", "--p2p": "batched"}),
+                                     ("compare", sizes, {"--goal": "makespan", "--effort": "1", "--format": "csv", "--width": "80"})):
+            for option, value in refused.items():
+                ran = stagecraft("schedule", part, *words, option, value)
+                self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout), (part, option))
+                self.assertIn(f"{option} is nothing that `schedule {part}` takes", ran.stderr)
+
+    # 8 micro-batches of 4 stages: the costs of a chunk are those of a stage divided by the chunks, fused pairs included.
+    def test_orders_are_compared_at_costs_of_a_stage(self):
+        sizes = ["--stages", "4", "--micro-batches", "8"]
+
+        def compared(*words):
+            table, = self.results(stagecraft("schedule", "compare", *sizes, "--json", *words))
+            self.assertEqual("stage", table["costs_of"])
+            return {row["name"]: row.get("makespan_s") for row in table["schedules"]}
+
+        def shown(name, *words):
+            return self.results(stagecraft("schedule", "show", "--schedule", name, *sizes, "--chunks", "2", "--json", *words))[0]["makespan_s"]
+
+        of_a_chunk = ["--forward", "500ms", "--input-gradient", "500ms", "--weight-gradient", "500ms"]
+        self.assertEqual(compared()["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk))
+        self.assertEqual(compared("--fused", "2s")["dualpipe-v"], shown("dualpipe-v", *of_a_chunk, "--fused", "1s"))
+        group = ["--micro-batch-group", "8"]
+        self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
+        self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
+
+    def test_a_key_that_is_set_and_varied_had_no_effect(self):
+        for command in ("compare", "goodput"):
+            ran = stagecraft(command, PIPELINE, "--set", "schedule.name=zb-h1", "--set", "model.forward=2 ms", "--vary", "schedule=gpipe,1f1b")
+            self.assertIn("--set schedule.name=zb-h1: warning: schedule.name: had no effect: --vary varies it\n", ran.stderr)
+            self.assertNotIn("model.forward", ran.stderr)
+            quiet = stagecraft(command, PIPELINE, "--quiet", "--set", "schedule=zb-h1", "--vary", "schedule=gpipe,1f1b")
+            self.assertNotIn("had no effect", quiet.stderr)
 
     def test_an_explanation_is_a_tree_of_values(self):
         ran = stagecraft("explain", PIPELINE, "bubble.over_ideal", "--json", "--set", "schedule=gpipe")

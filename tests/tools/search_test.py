@@ -174,6 +174,53 @@ class Search(unittest.TestCase):
             self.assertIn(plan["plan"]["overlap.shared_experts"], (True, False))
         self.assertEqual([16, 32], answer["space"]["training.global_batch_size"])
 
+    # Each listed plan, laid over the scenario, is what was ranked.
+    def assert_plans_run_as_printed(self, answer):
+        for plan in answer["ranked"] + answer["pareto"]:
+            values = [word for path, value in plan["plan"].items() for word in ("--set", f"{path}={json.dumps(value)}")]
+            result = json.loads(self.run_it("run", self.file, "--json", *values).stdout)
+            self.assertEqual(result["iteration_time_s"], plan["iteration_time_s"])
+            self.assertEqual(result["memory"]["peak_bytes"], plan["peak_bytes"])
+
+    SHORT = ["--vary", "schedule=1f1b", "--vary", "parallelism.tensor=1", "--vary", "training.micro_batch_size=1", "--top", 3]
+
+    def test_plans_say_how_layers_that_do_not_divide_are_spread(self):
+        self.file.write_text(SMALL.replace("layers: 8", "layers: 7").replace("{fix:", "{stages: uneven, fix:"))
+        answer = self.document(*self.SHORT, "--vary", "parallelism.pipeline=2,4")
+        splits = {tuple(plan["plan"]["parallelism.stage_layers"]) for plan in answer["ranked"]}
+        self.assertLessEqual(splits, {(4, 3), (2, 2, 2, 1)})
+        self.assert_plans_run_as_printed(answer)
+        text = self.run_it("search", self.file, *self.SHORT, "--vary", "parallelism.pipeline=2").stdout
+        self.assertRegex(text, r"dp +layers +")
+        self.assertIn("  4 3  ", text)
+
+    # 2 stages have the scenario's own split; the 3 other numbers of stages are as even as ever.
+    def test_the_split_of_the_scenario_is_kept_or_named_as_dropped(self):
+        self.file.write_text(SMALL + "parallelism: {pipeline: 2, stage_layers: [3, 5]}\n")
+        answer = self.document(*self.SHORT, "--exhaustive", "--top", 100)
+        for plan in answer["ranked"]:
+            own = plan["plan"]["parallelism.pipeline"] == 2
+            self.assertEqual(plan["plan"]["parallelism.stage_layers"], [3, 5] if own else None)
+        self.assert_plans_run_as_printed(answer)
+        [dropped] = answer["dropped"]
+        self.assertEqual((dropped["path"], dropped["value"]), ("parallelism.stage_layers", [3, 5]))
+        self.assertGreater(dropped["plans"], 0)
+        self.assertIn("dropped          the scenario's stage_layers, in ", self.run_it("search", self.file, *self.SHORT).stdout)
+        fixed = self.document(*self.SHORT, "--fix", "parallelism.stage_layers")
+        self.assertEqual({2}, {plan["plan"]["parallelism.pipeline"] for plan in fixed["ranked"]})
+        self.assertEqual([], fixed["dropped"])
+        self.assertIn("parallelism.stage_layers", [reason["path"] for reason in fixed["rejected"]])
+
+    def test_what_is_set_and_searched_had_no_effect(self):
+        said = self.run_it("search", self.file, *self.SHORT, "--set", "parallelism.tensor=4", "--set", "parallelism.pipeline=2",
+                           "--set", "parallelism.zero_stage=1", "--set", "parallelism.data=2", "--gpus", 8, "--set", "cluster.gpus=4").stderr
+        for path, why in (("tensor=4", "the search varies it"), ("pipeline=2", "the search varies it (--fix parallelism.pipeline keeps it)"),
+                          ("data=2", "it is what the other degrees leave")):
+            key = "parallelism." + path.split("=")[0]
+            self.assertIn(f"--set parallelism.{path}: warning: {key}: had no effect: {why}", said)
+        self.assertIn("--set cluster.gpus=4: warning: cluster.gpus: had no effect: the search has numbers of GPUs", said)
+        self.assertNotIn("zero_stage", said)  # `search` fixes it
+
     def test_abstract_stages_keep_what_their_costs_are_of(self):
         self.file.write_text((SOURCE / "scenarios/pipeline-4x8.yaml").read_text() + "cluster: {node: dgx-a100-80gb, nodes: 1}\n")
         answer = self.document()

@@ -105,6 +105,13 @@ class Splits(Case):
         self.assertEqual([False, True], [json.loads(line)["feasible"] for line in ran.stdout.splitlines()], ran.stdout)
         self.assertEqual(DONE, ran.returncode, ran.stderr)
 
+    def test_a_key_that_is_set_and_varied_had_no_effect(self):
+        ran = run("sweep", self.sweep, "--set", "schedule=gpipe", "--set", "model.weight_gradient=2 ms")
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        self.assertIn("--set schedule=gpipe: warning: schedule: had no effect: the sweep varies it\n", ran.stderr)
+        self.assertNotIn("model.weight_gradient", ran.stderr)
+        self.assertNotIn("no effect", run("sweep", self.sweep, "--quiet", "--set", "schedule=gpipe").stderr)
+
     def test_threads_give_the_same_bytes(self):
         self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, self.undisturbed())
 

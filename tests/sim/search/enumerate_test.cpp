@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -70,6 +71,77 @@ TEST(EnumeratePlans, ListsOnceWhatChangesNothing) {
   EXPECT_EQ(small.plans.points.size(), 2u + 1u + 2u);
 }
 
+// System: the 10 plans of 8 GPUs. Expectations: what has no effect in a plan makes no second one.
+TEST(EnumeratePlans, ListsOnceWhateverHasNoEffect) {
+  const auto plans = [](const std::string& vary) {
+    return load(small_gpt(kOnly3D), {.vary = {vary}}).plans.points.size();
+  };
+  EXPECT_EQ(plans("overlap.expert=true,false"), 10u);          // no experts
+  EXPECT_EQ(plans("overlap.shared_experts=true,false"), 10u);  // nor shared ones
+  EXPECT_EQ(plans("overlap.tensor=true,false"), 10u);          // no sequence parallelism
+  EXPECT_EQ(plans("parallelism.context_exchange=p2p,all-to-all"), 10u);
+  EXPECT_EQ(plans("options.reshard_after_forward=true,false"), 10u);
+  EXPECT_EQ(plans("offload.optimizer=0,1"), 20u);  // a share of 0 is no offload, and 1 is one
+  // 6 plans of several stages, with and without; 4 of one.
+  EXPECT_EQ(plans("parallelism.loss_as_layer=false,true"), 10u + 6u);
+  // 3 plans have one axis of several ranks, 4 tensor and data in the same order, 3 of pipeline 2 another one,
+  // and 2 of pipeline 4.
+  EXPECT_EQ(plans("parallelism.order=[tensor, context, expert, data, pipeline],"
+                  "[pipeline, tensor, context, expert, data]"),
+            10u + 5u);
+}
+
+TEST(EnumeratePlans, ListsOnceWhatIsListedTwice) {
+  const auto plans = [](const std::string& vary) {
+    return load(small_gpt(kOnly3D), {.vary = {vary}}).plans.points.size();
+  };
+  EXPECT_EQ(plans("parallelism.tensor=2,2"), 3u);
+  EXPECT_EQ(plans("overlap.gradients=true,true"), 10u);
+  EXPECT_EQ(plans("schedule=1f1b,{name: 1f1b}"), 10u);
+}
+
+std::vector<std::pair<int, std::vector<std::int64_t>>> splits_of(const SmallSpace& small) {
+  std::vector<std::pair<int, std::vector<std::int64_t>>> splits;
+  for (const SearchPoint& point : small.plans.points)
+    splits.emplace_back(point.pipeline * point.virtual_stages, point.stage_layers);
+  return splits;
+}
+
+TEST(EnumeratePlans, SpreadsLayersThatDoNotDivideWhereItMay) {
+  const std::vector<std::string> vary = {"model.layers=7", "parallelism.pipeline=1,2"};
+  for (const auto& [stages, layers] :
+       splits_of(load(small_gpt("search: {stages: uneven}\n"), {.vary = vary})))
+    EXPECT_EQ(layers, stages == 1 ? std::vector<std::int64_t>{} : spread_layers(7, stages));
+  for (const auto& [stages, layers] : splits_of(load(small_gpt(), {.vary = vary})))
+    EXPECT_TRUE(layers.empty());
+}
+
+// System: 10 plans, of which 3 have 2 stages. Expectations: those have the scenario's split; where it is
+// fixed, all have it, and the placement refuses 7.
+TEST(EnumeratePlans, KeepsTheSplitOfTheScenarioForAsManyStages) {
+  const std::string yaml = small_gpt(kOnly3D + "parallelism: {pipeline: 2, stage_layers: [3, 5]}\n");
+  const std::vector<std::int64_t> own = {3, 5};
+  const SmallSpace free = load(yaml);
+  for (const auto& [stages, layers] : splits_of(free))
+    EXPECT_EQ(layers, stages == 2 ? own : std::vector<std::int64_t>{});
+  EXPECT_EQ(free.plans.without_own_layers, 7u);
+  const SmallSpace fixed = load(yaml, {.fix = {"parallelism.stage_layers"}});
+  EXPECT_EQ(fixed.plans.points.size(), 10u);
+  for (const auto& [stages, layers] : splits_of(fixed)) EXPECT_EQ(layers, own);
+  EXPECT_EQ(fixed.plans.without_own_layers, 0u);
+}
+
+// System: 8 layers over 2 ranks. Expectations: chunks of 2 and 4 divide them; 3 is the scenario's own split.
+TEST(EnumeratePlans, TakesTheChunksOfTheScenariosOwnSplit) {
+  const std::vector<std::int64_t> own = {1, 1, 2, 2, 1, 1};
+  const SmallSpace small =
+      load(small_gpt(kOnly3D +
+                     "parallelism: {pipeline: 2, virtual_stages: 3, stage_layers: [1, 1, 2, 2, 1, 1]}\n"),
+           {.vary = {"schedule=interleaved-1f1b", "parallelism.pipeline=2", "parallelism.tensor=1"}});
+  using Split = std::pair<int, std::vector<std::int64_t>>;
+  EXPECT_THAT(splits_of(small), ElementsAre(Split(4, {}), Split(6, own), Split(8, {})));
+}
+
 TEST(EnumeratePlans, SplitsExpertsOverTheRanksOfAStage) {
   const SmallSpace small =
       load(small_experts(kOnly3D),
@@ -103,7 +175,7 @@ TEST(EnumeratePlans, ShardsOverBlocksOfTheReplicas) {
     std::vector<std::pair<int, std::optional<int>>> seen;
     for (const SearchPoint& point : small.plans.points) {
       Scenario filled = small.plans.frames[point.frame].scenario;
-      fill_in(point, false, filled);
+      fill_in(point, filled);
       seen.emplace_back(filled.parallelism.zero_stage, filled.parallelism.zero_group);
     }
     return seen;
@@ -115,7 +187,7 @@ TEST(EnumeratePlans, ShardsOverBlocksOfTheReplicas) {
   EXPECT_THAT(groups("parallelism.zero_group={at_most: 4}", own),
               ElementsAre(Group(0, {}), Group(1, 2), Group(1, 4)));
   EXPECT_THAT(groups("parallelism.zero_group=2,null", own),
-              ElementsAre(Group(0, 2), Group(1, 2), Group(0, {}), Group(1, {})));
+              ElementsAre(Group(0, 2), Group(1, 2), Group(1, {})));
 }
 
 // System: 16 samples over data 8, 4, 2, 1. Expectations: micro-batches that divide 2, 4, 8 and 16, up to 8.
@@ -296,7 +368,7 @@ TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
   for (std::size_t i = 0; i < small.plans.points.size(); i += 97) {
     const SearchPoint& point = small.plans.points[i];
     Scenario filled = small.plans.frames[point.frame].scenario;
-    fill_in(point, false, filled);
+    fill_in(point, filled);
     Diagnostics diagnostics;
     const auto root = parse_yaml(to_yaml(filled), "again.yaml", diagnostics);
     ASSERT_TRUE(root.has_value());

@@ -75,7 +75,7 @@ class EverySpace : public testing::TestWithParam<NamedSpace> {
  protected:
   SmallSpace small_ = load(GetParam().yaml, GetParam().words);
   [[nodiscard]] SearchResult search(const SearchOptions& options) const {
-    return search_plans(small_.plans, small_.space.uneven_stages, options);
+    return search_plans(small_.plans, options);
   }
 };
 
@@ -123,7 +123,7 @@ TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
   for (std::size_t i = 0; i < all.ranked.size(); i += 1 + all.ranked.size() / 25) {
     SCOPED_TRACE(i);
     const RankedPlan& plan = all.ranked[i];
-    const Scenario scenario = scenario_of(small_.plans, plan.point, small_.space.uneven_stages);
+    const Scenario scenario = scenario_of(small_.plans, plan.point);
     const Report report = simulate(scenario);
     EXPECT_EQ(report.iteration_time, plan.time);
     EXPECT_EQ(report.memory.heaviest().peak(), plan.memory.peak);
@@ -140,7 +140,7 @@ TEST_P(EverySpace, IsBoundedFromBelow) {
   std::map<int, IterationPredictor> predictors;
   std::size_t tight = 0, runs = 0;
   for (std::size_t i = 0; i < small_.plans.points.size(); i += 1 + small_.plans.points.size() / 300) {
-    const Scenario scenario = scenario_of(small_.plans, i, small_.space.uneven_stages);
+    const Scenario scenario = scenario_of(small_.plans, i);
     auto& predictor = predictors.try_emplace(small_.plans.points[i].gpus(), &*scenario.cluster).first->second;
     Diagnostics diagnostics;
     const auto placed = predictor.place(scenario, diagnostics);
@@ -182,7 +182,7 @@ TEST_P(EverySpace, GivesAnExampleOfEveryReason) {
     SCOPED_TRACE(refusal.code);
     EXPECT_FALSE(refusal.message.empty());
     if (refusal.code != "out-of-memory") continue;
-    const Scenario scenario = scenario_of(small_.plans, refusal.point, small_.space.uneven_stages);
+    const Scenario scenario = scenario_of(small_.plans, refusal.point);
     EXPECT_EQ(refusal.message, simulate(scenario).memory.shortage());
   }
 }
@@ -196,7 +196,7 @@ TEST(SearchPlans, CountsWhatDoesNotFitAndWhatDoesNotDivide) {
       small_gpt(), {.vary = {"parallelism.tensor=1", "parallelism.pipeline=1,2",
                              "training.global_batch_size=20", "schedule=1f1b", "parallelism.zero_stage=0",
                              "training.recompute=none", "training.micro_batch_size=1"}});
-  const SearchResult result = search_plans(small.plans, false, {});
+  const SearchResult result = search_plans(small.plans, {});
   ASSERT_EQ(result.refusals.size(), 1u);
   EXPECT_EQ(result.refusals[0].code, "not-divisible");
   EXPECT_EQ(result.refusals[0].path, "training.global_batch_size");
@@ -208,7 +208,7 @@ TEST(SearchPlans, ListsNoPlanThatMissesAnAssertion) {
   const SearchWords words{
       .vary = {"schedule=1f1b", "parallelism.zero_stage=0", "training.micro_batch_size=1,2"}};
   const SmallSpace free = load(small_gpt(), words);
-  const std::vector<RankedPlan> all = search_plans(free.plans, false, {.exhaustive = true}).ranked;
+  const std::vector<RankedPlan> all = search_plans(free.plans, {.exhaustive = true}).ranked;
   ASSERT_GT(all.size(), 10u);
   const Bytes limit = all.front().memory.peak;
   std::vector<RankedPlan> keep;
@@ -219,7 +219,7 @@ TEST(SearchPlans, ListsNoPlanThatMissesAnAssertion) {
   const std::string promise =
       "assert: {peak_memory: \"< " + std::to_string(limit.count()) + " B\", mfu: \"> 0\"}\n";
   const SmallSpace bound = load(small_gpt(promise), words);
-  const SearchResult exhaustive = search_plans(bound.plans, false, {.exhaustive = true});
+  const SearchResult exhaustive = search_plans(bound.plans, {.exhaustive = true});
   EXPECT_EQ(exhaustive.ranked, keep);
   const auto missed = std::ranges::find(exhaustive.refusals, "assertion-missed", &SearchRefusal::code);
   ASSERT_NE(missed, exhaustive.refusals.end());
@@ -227,15 +227,29 @@ TEST(SearchPlans, ListsNoPlanThatMissesAnAssertion) {
   EXPECT_EQ(missed->count, all.size() - keep.size());
   EXPECT_THAT(missed->message, testing::HasSubstr(" is not < "));
 
-  const SearchResult pruned = search_plans(bound.plans, false, {.top = 3});
+  const SearchResult pruned = search_plans(bound.plans, {.top = 3});
   EXPECT_TRUE(std::equal(keep.begin(), keep.begin() + 3, pruned.ranked.begin()));
   for (const RankedPlan& plan : pruned.pareto) EXPECT_LT(plan.memory.peak, limit);
+}
+
+// System: 8 layers, 3 of them in the first of 2 stages, in all plans. Expectations: plans of 1, 4 and 8 stages
+// are refused as `run` would.
+TEST(SearchPlans, RefusesPlansOfOtherStagesThanAFixedSplitHas) {
+  const SmallSpace small = load(small_gpt("parallelism: {pipeline: 2, stage_layers: [3, 5]}\n"),
+                                {.vary = {"schedule=1f1b", "parallelism.tensor=1", "parallelism.zero_stage=0",
+                                          "training.recompute=none", "training.micro_batch_size=1"},
+                                 .fix = {"parallelism.stage_layers"}});
+  const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+  EXPECT_EQ(result.ranked.size(), 1u);
+  ASSERT_EQ(result.refusals.size(), 1u);
+  EXPECT_EQ(result.refusals[0].path, "parallelism.stage_layers");
+  EXPECT_EQ(result.refusals[0].count, 3u);
 }
 
 TEST(SearchPlans, StopsWhenItIsTold) {
   const SmallSpace small = load(small_gpt());
   const SearchResult result =
-      search_plans(small.plans, false, {.progress = [](std::size_t, std::size_t) { return false; }});
+      search_plans(small.plans, {.progress = [](std::size_t, std::size_t) { return false; }});
   EXPECT_TRUE(result.stopped);
   EXPECT_TRUE(result.ranked.empty());
 }

@@ -67,6 +67,18 @@ TEST_F(SweepPointsTest, WhereSeesTheResolvedBase) {
       ElementsAre("6", "8"));
 }
 
+// One cost for all stages is a list of one in the resolved base; several have no single value.
+TEST_F(SweepPointsTest, ACostThatAllStagesShareIsAValue) {
+  const std::string vary = "vary:\n  training.global_batch_size: [4, 8]\n";
+  for (const char* where :
+       {"model.forward < '1.5 ms'", "weight_gradient == '1 ms'", "input_gradient <= '1 ms'",
+        "activation == '16 MiB'", "model.gradient > '256 MiB'"})
+    EXPECT_THAT(values(vary + "where: \"" + where + "\"\n"), ElementsAre("4", "8")) << where;
+  EXPECT_THAT(values(vary + "where: \"model.forward > '1.5 ms'\"\n"), ElementsAre("no point is left"));
+  EXPECT_THAT(values("vary:\n  model.forward: [[1 ms, 2 ms]]\nwhere: \"forward < '1.5 ms'\"\n"),
+              ElementsAre(HasSubstr("'forward' has no single value")));
+}
+
 TEST_F(SweepPointsTest, ANamedMappingIsItsName) {
   EXPECT_THAT(values("vary:\n  schedule: [gpipe, {name: interleaved-1f1b, micro_batch_group: 8}]\n"
                      "where: schedule == 'gpipe'\n"),

@@ -1,0 +1,91 @@
+#include "sim/search/same_plans.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "sim/scenario/no_effect.hpp"
+#include "sim/search/frames.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int64_t kIdle = -1;  // in place of the number of a value
+constexpr double kIdleSwitch = -1;  // in place of a share
+constexpr std::string_view kOrderPath = "parallelism.order";
+
+bool may_be_idle(const SearchAxis& axis) {
+  const bool is_switch =
+      std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+  return (is_switch || !set_in_place(axis)) && !axis.path.starts_with("cluster.");
+}
+
+std::string text_of(std::span<const SearchFrame> kinds) {
+  std::string text;
+  for (const SearchFrame& frame : kinds) text += to_yaml(frame.scenario) + "\n";
+  return text;
+}
+
+// The axes of more than one rank in their order, as one number.
+std::int64_t order_code(const Scenario& scenario, const SearchPoint& point) {
+  const std::array<int, kAxisCount> degrees = {point.tensor, point.context, point.expert, point.data,
+                                               point.pipeline};
+  std::int64_t code = 0;
+  for (const Axis axis : scenario.parallelism.order) {
+    const auto number = static_cast<std::size_t>(axis);
+    if (degrees[number] > 1) code = code * 10 + static_cast<std::int64_t>(number) + 1;
+  }
+  return code;
+}
+
+}  // namespace
+
+SamePlans::SamePlans(const SearchSpace& space, const std::vector<SearchFrame>& frames)
+    : space_(space), frames_(frames) {
+  for (const SearchAxis& axis : space.axes)
+    if (!axis.usual && may_be_idle(axis)) asked_.push_back(&axis);
+  std::set<std::string> texts;
+  for (std::uint32_t first = 0; first < frames.size(); first += kFrameKinds)
+    if (!texts.insert(text_of(std::span(frames).subspan(first, kFrameKinds))).second) repeated_.insert(first);
+}
+
+bool SamePlans::is_new(const SearchPoint& point) {
+  if (asked_.empty()) return true;
+  const std::set<std::string> idle = idle_keys(point);
+  Identity plan{.choices = {}, .point = point};
+  plan.point.frame %= kFrameKinds;
+  bool alone = true;
+  for (const SearchAxis& axis : space_.axes) {
+    if (set_in_place(axis)) continue;
+    const bool is_order = axis.path == kOrderPath;
+    alone = alone && !is_order;
+    if (is_order)
+      plan.choices.push_back(order_code(frames_[point.frame].scenario, point));
+    else
+      plan.choices.push_back(idle.contains(axis.path)
+                                 ? kIdle
+                                 : static_cast<std::int64_t>(frame_choice(space_, axis, point.frame)));
+  }
+  for (std::size_t i = 0; i < kPointSwitches; ++i)
+    if (idle.contains(std::string(point_switches()[i].path))) plan.point.switches[i] = kIdleSwitch;
+  if (alone && idle.empty()) return true;
+  return known_.insert(std::move(plan)).second;
+}
+
+// Of those that are asked for.
+std::set<std::string> SamePlans::idle_keys(const SearchPoint& point) {
+  auto known = scenarios_.find(point.frame);
+  if (known == scenarios_.end()) {
+    known = scenarios_.emplace(point.frame, frames_[point.frame].scenario).first;
+    for (const SearchAxis* axis : asked_) known->second.origins.emplace(axis->path, axis->where);
+  }
+  fill_in(point, known->second);
+  std::set<std::string> idle;
+  for (const Diagnostic& said : keys_without_effect(known->second)) {
+    const bool asked = std::ranges::find(asked_, said.path, &SearchAxis::path) != asked_.end();
+    if (said.code == "no-effect" && asked) idle.insert(said.path);
+  }
+  return idle;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,55 @@
+// Plans of a space that differ in nothing, for which a search lists the first alone.
+//
+//   They are the same where their frames are the same scenario (a value listed twice, or written in two ways),
+//   and where they differ in keys alone that have no effect in either (no_effect.hpp says it for a scenario).
+//   Of a fabric's keys it speaks of rates, not of latencies, so that plans that differ in those are different
+//   ones. Orders of ranks are the same where they are of the axes that have more than one rank.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+#include "sim/search/enumerate.hpp"
+#include "sim/search/search_point.hpp"
+#include "sim/search/search_space.hpp"
+
+namespace stagecraft {
+
+class SamePlans {
+ public:
+  // Both outlive this.
+  SamePlans(const SearchSpace& space, const std::vector<SearchFrame>& frames);
+
+  // Are the frames from `frame` on, one of each kind, those of an earlier choice?
+  [[nodiscard]] bool is_repeated(std::uint32_t frame) const { return repeated_.contains(frame); }
+  // Remembers a plan that is.
+  [[nodiscard]] bool is_new(const SearchPoint& point);
+
+ private:
+  // What frame it has and is, but for what has no effect in it.
+  struct Identity {
+    std::vector<std::int64_t> choices;  // of the axes of frames; kIdle where the key has no effect
+    SearchPoint point;
+
+    friend auto operator<=>(const Identity&, const Identity&) = default;
+  };
+
+  [[nodiscard]] std::set<std::string> idle_keys(const SearchPoint& point);
+
+  const SearchSpace& space_;
+  const std::vector<SearchFrame>& frames_;
+  std::vector<const SearchAxis*> asked_;         // axes whose keys may have no effect
+  std::set<std::uint32_t> repeated_;             // first frames of choices that came before
+  std::map<std::uint32_t, Scenario> scenarios_;  // by frame: to fill points into
+  std::set<Identity> known_;                     // plans that have such a key
+};
+
+}  // namespace stagecraft
