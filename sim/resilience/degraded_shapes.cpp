@@ -170,9 +170,11 @@ std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
   return std::nullopt;
 }
 
-// Twice as large as long as it fits, and as every replica has one.
+// Twice as large as long as it fits, and as every replica has one. Fewer replicas have larger shards under
+// ZeRO, and more samples each.
 std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
-  const auto known = micro_batches_.find(shape.pipeline);
+  const std::pair degrees(shape.pipeline, shape.data);
+  const auto known = micro_batches_.find(degrees);
   if (known != micro_batches_.end()) return known->second;
   std::int64_t largest = 0;
   for (shape.micro_batch = 1; shape.micro_batch * shape.data <= scenario_.training.global_batch_size;
@@ -183,7 +185,7 @@ std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
     if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
     largest = shape.micro_batch;
   }
-  return micro_batches_[shape.pipeline] = largest;
+  return micro_batches_[degrees] = largest;
 }
 
 std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/goodput/policy.hpp"
@@ -87,7 +88,7 @@ class DegradedShapes {
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
   // Those below change what is memoised, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
-  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // by depth; 0: none fits
+  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // of its depth and replicas; 0: none fits
   [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
@@ -103,7 +104,7 @@ class DegradedShapes {
 
   mutable std::mutex mutex_;
   std::map<Shape, std::optional<Timed>> timed_;
-  std::map<int, std::int64_t> micro_batches_;
+  std::map<std::pair<int, int>, std::int64_t> micro_batches_;  // by depth and replicas
   std::map<int, std::optional<ShapedStep>> morphed_;
   std::map<double, double> slower_networks_;
   std::map<Shape, std::optional<ParallelPlan>> plans_;

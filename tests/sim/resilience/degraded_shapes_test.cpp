@@ -116,6 +116,24 @@ TEST(MorphedShape, TrainsOnNodesThatHoldNoReplicaOfTheScenariosOwn) {
   EXPECT_EQ(shapes.morph(0), std::nullopt);
 }
 
+// ZeRO 3 over 64 GPUs leaves room for 16 sequences at once; over 8 the shards are eight times as large, and
+// only smaller micro-batches fit.
+TEST(MorphedShape, HasTheLargestMicroBatchThatFitsItsOwnNodes) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 37, hidden: 5120, heads: 40, vocab: 51200, max_sequence_length: 2048}\n"
+      "cluster: {node: dgx-a100-40gb, nodes: 8}\n"
+      "parallelism: {zero_stage: 3}\n"
+      "training: {global_batch_size: 2048, micro_batch_size: 1, sequence_length: 2048, recompute: full}\n");
+  DegradedShapes shapes = shapes_of(scenario), fresh = shapes_of(scenario);
+  ASSERT_TRUE(shapes.fits());
+  const auto eight = shapes.morph(8), one = shapes.morph(1);
+  ASSERT_TRUE(eight && one) << "one node trains with a smaller micro-batch than eight";
+  EXPECT_EQ(one->nodes, 1);
+  EXPECT_GT(one->duration, eight->duration);
+  EXPECT_EQ(one, fresh.morph(1)) << "whatever was asked before";
+}
+
 TEST(MorphedShape, NeedNotFillItsLastNode) {
   // tensor 2 · pipeline 3 · data 4 on three nodes of 8; two nodes hold two replicas, 12 of 16 GPUs.
   const Scenario scenario = scenario_of(
