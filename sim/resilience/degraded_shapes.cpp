@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/check.hpp"
+#include "sim/lower/messages.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,16 +72,16 @@ double between_steps(double factor, const Pace& pace) {
 
 }  // namespace
 
-DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& full)
+DegradedShapes::DegradedShapes(const Scenario& scenario, const Simulation& full)
     : scenario_(scenario),
-      node_sizes_(node_sizes(scenario, full)),
-      replica_ranks_(full.tensor * full.context),
+      node_sizes_(node_sizes(scenario, full.prepared.plan)),
+      replica_ranks_(full.prepared.plan.tensor * full.prepared.plan.context),
       depths_(depths_of(scenario)),
-      own_depth_(full.pipeline),
-      own_data_(full.data) {
-  const Report report = simulate(scenario);
-  fits_ = report.memory.verdict() != Verdict::kOutOfMemory;
-  timed_[own()] = Timed{.duration = report.iteration_time, .samples = report.samples};
+      own_depth_(full.prepared.plan.pipeline),
+      own_data_(full.prepared.plan.data),
+      own_time_(full.report.iteration_time),
+      fits_(full.report.memory.verdict() != Verdict::kOutOfMemory) {
+  timed_[own()] = Timed{.duration = own_time_, .samples = full.report.samples};
   on_nodes_[nodes()] = own();
 }
 
@@ -222,8 +222,7 @@ double DegradedShapes::with_slower_network(double factor) {
   for (NodeGroup& group : scenario.cluster->groups)
     group.node.nic_bandwidth = slower(group.node.nic_bandwidth);
   scenario.cluster->fabric.nic_bandwidth = slower(scenario.cluster->fabric.nic_bandwidth);
-  const double as_is = to_seconds(simulate(scenario_).iteration_time);
-  const double pace = to_seconds(simulate(scenario).iteration_time) / as_is;
+  const double pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_);
   return slower_networks_[factor] = std::max(1.0, pace);
 }
 
@@ -242,17 +241,19 @@ const std::optional<ParallelPlan>& DegradedShapes::plan_of(const Shape& shape) {
 }
 
 double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor) {
-  double& pace = slow_ranks_[{shape, ranks, factor}];
-  if (pace > 0) return pace;
+  const std::tuple asked(shape, ranks, factor);
+  const auto known = slow_ranks_.find(asked);
+  if (known != slow_ranks_.end()) return known->second;
   Scenario scenario = scenario_of(shape);
   scenario.faults.push_back({.kind = FaultKind::kSlowNode, .factor = factor});
-  for (const int rank : ranks)
-    scenario.faults.back().ranks.push_back(plan_of(shape)->mesh.rank_at({0, 0, 0, 0, rank}));
+  for (const int rank : ranks) scenario.faults.back().ranks.push_back(pipeline_member(*plan_of(shape), rank));
   const std::optional<Timed> usual = time_of(shape);
   Diagnostics refusals;
-  if (!usual || !prepare(scenario, refusals)) return pace = factor;
-  const double slowed = to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration);
-  return pace = std::clamp(slowed, 1.0, factor);
+  double pace = factor;
+  if (usual && prepare(scenario, refusals))
+    pace =
+        std::clamp(to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration), 1.0, factor);
+  return slow_ranks_[asked] = pace;
 }
 
 std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {

@@ -33,8 +33,8 @@ enum class BatchRule : std::uint8_t { kKept, kShrunk };
 
 class DegradedShapes {
  public:
-  // `full`: the scenario's own plan.
-  DegradedShapes(const Scenario& scenario, const ParallelPlan& full);
+  // `full`: what the scenario says with all its nodes.
+  DegradedShapes(const Scenario& scenario, const Simulation& full);
 
   [[nodiscard]] int nodes() const { return static_cast<int>(node_sizes_.size()); }
   // Whether the scenario's own plan fits into memory; where it does not, no shape is asked to.
@@ -100,6 +100,7 @@ class DegradedShapes {
   int replica_ranks_ = 1;        // tensor · context
   std::vector<int> depths_;
   int own_depth_ = 1, own_data_ = 1;
+  Duration own_time_{};
   bool fits_ = true;
 
   mutable std::mutex mutex_;

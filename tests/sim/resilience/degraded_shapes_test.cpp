@@ -27,7 +27,7 @@ std::string pipelines(int data, int batch) {
 }
 
 DegradedShapes shapes_of(const Scenario& scenario) {
-  return {scenario, simulate_in_full(scenario).prepared.plan};
+  return {scenario, simulate_in_full(scenario)};
 }
 
 TEST(DegradedShape, OfAllNodesIsTheScenarioItself) {
@@ -40,6 +40,14 @@ TEST(DegradedShape, OfAllNodesIsTheScenarioItself) {
             (ShapedStep{.duration = milliseconds(33), .samples = 16, .nodes = 8}));
   // Spares do not make a replica more.
   EXPECT_EQ(shapes.replicas(100, BatchRule::kKept), shapes.replicas(8, BatchRule::kKept));
+}
+
+TEST(DegradedShape, OfAllNodesIsNotSimulatedAgain) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  Simulation full = simulate_in_full(scenario);
+  full.report.iteration_time = milliseconds(34);
+  DegradedShapes shapes(scenario, full);
+  EXPECT_EQ(shapes.replicas(8, BatchRule::kKept)->duration, milliseconds(34));
 }
 
 TEST(DegradedShape, KeepsItsBatchOnTheReplicasThatAreWhole) {
@@ -153,8 +161,7 @@ TEST(MorphedShape, NeedNotFillItsLastNode) {
 // other.
 TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
   const Scenario scenario = shipped("sc21-39.1b-512xA100");
-  Diagnostics refusals;
-  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  DegradedShapes shapes = shapes_of(scenario);
   EXPECT_EQ(shapes.slow_traffic(1), 1);
   double before = 1;
   for (const double factor : {1.1, 1.25, 2.0, 4.0, 16.0}) {
@@ -168,8 +175,7 @@ TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
 
 TEST(DegradedShapes, AbstractStagesHaveNoNetworkToSlowDown) {
   const Scenario scenario = scenario_of(pipelines(2, 8));
-  Diagnostics refusals;
-  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  DegradedShapes shapes = shapes_of(scenario);
   EXPECT_EQ(shapes.slow_traffic(2), 2);
 }
 
