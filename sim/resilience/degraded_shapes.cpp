@@ -145,13 +145,15 @@ std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape)
   return timed_[shape] = timed;
 }
 
-void DegradedShapes::remember(int nodes, const Shape& shape, const Timed& timed) {
+ShapedStep DegradedShapes::remember(const Shape& shape, const Timed& timed) {
+  const int nodes = nodes_for(gpus_of(shape));
   on_nodes_[nodes] = shape;
   std::string text = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
   if (shape.micro_batch != scenario_.training.micro_batch_size)
     text += fmt::format(" · micro-batch {}", shape.micro_batch);
   asked_[nodes] = {
       .nodes = nodes, .text = std::move(text), .iteration = timed.duration, .samples = timed.samples};
+  return {.duration = timed.duration, .samples = timed.samples, .nodes = nodes};
 }
 
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
@@ -161,11 +163,7 @@ std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
                       .data = data,
                       .micro_batch = scenario_.training.micro_batch_size,
                       .batch = data == own_data_ ? BatchRule::kKept : batch};
-    const std::optional<Timed> timed = time_of(shape);
-    if (!timed) continue;
-    const int used = nodes_for(gpus_of(shape));
-    remember(used, shape, *timed);
-    return ShapedStep{.duration = timed->duration, .samples = timed->samples, .nodes = used};
+    if (const std::optional<Timed> timed = time_of(shape)) return remember(shape, *timed);
   }
   return std::nullopt;
 }
@@ -188,9 +186,9 @@ std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
   return micro_batches_[degrees] = largest;
 }
 
-std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
-  std::optional<ShapedStep> best;
-  Shape best_shape;
+std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
+  std::optional<Shape> best;
+  Duration least{};
   for (const int depth : depths_) {
     Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
     if (shape.data == 0) continue;
@@ -198,20 +196,29 @@ std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
     if (shape.micro_batch == 0) continue;
     const std::optional<Timed> timed = time_of(shape);
-    if (!timed || (best && timed->duration >= best->duration)) continue;
-    best = ShapedStep{
-        .duration = timed->duration, .samples = timed->samples, .nodes = nodes_for(gpus_of(shape))};
-    best_shape = shape;
+    if (!timed || (best && timed->duration >= least)) continue;
+    best = shape;
+    least = timed->duration;
   }
-  if (best) remember(best->nodes, best_shape, {.duration = best->duration, .samples = best->samples});
   return best;
+}
+
+// One shape for each number of nodes, whoever asks: those that are used where some stay idle may have a
+// better one still.
+std::optional<ShapedStep> DegradedShapes::morphed(int nodes) {
+  const auto known = morphed_.find(nodes);
+  if (known != morphed_.end()) return known->second;
+  std::optional<ShapedStep> step;
+  if (const std::optional<Shape> best = best_depth(nodes)) {
+    const int used = nodes_for(gpus_of(*best));
+    step = used < nodes ? morphed(used) : remember(*best, time_of(*best).value());
+  }
+  return morphed_[nodes] = step;
 }
 
 std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
   const std::scoped_lock lock(mutex_);
-  const auto known = morphed_.find(nodes);
-  if (known != morphed_.end()) return known->second;
-  return morphed_[nodes] = best_depth(nodes);
+  return morphed(nodes);
 }
 
 double DegradedShapes::with_slower_network(double factor) {

@@ -43,8 +43,8 @@ class DegradedShapes {
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
-  // abstract stages keep theirs, which is what their costs are of. The batch is kept. source: Varuna
-  // (resilience.md, section 6).
+  // abstract stages keep theirs, which is what their costs are of. The batch is kept. Where that leaves nodes
+  // idle, what the others would do without these. source: Varuna (resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
@@ -53,15 +53,15 @@ class DegradedShapes {
   // between. Abstract stages without a cluster have no network to slow down: `factor` itself.
   [[nodiscard]] double slow_traffic(double factor);
 
-  // How many times as long each data replica of the shape that was last asked for on `nodes` takes that has
-  // slow places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
+  // How many times as long each data replica of the shape that was asked for on `nodes` takes that has slow
+  // places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
   // from the iteration's begin, at the same factors as above and linear between. Ranks of one replica that
   // differ in slowness are all taken for the slowest of them, and traffic that is slow counts for the whole
   // of it: bounds from above. Shapes that nobody asked for, and those whose simulation knows no faults, take
   // their slowest place's factor.
   [[nodiscard]] std::vector<double> slow_replicas(int nodes, const std::vector<SlowPlace>& slow);
 
-  // Which states each node holds of the shape that was last asked for on `nodes`: the same number, from 0 on,
+  // Which states each node holds of the shape that was asked for on `nodes`: the same number, from 0 on,
   // where all pipeline and tensor ranks are the same, whose weights and optimizer data replicas have alike.
   // Of shapes that nobody asked for no two nodes are alike.
   [[nodiscard]] std::vector<int> states(int nodes);
@@ -89,11 +89,12 @@ class DegradedShapes {
   // Those below change what is memoised, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
   [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // of its depth and replicas; 0: none fits
-  [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
+  [[nodiscard]] std::optional<Shape> best_depth(int nodes);
+  [[nodiscard]] std::optional<ShapedStep> morphed(int nodes);
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
   [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
-  void remember(int nodes, const Shape& shape, const Timed& timed);
+  ShapedStep remember(const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;
   std::vector<int> node_sizes_;  // GPUs

@@ -142,6 +142,24 @@ TEST(MorphedShape, HasTheLargestMicroBatchThatFitsItsOwnNodes) {
   EXPECT_EQ(one, fresh.morph(1)) << "whatever was asked before";
 }
 
+// On three nodes three replicas do 4 samples each at once. Four replicas have no power of two that divides
+// their 3 samples, and four gradients to reduce: three stages on three of the four nodes are faster than
+// that, and slower than the three replicas.
+TEST(MorphedShape, IsTheBestOfTheNodesThatItUses) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 3, hidden: 1024, heads: 8, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 4, fabric: {kind: single-switch, nic_bandwidth: 5 GB/s}}\n"
+      "parallelism: {tensor: 8, pipeline: 1}\n"
+      "overlap: {gradients: false}\n"
+      "training: {global_batch_size: 12, micro_batch_size: 1, sequence_length: 1024}\n");
+  DegradedShapes shapes = shapes_of(scenario);
+  const auto four = shapes.morph(4);
+  ASSERT_TRUE(four.has_value());
+  EXPECT_EQ(four->nodes, 3);
+  EXPECT_EQ(four, shapes.morph(3));
+}
+
 TEST(MorphedShape, NeedNotFillItsLastNode) {
   // tensor 2 · pipeline 3 · data 4 on three nodes of 8; two nodes hold two replicas, 12 of 16 GPUs.
   const Scenario scenario = scenario_of(
