@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ids.hpp"
 #include "base/text.hpp"
 #include "sim/fit_schedule.hpp"
 #include "sim/lower/background.hpp"
@@ -22,6 +23,7 @@
 #include "sim/shared_fabric.hpp"
 #include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
+#include "topology/cluster_spec.hpp"
 
 namespace stagecraft {
 
@@ -188,8 +190,8 @@ bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
   return false;
 }
 
-// What a degraded link has left is more than others take of it; a GPU is one that there is.
-void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+// A GPU is one that there is.
+void check_faulty_gpus(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const FaultSpec& fault = scenario.faults[i];
     const auto beyond =
@@ -202,17 +204,60 @@ void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostic
                        .message = fmt::format("GPU {} is not one of the job's {}", *beyond, plan.gpus()),
                        .hint = fmt::format("GPUs are 0 to {}", plan.gpus() - 1)});
   }
-  if (scenario.faults.empty() || scenario.network.background.empty() || diagnostics.has_errors()) return;
-  const Cluster cluster(whole_cluster(scenario));
-  const auto load = background_load(cluster, scenario.network.background);
-  for (const LinkShareChange& change : plan_faults(scenario.faults, plan, &cluster, false).links) {
-    if (load[change.link] < change.share * cluster.link(change.link).capacity) continue;
+}
+
+// A cluster's links, what others take of them, and the least that has to be left.
+class SlowedLinks {
+ public:
+  explicit SlowedLinks(const Scenario& scenario)
+      : cluster_(whole_cluster(scenario)),
+        usual_(as_the_rule_says(whole_cluster(scenario))),
+        load_(background_load(cluster_, scenario.network.background)) {}
+
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] Bandwidth capacity(EdgeId link) const { return cluster_.link(link).capacity; }
+  [[nodiscard]] Bandwidth load(EdgeId link) const { return load_[link]; }
+
+  // Is enough left of it where faults leave it this share?
+  [[nodiscard]] bool suffices(EdgeId link, double share) const {
+    const Link& ends = cluster_.link(link);
+    const EdgeId same = usual_.graph().find(ends.from, ends.to).value();
+    return share * ends.capacity - load_[link] >= kLeastLinkShare * usual_.link(same).capacity;
+  }
+
+ private:
+  static ClusterSpec as_the_rule_says(ClusterSpec spec) {
+    spec.links.clear();
+    return spec;
+  }
+
+  Cluster cluster_, usual_;
+  IdVector<EdgeId, Bandwidth> load_;
+};
+
+std::string gigabytes(Bandwidth rate) {
+  return fmt::format("{:.12g} GB/s", rate.count() * 1e-9);
+}
+
+// Degraded links, with what others take of them.
+void check_degraded_links(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  const bool degrades = std::ranges::any_of(
+      scenario.faults, [](const FaultSpec& fault) { return fault.kind == FaultKind::kDegradedLink; });
+  if (!degrades || diagnostics.has_errors()) return;
+  const SlowedLinks links(scenario);
+  for (const LinkShareChange& change : plan_faults(scenario.faults, plan, &links.cluster(), false).links) {
+    if (links.suffices(change.link, change.share)) continue;
+    std::string message =
+        fmt::format("leave {} of the {} of {}", gigabytes(change.share * links.capacity(change.link)),
+                    gigabytes(links.capacity(change.link)), links.cluster().link_name(change.link));
+    if (links.load(change.link) > Bandwidth(0))
+      message += fmt::format(", and background traffic asks {}", gigabytes(links.load(change.link)));
     diagnostics.error({.code = "out-of-range",
                        .where = place_of(scenario, "faults"),
                        .path = "faults",
-                       .message = fmt::format("background traffic asks for more than {} has left",
-                                              cluster.link_name(change.link)),
-                       .hint = "use lower rates, or leave it more"});
+                       .message = std::move(message),
+                       .hint = "leave the training at least a millionth of the link: use larger factors, or "
+                               "lower rates"});
     return;
   }
 }
@@ -220,19 +265,17 @@ void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostic
 // Background traffic leaves something of every link.
 void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.network.background.empty()) return;
-  const Cluster cluster(whole_cluster(scenario));
-  const auto load = background_load(cluster, scenario.network.background);
-  for (std::uint32_t i = 0; i < load.size(); ++i) {
+  const SlowedLinks links(scenario);
+  for (std::uint32_t i = 0; i < links.cluster().link_count(); ++i) {
     const EdgeId link(i);
-    const Bandwidth capacity = cluster.link(link).capacity;
-    if (load[link] < capacity) continue;
+    if (links.load(link) == Bandwidth(0) || links.suffices(link, 1)) continue;
     diagnostics.error(
         {.code = "out-of-range",
          .where = place_of(scenario, "network.background.0.rate"),
          .path = "network.background",
-         .message = fmt::format("the traffic asks {:.4g} GB/s of {}, which has {:.4g} GB/s",
-                                load[link].count() * 1e-9, cluster.link_name(link), capacity.count() * 1e-9),
-         .hint = "leave something for the training: use lower rates"});
+         .message = fmt::format("the traffic asks {} of {}, which has {}", gigabytes(links.load(link)),
+                                links.cluster().link_name(link), gigabytes(links.capacity(link))),
+         .hint = "leave the training at least a millionth of it: use lower rates"});
     return;
   }
 }
@@ -351,7 +394,8 @@ std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnosti
   std::optional<ParallelPlan> plan = place(scenario, diagnostics);
   if (!plan) return std::nullopt;
   std::optional<Schedule> schedule = make_schedule(scenario, *plan, diagnostics);
-  check_faults(scenario, *plan, diagnostics);
+  check_faulty_gpus(scenario, *plan, diagnostics);
+  check_degraded_links(scenario, *plan, diagnostics);
   for (const OtherJob& job : scenario.jobs) (void)prepare(job.scenario, diagnostics);
   if (schedule) fit_schedule(scenario, *schedule, *plan, diagnostics);
   if (!schedule || diagnostics.has_errors()) return std::nullopt;

@@ -106,11 +106,15 @@ struct NodeGroup {
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
+// What a link keeps at least of the capacity that the rule gives it, whatever is said to slow it down: what
+// takes hours then takes a century at most, and times are counted for 292 years.
+inline constexpr double kLeastLinkShare = 1e-6;
+
 // What differs from the rule: links by name, `*` standing for anything.
 struct LinkException {
   std::string name{};  // "node 3 nic 1 -> leaf 0", "node * nic 1 -> *"
   std::optional<Bandwidth> bandwidth{};
-  double share = 1;  // of the bandwidth that it would have, 0 < share <= 1
+  double share = 1;  // of the bandwidth that it would have, kLeastLinkShare <= share <= 1
   std::optional<Duration> latency{};
   bool missing = false;
   bool both = true;  // the other direction of the cable as well

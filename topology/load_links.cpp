@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ LinkException load_link(YamlMap& item) {
       item.error("bandwidth", "out-of-range", "must be above 0",
                  "a link that is not there is `missing: true`");
   }
-  link.share = item.number("share", {.min = 1e-6, .max = 1, .fallback = 1.0});
+  link.share = item.number("share", {.min = kLeastLinkShare, .max = 1, .fallback = 1.0});
   if (item.has("latency")) link.latency = item.duration("latency");
   link.missing = item.boolean("missing", false);
   link.both = item.choice("direction", kDirections, 0) == 0;
@@ -65,9 +66,27 @@ class Check {
           fmt::format("{} means {} as well", in_quotes(name(clash.first)),
                       in_quotes(bare_->link_name(clash.link))),
           "one exception for each link: make the names tell them apart, or use direction: one-way");
+    bandwidths(choice);
   }
 
  private:
+  // As little as a `share` may leave; each exception is told once.
+  void bandwidths(const LinkChoice& choice) {
+    std::vector<bool> told(items_.size());
+    for (std::uint32_t i = 0; i < choice.by_link.size(); ++i) {
+      if (!choice.by_link[i] || told[*choice.by_link[i]]) continue;
+      const std::optional<Bandwidth>& bandwidth = spec_.links[*choice.by_link[i]].bandwidth;
+      const Bandwidth usual = bare_->link(EdgeId(i)).capacity;
+      if (!bandwidth || *bandwidth >= kLeastLinkShare * usual) continue;
+      told[*choice.by_link[i]] = true;
+      items_[*choice.by_link[i]].error(
+          "bandwidth", "out-of-range",
+          fmt::format("{} is less than a millionth of the {} that {} would have", human(*bandwidth),
+                      human(usual), in_quotes(bare_->link_name(EdgeId(i)))),
+          "give it more; a link that is not there is `missing: true`");
+    }
+  }
+
   [[nodiscard]] const std::string& name(std::size_t i) const { return spec_.links[i].name; }
 
   [[nodiscard]] std::string hint(std::size_t i) const {

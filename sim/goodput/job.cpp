@@ -47,7 +47,15 @@ class Job {
   Account run();
 
  private:
-  enum class State : std::uint8_t { kTraining, kCheckpoint, kWaiting, kDetecting, kChanging, kStopped };
+  enum class State : std::uint8_t {
+    kTraining,
+    kCheckpoint,
+    kWaiting,    // for an announced removal
+    kDetecting,  // a failure that ends in a plan
+    kHanging,    // training or a stall, which go on without the lost once the job knows
+    kChanging,
+    kStopped,
+  };
   // What follows a checkpoint.
   enum class Then : std::uint8_t { kTrain, kWait, kPlan };
 
@@ -62,6 +70,9 @@ class Job {
   // What happens.
   void hear(const Incident& incident);
   void halt(const Incident& incident, const Response& response);
+  void stand_still(const Incident& incident, Duration detect);
+  void hang();
+  void blame(const Incident& incident);
   void count_failure(const Incident& incident);
   void ask_soon(Answer answer);
 
@@ -72,6 +83,7 @@ class Job {
   void go_back(const CheckpointStore::Source& source);
   void begin_part();
   void begin_training();
+  void go_on();
   void begin_checkpoint(Then then);
   void finish_checkpoint();
   void enter(State state, Duration end) { state_ = state, state_end_ = end; }
@@ -132,6 +144,10 @@ class Job {
   // Asked for at the next step end.
   bool plan_soon_ = false, checkpoint_soon_ = false;
 
+  // Whom it goes on without: known from then on.
+  Duration known_at_{};
+  const Incident* waited_for_ = nullptr;
+
   // The failure that the job suffers from.
   std::optional<Duration> down_since_;
   std::optional<Duration> corrupted_since_;
@@ -175,6 +191,7 @@ Phase Job::phase() const {
     case State::kCheckpoint:
       return Phase::kCheckpoint;
     case State::kDetecting:
+    case State::kHanging:
       return Phase::kDetect;
     case State::kChanging:
       return part_ == 0 ? Phase::kIdle : part_ == 1 ? Phase::kReconfigure : Phase::kStateTransfer;
@@ -258,9 +275,11 @@ void Job::leave_state() {
     case State::kCheckpoint:
       return finish_checkpoint();
     case State::kWaiting:  // the announced removal has not come
-      return enter(State::kTraining, kNever);
+      return go_on();
     case State::kDetecting:
       return make_plan(Occasion::kFailure);
+    case State::kHanging:
+      return part_ < parts_.size() ? make_plan(Occasion::kStepEnd) : go_on();
     case State::kChanging:
       ++part_;
       return begin_part();
@@ -289,6 +308,7 @@ void Job::hear(const Incident& incident) {
       [[fallthrough]];
     case Answer::kSlowDown:
       if (response.factor) policy_factor_ = *response.factor;
+      if (response.detect) stand_still(incident, *response.detect);
       return set_speed();
     case Answer::kCheckpoint:
       removals_.push_back(incident.due);
@@ -310,15 +330,32 @@ void Job::halt(const Incident& incident, const Response& response) {
   enter(State::kDetecting, now_ + response.detect.value_or(incident.detect));
 }
 
-// The job stops for it.
-void Job::count_failure(const Incident& incident) {
+// Everybody waits for a lost node until the job knows; the step in flight is kept.
+void Job::stand_still(const Incident& incident, Duration detect) {
+  if (detect == Duration::zero() || state_ == State::kDetecting || state_ == State::kStopped) return;
+  known_at_ = std::max(known_at_, now_ + detect);
+  waited_for_ = &incident;
+  if (state_ != State::kCheckpoint && state_ != State::kWaiting) hang();
+}
+
+void Job::hang() {
+  if (state_ != State::kHanging) blame(*waited_for_);
+  enter(State::kHanging, known_at_);
+}
+
+void Job::blame(const Incident& incident) {
   SC_CHECK(incident.cause >= 0 && static_cast<std::size_t>(incident.cause) < account_.causes.size(),
            "a failure has a cause that the history names");
   cause_ = incident.cause;
   node_ = incident.node;
+  if (!down_since_) down_since_ = now_;
+}
+
+// The job stops for it.
+void Job::count_failure(const Incident& incident) {
+  blame(incident);
   ++account_.failures;
   ++account_.causes[static_cast<std::size_t>(cause_)].failures;
-  if (!down_since_) down_since_ = now_;
   borne_ = nullptr;
 }
 
@@ -402,7 +439,7 @@ void Job::finish_checkpoint() {
   if (then_ == Then::kWait)
     enter(State::kWaiting, removal_);
   else
-    enter(State::kTraining, kNever);
+    go_on();
   set_speed();
 }
 
@@ -422,11 +459,13 @@ void Job::make_plan(Occasion occasion) {
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
   policy_factor_ = 1;
-  const bool stops = !plan.step || plan.wait + plan.reconfigure + plan.state_transfer > Duration::zero();
+  const bool stops = !plan.step || plan.wait + plan.reconfigure + plan.state_transfer > Duration::zero() ||
+                     state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   corrupted_since_.reset();
   plan_soon_ = checkpoint_soon_ = false;
+  known_at_ = {};
   if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
   if (!plan.step) {
     held_ = 0;
@@ -486,6 +525,14 @@ void Job::begin_training() {
   Progress here = progress_;
   here.at = now_;
   store_.begin(here, step_.nodes, machines_);
+}
+
+// With the step in flight.
+void Job::go_on() {
+  if (known_at_ > now_) return hang();
+  if (down_since_) account_.recovering += now_ - *down_since_;
+  down_since_.reset();
+  enter(State::kTraining, kNever);
 }
 
 // By the slow nodes of the plan.

@@ -50,7 +50,9 @@ enum class Answer : std::uint8_t {
 
 struct Response {
   Answer answer = Answer::kNothing;
-  std::optional<Duration> detect = {};  // of kHalt, in place of the incident's
+  // Of kHalt: in place of the incident's. Of kAtStepEnd and kSlowDown, where the job goes on without a lost
+  // node: so long it stands still before that, and nothing is lost; while it checkpoints or stalls as well.
+  std::optional<Duration> detect = {};
   // Of kSlowDown, and of the two that plan at a step end: until then. Replaces the one before.
   std::optional<double> factor = {};
 };

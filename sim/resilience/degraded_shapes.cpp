@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/check.hpp"
+#include "sim/lower/messages.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,16 +72,16 @@ double between_steps(double factor, const Pace& pace) {
 
 }  // namespace
 
-DegradedShapes::DegradedShapes(const Scenario& scenario, const ParallelPlan& full)
+DegradedShapes::DegradedShapes(const Scenario& scenario, const Simulation& full)
     : scenario_(scenario),
-      node_sizes_(node_sizes(scenario, full)),
-      replica_ranks_(full.tensor * full.context),
+      node_sizes_(node_sizes(scenario, full.prepared.plan)),
+      replica_ranks_(full.prepared.plan.tensor * full.prepared.plan.context),
       depths_(depths_of(scenario)),
-      own_depth_(full.pipeline),
-      own_data_(full.data) {
-  const Report report = simulate(scenario);
-  fits_ = report.memory.verdict() != Verdict::kOutOfMemory;
-  timed_[own()] = Timed{.duration = report.iteration_time, .samples = report.samples};
+      own_depth_(full.prepared.plan.pipeline),
+      own_data_(full.prepared.plan.data),
+      own_time_(full.report.iteration_time),
+      fits_(full.report.memory.verdict() != Verdict::kOutOfMemory) {
+  timed_[own()] = Timed{.duration = own_time_, .samples = full.report.samples};
   on_nodes_[nodes()] = own();
 }
 
@@ -145,13 +145,15 @@ std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape)
   return timed_[shape] = timed;
 }
 
-void DegradedShapes::remember(int nodes, const Shape& shape, const Timed& timed) {
+ShapedStep DegradedShapes::remember(const Shape& shape, const Timed& timed) {
+  const int nodes = nodes_for(gpus_of(shape));
   on_nodes_[nodes] = shape;
   std::string text = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
   if (shape.micro_batch != scenario_.training.micro_batch_size)
     text += fmt::format(" · micro-batch {}", shape.micro_batch);
   asked_[nodes] = {
       .nodes = nodes, .text = std::move(text), .iteration = timed.duration, .samples = timed.samples};
+  return {.duration = timed.duration, .samples = timed.samples, .nodes = nodes};
 }
 
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
@@ -161,18 +163,16 @@ std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
                       .data = data,
                       .micro_batch = scenario_.training.micro_batch_size,
                       .batch = data == own_data_ ? BatchRule::kKept : batch};
-    const std::optional<Timed> timed = time_of(shape);
-    if (!timed) continue;
-    const int used = nodes_for(gpus_of(shape));
-    remember(used, shape, *timed);
-    return ShapedStep{.duration = timed->duration, .samples = timed->samples, .nodes = used};
+    if (const std::optional<Timed> timed = time_of(shape)) return remember(shape, *timed);
   }
   return std::nullopt;
 }
 
-// Twice as large as long as it fits, and as every replica has one.
+// Twice as large as long as it fits, and as every replica has one. Fewer replicas have larger shards under
+// ZeRO, and more samples each.
 std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
-  const auto known = micro_batches_.find(shape.pipeline);
+  const std::pair degrees(shape.pipeline, shape.data);
+  const auto known = micro_batches_.find(degrees);
   if (known != micro_batches_.end()) return known->second;
   std::int64_t largest = 0;
   for (shape.micro_batch = 1; shape.micro_batch * shape.data <= scenario_.training.global_batch_size;
@@ -183,12 +183,12 @@ std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
     if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
     largest = shape.micro_batch;
   }
-  return micro_batches_[shape.pipeline] = largest;
+  return micro_batches_[degrees] = largest;
 }
 
-std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
-  std::optional<ShapedStep> best;
-  Shape best_shape;
+std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
+  std::optional<Shape> best;
+  Duration least{};
   for (const int depth : depths_) {
     Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
     if (shape.data == 0) continue;
@@ -196,20 +196,29 @@ std::optional<ShapedStep> DegradedShapes::best_depth(int nodes) {
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
     if (shape.micro_batch == 0) continue;
     const std::optional<Timed> timed = time_of(shape);
-    if (!timed || (best && timed->duration >= best->duration)) continue;
-    best = ShapedStep{
-        .duration = timed->duration, .samples = timed->samples, .nodes = nodes_for(gpus_of(shape))};
-    best_shape = shape;
+    if (!timed || (best && timed->duration >= least)) continue;
+    best = shape;
+    least = timed->duration;
   }
-  if (best) remember(best->nodes, best_shape, {.duration = best->duration, .samples = best->samples});
   return best;
+}
+
+// One shape for each number of nodes, whoever asks: those that are used where some stay idle may have a
+// better one still.
+std::optional<ShapedStep> DegradedShapes::morphed(int nodes) {
+  const auto known = morphed_.find(nodes);
+  if (known != morphed_.end()) return known->second;
+  std::optional<ShapedStep> step;
+  if (const std::optional<Shape> best = best_depth(nodes)) {
+    const int used = nodes_for(gpus_of(*best));
+    step = used < nodes ? morphed(used) : remember(*best, time_of(*best).value());
+  }
+  return morphed_[nodes] = step;
 }
 
 std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
   const std::scoped_lock lock(mutex_);
-  const auto known = morphed_.find(nodes);
-  if (known != morphed_.end()) return known->second;
-  return morphed_[nodes] = best_depth(nodes);
+  return morphed(nodes);
 }
 
 double DegradedShapes::with_slower_network(double factor) {
@@ -220,8 +229,7 @@ double DegradedShapes::with_slower_network(double factor) {
   for (NodeGroup& group : scenario.cluster->groups)
     group.node.nic_bandwidth = slower(group.node.nic_bandwidth);
   scenario.cluster->fabric.nic_bandwidth = slower(scenario.cluster->fabric.nic_bandwidth);
-  const double as_is = to_seconds(simulate(scenario_).iteration_time);
-  const double pace = to_seconds(simulate(scenario).iteration_time) / as_is;
+  const double pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_);
   return slower_networks_[factor] = std::max(1.0, pace);
 }
 
@@ -240,17 +248,19 @@ const std::optional<ParallelPlan>& DegradedShapes::plan_of(const Shape& shape) {
 }
 
 double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor) {
-  double& pace = slow_ranks_[{shape, ranks, factor}];
-  if (pace > 0) return pace;
+  const std::tuple asked(shape, ranks, factor);
+  const auto known = slow_ranks_.find(asked);
+  if (known != slow_ranks_.end()) return known->second;
   Scenario scenario = scenario_of(shape);
   scenario.faults.push_back({.kind = FaultKind::kSlowNode, .factor = factor});
-  for (const int rank : ranks)
-    scenario.faults.back().ranks.push_back(plan_of(shape)->mesh.rank_at({0, 0, 0, 0, rank}));
+  for (const int rank : ranks) scenario.faults.back().ranks.push_back(pipeline_member(*plan_of(shape), rank));
   const std::optional<Timed> usual = time_of(shape);
   Diagnostics refusals;
-  if (!usual || !prepare(scenario, refusals)) return pace = factor;
-  const double slowed = to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration);
-  return pace = std::clamp(slowed, 1.0, factor);
+  double pace = factor;
+  if (usual && prepare(scenario, refusals))
+    pace =
+        std::clamp(to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration), 1.0, factor);
+  return slow_ranks_[asked] = pace;
 }
 
 std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/goodput/policy.hpp"
@@ -32,8 +33,8 @@ enum class BatchRule : std::uint8_t { kKept, kShrunk };
 
 class DegradedShapes {
  public:
-  // `full`: the scenario's own plan.
-  DegradedShapes(const Scenario& scenario, const ParallelPlan& full);
+  // `full`: what the scenario says with all its nodes.
+  DegradedShapes(const Scenario& scenario, const Simulation& full);
 
   [[nodiscard]] int nodes() const { return static_cast<int>(node_sizes_.size()); }
   // Whether the scenario's own plan fits into memory; where it does not, no shape is asked to.
@@ -42,8 +43,8 @@ class DegradedShapes {
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
-  // abstract stages keep theirs, which is what their costs are of. The batch is kept. source: Varuna
-  // (resilience.md, section 6).
+  // abstract stages keep theirs, which is what their costs are of. The batch is kept. Where that leaves nodes
+  // idle, what the others would do without these. source: Varuna (resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
@@ -52,15 +53,15 @@ class DegradedShapes {
   // between. Abstract stages without a cluster have no network to slow down: `factor` itself.
   [[nodiscard]] double slow_traffic(double factor);
 
-  // How many times as long each data replica of the shape that was last asked for on `nodes` takes that has
-  // slow places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
+  // How many times as long each data replica of the shape that was asked for on `nodes` takes that has slow
+  // places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
   // from the iteration's begin, at the same factors as above and linear between. Ranks of one replica that
   // differ in slowness are all taken for the slowest of them, and traffic that is slow counts for the whole
   // of it: bounds from above. Shapes that nobody asked for, and those whose simulation knows no faults, take
   // their slowest place's factor.
   [[nodiscard]] std::vector<double> slow_replicas(int nodes, const std::vector<SlowPlace>& slow);
 
-  // Which states each node holds of the shape that was last asked for on `nodes`: the same number, from 0 on,
+  // Which states each node holds of the shape that was asked for on `nodes`: the same number, from 0 on,
   // where all pipeline and tensor ranks are the same, whose weights and optimizer data replicas have alike.
   // Of shapes that nobody asked for no two nodes are alike.
   [[nodiscard]] std::vector<int> states(int nodes);
@@ -87,23 +88,25 @@ class DegradedShapes {
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
   // Those below change what is memoised, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
-  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // by depth; 0: none fits
-  [[nodiscard]] std::optional<ShapedStep> best_depth(int nodes);
+  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // of its depth and replicas; 0: none fits
+  [[nodiscard]] std::optional<Shape> best_depth(int nodes);
+  [[nodiscard]] std::optional<ShapedStep> morphed(int nodes);
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
   [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
-  void remember(int nodes, const Shape& shape, const Timed& timed);
+  ShapedStep remember(const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;
   std::vector<int> node_sizes_;  // GPUs
   int replica_ranks_ = 1;        // tensor · context
   std::vector<int> depths_;
   int own_depth_ = 1, own_data_ = 1;
+  Duration own_time_{};
   bool fits_ = true;
 
   mutable std::mutex mutex_;
   std::map<Shape, std::optional<Timed>> timed_;
-  std::map<int, std::int64_t> micro_batches_;
+  std::map<std::pair<int, int>, std::int64_t> micro_batches_;  // by depth and replicas
   std::map<int, std::optional<ShapedStep>> morphed_;
   std::map<double, double> slower_networks_;
   std::map<Shape, std::optional<ParallelPlan>> plans_;

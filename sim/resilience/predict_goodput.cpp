@@ -36,7 +36,7 @@ struct Job {
   explicit Job(const Scenario& job)
       : scenario(job),
         simulation(simulate_in_full(job)),
-        shapes(job, simulation.prepared.plan),
+        shapes(job, simulation),
         pipelines(job),
         costs(job_costs(job, simulation)) {}
 

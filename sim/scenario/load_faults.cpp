@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "topology/cluster.hpp"
 #include "topology/cluster_links.hpp"
+#include "topology/cluster_spec.hpp"
 
 namespace stagecraft {
 namespace {
@@ -164,7 +165,7 @@ void FaultReader::read_factor() {
       map_.error("for", "out-of-range", "it lasts some time", "leave it out where it lasts to the end");
   }
   if (fault_.kind == FaultKind::kDegradedLink)
-    fault_.factor = map_.number("factor", {.min = 1e-6, .max = 1});
+    fault_.factor = map_.number("factor", {.min = kLeastLinkShare, .max = 1});
   else
     fault_.factor = map_.number("factor", {.min = 1, .max = 1e6});
 }

@@ -39,9 +39,14 @@ Response Bamboo::lost(const Incident& incident, const Machines& machines) {
   state_[as_index(incident.node)] = arriving_[as_index(incident.node)] = -1;
   if (places_[as_index(incident.node)] == 0) return {};
   if (!taken_over(incident.node)) return halt();
-  if (in_stall(incident.time)) return {.answer = Answer::kAtStepEnd};
+  if (in_stall(incident.time)) {
+    training_since_ = std::max(training_since_, incident.time + incident.detect);
+    return {.answer = Answer::kAtStepEnd, .detect = incident.detect};
+  }
   const bool soon = wants_rebalance(machines, incident.time);
-  return {.answer = soon ? Answer::kAtStepEnd : Answer::kSlowDown, .factor = spec_.slowdown};
+  return {.answer = soon ? Answer::kAtStepEnd : Answer::kSlowDown,
+          .detect = incident.detect,
+          .factor = spec_.slowdown};
 }
 
 // From now on nobody gets a state until the next plan.

@@ -3,9 +3,9 @@
 //
 //   places      P pipelines of S stages, one node each. The node of stage s−1 shadows stage s, that of
 //               S−1 stage 0.
-//   loss        of a node with one place: its shadow takes the place too, is overloaded, and everything
-//               goes `slowdown` times as slowly until the next rendezvous; not even the step in flight
-//               is lost. Fatal when the shadow is overloaded or gone, or the lost node was overloaded
+//   loss        of a node with one place: once the job knows of it, its shadow takes the place too, is
+//               overloaded, and everything goes `slowdown` times as slowly until the next rendezvous; not
+//               even the step in flight is lost, which waits for the lost node until then. Fatal when the shadow is overloaded or gone, or the lost node was overloaded
 //               itself: the job stops, detects, and holds a global rendezvous.
 //   rendezvous  local, at a step end, when waiting nodes can stand in for all overloaded ones, when
 //               2·overloaded/active passes the threshold, or when one pipeline more can be made. Nodes

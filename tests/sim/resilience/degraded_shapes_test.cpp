@@ -27,7 +27,7 @@ std::string pipelines(int data, int batch) {
 }
 
 DegradedShapes shapes_of(const Scenario& scenario) {
-  return {scenario, simulate_in_full(scenario).prepared.plan};
+  return {scenario, simulate_in_full(scenario)};
 }
 
 TEST(DegradedShape, OfAllNodesIsTheScenarioItself) {
@@ -40,6 +40,14 @@ TEST(DegradedShape, OfAllNodesIsTheScenarioItself) {
             (ShapedStep{.duration = milliseconds(33), .samples = 16, .nodes = 8}));
   // Spares do not make a replica more.
   EXPECT_EQ(shapes.replicas(100, BatchRule::kKept), shapes.replicas(8, BatchRule::kKept));
+}
+
+TEST(DegradedShape, OfAllNodesIsNotSimulatedAgain) {
+  const Scenario scenario = scenario_of(pipelines(2, 16));
+  Simulation full = simulate_in_full(scenario);
+  full.report.iteration_time = milliseconds(34);
+  DegradedShapes shapes(scenario, full);
+  EXPECT_EQ(shapes.replicas(8, BatchRule::kKept)->duration, milliseconds(34));
 }
 
 TEST(DegradedShape, KeepsItsBatchOnTheReplicasThatAreWhole) {
@@ -116,6 +124,42 @@ TEST(MorphedShape, TrainsOnNodesThatHoldNoReplicaOfTheScenariosOwn) {
   EXPECT_EQ(shapes.morph(0), std::nullopt);
 }
 
+// ZeRO 3 over 64 GPUs leaves room for 16 sequences at once; over 8 the shards are eight times as large, and
+// only smaller micro-batches fit.
+TEST(MorphedShape, HasTheLargestMicroBatchThatFitsItsOwnNodes) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 37, hidden: 5120, heads: 40, vocab: 51200, max_sequence_length: 2048}\n"
+      "cluster: {node: dgx-a100-40gb, nodes: 8}\n"
+      "parallelism: {zero_stage: 3}\n"
+      "training: {global_batch_size: 2048, micro_batch_size: 1, sequence_length: 2048, recompute: full}\n");
+  DegradedShapes shapes = shapes_of(scenario), fresh = shapes_of(scenario);
+  ASSERT_TRUE(shapes.fits());
+  const auto eight = shapes.morph(8), one = shapes.morph(1);
+  ASSERT_TRUE(eight && one) << "one node trains with a smaller micro-batch than eight";
+  EXPECT_EQ(one->nodes, 1);
+  EXPECT_GT(one->duration, eight->duration);
+  EXPECT_EQ(one, fresh.morph(1)) << "whatever was asked before";
+}
+
+// On three nodes three replicas do 4 samples each at once. Four replicas have no power of two that divides
+// their 3 samples, and four gradients to reduce: three stages on three of the four nodes are faster than
+// that, and slower than the three replicas.
+TEST(MorphedShape, IsTheBestOfTheNodesThatItUses) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 3, hidden: 1024, heads: 8, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 4, fabric: {kind: single-switch, nic_bandwidth: 5 GB/s}}\n"
+      "parallelism: {tensor: 8, pipeline: 1}\n"
+      "overlap: {gradients: false}\n"
+      "training: {global_batch_size: 12, micro_batch_size: 1, sequence_length: 1024}\n");
+  DegradedShapes shapes = shapes_of(scenario);
+  const auto four = shapes.morph(4);
+  ASSERT_TRUE(four.has_value());
+  EXPECT_EQ(four->nodes, 3);
+  EXPECT_EQ(four, shapes.morph(3));
+}
+
 TEST(MorphedShape, NeedNotFillItsLastNode) {
   // tensor 2 · pipeline 3 · data 4 on three nodes of 8; two nodes hold two replicas, 12 of 16 GPUs.
   const Scenario scenario = scenario_of(
@@ -135,8 +179,7 @@ TEST(MorphedShape, NeedNotFillItsLastNode) {
 // other.
 TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
   const Scenario scenario = shipped("sc21-39.1b-512xA100");
-  Diagnostics refusals;
-  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  DegradedShapes shapes = shapes_of(scenario);
   EXPECT_EQ(shapes.slow_traffic(1), 1);
   double before = 1;
   for (const double factor : {1.1, 1.25, 2.0, 4.0, 16.0}) {
@@ -150,8 +193,7 @@ TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
 
 TEST(DegradedShapes, AbstractStagesHaveNoNetworkToSlowDown) {
   const Scenario scenario = scenario_of(pipelines(2, 8));
-  Diagnostics refusals;
-  DegradedShapes shapes(scenario, prepare(scenario, refusals)->plan);
+  DegradedShapes shapes = shapes_of(scenario);
   EXPECT_EQ(shapes.slow_traffic(2), 2);
 }
 

@@ -657,6 +657,18 @@ TEST(PredictGoodput, CountsWhatStopsBamboo) {
             report.buckets_s[3] + report.buckets_s[4] + report.buckets_s[5] + report.buckets_s[7] + 1e-6);
 }
 
+TEST(PredictGoodput, ChargesBambooForDetection) {
+  const auto detects_in = [](Duration time) {
+    FailureSpec spec = losing_nodes(PolicyKind::kBamboo);
+    spec.detect = time;
+    return predict_goodput(with(spec));
+  };
+  const GoodputReport soon = detects_in(Duration(0)), late = detects_in(hours(1));
+  EXPECT_EQ(soon.buckets_s[3], 0);
+  EXPECT_GT(late.buckets_s[3], 0.5 * 3600 * late.failures);
+  EXPECT_LT(late.samples_per_s.mean, soon.samples_per_s.mean);
+}
+
 TEST(PredictGoodput, VariesThePolicysOwnInputs) {
   const auto names = [](const FailureSpec& spec) {
     std::vector<std::string> found;

@@ -124,6 +124,26 @@ TEST(Faults, GiveALinkItsCapacityBack) {
             80ms);
 }
 
+// Each alone may leave a millionth of a link; what all leave together may not be less.
+TEST(Faults, ThatLeaveALinkNextToNothingAreRefused) {
+  const auto message = [](const std::string& faults, const std::string& network = "flow") -> std::string {
+    try {
+      (void)two_replicas(network, faults);
+      return "";
+    } catch (const ScenarioError& error) {
+      return error.diagnostics().front().message;
+    }
+  };
+  const std::string thousandth = "{kind: degraded-link, link: node 0 nic 0 -> leaf 0, factor: 1e-3}";
+  EXPECT_EQ(message(thousandth + ", " + thousandth), "");
+  EXPECT_EQ(message(thousandth + ", " + thousandth + ", " + thousandth),
+            "leave 1e-08 GB/s of the 10 GB/s of node 0 nic 0 -> leaf 0");
+  EXPECT_EQ(
+      message(thousandth, "{mode: flow, background: [{from: node 0, to: node 1, rate: 9.9999999 MB/s}]}"),
+      "leave 0.01 GB/s of the 10 GB/s of node 0 nic 0 -> leaf 0, and background traffic asks "
+      "0.0099999999 GB/s");
+}
+
 TEST(Faults, OfALinkThatHasRoomAreNone) {
   EXPECT_EQ(
       two_replicas("flow", "{kind: degraded-link, link: \"node 0 gpu 0 -> *\", factor: 0.5}").iteration_time,

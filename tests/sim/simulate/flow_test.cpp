@@ -92,6 +92,27 @@ TEST(SharedLinks, ThatBackgroundTrafficFillsAreRefused) {
   EXPECT_EQ(diagnostics.error_count(), 1);
 }
 
+// A link that has next to nothing left makes an iteration last for centuries, which nobody counts.
+TEST(SharedLinks, ThatBackgroundTrafficAllButFillsAreRefused) {
+  Scenario scenario = scenario_of(kTwoReplicas);
+  scenario.network.mode = NetworkMode::kFlow;
+  const auto refusals = [&](double rate) {
+    scenario.network.background = {{.from = {.node = 0}, .to = {.node = 1}, .rate = Bandwidth(rate)}};
+    Diagnostics diagnostics;
+    (void)prepare(scenario, diagnostics);
+    return diagnostics;
+  };
+  const Diagnostics refused = refusals(9.999999999e9);
+  ASSERT_EQ(refused.error_count(), 1);
+  EXPECT_EQ(refused.items().front().message,
+            "the traffic asks 9.999999999 GB/s of node 0 nic 0 -> leaf 0, which has 10 GB/s");
+  EXPECT_EQ(refusals(9.9999e9).error_count(), 0) << "10 of a million are left";
+  // A millionth of the link as it would be: what is said about it does not add up to less.
+  scenario.cluster->links = {{.name = "node 0 nic 0 -> leaf 0", .share = 1e-3}};
+  EXPECT_EQ(refusals(9.9e6).error_count(), 0);
+  EXPECT_EQ(refusals(9.9999e6).error_count(), 1);
+}
+
 // Nothing moves, so nothing meets.
 TEST(SharedLinks, AreNotThereWithoutACluster) {
   const Scenario scenario = shipped("pipeline-4x8");

@@ -70,6 +70,64 @@ TEST(Bamboo, ALostNodeSlowsTheStepAndAPipelineGoesAtItsEnd) {
   EXPECT_EQ(account[Bucket::kLostWork], std::chrono::milliseconds(167'500));  // 2757.5..2925
 }
 
+// Everybody waits for node 1 until 365; the 275 s that were left of the step end at 777.5, the rendezvous at
+// 797.5; four of 500 s.
+TEST(Bamboo, DetectsALossBeforeTheShadowTakesOver) {
+  const Account account = run(made::history(4, {removal(325, 1, 40)}));
+  EXPECT_EQ(account.steps, 6);
+  EXPECT_EQ(account[Bucket::kDetect], seconds(40));
+  EXPECT_EQ(account[Bucket::kReconfigure], seconds(20));
+  EXPECT_EQ(account[Bucket::kLostWork], std::chrono::milliseconds(127'500));  // 2797.5..2925
+  EXPECT_EQ(account.failures, 1);
+  EXPECT_EQ(account.restarts, 1);
+  EXPECT_EQ(account.recovering, seconds(40 + 20));
+  EXPECT_EQ(account.causes.at(0).down, seconds(40 + 20));
+}
+
+// Node 3, of the other pipeline, is known to be lost at 375, ten seconds after node 1.
+TEST(Bamboo, GoesOnOnceItKnowsOfEveryLoss) {
+  const Account account = run(made::history(4, {removal(325, 1, 40), removal(345, 3, 30)}));
+  EXPECT_EQ(account[Bucket::kDetect], seconds(50));
+  EXPECT_EQ(account.failures, 1);
+  EXPECT_EQ(account.steps, 6);  // 375 + 412.5 + 20 = 807.5, and four of 500 s
+}
+
+// Node 0 has taken over from node 1: ten seconds into that, the step of 25 s is lost, and 30 s later known to
+// be; rendezvous to 395, five of 500 s.
+TEST(Bamboo, AFatalLossEndsTheWaitForAnother) {
+  const Account account = run(made::history(4, {removal(325, 1, 40), removal(335, 0, 30)}));
+  EXPECT_EQ(account[Bucket::kDetect], seconds(10 + 30));
+  EXPECT_EQ(account[Bucket::kReconfigure], seconds(30));
+  EXPECT_EQ(account[Bucket::kLostWork], seconds(25 + 30));
+  EXPECT_EQ(account.failures, 1);
+  EXPECT_EQ(account.steps, 6);
+}
+
+// Nodes 0 and 2 are in a rendezvous from 737.5 to 757.5. Node 2 goes at 747, which is known at 787; node 3 has
+// its stage; the rendezvous begins again and ends at 807; four of 500 s.
+TEST(Bamboo, DetectsALossInARendezvousBeforeItBeginsAgain) {
+  BambooSpec spec = two_by_two();
+  spec.peer_transfer = seconds(3);
+  const Account account = run(made::history(4, {removal(325, 1), removal(747, 2, 40)}), std::move(spec));
+  EXPECT_EQ(account[Bucket::kDetect], seconds(40));
+  EXPECT_EQ(account[Bucket::kReconfigure], std::chrono::milliseconds(9'500 + 20'000));
+  EXPECT_EQ(account[Bucket::kStateTransfer], seconds(0));
+  EXPECT_EQ(account.steps, 6);
+}
+
+// A checkpoint after each step, of 10 s, in which the loss of node 1 is known after 4 of its 40 s are over.
+TEST(Bamboo, EndsACheckpointBeforeItWaitsForALostNode) {
+  JobSpec job = job_of(2925);
+  job.checkpointing->block = seconds(10);
+  Bamboo policy(two_by_two());
+  const Account account = run_job(job, made::history(4, {removal(306, 1, 40)}), policy);
+  // 300, checkpoint to 310, waits to 346, step of 450 s to 796, rendezvous to 816; four of 510 s.
+  EXPECT_EQ(account[Bucket::kCheckpoint], seconds(10 + 4 * 10));
+  EXPECT_EQ(account[Bucket::kDetect], seconds(36));
+  EXPECT_EQ(account.causes.at(0).down, seconds(36 + 20));
+  EXPECT_EQ(account.steps, 6);
+}
+
 TEST(Bamboo, AWaitingNodeReplacesTheLostOne) {
   const Account account = run(made::history(5, {removal(325, 1)}));
   EXPECT_EQ(account.steps, 9);
