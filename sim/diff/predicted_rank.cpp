@@ -9,6 +9,7 @@
 #include "sim/explain/stage_pieces.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "topology/cluster.hpp"
 
@@ -100,14 +101,29 @@ std::string collective_word(CollectiveKind kind) {
   return std::string(kCollectiveNames[static_cast<std::size_t>(kind)]);
 }
 
-// Communication beside passes, by the name of its tasks.
-std::optional<TrafficKey> traffic_of_task(std::string_view name, int zero_stage) {
-  if (name.starts_with("send")) return TrafficKey{Activity::kPipeline, "send-receive"};
-  if (name == "parameter gather") return TrafficKey{Activity::kData, "all-gather"};
-  if (name == "gradient reduction")
-    return TrafficKey{Activity::kData, zero_stage == 0 ? "all-reduce" : "reduce-scatter"};
-  if (name == "gradient norm" || name == "embedding all-reduce" || name == "sum of both copies")
-    return TrafficKey{Activity::kOtherGroup, "all-reduce"};
+// Communication beside passes.
+std::optional<TrafficKey> traffic_of(BesideTask task, int zero_stage) {
+  switch (task) {
+    case BesideTask::kSendForward:
+    case BesideTask::kSendBackward:
+    case BesideTask::kSendNorm:
+      return TrafficKey{Activity::kPipeline, "send-receive"};
+    case BesideTask::kParameterGather:
+      return TrafficKey{Activity::kData, "all-gather"};
+    case BesideTask::kGradientReduction:
+      return TrafficKey{Activity::kData, zero_stage == 0 ? "all-reduce" : "reduce-scatter"};
+    case BesideTask::kGradientReplication:
+      return TrafficKey{Activity::kData, "all-reduce"};
+    case BesideTask::kCopySum:
+    case BesideTask::kEmbeddingSum:
+    case BesideTask::kGradientNorm:
+    case BesideTask::kPartialNorm:
+      return TrafficKey{Activity::kOtherGroup, "all-reduce"};
+    case BesideTask::kOptimizer:
+    case BesideTask::kHost:
+    case BesideTask::kRollback:
+      return std::nullopt;
+  }
   return std::nullopt;
 }
 
@@ -125,7 +141,9 @@ void add_timeline(const Scenario& scenario, const Simulation& simulation, std::i
       if (at < window.begin || at >= window.end) continue;
       const Duration length = time_of(simulation.timeline, task);
       const Label& label = program.labels[program.label[task]];
-      const auto traffic = traffic_of_task(label.name, scenario.parallelism.zero_stage);
+      const auto beside = beside_task(label.name);
+      const auto traffic =
+          beside ? traffic_of(*beside, scenario.parallelism.zero_stage) : std::optional<TrafficKey>();
       if (traffic && length > Duration::zero()) {
         out.traffic[*traffic].add(1, to_seconds(length));
         out.kernels += 1;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/lower/lower.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/lower/time_sources.hpp"
 
 namespace stagecraft {
@@ -141,8 +142,8 @@ class Lowering {
   const Steps& pass_steps(const RankPass& pass);
   const Steps& message_steps(std::size_t edge, bool forward);
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
-  Kind kind_of(const PassPrice& price, const char* name);
-  Steps steps_of(const PassPrice& price, const char* name, double load = 0);
+  Kind kind_of(const PassPrice& price, BesideTask does);
+  Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
   PassExchanges exchanges_of(const RankPass& pass) const;
   // A pass, or a part of it, made of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
