@@ -29,6 +29,8 @@ struct Sourced {
   T value{};
   Provenance provenance = Provenance::kAssumed;
   std::string source{};  // a citation, or how it was fitted and on what
+
+  friend bool operator==(const Sourced&, const Sourced&) = default;
 };
 
 }  // namespace stagecraft

@@ -217,6 +217,7 @@ PassPrice message_price(const Network& network, int from, int to, const Collecti
     const PatternId pattern = message_pattern(network, from, to, cost);
     price.add(network_use(Category::kPipelineComm, cost, pattern, static_cast<double>(size.count())),
               cost.provenance);
+    price.restate(network.exchange_overhead.value, cost.provenance, network.exchange_overhead.provenance);
   }
   return price;
 }
@@ -252,8 +253,8 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
     if (home.time > back.time) back = home;
   }
   if (network.patterns != nullptr) {  // on shared links a part of the use; else rank_message() adds it
-    there.time += network.exchange_overhead;
-    back.time += network.exchange_overhead;
+    there.time += network.exchange_overhead.value;
+    back.time += network.exchange_overhead.value;
   }
   price.forward = message_price(network, from, to, there, size);
   price.backward = message_price(network, to, from, back, size);
@@ -274,7 +275,8 @@ EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   }
   if (network.patterns == nullptr) {
     for (PassPrice* way : {&price.forward, &price.backward})
-      way->add(Category::kPipelineComm, network.exchange_overhead, Provenance::kAnalytic);
+      way->add(Category::kPipelineComm, network.exchange_overhead.value,
+               network.exchange_overhead.provenance);
   }
   return price;
 }

@@ -31,8 +31,8 @@ struct Network {
   PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
   PlacementMemo* memo = nullptr;     // not where links are shared
   CollectiveMemo* collectives = nullptr;
-  Duration exchange_overhead{};           // of a pipeline message that its sender waits for
-  Duration tensor_collective_overhead{};  // of a tensor-parallel all-reduce, as OptionsSpec says
+  Sourced<Duration> exchange_overhead{};           // of a pipeline message that its sender waits for
+  Sourced<Duration> tensor_collective_overhead{};  // of a tensor-parallel all-reduce, as OptionsSpec says
   HostCosts host{};
 };
 

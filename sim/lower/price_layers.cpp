@@ -35,6 +35,13 @@ RankGroup group_of(CommGroup group) {
   return std::ranges::find(kGroups, group, &std::pair<CommGroup, RankGroup>::first)->second;
 }
 
+// What the software adds to one launch of a collective of a layer.
+Duration software_overhead(const Network& network, const LayerGroups& groups, const Op& op) {
+  if (op.nodes || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1) return {};
+  const Duration whole = network.tensor_collective_overhead.value;
+  return op.collective == CollectiveKind::kAllReduce ? whole : whole / 2;
+}
+
 // One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
 class PassPricing {
  public:
@@ -54,7 +61,7 @@ class PassPricing {
     PassPrice price;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (ops_[i].kind == OpKind::kCollective) {
-        price.add(category_of(ops_[i].group), times_[i].time - hidden(i), times_[i].provenance);
+        add_exposed(price, i, times_[i].time - hidden(i));
       } else {
         price.add(compute, times_[i].time, times_[i].provenance);
       }
@@ -73,6 +80,16 @@ class PassPricing {
   }
 
  private:
+  // What the software adds to a collective is hidden as the rest of it is.
+  void add_exposed(PassPrice& price, std::size_t i, Duration exposed) const {
+    price.add(category_of(ops_[i].group), exposed, times_[i].provenance);
+    const Duration late = software_overhead(network_, groups_, ops_[i]) * ops_[i].kernels;
+    if (late == Duration::zero()) return;
+    const double share = to_seconds(late) / to_seconds(times_[i].time);
+    price.restate(from_seconds(to_seconds(exposed) * share), times_[i].provenance,
+                  network_.tensor_collective_overhead.provenance);
+  }
+
   template <class Counts>
   [[nodiscard]] Duration sum_beside(Counts counts) const {
     Duration time{};
@@ -315,9 +332,7 @@ CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& 
   if (op.group == CommGroup::kTensor && group.ranks > 1) {
     if (fabric.tensor_collective_factor != 1)
       cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
-    cost.time += fabric.tensor_collective_overhead;
-    cost.time += op.collective == CollectiveKind::kAllReduce ? network.tensor_collective_overhead
-                                                             : network.tensor_collective_overhead / 2;
+    cost.time += fabric.tensor_collective_overhead + software_overhead(network, groups, op);
   }
   return cost;
 }

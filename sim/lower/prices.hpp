@@ -32,6 +32,9 @@ class PassPrice {
   // The same of a collective or message on links that are shared, one after another in the order of adding.
   void add(const NetworkUse& use, Provenance provenance);
 
+  // Of what was added as known from `from`, so much is known from `to`: a part of one price.
+  void restate(Duration part, Provenance from, Provenance to);
+
   // Compute takes `share` longer; communication waits elsewhere.
   void stretch_compute(double share, Provenance provenance);
 
