@@ -153,7 +153,7 @@ constexpr ModelConstant kConstants[] = {
      [](const Scenario& s) -> double { return s.cluster->groups.front().node.nvlink_domain; }, widen_nvlink},
     constant(
         "jitter_per_doubling", "growth of compute with each doubling of GPUs beyond a node",
-        [](auto& s) -> auto& { return s.options.jitter_per_doubling; }),
+        [](auto& s) -> auto& { return s.options.jitter_per_doubling.value; }),
     constant(
         "piece_overhead", "seconds of the host for a rank's piece in a list that a collective takes",
         [](auto& s) -> auto& { return s.options.piece_overhead; }),
@@ -165,11 +165,11 @@ constexpr ModelConstant kConstants[] = {
         [](auto& s) -> auto& { return s.options.kernel_overhead; }),
     constant(
         "exchange_overhead", "seconds added to each pipeline message that its sender waits for",
-        [](auto& s) -> auto& { return s.options.exchange_overhead; }),
+        [](auto& s) -> auto& { return s.options.exchange_overhead.value; }),
     constant(
         "tensor_collective_overhead",
         "seconds added to each tensor-parallel all-reduce, half to a part of one",
-        [](auto& s) -> auto& { return s.options.tensor_collective_overhead; }),
+        [](auto& s) -> auto& { return s.options.tensor_collective_overhead.value; }),
 };
 
 }  // namespace

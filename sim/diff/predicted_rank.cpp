@@ -9,6 +9,7 @@
 #include "sim/explain/stage_pieces.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "topology/cluster.hpp"
 
@@ -100,14 +101,29 @@ std::string collective_word(CollectiveKind kind) {
   return std::string(kCollectiveNames[static_cast<std::size_t>(kind)]);
 }
 
-// Communication beside passes, by the name of its tasks.
-std::optional<TrafficKey> traffic_of_task(std::string_view name, int zero_stage) {
-  if (name.starts_with("send")) return TrafficKey{Activity::kPipeline, "send-receive"};
-  if (name == "parameter gather") return TrafficKey{Activity::kData, "all-gather"};
-  if (name == "gradient reduction")
-    return TrafficKey{Activity::kData, zero_stage == 0 ? "all-reduce" : "reduce-scatter"};
-  if (name == "gradient norm" || name == "embedding all-reduce" || name == "sum of both copies")
-    return TrafficKey{Activity::kOtherGroup, "all-reduce"};
+// Communication beside passes.
+std::optional<TrafficKey> traffic_of(BesideTask task, int zero_stage) {
+  switch (task) {
+    case BesideTask::kSendForward:
+    case BesideTask::kSendBackward:
+    case BesideTask::kSendNorm:
+      return TrafficKey{Activity::kPipeline, "send-receive"};
+    case BesideTask::kParameterGather:
+      return TrafficKey{Activity::kData, "all-gather"};
+    case BesideTask::kGradientReduction:
+      return TrafficKey{Activity::kData, zero_stage == 0 ? "all-reduce" : "reduce-scatter"};
+    case BesideTask::kGradientReplication:
+      return TrafficKey{Activity::kData, "all-reduce"};
+    case BesideTask::kCopySum:
+    case BesideTask::kEmbeddingSum:
+    case BesideTask::kGradientNorm:
+    case BesideTask::kPartialNorm:
+      return TrafficKey{Activity::kOtherGroup, "all-reduce"};
+    case BesideTask::kOptimizer:
+    case BesideTask::kHost:
+    case BesideTask::kRollback:
+      return std::nullopt;
+  }
   return std::nullopt;
 }
 
@@ -125,7 +141,9 @@ void add_timeline(const Scenario& scenario, const Simulation& simulation, std::i
       if (at < window.begin || at >= window.end) continue;
       const Duration length = time_of(simulation.timeline, task);
       const Label& label = program.labels[program.label[task]];
-      const auto traffic = traffic_of_task(label.name, scenario.parallelism.zero_stage);
+      const auto beside = beside_task(label.name);
+      const auto traffic =
+          beside ? traffic_of(*beside, scenario.parallelism.zero_stage) : std::optional<TrafficKey>();
       if (traffic && length > Duration::zero()) {
         out.traffic[*traffic].add(1, to_seconds(length));
         out.kernels += 1;
@@ -186,34 +204,21 @@ class OpCounter {
   RankOps& out_;
 };
 
-void add_operators(const Scenario& scenario, const Simulation& simulation, const TransformerSpec& model,
-                   int pipeline_rank, RankOps& out) {
+void add_operators(const Scenario& scenario, const Simulation& simulation, int pipeline_rank, RankOps& out) {
   const ParallelPlan& plan = simulation.prepared.plan;
   const Cluster cluster(*scenario.cluster);
   const Network network{.cluster = cluster,
                         .profile = *scenario.profile,
                         .plan = plan,
                         .tensor_collective_overhead = scenario.options.tensor_collective_overhead};
-  const Shard shard = shard_of({.plan = plan,
-                                .parallelism = scenario.parallelism,
-                                .training = scenario.training,
-                                .overlap = scenario.overlap,
-                                .options = scenario.options,
-                                .offload = scenario.offload});
   const std::vector<LayerGroups> groups = layer_groups_of(network, pipeline_rank);
-  OpCounter counter(network, groups.front(), shard.precision, out);
+  OpCounter counter(network, groups.front(), scenario.training.precision, out);
   StagePieces pieces(scenario, plan);
   const StagePlaces places = plan.places();
   const double times = static_cast<double>(plan.micro_batches) / places.copies();
-  for (const HeldStage& held : places.held_by(pipeline_rank)) {
+  for (const HeldStage& held : places.held_by(pipeline_rank))
     for (const StagePiece& piece : pieces.of(held))
       counter.add(piece.ops, times * static_cast<double>(piece.times));
-    const auto mtp = static_cast<double>(plan.stages[static_cast<std::size_t>(held.stage)].mtp_layers);
-    if (mtp == 0) continue;
-    counter.add(mtp_operators(model, shard), times * mtp);
-    counter.add(layer_operators(model, shard, model.mtp_kind()), times * mtp);
-    counter.add(head_operators(model, shard), times * mtp);
-  }
 }
 
 }  // namespace
@@ -227,9 +232,9 @@ PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulat
   const int pipeline_rank = plan.mesh.coordinate(rank, Axis::kPipeline);
   PredictedRank out;
   add_timeline(scenario, simulation, pipeline_rank, out.ops);
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || !scenario.cluster || !scenario.profile) return out;
-  add_operators(scenario, simulation, *model, pipeline_rank, out.ops);
+  if (!std::holds_alternative<TransformerSpec>(scenario.model) || !scenario.cluster || !scenario.profile)
+    return out;
+  add_operators(scenario, simulation, pipeline_rank, out.ops);
   const Duration step = simulation.prices.ranks[static_cast<std::size_t>(pipeline_rank)].optimizer.total();
   if (step > Duration::zero()) {
     out.ops.kernels += 1;

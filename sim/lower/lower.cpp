@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/schedule/unrolled.hpp"
 
 namespace stagecraft {
@@ -165,7 +166,8 @@ const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
   auto& steps = message_steps_[forward ? 1 : 0][edge];
   if (!steps) {
     const EdgePrice& price = prices_.edges[edge];
-    steps = forward ? steps_of(price.forward, "send forward") : steps_of(price.backward, "send backward");
+    steps = forward ? steps_of(price.forward, BesideTask::kSendForward)
+                    : steps_of(price.backward, BesideTask::kSendBackward);
   }
   return *steps;
 }
@@ -307,25 +309,26 @@ Lowering::PassTasks Lowering::compute_tasks(RankTasks& tasks, const Steps& steps
   return added;
 }
 
-Lowering::Kind Lowering::kind_of(const PassPrice& price, const char* name) {
+Lowering::Kind Lowering::kind_of(const PassPrice& price, BesideTask does) {
   TimeSource source;
   if (trace_ != nullptr) source = {.kind = TimeSource::Kind::kPrice, .number = trace_->numbers.at(&price)};
-  return {.label = label(name, -1, price.parts(), source), .time = price.total()};
+  return {.label = label(std::string(name_of(does)), -1, price.parts(), source), .time = price.total()};
 }
 
-Lowering::Steps Lowering::steps_of(const PassPrice& price, const char* name, double load) {
+Lowering::Steps Lowering::steps_of(const PassPrice& price, BesideTask does, double load) {
   Steps steps;
   if (flows_) {
     for (const NetworkUse& use : price.network()) {
       if (use.time == Duration::zero()) continue;
-      steps.push_back({.label = label(name, -1, {{static_cast<std::int32_t>(use.category), use.time}}),
+      steps.push_back({.label = label(std::string(name_of(does)), -1,
+                                      {{static_cast<std::int32_t>(use.category), use.time}}),
                        .time = use.time,
                        .flow = flows_->kind(use.traffic, use.transfer),
                        .load = load});
     }
   }
   if (steps.empty()) {
-    steps.push_back(kind_of(price, name));
+    steps.push_back(kind_of(price, does));
     steps.back().load = load;
   }
   return steps;
@@ -388,7 +391,7 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
                              const PassTasks& segment) {
   if (pass.action.pass == Pass::kForward) {
     RankTasks& tasks = tasks_of(replica, rank);
-    const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather", bucket_load()));
+    const PassTasks gather = data_tasks(tasks, steps_of(bucket, BesideTask::kParameterGather, bucket_load()));
     if (tasks.step) builder_.add_dependency(*tasks.step, gather.first);
     builder_.add_dependency(gather.last, segment.first);
     return;
@@ -442,7 +445,7 @@ void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& add
 void Lowering::add_rollback(RankTasks& tasks) {
   PassPrice price;
   price.add(Category::kOther, options_.rollback, Provenance::kAssumed);
-  (void)compute_task(tasks, kind_of(price, "roll-back"), -1);
+  (void)compute_task(tasks, kind_of(price, BesideTask::kRollback), -1);
 }
 
 void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& stretch, Arrivals& arrivals) {

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
+#include "sim/lower/task_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -93,12 +94,12 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
   const double gather_load = options_.overlap_parameters ? load_beside() : 0;
   const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
   if (gathers && gather.total() > Duration::zero())
-    kind.gather = steps_of(gather, "parameter gather", gather_load);
+    kind.gather = steps_of(gather, BesideTask::kParameterGather, gather_load);
   if (!reduces) return kind;
   if (unit.reduce.total() > Duration::zero())
-    kind.reduce = steps_of(unit.reduce, "gradient reduction", reduce_load);
+    kind.reduce = steps_of(unit.reduce, BesideTask::kGradientReduction, reduce_load);
   if (unit.replicate.total() > Duration::zero())
-    kind.replicate = steps_of(unit.replicate, "gradient replication",
+    kind.replicate = steps_of(unit.replicate, BesideTask::kGradientReplication,
                               reduce_load * to_seconds(outlasting) / to_seconds(unit.replicate.total()));
   return kind;
 }

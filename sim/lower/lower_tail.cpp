@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/lower/lowering.hpp"
+#include "sim/lower/task_names.hpp"
 
 namespace stagecraft {
 
@@ -33,7 +34,7 @@ void Lowering::add_reductions() {
       }
       const Handle start = join(bucket.ready);
       for (int r = 0; r < options_.replicas; ++r) {
-        const Steps steps = steps_of(*bucket.price, "gradient reduction", load);
+        const Steps steps = steps_of(*bucket.price, BesideTask::kGradientReduction, load);
         builder_.add_dependency(start, data_tasks(tasks_of(r, rank), steps).first);
       }
     }
@@ -71,7 +72,7 @@ void Lowering::add_copies(std::vector<Handle>& ends) {
         if (tasks.last_data) both.push_back(*tasks.last_data);
       }
     }
-    add_pair(ranks, steps_of(price, "sum of both copies"), join(both), ends);
+    add_pair(ranks, steps_of(price, BesideTask::kCopySum), join(both), ends);
   }
 }
 
@@ -90,7 +91,7 @@ void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
     }
   }
   const Handle start = join(both);
-  add_pair(ranks, steps_of(price, "embedding all-reduce"), start, ends);
+  add_pair(ranks, steps_of(price, BesideTask::kEmbeddingSum), start, ends);
 }
 
 // What is not gathered beside the next forwards is gathered at once, and they wait.
@@ -98,7 +99,7 @@ void Lowering::add_gathers(int rank, RankTasks& tasks) {
   if (options_.overlap_parameters) return;
   for (const auto& chunk : prices_.ranks[static_cast<std::size_t>(rank)].parameter_buckets) {
     for (const PassPrice& bucket : chunk) {
-      const PassTasks gather = data_tasks(tasks, steps_of(bucket, "parameter gather"));
+      const PassTasks gather = data_tasks(tasks, steps_of(bucket, BesideTask::kParameterGather));
       builder_.add_dependency(*tasks.last_compute, gather.first);
       tasks.blocking = {gather.last};
     }
@@ -111,12 +112,14 @@ void Lowering::step_behind_barrier(std::vector<Handle> ends) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
       RankTasks& tasks = tasks_of(r, rank);
-      const std::pair<const char*, const PassPrice*> steps[] = {
-          {"gradient norm", &price.gradient_norm}, {"optimizer", &price.optimizer}, {"host", &prices_.host}};
-      for (const auto& [name, step] : steps) {
+      const std::pair<BesideTask, const PassPrice*> steps[] = {
+          {BesideTask::kGradientNorm, &price.gradient_norm},
+          {BesideTask::kOptimizer, &price.optimizer},
+          {BesideTask::kHost, &prices_.host}};
+      for (const auto& [does, step] : steps) {
         if (step->total() == Duration::zero()) continue;
         if (!barrier) barrier = join(ends);
-        builder_.add_dependency(*barrier, compute_task(tasks, kind_of(*step, name), -1));
+        builder_.add_dependency(*barrier, compute_task(tasks, kind_of(*step, does), -1));
       }
       if (options_.iterations > 1) {
         if (!barrier) barrier = join(ends);
@@ -132,10 +135,10 @@ void Lowering::add_step(int replica, int rank, std::optional<Handle> ready) {
   RankTasks& tasks = tasks_of(replica, rank);
   const PassPrice& optimizer = prices_.ranks[static_cast<std::size_t>(rank)].optimizer;
   if (ready) tasks.blocking.push_back(*ready);
-  const std::pair<const char*, const PassPrice*> steps[] = {{"optimizer", &optimizer},
-                                                            {"host", &prices_.host}};
-  for (const auto& [name, step] : steps)
-    if (step->total() > Duration::zero()) (void)compute_task(tasks, kind_of(*step, name), -1);
+  const std::pair<BesideTask, const PassPrice*> steps[] = {{BesideTask::kOptimizer, &optimizer},
+                                                           {BesideTask::kHost, &prices_.host}};
+  for (const auto& [does, step] : steps)
+    if (step->total() > Duration::zero()) (void)compute_task(tasks, kind_of(*step, does), -1);
   tasks.step = *tasks.last_compute;
   add_gathers(rank, tasks);
 }
@@ -153,11 +156,11 @@ void Lowering::step_post_validated() {
       Handle norm = join(known);
       if (price.partial_norm.total() > Duration::zero()) {
         tasks.blocking.push_back(norm);
-        norm = compute_task(tasks, kind_of(price.partial_norm, "gradient norm"), -1);
+        norm = compute_task(tasks, kind_of(price.partial_norm, BesideTask::kPartialNorm), -1);
       }
       heard = norm;
       if (price.norm_message.total() > Duration::zero()) {
-        heard = task(tasks.send, kind_of(price.norm_message, "send norm"));
+        heard = task(tasks.send, kind_of(price.norm_message, BesideTask::kSendNorm));
         builder_.add_dependency(norm, *heard);
       }
       add_step(r, rank, norm);

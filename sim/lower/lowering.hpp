@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "sim/lower/lower.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/lower/time_sources.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -141,8 +143,8 @@ class Lowering {
   const Steps& pass_steps(const RankPass& pass);
   const Steps& message_steps(std::size_t edge, bool forward);
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
-  Kind kind_of(const PassPrice& price, const char* name);
-  Steps steps_of(const PassPrice& price, const char* name, double load = 0);
+  Kind kind_of(const PassPrice& price, BesideTask does);
+  Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
   PassExchanges exchanges_of(const RankPass& pass) const;
   // A pass, or a part of it, made of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
@@ -225,10 +227,10 @@ class Lowering {
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Steps>>, 5> pass_kinds_;     // [pass][place]
-  std::array<std::vector<std::optional<Steps>>, 2> message_steps_;  // [forward][edge]
+  std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
+  std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
   // [with reductions][pass][place][in the order of the pass]
-  std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
+  std::array<std::array<std::vector<std::vector<SegmentKind>>, kPassCount>, 2> segment_kinds_;
   // The same of passes that last otherwise in a fused pair.
   using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;

@@ -275,7 +275,7 @@ PassPrice GradientPricing::price_norm(int rank) {
 void GradientPricing::price_partial_norm(int rank, RankPrice& price) {
   Network quiet = network_;
   quiet.patterns = nullptr;
-  quiet.exchange_overhead = Duration::zero();  // nobody waits for it
+  quiet.exchange_overhead = {};  // nobody waits for it
   price.partial_norm = norm_of_rank(quiet, rank);
   if (rank + 1 < network_.plan.pipeline)
     price.norm_message = rank_message(quiet, rank, rank + 1, Bytes(4)).forward;

@@ -7,15 +7,10 @@
 #include "base/check.hpp"
 #include "models/compute_cost.hpp"
 #include "sim/lower/network_patterns.hpp"
+#include "sim/lower/stage_operators.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::array<std::pair<CommGroup, RankGroup>, kCommGroupCount> kGroups = {
-    {{CommGroup::kTensor, RankGroup::kTensor},
-     {CommGroup::kContext, RankGroup::kContext},
-     {CommGroup::kExpert, RankGroup::kExpert},
-     {CommGroup::kExpertTensor, RankGroup::kExpertTensor}}};
 
 Category category_of(CommGroup group) {
   switch (group) {
@@ -32,7 +27,25 @@ Category category_of(CommGroup group) {
 }
 
 RankGroup group_of(CommGroup group) {
-  return std::ranges::find(kGroups, group, &std::pair<CommGroup, RankGroup>::first)->second;
+  switch (group) {
+    case CommGroup::kTensor:
+      return RankGroup::kTensor;
+    case CommGroup::kContext:
+      return RankGroup::kContext;
+    case CommGroup::kExpert:
+      return RankGroup::kExpert;
+    case CommGroup::kExpertTensor:
+      return RankGroup::kExpertTensor;
+  }
+  SC_CHECK(false, "every group is listed");
+  return RankGroup::kTensor;
+}
+
+// What the software adds to one launch of a collective of a layer.
+Duration software_overhead(const Network& network, const LayerGroups& groups, const Op& op) {
+  if (op.nodes || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1) return {};
+  const Duration whole = network.tensor_collective_overhead.value;
+  return op.collective == CollectiveKind::kAllReduce ? whole : whole / 2;
 }
 
 // One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
@@ -54,7 +67,7 @@ class PassPricing {
     PassPrice price;
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (ops_[i].kind == OpKind::kCollective) {
-        price.add(category_of(ops_[i].group), times_[i].time - hidden(i), times_[i].provenance);
+        add_exposed(price, i, times_[i].time - hidden(i));
       } else {
         price.add(compute, times_[i].time, times_[i].provenance);
       }
@@ -73,6 +86,16 @@ class PassPricing {
   }
 
  private:
+  // What the software adds to a collective is hidden as the rest of it is.
+  void add_exposed(PassPrice& price, std::size_t i, Duration exposed) const {
+    price.add(category_of(ops_[i].group), exposed, times_[i].provenance);
+    const Duration late = software_overhead(network_, groups_, ops_[i]) * ops_[i].kernels;
+    if (late == Duration::zero()) return;
+    const double share = to_seconds(late) / to_seconds(times_[i].time);
+    price.restate(from_seconds(to_seconds(exposed) * share), times_[i].provenance,
+                  network_.tensor_collective_overhead.provenance);
+  }
+
   template <class Counts>
   [[nodiscard]] Duration sum_beside(Counts counts) const {
     Duration time{};
@@ -246,19 +269,20 @@ int first_of(const RankMesh& mesh, int member, Axis axis) {
 }
 
 std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_rank) {
-  static constexpr std::array<Axis, kCommGroupCount> kAxes = {Axis::kTensor, Axis::kContext, Axis::kExpert,
-                                                              Axis::kTensor};
   // A group is asked once on each node that it lies on.
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     LayerGroups groups{.member = member, .placement = {}};
     for (std::size_t i = 0; i < kCommGroupCount; ++i) {
-      const RankMesh& mesh = i < 2 ? network.plan.mesh : network.plan.expert_mesh;
-      if (mesh.degree(kAxes[i]) == 1) continue;  // a group of one costs nothing, wherever it is
+      const RankGroup group = group_of(static_cast<CommGroup>(i));
+      const GroupShape shape = shape_of(group);
+      const RankMesh& mesh = shape.mesh(network.plan);
+      const Axis axis = *shape.axes.begin();  // groups of layers lie along one
+      if (mesh.degree(axis) == 1) continue;   // a group of one costs nothing, wherever it is
       const int node = network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
-      const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, kAxes[i]), node});
-      if (is_new) at->second = placement_of(network, member, kGroups[i].second);
+      const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
+      if (is_new) at->second = placement_of(network, member, group);
       groups.placement[i] = at->second;
     }
     const bool seen = std::any_of(all.begin(), all.end(), [&](const LayerGroups& other) {
@@ -315,9 +339,7 @@ CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& 
   if (op.group == CommGroup::kTensor && group.ranks > 1) {
     if (fabric.tensor_collective_factor != 1)
       cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
-    cost.time += fabric.tensor_collective_overhead;
-    cost.time += op.collective == CollectiveKind::kAllReduce ? network.tensor_collective_overhead
-                                                             : network.tensor_collective_overhead / 2;
+    cost.time += fabric.tensor_collective_overhead + software_overhead(network, groups, op);
   }
   return cost;
 }
@@ -396,20 +418,16 @@ StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups&
 }
 
 PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
-  const auto priced = [&](const LayerOps& ops, const Shard& shard) {
-    return price_operators(ops, network_, shard, groups);
-  };
-  Shard once = shard_;  // a layer that full recompute leaves alone
-  if (once.recompute == Recompute::kFull) once.recompute = Recompute::kNone;
+  const auto priced = [&](const LayerOps& ops) { return price_operators(ops, network_, shard_, groups); };
   PiecePrices pieces{.groups = groups,
-                     .embedding = priced(embedding_operators(model_, shard_), shard_),
-                     .head = priced(head_operators(model_, shard_), shard_)};
+                     .embedding = priced(embedding_operators(model_, shard_)),
+                     .head = priced(head_operators(model_, shard_))};
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     if (model_.layers_of(kind) == 0) continue;
     const auto i = static_cast<std::size_t>(kind);
-    pieces.layer[i] = priced(layer_operators(model_, once, kind), once);
+    pieces.layer[i] = priced(layer_operators(model_, shard_, kind, false));
     if (shard_.recompute == Recompute::kFull)
-      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind), shard_);
+      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind, true));
   }
   if (model_.mtp_layers > 0) pieces.mtp = price_mtp(pieces, groups);
   return pieces;

@@ -39,15 +39,17 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
 // above the 8 GPUs of a node, on which constants are fitted.
 double jitter_of(const PricingRequest& request) {
   const int gpus = request.gpus.value_or(request.plan.gpus());
-  return request.options.jitter_per_doubling * std::log2(std::max(gpus, 8) / 8.0);
+  return request.options.jitter_per_doubling.value * std::log2(std::max(gpus, 8) / 8.0);
 }
 
 // Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
 // for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
-Duration exchange_overhead_of(const PricingRequest& request) {
+Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
   if (request.overlap.pipeline) return {};
   const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
-  return request.options.exchange_overhead / messages;
+  Sourced<Duration> overhead = request.options.exchange_overhead;
+  overhead.value /= messages;
+  return overhead;
 }
 
 // A group of several layers is made again up to its last product alone.
@@ -65,10 +67,10 @@ bool adds_in_products(const PricingRequest& request) {
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
-void stretch_compute(StagePrice& stage, double share) {
+void stretch_compute(StagePrice& stage, double share, Provenance provenance) {
   if (share == 0) return;
   for (PassPrice* pass : {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient})
-    pass->stretch_compute(share, Provenance::kAnalytic);
+    pass->stretch_compute(share, provenance);
 }
 
 // What passes hold, asked once of stages of the same content.
@@ -141,7 +143,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   StageMemories memory(model, shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
-    stretch_compute(prices.stages.back(), jitter);
+    stretch_compute(prices.stages.back(), jitter, request.options.jitter_per_doubling.provenance);
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
     prices.stages.back().memory.gradients = Bytes(whole_gradients(model, request, shard, held.stage).all());
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());

@@ -28,6 +28,12 @@ void PassPrice::add(const NetworkUse& use, Provenance provenance) {
   network_.push_back(use);
 }
 
+void PassPrice::restate(Duration part, Provenance from, Provenance to) {
+  if (from == to) return;
+  by_provenance_[static_cast<std::size_t>(from)] -= to_seconds(part);
+  by_provenance_[static_cast<std::size_t>(to)] += to_seconds(part);
+}
+
 void PassPrice::stretch_compute(double share, Provenance provenance) {
   for (const Category category : {Category::kForward, Category::kBackward, Category::kRecompute})
     add(category, from_seconds(to_seconds(of(category)) * share), provenance);

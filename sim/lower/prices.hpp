@@ -32,6 +32,9 @@ class PassPrice {
   // The same of a collective or message on links that are shared, one after another in the order of adding.
   void add(const NetworkUse& use, Provenance provenance);
 
+  // Of what was added as known from `from`, so much is known from `to`: a part of one price.
+  void restate(Duration part, Provenance from, Provenance to);
+
   // Compute takes `share` longer; communication waits elsewhere.
   void stretch_compute(double share, Provenance provenance);
 
@@ -49,7 +52,7 @@ class PassPrice {
   [[nodiscard]] Duration of(Category category) const {
     return by_category_[static_cast<std::size_t>(category)];
   }
-  [[nodiscard]] const std::array<double, 5>& seconds_by_provenance() const { return by_provenance_; }
+  [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
   // Of a price that is nothing but communication; their times add up to total(). Empty where the network is
   // closed-form.
@@ -57,7 +60,7 @@ class PassPrice {
 
  private:
   std::array<Duration, kCategoryCount> by_category_{};
-  std::array<double, 5> by_provenance_{};
+  ByProvenance by_provenance_{};
   Duration least_{};
   std::vector<NetworkUse> network_{};
 };

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
+#include "calibrate/profile/provenance.hpp"
 #include "models/shard.hpp"
 #include "topology/rank_mesh.hpp"
 
@@ -102,15 +104,15 @@ struct OptionsSpec {
   // Of the host of a DGX H100: for an operator that the framework calls, and for each further launch inside it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  double jitter_per_doubling =
-      0;  // compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace
+  // Compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace.
+  Sourced<double> jitter_per_doubling{};
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
   // launched what comes next, their GPUs idle.
-  Duration exchange_overhead{};
+  Sourced<Duration> exchange_overhead{};
   // Beside what a tensor-parallel all-reduce takes by itself: its ranks do not come at once, and streams wait
   // for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism they are two
   // for one.
-  Duration tensor_collective_overhead{};
+  Sourced<Duration> tensor_collective_overhead{};
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
   bool aligned_gradients = false;

@@ -19,10 +19,9 @@ struct SoftwarePreset {
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false, gathers_matrices = false;
-  double jitter_per_doubling = 0;
+  Sourced<double> jitter_per_doubling;
   Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
-  Duration exchange_overhead{};
-  Duration tensor_collective_overhead{};
+  Sourced<Duration> exchange_overhead, tensor_collective_overhead;
   bool aligned_gradients = false;
   bool dynamic_scaling = false, reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
@@ -54,10 +53,10 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("operator_overhead")) preset.operator_overhead = read_duration(map, "operator_overhead").value;
   if (map.has("kernel_overhead")) preset.kernel_overhead = read_duration(map, "kernel_overhead").value;
   preset.jitter_per_doubling =
-      read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true}).value;
-  preset.exchange_overhead = read_duration(map, "exchange_overhead").value;
+      read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true});
+  preset.exchange_overhead = read_duration(map, "exchange_overhead");
   if (map.has("tensor_collective_overhead"))
-    preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead").value;
+    preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
   preset.aligned_gradients = map.boolean("aligned_gradients");
   preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
   preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);

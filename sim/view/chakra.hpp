@@ -24,7 +24,7 @@ namespace stagecraft {
 struct ChakraExport {
   const Program& program;
   const Timeline& timeline;
-  Bytes message{1};  // what a message between stages carries
+  Bytes message{1};  // what a message between stages carries; a norm is one number of 4 bytes
 };
 
 // What keeps a timeline from being a trace, in words: traffic of replicas that are not simulated, shared

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/chakra_fields.hpp"
 #include "sim/view/wire.hpp"
@@ -13,8 +15,14 @@
 namespace stagecraft {
 namespace {
 
+std::optional<BesideTask> does(const Program& program, TaskId task) {
+  return beside_task(program.labels[program.label[task]].name);
+}
+
 bool is_message(const Program& program, TaskId task) {
-  return program.labels[program.label[task]].name.starts_with("send ");
+  const std::optional<BesideTask> what = does(program, task);
+  return what == BesideTask::kSendForward || what == BesideTask::kSendBackward ||
+         what == BesideTask::kSendNorm;
 }
 
 std::int64_t microseconds(Duration time) {
@@ -111,10 +119,15 @@ class ChakraWriter {
     return nodes;
   }
 
+  [[nodiscard]] Bytes size_of(TaskId before) const {
+    if (!is_message(program_, before)) return Bytes(1);
+    return does(program_, before) == BesideTask::kSendNorm ? Bytes(4) : message_;
+  }
+
   // The send stands where the message began.
   std::uint64_t receive(TaskId before, std::int32_t there, std::int32_t here) {
     const bool message = is_message(program_, before);
-    const Message sent{.from = there, .to = here, .tag = next_tag_++, .size = message ? message_ : Bytes(1)};
+    const Message sent{.from = there, .to = here, .tag = next_tag_++, .size = size_of(before)};
     const std::string name = program_.describe(before);
     const Node send{.name = "send: " + name,
                     .type = chakra::kSend,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
@@ -53,33 +54,69 @@ const StageContent& content_of(const Label& label, const ParallelPlan& plan) {
   return plan.stages[static_cast<std::size_t>(label.stage) % plan.stages.size()];
 }
 
-using Seconds = std::array<double, 5>;
-
-void take(Seconds& sum, const PassPrice& price) {
+void take(ByProvenance& sum, const PassPrice& price) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += price.seconds_by_provenance()[i];
 }
 
-void take_units(Seconds& sum, const IterationPrices& prices, PassPrice UnitPrice::*which) {
+void take_units(ByProvenance& sum, const IterationPrices& prices, PassPrice UnitPrice::*which) {
   for (const StagePrice& stage : prices.stages)
     for (const UnitPrice& unit : stage.units) take(sum, unit.*which);
 }
 
-void take_buckets(Seconds& sum, const IterationPrices& prices,
+void take_buckets(ByProvenance& sum, const IterationPrices& prices,
                   std::vector<std::vector<PassPrice>> RankPrice::*which) {
   for (const RankPrice& rank : prices.ranks)
     for (const std::vector<PassPrice>& chunk : rank.*which)
       for (const PassPrice& bucket : chunk) take(sum, bucket);
 }
 
-void take_tail(Seconds& sum, const std::string& name, const IterationPrices& prices) {
-  if (name == "host") take(sum, prices.host);
-  for (const RankPrice& rank : prices.ranks) {
-    if (name == "optimizer") take(sum, rank.optimizer);
-    if (name == "gradient norm") take(sum, rank.gradient_norm);
-    if (name == "embedding all-reduce") take(sum, rank.tied_embedding);
-    if (name == "sum of both copies")
-      for (const PassPrice& copy : rank.copies) take(sum, copy);
+void take_ranks(ByProvenance& sum, const IterationPrices& prices, PassPrice RankPrice::*which) {
+  for (const RankPrice& rank : prices.ranks) take(sum, rank.*which);
+}
+
+void take_edges(ByProvenance& sum, const IterationPrices& prices, PassPrice EdgePrice::*which) {
+  for (const EdgePrice& edge : prices.edges) take(sum, edge.*which);
+}
+
+void take_beside(ByProvenance& sum, BesideTask task, const IterationPrices& prices) {
+  switch (task) {
+    case BesideTask::kSendForward:
+      return take_edges(sum, prices, &EdgePrice::forward);
+    case BesideTask::kSendBackward:
+      return take_edges(sum, prices, &EdgePrice::backward);
+    case BesideTask::kSendNorm:
+      return take_ranks(sum, prices, &RankPrice::norm_message);
+    case BesideTask::kParameterGather:
+      take_buckets(sum, prices, &RankPrice::parameter_buckets);
+      return take_units(sum, prices, &UnitPrice::gather);
+    case BesideTask::kGradientReduction:
+      take_buckets(sum, prices, &RankPrice::gradient_buckets);
+      return take_units(sum, prices, &UnitPrice::reduce);
+    case BesideTask::kGradientReplication:
+      return take_units(sum, prices, &UnitPrice::replicate);
+    case BesideTask::kCopySum:
+      for (const RankPrice& rank : prices.ranks)
+        for (const PassPrice& copy : rank.copies) take(sum, copy);
+      return;
+    case BesideTask::kEmbeddingSum:
+      return take_ranks(sum, prices, &RankPrice::tied_embedding);
+    case BesideTask::kGradientNorm:
+      return take_ranks(sum, prices, &RankPrice::gradient_norm);
+    case BesideTask::kPartialNorm:
+      return take_ranks(sum, prices, &RankPrice::partial_norm);
+    case BesideTask::kOptimizer:
+      return take_ranks(sum, prices, &RankPrice::optimizer);
+    case BesideTask::kHost:
+      return take(sum, prices.host);
+    case BesideTask::kRollback:  // an expected share of an iteration, which the scenario gives
+      sum[static_cast<std::size_t>(Provenance::kAssumed)] += 1;
+      return;
   }
+}
+
+bool carries_activations(const Label& label) {
+  const std::optional<BesideTask> task = beside_task(label.name);
+  return task == BesideTask::kSendForward || task == BesideTask::kSendBackward;
 }
 
 }  // namespace
@@ -124,8 +161,7 @@ std::string stage_text(const Label& label, const Scenario& scenario, const Paral
 
 std::string shape_text(const Label& label, const Scenario& scenario, const ParallelPlan& plan) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool message = label.name.starts_with("send");
-  if (model == nullptr || (!is_pass(label) && !message)) return {};
+  if (model == nullptr || (!is_pass(label) && !carries_activations(label))) return {};
   const TrainingSpec& training = scenario.training;
   std::string text = fmt::format("s × b × h = {} × {} × {}", training.sequence_length / plan.context,
                                  training.micro_batch_size, model->hidden);
@@ -135,24 +171,14 @@ std::string shape_text(const Label& label, const Scenario& scenario, const Paral
   return text + ", " + std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)]);
 }
 
-std::array<double, 5> provenance_of(const Label& label, const IterationPrices& prices,
-                                    const ParallelPlan& plan) {
-  Seconds sum{};
+ByProvenance provenance_of(const Label& label, const IterationPrices& prices, const ParallelPlan& plan) {
+  ByProvenance sum{};
   if (const std::optional<Pass> pass = is_pass(label) ? pass_of(label.name.front()) : std::nullopt;
       pass && !prices.stages.empty()) {
     const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()];
     take(sum, pass_price(stage, *pass, !content_of(label, plan).recompute_pass));
-  } else if (label.name.starts_with("send")) {
-    for (const EdgePrice& edge : prices.edges)
-      take(sum, label.name == "send backward" ? edge.backward : edge.forward);
-  } else if (label.name == "gradient reduction") {
-    take_buckets(sum, prices, &RankPrice::gradient_buckets);
-    take_units(sum, prices, &UnitPrice::reduce);
-  } else if (label.name == "parameter gather") {
-    take_buckets(sum, prices, &RankPrice::parameter_buckets);
-    take_units(sum, prices, &UnitPrice::gather);
-  } else {
-    take_tail(sum, label.name, prices);
+  } else if (const std::optional<BesideTask> task = beside_task(label.name)) {
+    take_beside(sum, *task, prices);
   }
   double all = 0;
   for (const double seconds : sum) all += seconds;

@@ -112,9 +112,23 @@ TEST(TraceDiff, GroupsAreToldByRanksThenByDescription) {
   EXPECT_EQ(group("", ""), Activity::kOtherGroup);  // two groups have two ranks
 }
 
+// Gradients are scattered over two GPUs, and each shard is then summed with its copy on two others.
+TEST(TraceDiff, SumsOverTheReplicasOfAShardAreTrafficToo) {
+  const Scenario scenario = scenario_of(
+      "made_2x1.yaml",
+      {"cluster.gpus=4", "parallelism.data=4", "parallelism.zero_stage=2", "parallelism.zero_group=2"});
+  const RankOps ops = predicted_rank(scenario, simulate_in_full(scenario), 0).ops;
+  EXPECT_EQ(ops.traffic.count({Activity::kData, "reduce-scatter"}), 1u);
+  EXPECT_EQ(ops.traffic.count({Activity::kData, "all-reduce"}), 1u);
+}
+
 TEST(TraceDiff, OperatorsOfARankAddUpToTheComputeOfItsTimeline) {
   for (const std::vector<std::string>& overrides :
-       {std::vector<std::string>{}, {"training.recompute=full"}, {"training.attention=unfused"}}) {
+       {std::vector<std::string>{},
+        {"training.recompute=full"},
+        {"training.attention=unfused"},
+        {"model.mtp_layers=1", "training.recompute.granularity=full", "training.recompute.method=block",
+         "training.recompute.layers=1"}}) {
     const Scenario scenario = scenario_of("made_2x1.yaml", overrides);
     const PredictedRank rank = predicted_rank(scenario, simulate_in_full(scenario), 0);
     double sum = 0;

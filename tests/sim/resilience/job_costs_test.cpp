@@ -63,7 +63,7 @@ std::pair<Duration, Duration> work_of(const Scenario& scenario) {
 
 TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
   Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
-  scenario.options.jitter_per_doubling = 0;
+  scenario.options.jitter_per_doubling.value = 0;
   const auto [layers, stages] = work_of(scenario);
   EXPECT_EQ(layers, stages);
 }
@@ -72,9 +72,9 @@ TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
 // rounding of its own.
 TEST(JobCosts, OfLayersJitterAsTheJobDoes) {
   Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
-  scenario.options.jitter_per_doubling = 0;
+  scenario.options.jitter_per_doubling.value = 0;
   const Duration calm = work_of(scenario).first;
-  scenario.options.jitter_per_doubling = 0.01;
+  scenario.options.jitter_per_doubling.value = 0.01;
   const auto [layers, stages] = work_of(scenario);
   EXPECT_GT(layers, calm);
   const auto passes = 2 * static_cast<double>(job_costs(scenario, simulate_in_full(scenario)).layers.size());

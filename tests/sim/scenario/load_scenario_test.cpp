@@ -125,12 +125,21 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.parallelism, ParallelSpec{});
   EXPECT_EQ(s.schedule, ScheduleSpec{});
   EXPECT_EQ(s.overlap, OverlapSpec{});
-  EXPECT_EQ(s.options, (OptionsSpec{.software = "megatron-lm-2021",
-                                    .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-                                    .jitter_per_doubling = 0.003,
-                                    .exchange_overhead = std::chrono::microseconds(900),
-                                    .tensor_collective_overhead = std::chrono::microseconds(45),
-                                    .sharded_overlap_slowdown = 1.19}));  // the profile's
+  const auto sourced = []<class T>(T value, Provenance provenance, const Sourced<T>& found) {
+    EXPECT_NE(found.source, "");
+    return Sourced<T>{.value = value, .provenance = provenance, .source = found.source};
+  };
+  EXPECT_EQ(
+      s.options,
+      (OptionsSpec{
+          .software = "megatron-lm-2021",
+          .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+          .jitter_per_doubling = sourced(0.003, Provenance::kAssumed, s.options.jitter_per_doubling),
+          .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)), Provenance::kAnalytic,
+                                       s.options.exchange_overhead),
+          .tensor_collective_overhead = sourced(Duration(std::chrono::microseconds(45)),
+                                                Provenance::kAnalytic, s.options.tensor_collective_overhead),
+          .sharded_overlap_slowdown = 1.19}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
@@ -624,7 +633,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
        {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
-  EXPECT_EQ(options(whole).jitter_per_doubling, 0.003);
+  EXPECT_EQ(options(whole).jitter_per_doubling.value, 0.003);
   EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
   EXPECT_EQ(options(stages).software, "megatron-core");  // fsdp-2023 has no pipeline
   EXPECT_EQ(options(ranks).software, "megatron-core");   // nor tensor ranks

@@ -132,6 +132,32 @@ TEST(ChakraTraces, SayWhatReadersInsistOn) {
   EXPECT_EQ(sends, 2);
 }
 
+// System: two ranks; the second steps when it has heard the norm of the first, one number.
+TEST(ChakraTraces, SendANormAsOneNumber) {
+  ProgramBuilder builder;
+  const ResourceId send = builder.add_resource({ResourceKind::kConcurrent, 0, "send"});
+  const ResourceId compute = builder.add_resource({ResourceKind::kStream, 1, "compute"});
+  const auto norm =
+      builder.add_task(send, 1ms, builder.add_label({.name = "send norm", .stage = -1, .parts = {}}));
+  const auto step =
+      builder.add_task(compute, 1ms, builder.add_label({.name = "optimizer", .stage = -1, .parts = {}}));
+  builder.add_dependency(norm, step);
+  Program program = std::move(builder).build();
+  Timeline timeline = run(program);
+  const std::string file = files_of({std::move(program), std::move(timeline)}).front().bytes;
+  std::string_view rest = file;
+  rest.remove_prefix(1u + static_cast<unsigned char>(rest.front()));  // the metadata
+  const auto node = test::read_message(rest.substr(1, static_cast<unsigned char>(rest.front())));
+  std::vector<std::uint64_t> sizes;
+  for (const test::WireField& field : node) {
+    if (field.number != 10) continue;
+    const auto attribute = test::read_message(field.bytes);
+    if (test::first_of(attribute, 1).bytes == "comm_size")
+      sizes.push_back(test::first_of(attribute, 9).value);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{4}));
+}
+
 std::string refusal(std::vector<ChakraFile> files) {
   Diagnostics diagnostics;
   EXPECT_FALSE(chakra_program(files, {}, diagnostics).has_value());
