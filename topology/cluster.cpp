@@ -1,6 +1,7 @@
 #include "topology/cluster.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -10,8 +11,10 @@
 namespace stagecraft {
 namespace {
 
-int nics_of(const NodeSpec& node, const FabricSpec& fabric) {
-  return fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
+// Those that serve the node's first `gpus` GPUs.
+int nics_of(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
+  const std::int64_t all = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
+  return static_cast<int>((all * gpus + node.gpus - 1) / node.gpus);
 }
 
 Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
@@ -39,10 +42,10 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
 void Cluster::add_servers(int group) {
   const NodeSpec& spec = spec_.groups[static_cast<std::size_t>(group)].node;
   SC_CHECK(spec.gpus > 0 && spec_.gpus_used <= spec.gpus, "a node has the GPUs that are used of it");
-  const int nics = nics_of(spec, spec_.fabric);
-  SC_CHECK(nics > 0, "a node has a NIC");
   const int gpus = spec_.gpus_used > 0 ? spec_.gpus_used : spec.gpus;
-  const int vertices = std::min(nics, spec.gpus);
+  const int nics = nics_of(spec, spec_.fabric, gpus);
+  SC_CHECK(nics > 0, "a node has a NIC");
+  const int vertices = std::min(nics, gpus);
   NvSwitch domain;
   for (int i = 0; i < spec_.groups[static_cast<std::size_t>(group)].count; ++i) {
     const int index = static_cast<int>(servers_.size());

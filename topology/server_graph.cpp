@@ -30,6 +30,7 @@ ServerGraph::ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, 
       has_mesh_(!spec.nvlink_pairs.empty()),
       per_pcie_switch_(spec.gpus_per_pcie_switch),
       sockets_(std::min(spec.sockets, place.gpus)) {
+  SC_CHECK(place.nics <= place.gpus, "each NIC is some GPU's");
   const bool has_root = !has_switch_ || per_pcie_switch_ > 0;
   gpu_ = add(graph, VertexKind::kGpu, place.gpus);
   if (has_switch_) nvswitch_ = domain != nullptr ? *domain : add_nvswitch(graph, spec, place.server, 0);

@@ -28,7 +28,7 @@ class ServerGraph {
   struct Place {
     int server = 0;
     int gpus = 0;  // that are used
-    int nics = 0;  // vertices
+    int nics = 0;  // vertices, of the GPUs that are used: at most one each
   };
   // `domain`: the NVSwitch that it shares with other servers, if any.
   ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, const NvSwitch* domain);

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 
 #include "tests/topology/clusters.hpp"
 #include "topology/cluster.hpp"
+#include "topology/cluster_view.hpp"
 
 namespace stagecraft {
 namespace {
@@ -88,6 +90,27 @@ TEST(ServerGraph, OfPcieSwitchesSharesTheirUplinks) {
       "node 1 gpu 0");
   EXPECT_EQ(capacity(cluster, "node 1 pcie switch 3 -> pcie root 1"), 16_GBps);
   EXPECT_EQ(capacity(cluster, "node 1 pcie root 1 -> pcie root 0"), 30_GBps);
+}
+
+// System: part of 8 GPUs, with 8 NICs and four GPUs to a PCIe switch, then with 4 NICs and two. Expectations: the
+// NICs of those GPUs are there, below the switches that are there.
+TEST(ServerGraph, OfPartOfANodeHasTheNicsOfItsGpus) {
+  NodeSpec node = round_node();
+  node.gpus_per_pcie_switch = 4;
+  const Cluster half({.groups = {{node, 1}}, .gpus_used = 4, .fabric = round_fabric()});
+  EXPECT_EQ(totals(half).nics, 4);
+  EXPECT_EQ(totals(half).injection, 40_GBps);
+  EXPECT_EQ(capacity(half, "node 0 nic 3 -> pcie switch 0"), 20_GBps);
+  EXPECT_EQ(half.graph().vertex_count(), 4u + 1 + 1 + 4 + 1);  // GPUs, NVSwitch, root, NICs, PCIe switch
+  node.nics = 4;
+  node.gpus_per_pcie_switch = 2;
+  for (int gpus = 1; gpus <= 8; ++gpus) {
+    SCOPED_TRACE(gpus);
+    const Cluster part({.groups = {{node, 1}}, .gpus_used = gpus, .fabric = round_fabric()});
+    EXPECT_EQ(totals(part).nics, (gpus + 1) / 2);
+    for (std::uint32_t i = 0; i < part.link_count(); ++i)
+      EXPECT_LT(part.link(EdgeId(i)).to.index(), part.graph().vertex_count());
+  }
 }
 
 TEST(ServerGraph, OfTwoSocketsWithoutSwitchesHasARootEach) {
