@@ -91,6 +91,14 @@ TEST(EnumeratePlans, ListsOnceWhateverHasNoEffect) {
             10u + 5u);
 }
 
+// One stage of all 8 layers: a key of the even split has no effect there, and is refused beside the split.
+TEST(EnumeratePlans, LeavesNoLegalPlanOutForOneThatIsRefused) {
+  const SmallSpace small = load(
+      small_gpt(kOnly3D + "parallelism: {stage_layers: [8]}\n"),
+      {.vary = {"parallelism.loss_as_layer=true,false", "parallelism.pipeline=1", "parallelism.tensor=1"}});
+  EXPECT_EQ(small.plans.points.size(), 2u);
+}
+
 TEST(EnumeratePlans, ListsOnceWhatIsListedTwice) {
   const auto plans = [](const std::string& vary) {
     return load(small_gpt(kOnly3D), {.vary = {vary}}).plans.points.size();
@@ -187,7 +195,7 @@ TEST(EnumeratePlans, ShardsOverBlocksOfTheReplicas) {
   EXPECT_THAT(groups("parallelism.zero_group={at_most: 4}", own),
               ElementsAre(Group(0, {}), Group(1, 2), Group(1, 4)));
   EXPECT_THAT(groups("parallelism.zero_group=2,null", own),
-              ElementsAre(Group(0, 2), Group(1, 2), Group(1, {})));
+              ElementsAre(Group(0, 2), Group(1, 2), Group(0, {}), Group(1, {})));
 }
 
 // System: 16 samples over data 8, 4, 2, 1. Expectations: micro-batches that divide 2, 4, 8 and 16, up to 8.
