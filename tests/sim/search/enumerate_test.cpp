@@ -84,8 +84,8 @@ TEST(EnumeratePlans, ListsOnceWhateverHasNoEffect) {
   EXPECT_EQ(plans("offload.optimizer=0,1"), 20u);  // a share of 0 is no offload, and 1 is one
   // 6 plans of several stages, with and without; 4 of one.
   EXPECT_EQ(plans("parallelism.loss_as_layer=false,true"), 10u + 6u);
-  // 3 plans have one axis of several ranks, 4 tensor and data in the same order, 3 of pipeline 2 another one,
-  // and 2 of pipeline 4.
+  // 3 plans have one axis of several ranks, and 2 tensor and data in the same order; 5 have a pipeline beside
+  // others.
   EXPECT_EQ(plans("parallelism.order=[tensor, context, expert, data, pipeline],"
                   "[pipeline, tensor, context, expert, data]"),
             10u + 5u);
