@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kTaken[] = {
+constexpr std::string_view kOfCompare[] = {
     "stages",          "micro-batches", "chunks", "micro-batch-group", "forward", "input-gradient",
     "weight-gradient", "recompute",     "fused",  "message",           "p2p",     "memory-limit"};
 constexpr int kBar = 40;  // columns of the longest
@@ -172,7 +172,7 @@ int schedule_compare(const Words& words, const Arguments& arguments, Session& se
     throw UsageError("--schedule: `schedule compare` shows all of them", example);
   if (arguments.text("p2p").value_or("overlapped") != "overlapped")
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
-  refuse_without_effect(arguments, "schedule", "compare", kTaken, example);
+  refuse_without_effect(arguments, "schedule", "compare", kOfCompare, example);
   const int limit = arguments.has("memory-limit") ? arguments.integer("memory-limit", {}, 1, 1'000'000) : 0;
   std::vector<Row> rows;
   for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(measure(kind, arguments, limit));

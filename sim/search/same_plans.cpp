@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "sim/scenario/no_effect.hpp"
 #include "sim/search/frames.hpp"
+#include "topology/rank_mesh.hpp"
 
 namespace stagecraft {
 namespace {
@@ -14,10 +17,19 @@ constexpr std::int64_t kIdle = -1;  // in place of the number of a value
 constexpr double kIdleSwitch = -1;  // in place of a share
 constexpr std::string_view kOrderPath = "parallelism.order";
 
+// A group that does not divide the replicas is refused even where it shards nothing, so that it is not the same
+// plan.
+constexpr std::string_view kGroupPath = "parallelism.zero_group";
+
 bool may_be_idle(const SearchAxis& axis) {
   const bool is_switch =
       std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
-  return (is_switch || !set_in_place(axis)) && !axis.path.starts_with("cluster.");
+  return (is_switch || !set_in_place(axis)) && !axis.path.starts_with("cluster.") && axis.path != kGroupPath;
+}
+
+// Keys of the even split, which are refused beside a split of its own, of one stage as well.
+bool goes_without_split(const std::string& path) {
+  return path == "parallelism.embedding_as_layer" || path == "parallelism.loss_as_layer";
 }
 
 std::string text_of(std::span<const SearchFrame> kinds) {
@@ -83,7 +95,8 @@ std::set<std::string> SamePlans::idle_keys(const SearchPoint& point) {
   std::set<std::string> idle;
   for (const Diagnostic& said : keys_without_effect(known->second)) {
     const bool asked = std::ranges::find(asked_, said.path, &SearchAxis::path) != asked_.end();
-    if (said.code == "no-effect" && asked) idle.insert(said.path);
+    const bool refused = goes_without_split(said.path) && !point.stage_layers.empty();
+    if (said.code == "no-effect" && asked && !refused) idle.insert(said.path);
   }
   return idle;
 }

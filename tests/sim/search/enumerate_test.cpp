@@ -84,11 +84,19 @@ TEST(EnumeratePlans, ListsOnceWhateverHasNoEffect) {
   EXPECT_EQ(plans("offload.optimizer=0,1"), 20u);  // a share of 0 is no offload, and 1 is one
   // 6 plans of several stages, with and without; 4 of one.
   EXPECT_EQ(plans("parallelism.loss_as_layer=false,true"), 10u + 6u);
-  // 3 plans have one axis of several ranks, 4 tensor and data in the same order, 3 of pipeline 2 another one,
-  // and 2 of pipeline 4.
+  // 3 plans have one axis of several ranks, and 2 tensor and data in the same order; 5 have a pipeline beside
+  // others.
   EXPECT_EQ(plans("parallelism.order=[tensor, context, expert, data, pipeline],"
                   "[pipeline, tensor, context, expert, data]"),
             10u + 5u);
+}
+
+// One stage of all 8 layers: a key of the even split has no effect there, and is refused beside the split.
+TEST(EnumeratePlans, LeavesNoLegalPlanOutForOneThatIsRefused) {
+  const SmallSpace small = load(
+      small_gpt(kOnly3D + "parallelism: {stage_layers: [8]}\n"),
+      {.vary = {"parallelism.loss_as_layer=true,false", "parallelism.pipeline=1", "parallelism.tensor=1"}});
+  EXPECT_EQ(small.plans.points.size(), 2u);
 }
 
 TEST(EnumeratePlans, ListsOnceWhatIsListedTwice) {
@@ -187,7 +195,7 @@ TEST(EnumeratePlans, ShardsOverBlocksOfTheReplicas) {
   EXPECT_THAT(groups("parallelism.zero_group={at_most: 4}", own),
               ElementsAre(Group(0, {}), Group(1, 2), Group(1, 4)));
   EXPECT_THAT(groups("parallelism.zero_group=2,null", own),
-              ElementsAre(Group(0, 2), Group(1, 2), Group(1, {})));
+              ElementsAre(Group(0, 2), Group(1, 2), Group(0, {}), Group(1, {})));
 }
 
 // System: 16 samples over data 8, 4, 2, 1. Expectations: micro-batches that divide 2, 4, 8 and 16, up to 8.
