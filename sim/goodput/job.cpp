@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -17,11 +16,6 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
-
-// At most 127 years, which is beyond any horizon and leaves room for sums.
-Duration scaled(Duration time, double factor) {
-  return Duration(std::llround(std::min(static_cast<double>(time.count()) * factor, 4e18)));
-}
 
 bool is_loss(const Incident& incident) {
   return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
