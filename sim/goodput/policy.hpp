@@ -118,6 +118,10 @@ struct ShapedStep {
 
   friend bool operator==(const ShapedStep&, const ShapedStep&) = default;
 };
+// Samples per second.
+[[nodiscard]] inline double rate_of(const ShapedStep& step) {
+  return static_cast<double>(step.samples) / to_seconds(step.duration);
+}
 using ShapeOf = std::function<std::optional<ShapedStep>(int nodes)>;
 
 }  // namespace stagecraft

@@ -227,7 +227,7 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
-  constexpr double kYear = 365.25 * 86'400;
+  constexpr double kYear = 365.25 * kSecondsPerDay;
   if (in_memory(spec))
     report.advice.interval_why +=
         fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
@@ -387,8 +387,7 @@ GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
   report.repeats = spec.repeats;
   report.seed = options.seed;
   report.iteration_time = job.iteration();
-  report.ideal_samples_per_s =
-      static_cast<double>(ran.setup.ideal.samples) / to_seconds(ran.setup.ideal.duration);
+  report.ideal_samples_per_s = rate_of(ran.setup.ideal);
   report.notes = doubts(job, spec, ran, options.seed);
   report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);
