@@ -6,10 +6,12 @@
 //   source  resilience.md, section 1 (accounts).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,8 +30,16 @@ enum class Bucket : std::uint8_t {
   kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
 };
 inline constexpr std::size_t kBuckets = 8;
+// The JSON keys of the contract, section 4, in its order.
 inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
     "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
+
+// "lost work"
+[[nodiscard]] inline std::string words_of(Bucket bucket) {
+  std::string words(kBucketNames[static_cast<std::size_t>(bucket)]);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
 
 // What one cause (an index in History::causes) cost the job.
 struct CauseAccount {
@@ -42,6 +52,26 @@ struct CauseAccount {
 
 // One stretch of the job's life, for a drawing. What is undone later was training when it happened.
 enum class Phase : std::uint8_t { kTraining, kCheckpoint, kDetect, kReconfigure, kStateTransfer, kIdle };
+
+// Where its time goes; that of training, once it is known that the steps count.
+[[nodiscard]] constexpr Bucket bucket_of(Phase phase) {
+  switch (phase) {
+    case Phase::kTraining:
+      return Bucket::kProductive;
+    case Phase::kCheckpoint:
+      return Bucket::kCheckpoint;
+    case Phase::kDetect:
+      return Bucket::kDetect;
+    case Phase::kReconfigure:
+      return Bucket::kReconfigure;
+    case Phase::kStateTransfer:
+      return Bucket::kStateTransfer;
+    case Phase::kIdle:
+      break;
+  }
+  return Bucket::kIdle;
+}
+
 struct TimelineRow {
   Phase phase = Phase::kTraining;
   Duration start{};

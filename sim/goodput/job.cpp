@@ -198,11 +198,9 @@ Phase Job::phase() const {
 
 // Training goes to no bucket yet: whether it counts is known later.
 void Job::spend(Phase phase, Duration time) {
-  constexpr std::array<Bucket, 6> kBucketOf = {Bucket::kProductive,  Bucket::kCheckpoint,    Bucket::kDetect,
-                                               Bucket::kReconfigure, Bucket::kStateTransfer, Bucket::kIdle};
   if (time == Duration::zero()) return;
   if (phase != Phase::kTraining) {
-    account_[kBucketOf[static_cast<std::size_t>(phase)]] += time;
+    account_[bucket_of(phase)] += time;
     if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
   }
   const int up = static_cast<int>(machines_.in_order().size());

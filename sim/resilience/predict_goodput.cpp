@@ -250,12 +250,6 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
                   with_thousands(working + pool));
 }
 
-std::string phase_words(Phase phase) {
-  static constexpr std::array<std::string_view, 6> kWords = {"training",    "checkpoint",     "detect",
-                                                             "reconfigure", "state transfer", "idle"};
-  return std::string(kWords[static_cast<std::size_t>(phase)]);
-}
-
 // A stall is one, however many nodes come and go while it lasts.
 std::vector<TimelineRow> with_whole_stalls(const std::vector<TimelineRow>& rows) {
   std::vector<TimelineRow> whole;
@@ -283,7 +277,7 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result) {
       continue;
     }
     trained_on = -1;
-    std::string what = phase_words(row.phase) + " for " + human(row.end - row.start);
+    std::string what = words_of(bucket_of(row.phase)) + " for " + human(row.end - row.start);
     if (row.phase == Phase::kDetect && row.cause >= 0) {
       const auto cause = static_cast<std::size_t>(row.cause);
       what = fmt::format("{}{}: {}; {} samples so far", result.cause_names.at(cause),
