@@ -94,7 +94,9 @@ struct Account {
   // one stop is for counts once.
   std::int64_t failures = 0;
   std::int64_t restarts = 0;  // trainings begun after a failure
-  Duration recovering{};  // from such a failure to the training: mean time to recover = recovering / restarts
+  // From such a failure to the training, and what the job waited for nodes that it then went on without: mean
+  // time to recover = recovering / restarts.
+  Duration recovering{};
   std::int64_t changes = 0;      // plans made at a step end, without a failure
   std::int64_t checkpoints = 0;  // that became usable
   // Node view, in node-seconds: what is up but not in the job's plan (spares, a remainder), and what is down.
