@@ -1,5 +1,6 @@
 #include "base/units.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -12,6 +13,11 @@ Duration from_seconds(double seconds) {
   const double nanoseconds = std::round(seconds * 1e9);
   SC_CHECK(nanoseconds < kBeyondInt64, "a time is beyond 292 years");
   return Duration(static_cast<std::int64_t>(nanoseconds));
+}
+
+Duration scaled(Duration time, double factor) {
+  SC_CHECK(factor >= 0, "a time is scaled by a number that is not negative");
+  return Duration(std::llround(std::min(static_cast<double>(time.count()) * factor, 4e18)));
 }
 
 Duration operator/(Bytes bytes, Bandwidth rate) {

@@ -25,6 +25,10 @@ using Duration = std::chrono::duration<std::int64_t, std::nano>;
   return static_cast<double>(time.count()) / 1e9;
 }
 
+// `factor` >= 0 times as long: nearest nanosecond, halves away from zero; at most 127 years, which leaves room
+// for sums.
+[[nodiscard]] Duration scaled(Duration time, double factor);
+
 // A strong number: adds to its own kind, scales by a bare number, and divides by its own kind to a bare
 // ratio.
 template <class Tag, class Rep>

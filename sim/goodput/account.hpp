@@ -6,10 +6,12 @@
 //   source  resilience.md, section 1 (accounts).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,8 +30,16 @@ enum class Bucket : std::uint8_t {
   kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
 };
 inline constexpr std::size_t kBuckets = 8;
+// The JSON keys of the contract, section 4, in its order.
 inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
     "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
+
+// "lost work"
+[[nodiscard]] inline std::string words_of(Bucket bucket) {
+  std::string words(kBucketNames[static_cast<std::size_t>(bucket)]);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
 
 // What one cause (an index in History::causes) cost the job.
 struct CauseAccount {
@@ -42,6 +52,26 @@ struct CauseAccount {
 
 // One stretch of the job's life, for a drawing. What is undone later was training when it happened.
 enum class Phase : std::uint8_t { kTraining, kCheckpoint, kDetect, kReconfigure, kStateTransfer, kIdle };
+
+// Where its time goes; that of training, once it is known that the steps count.
+[[nodiscard]] constexpr Bucket bucket_of(Phase phase) {
+  switch (phase) {
+    case Phase::kTraining:
+      return Bucket::kProductive;
+    case Phase::kCheckpoint:
+      return Bucket::kCheckpoint;
+    case Phase::kDetect:
+      return Bucket::kDetect;
+    case Phase::kReconfigure:
+      return Bucket::kReconfigure;
+    case Phase::kStateTransfer:
+      return Bucket::kStateTransfer;
+    case Phase::kIdle:
+      break;
+  }
+  return Bucket::kIdle;
+}
+
 struct TimelineRow {
   Phase phase = Phase::kTraining;
   Duration start{};
@@ -64,7 +94,9 @@ struct Account {
   // one stop is for counts once.
   std::int64_t failures = 0;
   std::int64_t restarts = 0;  // trainings begun after a failure
-  Duration recovering{};  // from such a failure to the training: mean time to recover = recovering / restarts
+  // From such a failure to the training, and what the job waited for nodes that it then went on without: mean
+  // time to recover = recovering / restarts.
+  Duration recovering{};
   std::int64_t changes = 0;      // plans made at a step end, without a failure
   std::int64_t checkpoints = 0;  // that became usable
   // Node view, in node-seconds: what is up but not in the job's plan (spares, a remainder), and what is down.

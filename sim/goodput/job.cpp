@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -17,11 +16,6 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
-
-// At most 127 years, which is beyond any horizon and leaves room for sums.
-Duration scaled(Duration time, double factor) {
-  return Duration(std::llround(std::min(static_cast<double>(time.count()) * factor, 4e18)));
-}
 
 bool is_loss(const Incident& incident) {
   return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
@@ -204,11 +198,9 @@ Phase Job::phase() const {
 
 // Training goes to no bucket yet: whether it counts is known later.
 void Job::spend(Phase phase, Duration time) {
-  constexpr std::array<Bucket, 6> kBucketOf = {Bucket::kProductive,  Bucket::kCheckpoint,    Bucket::kDetect,
-                                               Bucket::kReconfigure, Bucket::kStateTransfer, Bucket::kIdle};
   if (time == Duration::zero()) return;
   if (phase != Phase::kTraining) {
-    account_[kBucketOf[static_cast<std::size_t>(phase)]] += time;
+    account_[bucket_of(phase)] += time;
     if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
   }
   const int up = static_cast<int>(machines_.in_order().size());

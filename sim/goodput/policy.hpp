@@ -4,9 +4,9 @@
 // questions are asked:
 //
 //   on     what does this incident mean for the job? Asked of every incident, in order, the moment it
-//          happens, whatever the job is doing. While it detects an earlier failure, the answer is not heard:
-//          the plan after it is made from the machines as they are then. Nobody is asked about nodes added at
-//          time 0: they are there at the start.
+//          happens, whatever the job is doing. While it detects a failure that halted it, the answer is not
+//          heard: the plan after it is made from the machines as they are then. Nobody is asked about nodes
+//          added at time 0: they are there at the start.
 //   plan   what now? Asked at the start, when a failure is detected, at a step end that the policy asked for,
 //          and while the job is stopped when the policy says so. The answer holds until the next plan.
 //
@@ -118,6 +118,10 @@ struct ShapedStep {
 
   friend bool operator==(const ShapedStep&, const ShapedStep&) = default;
 };
+// Samples per second.
+[[nodiscard]] inline double rate_of(const ShapedStep& step) {
+  return static_cast<double>(step.samples) / to_seconds(step.duration);
+}
 using ShapeOf = std::function<std::optional<ShapedStep>(int nodes)>;
 
 }  // namespace stagecraft

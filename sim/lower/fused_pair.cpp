@@ -28,17 +28,17 @@ Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
 }
 
 // Of `time` the part that a factor of at most 1 leaves, rounded down: a sum of parts never grows.
-Duration scaled(Duration time, double factor) {
+Duration rounded_down(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
 // Of the traffic of a pass, what hides behind enough compute.
 Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
   if (rule.neighbours)
-    return scaled(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
+    return rounded_down(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
   const Duration tensor = pass.of(Category::kTensorComm);
-  return scaled(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
-         scaled(traffic_of(pass) - tensor, 1 / rule.slowdown);
+  return rounded_down(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
+         rounded_down(traffic_of(pass) - tensor, 1 / rule.slowdown);
 }
 
 // A pass that waits for copies or for its host lasts as long without it.
@@ -51,11 +51,8 @@ Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
 PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second, const FusedPairRule& rule) {
   SC_CHECK(rule.slowdown >= 1, "compute is not faster beside traffic");
   if (rule.share) {
-    const auto share = [&](Duration whole) {
-      return Duration(std::llround(*rule.share * static_cast<double>(whole.count())));
-    };
-    const Duration both = share(first.total() + second.total());
-    const Duration of_first = std::min(share(first.total()), both);
+    const Duration both = scaled(first.total() + second.total(), *rule.share);
+    const Duration of_first = std::min(scaled(first.total(), *rule.share), both);
     return {.first = of_first, .second = both - of_first};
   }
   return {.first = first.total() - std::min(hideable(first, rule), second.total() - traffic_of(second)),
@@ -65,7 +62,7 @@ PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second, cons
 Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {
   // A pair is rounded once, and one of its passes takes what the other leaves.
   if (rule.share)
-    return std::max(Duration::zero(), scaled(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
+    return std::max(Duration::zero(), rounded_down(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
   // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once. Nor
   // does the price alone wait for its host.
   return pass.total() - std::min(hidden_in_parts(pass, rule), hideable_traffic(pass, rule) + Duration(2));
@@ -81,7 +78,7 @@ std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts, const
   TaskPart* last = nullptr;
   for (TaskPart& part : parts) {
     if (!rule.share && !hides(static_cast<Category>(part.category), rule)) continue;
-    part.time = std::min(rest, scaled(part.time, share));
+    part.time = std::min(rest, rounded_down(part.time, share));
     rest -= part.time;
     last = &part;
   }

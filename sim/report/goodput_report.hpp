@@ -10,17 +10,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/goodput/account.hpp"
 
 namespace stagecraft {
-
-// The JSON keys of the contract, section 4, in its order; values of `buckets_s` go by this index.
-inline constexpr std::array<std::string_view, 8> kGoodputBuckets = {
-    "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
 
 // A mean with its 95 % interval.
 struct MeanInterval {
@@ -110,11 +106,11 @@ struct GoodputReport {
 
   double ideal_samples_per_s = 0;
   MeanInterval samples_per_s, fraction_of_ideal, ettr;
-  double failures = 0, restarts = 0;        // of a repeat
-  double mean_time_to_recover_s = 0;        // 0 without failures
-  double mean_time_between_failures_s = 0;  // 0 without failures
-  std::array<double, 8> buckets_s{};
-  std::vector<GoodputCause> causes;  // most time first
+  double failures = 0, restarts = 0;         // of a repeat
+  double mean_time_to_recover_s = 0;         // 0 without failures
+  double mean_time_between_failures_s = 0;   // 0 without failures
+  std::array<double, kBuckets> buckets_s{};  // by Bucket
+  std::vector<GoodputCause> causes;          // most time first
 
   Duration iteration_time{};         // of the whole job
   std::vector<GoodputShape> shapes;  // most nodes first

@@ -14,9 +14,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::string_view, 8> kBucketWords = {
-    "productive", "lost work", "checkpoint", "detect", "reconfigure", "state transfer", "degraded", "idle"};
-
 constexpr std::size_t kBar = 28;
 
 // Up to weeks: "12.3 min", "1.96 days".
@@ -81,14 +78,14 @@ std::string bar_of(double share) {
 std::string buckets_of(const GoodputReport& report) {
   const double horizon = to_seconds(report.horizon);
   std::string out;
-  for (std::size_t b = 0; b < report.buckets_s.size(); ++b) {
+  for (std::size_t b = 0; b < kBuckets; ++b) {
     const double share = horizon > 0 ? report.buckets_s[b] / horizon : 0;
     if (share == 0) continue;
     const std::string bar = bar_of(share);
     const std::string blanks(kBar - std::min<std::size_t>(utf8_count(bar), kBar), ' ');
     out += headed_line(out.empty() ? "where it goes" : "",
-                       fmt::format("{:<14} {:>8}  {}{} {:>9}", kBucketWords[b], percent(share, 2), bar,
-                                   blanks, span_of(report.buckets_s[b])));
+                       fmt::format("{:<14} {:>8}  {}{} {:>9}", words_of(static_cast<Bucket>(b)),
+                                   percent(share, 2), bar, blanks, span_of(report.buckets_s[b])));
   }
   return out + headed_line("", fmt::format("{:<14} {:>8}  {:<{}} {:>9}", "all", percent(1, 2), "", kBar,
                                            span_of(report.horizon)));
@@ -306,8 +303,7 @@ void write_contract(JsonWriter& json, const GoodputReport& report) {
   write_interval(json, "ci95", report.samples_per_s.ci95);
   json.field("failures", report.failures).field("restarts", report.restarts);
   json.key("buckets_s").begin_object();
-  for (std::size_t b = 0; b < kGoodputBuckets.size(); ++b)
-    json.field(kGoodputBuckets[b], report.buckets_s[b]);
+  for (std::size_t b = 0; b < kBuckets; ++b) json.field(kBucketNames[b], report.buckets_s[b]);
   json.end_object();
 }
 

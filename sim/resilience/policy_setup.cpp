@@ -21,7 +21,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kDay = 86'400;
 constexpr const char* kStepsOfTable = "steps come from failures.policy.throughput, not from the simulator";
 
 std::int64_t samples_of_table(const SetupRequest& request) {
@@ -44,10 +43,6 @@ bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) 
                               recycles ? "the least that hold a pipeline" : "the whole job"),
        .hint = fmt::format("add a row {}: samples per second, or one with fewer nodes", least)});
   return false;
-}
-
-double rate_of(const ShapedStep& step) {
-  return static_cast<double>(step.samples) / to_seconds(step.duration);
 }
 
 // No shape counts as faster than all nodes.
@@ -136,7 +131,7 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
 // take.
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
-  const double daily = -std::expm1(-failures_per_s() / nodes() * kDay);
+  const double daily = -std::expm1(-failures_per_s() / nodes() * kSecondsPerDay);
   return std::max(standby_pool(nodes(), daily),
                   spares_for(request_.spec, nodes(), unavailable_share(request_.spec, nodes())));
 }

@@ -227,7 +227,7 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
-  constexpr double kYear = 365.25 * 86'400;
+  constexpr double kYear = 365.25 * kSecondsPerDay;
   if (in_memory(spec))
     report.advice.interval_why +=
         fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
@@ -248,12 +248,6 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
   report.advice.spares_why =
       fmt::format("in 99 % of the time no more of the {} nodes, spares among them, are away",
                   with_thousands(working + pool));
-}
-
-std::string phase_words(Phase phase) {
-  static constexpr std::array<std::string_view, 6> kWords = {"training",    "checkpoint",     "detect",
-                                                             "reconfigure", "state transfer", "idle"};
-  return std::string(kWords[static_cast<std::size_t>(phase)]);
 }
 
 // A stall is one, however many nodes come and go while it lasts.
@@ -283,7 +277,7 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result) {
       continue;
     }
     trained_on = -1;
-    std::string what = phase_words(row.phase) + " for " + human(row.end - row.start);
+    std::string what = words_of(bucket_of(row.phase)) + " for " + human(row.end - row.start);
     if (row.phase == Phase::kDetect && row.cause >= 0) {
       const auto cause = static_cast<std::size_t>(row.cause);
       what = fmt::format("{}{}: {}; {} samples so far", result.cause_names.at(cause),
@@ -387,8 +381,7 @@ GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
   report.repeats = spec.repeats;
   report.seed = options.seed;
   report.iteration_time = job.iteration();
-  report.ideal_samples_per_s =
-      static_cast<double>(ran.setup.ideal.samples) / to_seconds(ran.setup.ideal.duration);
+  report.ideal_samples_per_s = rate_of(ran.setup.ideal);
   report.notes = doubts(job, spec, ran, options.seed);
   report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);

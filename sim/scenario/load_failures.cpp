@@ -26,7 +26,6 @@ constexpr double kMostIncidents = 1e7;  // of a repeat: beyond it a run would no
 
 // Incidents a day of one process; what a trace says is bounded by its length.
 double incidents_per_day(const FailureLaw& law, int nodes) {
-  constexpr double kSecondsPerDay = 86'400;
   if (const auto* exponential = std::get_if<ExponentialFailures>(&law))
     return exponential->rate_per_node_day * nodes;
   if (const auto* components = std::get_if<ComponentFailures>(&law)) {
@@ -143,7 +142,8 @@ void check(YamlMap& failures, const FailureSpec& spec, const ClusterSpec* cluste
   double incidents = 0;
   for (const FailureProcess& process : spec.processes) {
     members += says_who_is_there(process.law) ? 1 : 0;
-    incidents += incidents_per_day(process.law, nodes_of(cluster)) * to_seconds(spec.horizon) / 86'400;
+    incidents +=
+        incidents_per_day(process.law, nodes_of(cluster)) * to_seconds(spec.horizon) / kSecondsPerDay;
   }
   if (members > 1)
     failures.error("process", "contradiction", fmt::format("{} processes say which nodes there are", members),

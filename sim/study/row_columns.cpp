@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/json.hpp"
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
 #include "base/yaml_json.hpp"
+#include "sim/goodput/account.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,20 +44,8 @@ constexpr std::array kFigures{"gpus",
                               "memory.peak_bytes",
                               "memory.peak_stage"};
 
-constexpr std::array kGoodputFigures{"goodput.policy",
-                                     "goodput.samples_per_s",
-                                     "goodput.fraction_of_ideal",
-                                     "goodput.ettr",
-                                     "goodput.failures",
-                                     "goodput.restarts",
-                                     "goodput.buckets_s.productive",
-                                     "goodput.buckets_s.lost_work",
-                                     "goodput.buckets_s.checkpoint",
-                                     "goodput.buckets_s.detect",
-                                     "goodput.buckets_s.reconfigure",
-                                     "goodput.buckets_s.state_transfer",
-                                     "goodput.buckets_s.degraded",
-                                     "goodput.buckets_s.idle"};
+constexpr std::array kGoodputFigures{"goodput.policy", "goodput.samples_per_s", "goodput.fraction_of_ideal",
+                                     "goodput.ettr",   "goodput.failures",      "goodput.restarts"};
 
 // Columns that came later stand behind all others, so that those keep their places.
 constexpr std::array kLaterFigures{"interval_90_s.0",
@@ -155,7 +145,11 @@ std::vector<RowColumn> row_columns(const std::vector<std::string>& varied, bool 
     for (const char* figure : figures) columns.push_back({.name = figure});
   };
   add(kFigures);
-  if (goodput) add(kGoodputFigures);
+  if (goodput) {
+    add(kGoodputFigures);
+    for (const std::string_view bucket : kBucketNames)
+      columns.push_back({.name = fmt::format("goodput.buckets_s.{}", bucket)});
+  }
   add(kLaterFigures);
   if (goodput) add(kLaterGoodputFigures);
   return columns;

@@ -29,6 +29,15 @@ TEST(Units, SecondsThatAreNoTimeAreOurBug) {
   EXPECT_EQ(from_seconds(9223372036.0), Duration(9'223'372'036'000'000'000));
 }
 
+TEST(Units, ATimeIsScaledToTheNearestNanosecond) {
+  EXPECT_EQ(scaled(Duration(10), 1.5), Duration(15));
+  EXPECT_EQ(scaled(Duration(3), 0.5), Duration(2));  // halves away from zero
+  EXPECT_EQ(scaled(Duration(10), 0), Duration(0));
+  EXPECT_EQ(scaled(Duration::max(), 2), Duration(4'000'000'000'000'000'000));  // two of them can be added
+  EXPECT_THROW((void)scaled(Duration(10), -1), InternalError);
+  EXPECT_THROW((void)scaled(Duration(10), std::nan("")), InternalError);
+}
+
 // Property: what is a whole number of nanoseconds below 2^50 (13 days) survives the way through seconds.
 TEST(Units, WholeNanosecondsSurviveSeconds) {
   std::mt19937_64 random(1);

@@ -284,13 +284,13 @@ Duration OobleckPlanner::slowed_step(const OobleckLayout& layout, const std::fun
     const int micro_batches = plain.shares.micro_batches[number];
     Duration time = templates_.time(plain.templates[number], micro_batches);
     const double largest = factor(*std::ranges::max_element(nodes, {}, factor));
-    if (largest > 1 && spec_.time) time = times(time, largest);
+    if (largest > 1 && spec_.time) time = scaled(time, largest);
     if (largest > 1 && !spec_.time) {
       const PipelineTemplate& made = templates_.at(plain.templates[number]);
       std::vector<Duration> work = made.partition.work;
       for (std::size_t stage = 0; stage < work.size(); ++stage)
         work[stage] =
-            times(work[stage], factor(nodes[stage / static_cast<std::size_t>(made.stages_per_node)]));
+            scaled(work[stage], factor(nodes[stage / static_cast<std::size_t>(made.stages_per_node)]));
       time = std::max(time, pipeline_line(work, spec_.rule).time(micro_batches));
     }
     makespan = std::max(makespan, time);

@@ -17,10 +17,6 @@ Duration share(Duration whole, int parts) {
 
 }  // namespace
 
-Duration times(Duration time, double factor) {
-  return Duration{std::llround(static_cast<double>(time.count()) * factor)};
-}
-
 std::vector<StageOption> stage_options(const std::vector<LayerCost>& one_gpu, int gpus_per_node,
                                        const InNodeAllReduce& all_reduce) {
   std::vector<StageOption> options;
@@ -41,7 +37,7 @@ std::vector<StageOption> scaled(std::vector<StageOption> options, double factor)
   SC_CHECK(factor > 0, "a node takes some time");
   for (StageOption& option : options)
     for (LayerCost& layer : option.layers)
-      layer = {.forward = times(layer.forward, factor), .backward = times(layer.backward, factor)};
+      layer = {.forward = scaled(layer.forward, factor), .backward = scaled(layer.backward, factor)};
   return options;
 }
 

@@ -52,8 +52,6 @@ struct AlikeNodes {
   std::vector<StageOption> options = {};  // at least one; the same GPU counts in every group
   std::string name = {};                  // for people; may be empty
 };
-// `time` times `factor`, to the nearest nanosecond.
-[[nodiscard]] Duration times(Duration time, double factor);
 // The options of nodes that take `factor` times as long.
 [[nodiscard]] std::vector<StageOption> scaled(std::vector<StageOption> options, double factor);
 

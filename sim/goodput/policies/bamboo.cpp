@@ -1,7 +1,6 @@
 #include "sim/goodput/policies/bamboo.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.hpp"
 #include "base/ids.hpp"
@@ -111,9 +110,7 @@ Plan Bamboo::plan(const Situation& situation) {
 
 Plan Bamboo::go_on(const Situation& situation) const {
   Plan plan;
-  Duration duration = step_.duration;
-  if (overloaded() > 0)
-    duration = Duration(std::llround(spec_.slowdown * static_cast<double>(duration.count())));
+  const Duration duration = overloaded() > 0 ? scaled(step_.duration, spec_.slowdown) : step_.duration;
   plan.step = StepPlan{.duration = duration, .samples = step_.samples, .nodes = {}};
   for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
     const int node = holder_[as_index(place)];

@@ -5,12 +5,13 @@
 //               S−1 stage 0.
 //   loss        of a node with one place: once the job knows of it, its shadow takes the place too, is
 //               overloaded, and everything goes `slowdown` times as slowly until the next rendezvous; not
-//               even the step in flight is lost, which waits for the lost node until then. Fatal when the shadow is overloaded or gone, or the lost node was overloaded
-//               itself: the job stops, detects, and holds a global rendezvous.
+//               even the step in flight is lost, which waits for the lost node until then. Fatal when the
+//               shadow is overloaded or gone, or the lost node was overloaded itself: the job stops,
+//               detects, and holds a global rendezvous.
 //   rendezvous  local, at a step end, when waiting nodes can stand in for all overloaded ones, when
 //               2·overloaded/active passes the threshold, or when one pipeline more can be made. Nodes
 //               keep their places where they can; vacant ones go to waiting nodes in the order of their
-//               adds. A loss of a node with a place begins it again.
+//               adds. A loss of a node with a place begins it again once it is detected.
 //   state       of a stage survives while one node has it as its own or as its shadow; else the job
 //               goes back to its last checkpoint. A node in a place whose state it has not gets it from
 //               a peer.

@@ -5,14 +5,6 @@
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
-namespace {
-
-double rate(const ShapedStep& shape) {
-  return static_cast<double>(shape.samples) / to_seconds(shape.duration);
-}
-
-}  // namespace
-
 // With replacements it is always the full one.
 std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
   switch (spec_.lost) {
@@ -28,7 +20,7 @@ std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
 
 // Gained share of the time between failures against what the change costs.
 bool CheckpointRestart::pays(const ShapedStep& more) const {
-  const double gain = 1 - rate(*shape_) / rate(more);
+  const double gain = 1 - rate_of(*shape_) / rate_of(more);
   const Duration cost =
       spec_.checkpoint_cost + last_load_ + restart_time(spec_.restart, more.nodes * spec_.gpus_per_node);
   return gain * to_seconds(spec_.between_failures) > to_seconds(cost);
@@ -52,7 +44,7 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
   const auto shape = best_shape(static_cast<int>(machines.in_order().size()));
   if (!shape) return {};
   if (!shape_) return {.answer = Answer::kAtStepEnd};
-  const bool better = shape->nodes != shape_->nodes && rate(*shape) > rate(*shape_) && pays(*shape);
+  const bool better = shape->nodes != shape_->nodes && rate_of(*shape) > rate_of(*shape_) && pays(*shape);
   return {.answer = better ? Answer::kCheckpointAndPlan : Answer::kNothing};
 }
 

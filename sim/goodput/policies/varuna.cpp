@@ -6,14 +6,6 @@
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
-namespace {
-
-double rate_of(const ShapedStep& shape) {
-  return static_cast<double>(shape.samples) / to_seconds(shape.duration);
-}
-
-}  // namespace
-
 Varuna::Varuna(VarunaSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(spec_.nodes >= 1 && spec_.shape && !spec_.restart.empty(), "a shape for every number of nodes");
 }

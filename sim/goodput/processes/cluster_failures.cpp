@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "sim/goodput/processes/laws.hpp"
+#include "sim/goodput/failure_spec.hpp"
 
 namespace stagecraft {
 

@@ -9,8 +9,6 @@
 
 namespace stagecraft {
 
-inline constexpr double kSecondsPerDay = 86'400;
-
 // `number`: of the entry in FailureSpec::processes. The process writes to `machines` and must not outlive it.
 [[nodiscard]] std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet);
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
-#include "sim/goodput/processes/laws.hpp"
+#include "sim/goodput/failure_spec.hpp"
 
 namespace stagecraft {
 

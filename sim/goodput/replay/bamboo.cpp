@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 // The simulators count in whole milliseconds.
-Duration scaled(double factor, Duration time) {
+Duration whole_milliseconds(double factor, Duration time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time);
   return std::chrono::milliseconds(
       static_cast<std::int64_t>(std::floor(factor * static_cast<double>(ms.count()))));
@@ -61,13 +61,13 @@ class BambooReplay : public ReplayEngine {
     if (fatal) return begin(now, true);
     if (state() != ReplayState::kRunning || slowed_ || !(ran || published())) return;
     slowed_ = Slowed{.completed_steps = replay().steps.size(), .since = now};
-    step_ = scaled(policy_.slowdown, step_);
+    step_ = whole_milliseconds(policy_.slowdown, step_);
   }
 
   void step_ended(Duration now) override {
     if (slowed_ && !slowed_->prolonged && slowed_->completed_steps == replay().steps.size()) {
       slowed_->prolonged = true;
-      return prolong_step(now + scaled(policy_.slowdown - 1, now - slowed_->since));
+      return prolong_step(now + whole_milliseconds(policy_.slowdown - 1, now - slowed_->since));
     }
     record_step(now);
     if (wants_rebalance() && (published() || state() == ReplayState::kRunning)) return begin(now, false);

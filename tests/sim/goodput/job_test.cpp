@@ -32,6 +32,15 @@ std::vector<std::int64_t> in_seconds(const Account& account) {
 }
 using testing::ElementsAre;
 
+TEST(Bucket, OfAPhaseIsCalledAsItIs) {
+  EXPECT_EQ(bucket_of(Phase::kTraining), Bucket::kProductive);
+  EXPECT_EQ(words_of(bucket_of(Phase::kCheckpoint)), "checkpoint");
+  EXPECT_EQ(words_of(bucket_of(Phase::kDetect)), "detect");
+  EXPECT_EQ(words_of(bucket_of(Phase::kReconfigure)), "reconfigure");
+  EXPECT_EQ(words_of(bucket_of(Phase::kStateTransfer)), "state transfer");
+  EXPECT_EQ(words_of(bucket_of(Phase::kIdle)), "idle");
+}
+
 TEST(Job, WithoutFailuresAllWholeStepsCount) {
   const Account account = run(job(35), history(1, {}), made::restarted({}));
   EXPECT_EQ(account.samples, 3);

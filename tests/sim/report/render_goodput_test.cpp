@@ -80,7 +80,7 @@ TEST(GoodputJson, HasTheKeysOfTheContract) {
   EXPECT_EQ(document["restarts"], 18);
   const json& buckets = document["buckets_s"];
   EXPECT_EQ(buckets.size(), 8u);
-  for (const auto name : kGoodputBuckets) EXPECT_TRUE(buckets.contains(name)) << name;
+  for (const auto name : kBucketNames) EXPECT_TRUE(buckets.contains(name)) << name;
   EXPECT_EQ(buckets["lost_work"], 43'200);
 }
 

@@ -56,6 +56,20 @@ TEST(Csv, QuotesWhatNeedsIt) {
             R"(3,1f1b,"[2,1]",,false,"out-of-memory: memory: stage 0 needs 91.3 GiB, ""of"" 80",0.1,)");
 }
 
+// Whoever reads the file by number finds them there.
+TEST(Csv, HasTheBucketsInTheirPlaces) {
+  std::vector<std::string> names;
+  for (const RowColumn& column : row_columns({}, true)) names.push_back(column.name);
+  const auto first = std::find(names.begin(), names.end(), "goodput.restarts");
+  ASSERT_NE(first, names.end());
+  EXPECT_THAT(
+      std::vector(first + 1, first + 10),
+      testing::ElementsAre("goodput.buckets_s.productive", "goodput.buckets_s.lost_work",
+                           "goodput.buckets_s.checkpoint", "goodput.buckets_s.detect",
+                           "goodput.buckets_s.reconfigure", "goodput.buckets_s.state_transfer",
+                           "goodput.buckets_s.degraded", "goodput.buckets_s.idle", "interval_90_s.0"));
+}
+
 TEST(Csv, HasGoodputWhereAskedFor) {
   const auto without = row_columns({"x"}, false), with = row_columns({"x"}, true);
   EXPECT_EQ(without[1].name, "x");
