@@ -24,6 +24,8 @@
 #include "models/compute_cost.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
+#include "sim/lower/stage_operators.hpp"
+#include "sim/price_iteration.hpp"
 #include "sim/simulate.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
@@ -245,24 +247,14 @@ class ShapePlanner {
       : profile_(*scenario.profile),
         model_(model),
         plan_(plan),
-        shard_(shard_of({.plan = plan,
-                         .parallelism = scenario.parallelism,
-                         .training = scenario.training,
-                         .overlap = scenario.overlap,
-                         .options = scenario.options,
-                         .offload = scenario.offload})) {}
+        request_(pricing_request(scenario, plan)),
+        shard_(shard_of(request_)) {}
 
   void add_to(WantedByKey& wanted) const {
-    double dense = 0, experts = 0;
-    for (const StageContent& stage : plan_.stages) {
-      dense += static_cast<double>(stage.layers - stage.expert_layers);
-      experts += static_cast<double>(stage.expert_layers);
-    }
     // Over all stages of a micro-batch, shared by the pipeline ranks.
     const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
-    if (dense > 0) add(layer_operators(model_, shard_, LayerKind::kDense), dense * times, wanted);
-    if (experts > 0) add(layer_operators(model_, shard_, LayerKind::kExperts), experts * times, wanted);
-    add(head_operators(model_, shard_), times, wanted);
+    for (const CountedOps& piece : stage_operators(model_, request_, whole_content(plan_)))
+      add(piece.ops, static_cast<double>(piece.times) * times, wanted);
   }
 
  private:
@@ -298,6 +290,7 @@ class ShapePlanner {
   const HardwareProfile& profile_;
   const TransformerSpec& model_;
   const ParallelPlan& plan_;
+  PricingRequest request_;
   Shard shard_;
 };
 

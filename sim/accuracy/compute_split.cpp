@@ -6,7 +6,8 @@
 
 #include "models/compute_cost.hpp"
 #include "models/operators.hpp"
-#include "sim/lower/prices.hpp"
+#include "sim/lower/stage_operators.hpp"
+#include "sim/price_iteration.hpp"
 
 namespace stagecraft {
 namespace {
@@ -64,22 +65,10 @@ class Splitter {
 KernelShares split_compute(const Scenario& scenario, const ParallelPlan& plan) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr || !scenario.profile) return {};
-  const Shard shard = shard_of({.plan = plan,
-                                .parallelism = scenario.parallelism,
-                                .training = scenario.training,
-                                .overlap = scenario.overlap,
-                                .options = scenario.options,
-                                .offload = scenario.offload});
-  double dense = 0, experts = 0;
-  for (const StageContent& stage : plan.stages) {
-    dense += static_cast<double>(stage.layers - stage.expert_layers);
-    experts += static_cast<double>(stage.expert_layers);
-  }
-  Splitter splitter(*scenario.profile, shard.precision);
-  if (dense > 0) splitter.add(layer_operators(*model, shard, LayerKind::kDense), dense);
-  if (experts > 0) splitter.add(layer_operators(*model, shard, LayerKind::kExperts), experts);
-  splitter.add(embedding_operators(*model, shard), 1);
-  splitter.add(head_operators(*model, shard), 1);
+  Splitter splitter(*scenario.profile, scenario.training.precision);
+  for (const CountedOps& piece :
+       stage_operators(*model, pricing_request(scenario, plan), whole_content(plan)))
+    splitter.add(piece.ops, static_cast<double>(piece.times));
   return splitter.shares();
 }
 

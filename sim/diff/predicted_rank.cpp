@@ -204,34 +204,21 @@ class OpCounter {
   RankOps& out_;
 };
 
-void add_operators(const Scenario& scenario, const Simulation& simulation, const TransformerSpec& model,
-                   int pipeline_rank, RankOps& out) {
+void add_operators(const Scenario& scenario, const Simulation& simulation, int pipeline_rank, RankOps& out) {
   const ParallelPlan& plan = simulation.prepared.plan;
   const Cluster cluster(*scenario.cluster);
   const Network network{.cluster = cluster,
                         .profile = *scenario.profile,
                         .plan = plan,
                         .tensor_collective_overhead = scenario.options.tensor_collective_overhead};
-  const Shard shard = shard_of({.plan = plan,
-                                .parallelism = scenario.parallelism,
-                                .training = scenario.training,
-                                .overlap = scenario.overlap,
-                                .options = scenario.options,
-                                .offload = scenario.offload});
   const std::vector<LayerGroups> groups = layer_groups_of(network, pipeline_rank);
-  OpCounter counter(network, groups.front(), shard.precision, out);
+  OpCounter counter(network, groups.front(), scenario.training.precision, out);
   StagePieces pieces(scenario, plan);
   const StagePlaces places = plan.places();
   const double times = static_cast<double>(plan.micro_batches) / places.copies();
-  for (const HeldStage& held : places.held_by(pipeline_rank)) {
+  for (const HeldStage& held : places.held_by(pipeline_rank))
     for (const StagePiece& piece : pieces.of(held))
       counter.add(piece.ops, times * static_cast<double>(piece.times));
-    const auto mtp = static_cast<double>(plan.stages[static_cast<std::size_t>(held.stage)].mtp_layers);
-    if (mtp == 0) continue;
-    counter.add(mtp_operators(model, shard), times * mtp);
-    counter.add(layer_operators(model, shard, model.mtp_kind()), times * mtp);
-    counter.add(head_operators(model, shard), times * mtp);
-  }
 }
 
 }  // namespace
@@ -245,9 +232,9 @@ PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulat
   const int pipeline_rank = plan.mesh.coordinate(rank, Axis::kPipeline);
   PredictedRank out;
   add_timeline(scenario, simulation, pipeline_rank, out.ops);
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || !scenario.cluster || !scenario.profile) return out;
-  add_operators(scenario, simulation, *model, pipeline_rank, out.ops);
+  if (!std::holds_alternative<TransformerSpec>(scenario.model) || !scenario.cluster || !scenario.profile)
+    return out;
+  add_operators(scenario, simulation, pipeline_rank, out.ops);
   const Duration step = simulation.prices.ranks[static_cast<std::size_t>(pipeline_rank)].optimizer.total();
   if (step > Duration::zero()) {
     out.ops.kernels += 1;

@@ -138,8 +138,7 @@ class PassExplainer {
     }
     return sum_with_rest(
         name, std::move(inputs), time,
-        {.kind = OriginKind::kPrice,
-         .text = "jitter between many GPUs, multi-token prediction, offload, waiting for the host"});
+        {.kind = OriginKind::kPrice, .text = "jitter between many GPUs, offload, waiting for the host"});
   }
 
   [[nodiscard]] static std::string given_cost(std::size_t i) {

@@ -1,11 +1,13 @@
 #include "sim/explain/stage_pieces.hpp"
 
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "base/check.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/stage_operators.hpp"
 #include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
 
@@ -17,29 +19,22 @@ Duration total(const StagePrice& price) {
          price.weight_gradient.total();
 }
 
-// Without prices.
-std::vector<StagePiece> contents(const TransformerSpec& model, const Shard& shard,
-                                 const StageContent& content) {
-  Shard once = shard;
-  if (once.recompute == Recompute::kFull) once.recompute = Recompute::kNone;
-  const std::int64_t dense = content.layers - content.expert_layers;
-  const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
-  std::vector<StagePiece> pieces;
-  const auto add = [&](const char* name, const char* all, std::int64_t times, auto make) {
-    if (times > 0) pieces.push_back({.name = name, .all = all, .times = times, .ops = make(), .price = {}});
-  };
-  add("layer", "layers", dense - dense_again,
-      [&] { return layer_operators(model, once, LayerKind::kDense); });
-  add("layer that is recomputed", "layers that are recomputed", dense_again,
-      [&] { return layer_operators(model, shard, LayerKind::kDense); });
-  add("layer of experts", "layers of experts", content.expert_layers - content.recomputed_experts,
-      [&] { return layer_operators(model, once, LayerKind::kExperts); });
-  add("layer of experts that is recomputed", "layers of experts that are recomputed",
-      content.recomputed_experts, [&] { return layer_operators(model, shard, LayerKind::kExperts); });
-  add("embedding", "embeddings", content.embedding ? 1 : 0,
-      [&] { return embedding_operators(model, shard); });
-  add("head", "heads", content.head ? 1 : 0, [&] { return head_operators(model, shard); });
-  return pieces;
+// Of one of the pieces, or of all of them.
+std::string name_of(const CountedOps& piece, bool all) {
+  switch (piece.unit) {
+    case UnitKind::kEmbedding:
+      return all ? "embeddings" : "embedding";
+    case UnitKind::kMtp:
+      return all ? "projections of multi-token predictions" : "projection of multi-token prediction";
+    case UnitKind::kHead:
+      return all ? "heads" : "head";
+    case UnitKind::kLayer:
+      break;
+  }
+  std::string name = all ? "layers" : "layer";
+  if (piece.layer == LayerKind::kExperts) name += " of experts";
+  if (piece.recomputed) name += all ? " that are recomputed" : " that is recomputed";
+  return name;
 }
 
 }  // namespace
@@ -59,16 +54,22 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
                         .plan = plan_,
                         .tensor_collective_overhead = scenario_.options.tensor_collective_overhead,
                         .host = host_costs(scenario_.options)};
-  const Shard shard = shard_of(pricing_request(scenario_, plan_, false));
+  const PricingRequest request = pricing_request(scenario_, plan_, false);
+  const Shard shard = shard_of(request);
   std::vector<StagePiece> slowest;
   Duration longest{};
   const StageContent& content = plan_.stages[static_cast<std::size_t>(held.stage)];
   for (const LayerGroups& groups : layer_groups_of(network, plan_.places().rank_of(held.stage, held.copy))) {
-    std::vector<StagePiece> pieces = contents(*model, shard, content);
+    std::vector<StagePiece> pieces;
     Duration here{};
-    for (StagePiece& piece : pieces) {
-      piece.price = price_operators(piece.ops, network, shard, groups);
-      here += total(piece.price) * piece.times;
+    for (CountedOps& counted : stage_operators(*model, request, content)) {
+      StagePrice price = price_operators(counted.ops, network, shard, groups);
+      here += total(price) * counted.times;
+      pieces.push_back({.name = name_of(counted, false),
+                        .all = name_of(counted, true),
+                        .times = counted.times,
+                        .ops = std::move(counted.ops),
+                        .price = std::move(price)});
     }
     if (!slowest.empty() && here <= longest) continue;
     slowest = std::move(pieces);

@@ -1,4 +1,5 @@
-// What a stage is made of: layers by kind, its ends, each with its operators and its price.
+// What a stage is made of: layers by kind, its ends, multi-token prediction, each with its operators and its
+// price (sim/lower/stage_operators.hpp says which).
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace stagecraft {
 struct StagePiece {
   std::string name, all;   // "layer of experts", "layers of experts"
   std::int64_t times = 0;  // in the stage
-  LayerOps ops;            // of multi-token prediction without its inner layer and its head
-  StagePrice price;        // of ops, with what overlaps and what the host adds
+  LayerOps ops;
+  StagePrice price;  // of ops, with what overlaps and what the host adds
 };
 
 // The pieces of the stages of a scenario, each stage priced once.

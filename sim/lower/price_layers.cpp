@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "models/compute_cost.hpp"
 #include "sim/lower/network_patterns.hpp"
+#include "sim/lower/stage_operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -411,20 +412,16 @@ StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups&
 }
 
 PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
-  const auto priced = [&](const LayerOps& ops, const Shard& shard) {
-    return price_operators(ops, network_, shard, groups);
-  };
-  Shard once = shard_;  // a layer that full recompute leaves alone
-  if (once.recompute == Recompute::kFull) once.recompute = Recompute::kNone;
+  const auto priced = [&](const LayerOps& ops) { return price_operators(ops, network_, shard_, groups); };
   PiecePrices pieces{.groups = groups,
-                     .embedding = priced(embedding_operators(model_, shard_), shard_),
-                     .head = priced(head_operators(model_, shard_), shard_)};
+                     .embedding = priced(embedding_operators(model_, shard_)),
+                     .head = priced(head_operators(model_, shard_))};
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     if (model_.layers_of(kind) == 0) continue;
     const auto i = static_cast<std::size_t>(kind);
-    pieces.layer[i] = priced(layer_operators(model_, once, kind), once);
+    pieces.layer[i] = priced(layer_operators(model_, shard_, kind, false));
     if (shard_.recompute == Recompute::kFull)
-      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind), shard_);
+      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind, true));
   }
   if (model_.mtp_layers > 0) pieces.mtp = price_mtp(pieces, groups);
   return pieces;

@@ -917,6 +917,20 @@ class Answers(Case):
         self.assertEqual({"stagecraft.plan/1"}, {point.pop("schema") for point in points})
         self.assertEqual([json.loads(line) for line in lines], points)
 
+    def test_what_is_wanted_is_what_stages_run(self):
+        def wanted(*options):
+            lines = stagecraft("calibrate", "plan", "scenarios/llama3-8b-64xA100.yaml", *options).stdout.splitlines()
+            return {json.dumps([point["shape"], point["tags"]]): point["value"] for point in map(json.loads, lines)}
+        projection = [{"batch": 1, "k": 2 * 4096, "m": 8192, "n": 4096 // 2}, {"dtype": "bf16", "layout": "TN"}]
+        self.assertNotIn(json.dumps(projection), wanted())
+        self.assertIn(json.dumps(projection), wanted("--set", "model.mtp_layers=1"))
+        # One layer of 32 has its forward again, not all.
+        full = "training.recompute={granularity: full, method: %s, layers: 1}"
+        none, one, all_layers = wanted(), wanted("--set", full % "block"), wanted("--set", full % "uniform")
+        head = next(point for point in none if '"n": 64128' in point)
+        self.assertGreater(none[head], one[head])
+        self.assertGreater(one[head], 1.1 * all_layers[head])
+
     def test_codes_of_the_command_line_are_explained(self):
         for code in ("usage", "internal"):
             ran = stagecraft("explain", code)

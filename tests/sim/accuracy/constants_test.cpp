@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string_view>
+#include <variant>
 
 #include "sim/accuracy/compute_split.hpp"
 #include "sim/simulate.hpp"
@@ -60,12 +61,30 @@ TEST(ModelConstants, OfProductsMoveThePrediction) {
   EXPECT_LT(simulate(full).iteration_time, before);
 }
 
-TEST(ComputeSplit, OfAJobAddsUpToOneAndIsMostlyProducts) {
-  const Scenario scenario = small_job();
+KernelShares shares_of(const Scenario& scenario) {
   Diagnostics diagnostics;
-  const auto prepared = prepare(scenario, diagnostics);
-  ASSERT_TRUE(prepared.has_value());
-  const KernelShares shares = split_compute(scenario, prepared->plan);
+  return split_compute(scenario, prepare(scenario, diagnostics).value().plan);
+}
+
+// Layers that block recompute leaves alone run no forward twice; a prediction is a layer and a head more.
+TEST(ComputeSplit, CountsWhatAStageRunsAsOftenAsItRunsIt) {
+  Scenario none = small_job();
+  none.training.recompute.granularity = Recompute::kNone;
+  Scenario one = none;
+  one.training.recompute.granularity = Recompute::kFull;
+  one.training.recompute.method = RecomputeMethod::kBlock;
+  Scenario all = one;
+  all.training.recompute.layers = 2;
+  EXPECT_LT(shares_of(none)[3], 1);
+  EXPECT_GT(shares_of(none)[3], shares_of(one)[3]);  // of the loss, which is not repeated
+  EXPECT_GT(shares_of(one)[3], shares_of(all)[3]);
+  Scenario predicts = none;
+  std::get<TransformerSpec>(predicts.model).mtp_layers = 1;
+  EXPECT_GT(shares_of(predicts)[3], shares_of(none)[3]);
+}
+
+TEST(ComputeSplit, OfAJobAddsUpToOneAndIsMostlyProducts) {
+  const KernelShares shares = shares_of(small_job());
   double sum = 0;
   for (const double share : shares) sum += share;
   EXPECT_NEAR(sum, 1, 1e-12);

@@ -1,0 +1,56 @@
+#include "sim/lower/stage_operators.hpp"
+
+namespace stagecraft {
+
+LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind, bool recomputed) {
+  Shard own = shard;
+  if (!recomputed && own.recompute == Recompute::kFull) own.recompute = Recompute::kNone;
+  return layer_operators(model, own, kind);
+}
+
+std::vector<CountedOps> stage_operators(const TransformerSpec& model, const PricingRequest& request,
+                                        const StageContent& content) {
+  const Shard shard = shard_of(request);
+  std::vector<CountedOps> all;
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    const bool experts = kind == LayerKind::kExperts;
+    const std::int64_t here = experts ? content.expert_layers : content.layers - content.expert_layers;
+    const std::int64_t again =
+        experts ? content.recomputed_experts : content.recomputed - content.recomputed_experts;
+    const std::int64_t inner = kind == model.mtp_kind() ? content.mtp_layers : 0;
+    const bool inner_again = request.training.recompute.repeats_mtp();
+    for (const bool recomputed : {false, true}) {
+      const std::int64_t times =
+          (recomputed ? again : here - again) + (recomputed == inner_again ? inner : 0);
+      if (times > 0)
+        all.push_back({.layer = kind,
+                       .recomputed = recomputed,
+                       .times = times,
+                       .ops = layer_operators(model, shard, kind, recomputed)});
+    }
+  }
+  if (content.embedding)
+    all.push_back({.unit = UnitKind::kEmbedding, .times = 1, .ops = embedding_operators(model, shard)});
+  if (content.mtp_layers > 0)
+    all.push_back({.unit = UnitKind::kMtp, .times = content.mtp_layers, .ops = mtp_operators(model, shard)});
+  const std::int64_t heads = content.mtp_layers + (content.head ? 1 : 0);
+  if (heads > 0)
+    all.push_back({.unit = UnitKind::kHead, .times = heads, .ops = head_operators(model, shard)});
+  return all;
+}
+
+StageContent whole_content(const ParallelPlan& plan) {
+  StageContent whole;
+  for (const StageContent& stage : plan.stages) {
+    whole.layers += stage.layers;
+    whole.expert_layers += stage.expert_layers;
+    whole.recomputed += stage.recomputed;
+    whole.recomputed_experts += stage.recomputed_experts;
+    whole.mtp_layers += stage.mtp_layers;
+    whole.embedding = whole.embedding || stage.embedding;
+    whole.head = whole.head || stage.head;
+  }
+  return whole;
+}
+
+}  // namespace stagecraft
