@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "base/check.hpp"
@@ -17,26 +18,17 @@ DeviceId device(int rank) {
 // The first of a group speaks for it, except where nodes differ. Along the pipeline each GPU of the rank is
 // in a group of its own, and of the parts of a group each rank is asked.
 bool speaks_for_others(const Network& network, int member, RankGroup group) {
+  const GroupShape shape = shape_of(group);
   if (network.cluster.spec().groups.size() > 1) return true;
-  const auto first = [member](const RankMesh& mesh, Axis axis) { return mesh.coordinate(member, axis) == 0; };
-  const RankMesh& mesh = network.plan.mesh;
-  switch (group) {
-    case RankGroup::kTensor:
-      return first(mesh, Axis::kTensor);
-    case RankGroup::kContext:
-      return first(mesh, Axis::kContext);
-    case RankGroup::kReplicas:
-      return first(mesh, Axis::kContext) && first(mesh, Axis::kData);
-    case RankGroup::kExpert:
-      return first(network.plan.expert_mesh, Axis::kExpert);
-    case RankGroup::kExpertTensor:
-      return first(network.plan.expert_mesh, Axis::kTensor);
-    case RankGroup::kExpertReplicas:
-      return first(network.plan.expert_mesh, Axis::kData);
-    default:
-      return true;
-  }
+  if (group == RankGroup::kPipeline || shape.cut != GroupCut::kNone) return true;
+  return std::ranges::all_of(
+      shape.axes, [&](Axis axis) { return shape.mesh(network.plan).coordinate(member, axis) == 0; });
 }
+
+// Static, so that shapes can refer to them.
+constexpr std::initializer_list<Axis> kTensorAxis = {Axis::kTensor}, kContextAxis = {Axis::kContext},
+                                      kPipelineAxis = {Axis::kPipeline}, kExpertAxis = {Axis::kExpert},
+                                      kDataAxis = {Axis::kData}, kReplicaAxes = {Axis::kContext, Axis::kData};
 
 }  // namespace
 
@@ -87,40 +79,56 @@ GroupPlacement in_node_of(const GroupPlacement& whole) {
           .groups_per_node = whole.groups_per_node};
 }
 
-GroupPlacement placement_of(const Network& network, int member, RankGroup group) {
-  const ParallelPlan& plan = network.plan;
-  const Cluster& cluster = network.cluster;
-  const RankMesh &mesh = plan.mesh, &experts = plan.expert_mesh;
-  const int shards = plan.shard_group, expert_shards = plan.expert_shard_group();
+GroupShape shape_of(RankGroup group) {
   switch (group) {
     case RankGroup::kTensor:
-      return mesh.placement(cluster, member, Axis::kTensor);
+      return {.axes = kTensorAxis};
     case RankGroup::kContext:
-      return mesh.placement(cluster, member, Axis::kContext);
+      return {.axes = kContextAxis};
     case RankGroup::kPipeline:
-      return mesh.placement(cluster, member, Axis::kPipeline);
+      return {.axes = kPipelineAxis};
     case RankGroup::kReplicas:
-      return mesh.placement(cluster, member, {Axis::kContext, Axis::kData});
+      return {.axes = kReplicaAxes};
     case RankGroup::kShards:
-      return mesh.block_placement(cluster, member, {Axis::kContext, Axis::kData}, shards);
+      return {.axes = kReplicaAxes, .cut = GroupCut::kBlock};
     case RankGroup::kShardReplicas:
-      return mesh.across_blocks_placement(cluster, member, {Axis::kContext, Axis::kData}, shards);
+      return {.axes = kReplicaAxes, .cut = GroupCut::kAcrossBlocks};
     case RankGroup::kExpert:
-      return experts.placement(cluster, member, Axis::kExpert);
+      return {.experts = true, .axes = kExpertAxis};
     case RankGroup::kExpertTensor:
-      return experts.placement(cluster, member, Axis::kTensor);
+      return {.experts = true, .axes = kTensorAxis};
     case RankGroup::kExpertReplicas:
-      return experts.placement(cluster, member, Axis::kData);
+      return {.experts = true, .axes = kDataAxis};
     case RankGroup::kExpertShards:
-      return experts.block_placement(cluster, member, {Axis::kData}, expert_shards);
+      return {.experts = true, .axes = kDataAxis, .cut = GroupCut::kBlock};
     case RankGroup::kExpertShardReplicas:
-      return experts.across_blocks_placement(cluster, member, {Axis::kData}, expert_shards);
+      return {.experts = true, .axes = kDataAxis, .cut = GroupCut::kAcrossBlocks};
     case RankGroup::kExpertRails:
-      return rails_of(experts.placement(cluster, member, Axis::kExpert));
+      return {.experts = true, .axes = kExpertAxis, .cut = GroupCut::kRails};
     case RankGroup::kExpertInNode:
-      return in_node_of(experts.placement(cluster, member, Axis::kExpert));
+      return {.experts = true, .axes = kExpertAxis, .cut = GroupCut::kInNode};
   }
   SC_CHECK(false, "every group is listed");
+  return {};
+}
+
+GroupPlacement placement_of(const Network& network, int member, RankGroup group) {
+  const GroupShape shape = shape_of(group);
+  const RankMesh& mesh = shape.mesh(network.plan);
+  const Cluster& cluster = network.cluster;
+  switch (shape.cut) {
+    case GroupCut::kNone:
+      return mesh.placement(cluster, member, shape.axes);
+    case GroupCut::kBlock:
+      return mesh.block_placement(cluster, member, shape.axes, shape.block(network.plan));
+    case GroupCut::kAcrossBlocks:
+      return mesh.across_blocks_placement(cluster, member, shape.axes, shape.block(network.plan));
+    case GroupCut::kRails:
+      return rails_of(mesh.placement(cluster, member, shape.axes));
+    case GroupCut::kInNode:
+      return in_node_of(mesh.placement(cluster, member, shape.axes));
+  }
+  SC_CHECK(false, "every cut is listed");
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "sim/plan/parallel_plan.hpp"
 #include "topology/cluster.hpp"
 #include "topology/collective.hpp"
+#include "topology/rank_mesh.hpp"
 
 namespace stagecraft {
 
@@ -72,6 +74,29 @@ enum class RankGroup : std::uint8_t {
   kExpertRails,   // of the expert group: those at the same place of each node
   kExpertInNode,  // of the expert group: those on one node
 };
+
+// What of the ranks along some axes is a group.
+enum class GroupCut : std::uint8_t {
+  kNone,          // all
+  kBlock,         // those that share one sharded copy
+  kAcrossBlocks,  // those at one position of every block
+  kRails,         // those at one position of every node
+  kInNode,        // those of a node
+};
+
+struct GroupShape {
+  bool experts = false;  // on the mesh of layers with experts
+  std::initializer_list<Axis> axes = {};
+  GroupCut cut = GroupCut::kNone;
+
+  [[nodiscard]] const RankMesh& mesh(const ParallelPlan& plan) const {
+    return experts ? plan.expert_mesh : plan.mesh;
+  }
+  [[nodiscard]] int block(const ParallelPlan& plan) const {
+    return experts ? plan.expert_shard_group() : plan.shard_group;
+  }
+};
+[[nodiscard]] GroupShape shape_of(RankGroup group);
 
 // How the group of `member` lies on the nodes.
 [[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);

@@ -24,61 +24,44 @@ int node_of(const Network& network, int rank) {
   return network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
 }
 
-// Those of the expert group of `member` that share its node.
-std::vector<int> experts_in_node(const Network& network, int member) {
-  std::vector<int> ranks = network.plan.expert_mesh.group(member, Axis::kExpert);
+// Those of the group of `member` that share its node.
+std::vector<int> in_node(const Network& network, int member, GroupShape whole) {
+  std::vector<int> ranks = whole.mesh(network.plan).group(member, whole.axes);
   std::erase_if(ranks, [&](int rank) { return node_of(network, rank) != node_of(network, member); });
   return ranks;
 }
 
 // Those that are on their nodes what `member` is on its own: the first, the second. On a node with fewer of
 // the group its ranks are taken over again.
-std::vector<int> expert_rails(const Network& network, int member) {
-  const std::vector<int> mine = experts_in_node(network, member);
+std::vector<int> on_rail(const Network& network, int member, GroupShape whole) {
+  const std::vector<int> mine = in_node(network, member, whole);
   const auto place = static_cast<std::size_t>(std::ranges::find(mine, member) - mine.begin());
   std::vector<int> rail;
   int last_node = -1;
-  for (const int rank : network.plan.expert_mesh.group(member, Axis::kExpert)) {
+  for (const int rank : whole.mesh(network.plan).group(member, whole.axes)) {
     if (node_of(network, rank) == std::exchange(last_node, node_of(network, rank))) continue;
-    const std::vector<int> there = experts_in_node(network, rank);
+    const std::vector<int> there = in_node(network, rank, whole);
     rail.push_back(there[place % there.size()]);
   }
   return rail;
 }
 
 std::vector<int> members_of(const Network& network, int member, RankGroup group) {
-  const ParallelPlan& plan = network.plan;
-  const RankMesh &mesh = plan.mesh, &experts = plan.expert_mesh;
-  const int shards = plan.shard_group, expert_shards = plan.expert_shard_group();
-  switch (group) {
-    case RankGroup::kTensor:
-      return mesh.group(member, Axis::kTensor);
-    case RankGroup::kContext:
-      return mesh.group(member, Axis::kContext);
-    case RankGroup::kPipeline:
-      return mesh.group(member, Axis::kPipeline);
-    case RankGroup::kReplicas:
-      return mesh.group(member, {Axis::kContext, Axis::kData});
-    case RankGroup::kShards:
-      return mesh.block_of(member, {Axis::kContext, Axis::kData}, shards);
-    case RankGroup::kShardReplicas:
-      return mesh.across_blocks(member, {Axis::kContext, Axis::kData}, shards);
-    case RankGroup::kExpert:
-      return experts.group(member, Axis::kExpert);
-    case RankGroup::kExpertTensor:
-      return experts.group(member, Axis::kTensor);
-    case RankGroup::kExpertReplicas:
-      return experts.group(member, Axis::kData);
-    case RankGroup::kExpertShards:
-      return experts.block_of(member, {Axis::kData}, expert_shards);
-    case RankGroup::kExpertShardReplicas:
-      return experts.across_blocks(member, {Axis::kData}, expert_shards);
-    case RankGroup::kExpertRails:
-      return expert_rails(network, member);
-    case RankGroup::kExpertInNode:
-      return experts_in_node(network, member);
+  const GroupShape shape = shape_of(group);
+  const RankMesh& mesh = shape.mesh(network.plan);
+  switch (shape.cut) {
+    case GroupCut::kNone:
+      return mesh.group(member, shape.axes);
+    case GroupCut::kBlock:
+      return mesh.block_of(member, shape.axes, shape.block(network.plan));
+    case GroupCut::kAcrossBlocks:
+      return mesh.across_blocks(member, shape.axes, shape.block(network.plan));
+    case GroupCut::kRails:
+      return on_rail(network, member, shape);
+    case GroupCut::kInNode:
+      return in_node(network, member, shape);
   }
-  SC_CHECK(false, "every group is listed");
+  SC_CHECK(false, "every cut is listed");
   return {};
 }
 

@@ -12,12 +12,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array<std::pair<CommGroup, RankGroup>, kCommGroupCount> kGroups = {
-    {{CommGroup::kTensor, RankGroup::kTensor},
-     {CommGroup::kContext, RankGroup::kContext},
-     {CommGroup::kExpert, RankGroup::kExpert},
-     {CommGroup::kExpertTensor, RankGroup::kExpertTensor}}};
-
 Category category_of(CommGroup group) {
   switch (group) {
     case CommGroup::kTensor:
@@ -33,7 +27,18 @@ Category category_of(CommGroup group) {
 }
 
 RankGroup group_of(CommGroup group) {
-  return std::ranges::find(kGroups, group, &std::pair<CommGroup, RankGroup>::first)->second;
+  switch (group) {
+    case CommGroup::kTensor:
+      return RankGroup::kTensor;
+    case CommGroup::kContext:
+      return RankGroup::kContext;
+    case CommGroup::kExpert:
+      return RankGroup::kExpert;
+    case CommGroup::kExpertTensor:
+      return RankGroup::kExpertTensor;
+  }
+  SC_CHECK(false, "every group is listed");
+  return RankGroup::kTensor;
 }
 
 // What the software adds to one launch of a collective of a layer.
@@ -264,19 +269,20 @@ int first_of(const RankMesh& mesh, int member, Axis axis) {
 }
 
 std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_rank) {
-  static constexpr std::array<Axis, kCommGroupCount> kAxes = {Axis::kTensor, Axis::kContext, Axis::kExpert,
-                                                              Axis::kTensor};
   // A group is asked once on each node that it lies on.
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     LayerGroups groups{.member = member, .placement = {}};
     for (std::size_t i = 0; i < kCommGroupCount; ++i) {
-      const RankMesh& mesh = i < 2 ? network.plan.mesh : network.plan.expert_mesh;
-      if (mesh.degree(kAxes[i]) == 1) continue;  // a group of one costs nothing, wherever it is
+      const RankGroup group = group_of(static_cast<CommGroup>(i));
+      const GroupShape shape = shape_of(group);
+      const RankMesh& mesh = shape.mesh(network.plan);
+      const Axis axis = *shape.axes.begin();  // groups of layers lie along one
+      if (mesh.degree(axis) == 1) continue;   // a group of one costs nothing, wherever it is
       const int node = network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
-      const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, kAxes[i]), node});
-      if (is_new) at->second = placement_of(network, member, kGroups[i].second);
+      const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
+      if (is_new) at->second = placement_of(network, member, group);
       groups.placement[i] = at->second;
     }
     const bool seen = std::any_of(all.begin(), all.end(), [&](const LayerGroups& other) {
