@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/text.hpp"
 #include "models/load_blocks.hpp"
@@ -37,18 +41,17 @@ constexpr FamilyDefaults kLlamaDefaults{.activation = Activation::kSwiglu,
                                         .biases = false,
                                         .dropout = false};
 
-template <class Enum, std::size_t n>
-Enum choose(YamlMap& map, std::string_view key, const std::array<std::string, n>& names, Enum fallback) {
-  return static_cast<Enum>(map.choice(key, names, static_cast<std::size_t>(fallback)));
+template <class Enum>
+Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
+  const std::vector<std::string> words(names.begin(), names.end());
+  return static_cast<Enum>(map.choice(key, words, static_cast<std::size_t>(fallback)));
 }
 
 void load_choices(YamlMap& map, TransformerSpec& model) {
   const FamilyDefaults& defaults = model.family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
-  model.activation =
-      choose(map, "activation", std::array<std::string, 2>{"gelu", "swiglu"}, defaults.activation);
-  model.normalization = choose(map, "normalization", std::array<std::string, 2>{"layernorm", "rmsnorm"},
-                               defaults.normalization);
-  model.position = choose(map, "position", std::array<std::string, 2>{"learned", "rope"}, defaults.position);
+  model.activation = choose(map, "activation", kActivationNames, defaults.activation);
+  model.normalization = choose(map, "normalization", kNormalizationNames, defaults.normalization);
+  model.position = choose(map, "position", kPositionNames, defaults.position);
   model.tied_embeddings = map.boolean("tied_embeddings", defaults.tied_embeddings);
   model.biases = map.boolean("biases", defaults.biases);
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
@@ -180,7 +183,7 @@ void check_size(YamlMap& map, const TransformerSpec& model) {
 TransformerSpec load_transformer(YamlMap& map, Family family) {
   TransformerSpec model;
   model.family = family;
-  model.name = map.name("name", family == Family::kGpt ? "gpt" : "llama");
+  model.name = map.name("name", std::string(kFamilyNames[static_cast<std::size_t>(family)]));
   const std::size_t mistakes = map.diagnostics().error_count();
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
   const bool known = map.diagnostics().error_count() == mistakes;
@@ -250,12 +253,13 @@ StagesSpec load_stages(YamlMap& map) {
 }  // namespace
 
 ModelSpec load_model(YamlMap& map) {
-  const std::array<std::string, 3> families{"gpt", "llama", "stages"};
+  std::vector<std::string> families(kFamilyNames.begin(), kFamilyNames.end());
+  families.emplace_back("stages");
   const std::size_t mistakes = map.diagnostics().error_count();
   const std::size_t family = map.choice("family", families);
   if (map.diagnostics().error_count() > mistakes) return {};  // which keys are right depends on the family
-  ModelSpec model = family == 2 ? ModelSpec(load_stages(map))
-                                : load_transformer(map, family == 1 ? Family::kLlama : Family::kGpt);
+  ModelSpec model = family == kFamilyNames.size() ? ModelSpec(load_stages(map))
+                                                  : load_transformer(map, static_cast<Family>(family));
   map.finish();
   return model;
 }

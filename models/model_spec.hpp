@@ -19,9 +19,13 @@
 namespace stagecraft {
 
 enum class Family : std::uint8_t { kGpt, kLlama };
+inline constexpr std::array<std::string_view, 2> kFamilyNames = {"gpt", "llama"};
 enum class Activation : std::uint8_t { kGelu, kSwiglu };
+inline constexpr std::array<std::string_view, 2> kActivationNames = {"gelu", "swiglu"};
 enum class Normalization : std::uint8_t { kLayerNorm, kRmsNorm };
+inline constexpr std::array<std::string_view, 2> kNormalizationNames = {"layernorm", "rmsnorm"};
 enum class Position : std::uint8_t { kLearned, kRope };
+inline constexpr std::array<std::string_view, 2> kPositionNames = {"learned", "rope"};
 
 // Multi-head latent attention (DeepSeek-V2/V3): queries and key/values pass through low ranks; the position
 // part of a head is kept apart. Q and K have nope + rope columns a head, V has its own.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash.hpp"
+#include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
@@ -30,9 +31,9 @@ std::vector<std::array<int, kPassCount>> passes_by_place(const Prepared& prepare
 }
 
 // Shares of all priced time of an iteration, over all ranks.
-std::array<double, 5> provenance_shares(const Scenario& scenario, const IterationPrices& prices,
-                                        const Prepared& prepared) {
-  std::array<double, 5> seconds{};
+ByProvenance provenance_shares(const Scenario& scenario, const IterationPrices& prices,
+                               const Prepared& prepared) {
+  ByProvenance seconds{};
   const auto take = [&](const PassPrice& price, double times) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += price.seconds_by_provenance()[i] * times;
   };

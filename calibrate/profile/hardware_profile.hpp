@@ -240,7 +240,7 @@ struct HardwareProfile {
   DefaultSoftware software;
   std::vector<CollectiveFit> collectives;  // inside a node, and over nodes where curves exist
   MemoryOverheads memory;
-  std::array<double, 5> relative_spread{};  // one standard deviation of a cost, by provenance
+  ByProvenance relative_spread{};  // one standard deviation of a cost, by provenance
   std::string spread_source;
   // What is left unexplained where this profile was scored; without it an interval follows relative_spread.
   std::optional<ResidualModel> residuals;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ enum class Provenance : std::uint8_t {
 
 inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured", "published", "interpolated",
                                                                      "analytic", "assumed"};
+inline constexpr std::size_t kProvenanceCount = kProvenanceNames.size();
+// One of each: seconds, shares, spreads.
+using ByProvenance = std::array<double, kProvenanceCount>;
 
 [[nodiscard]] constexpr std::string_view name(Provenance provenance) {
   return kProvenanceNames[static_cast<std::size_t>(provenance)];

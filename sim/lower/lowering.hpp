@@ -19,6 +19,7 @@
 #include "sim/lower/lower.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/lower/time_sources.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -226,10 +227,10 @@ class Lowering {
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
-  std::array<std::vector<std::optional<Steps>>, 5> pass_kinds_;     // [pass][place]
-  std::array<std::vector<std::optional<Steps>>, 2> message_steps_;  // [forward][edge]
+  std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
+  std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
   // [with reductions][pass][place][in the order of the pass]
-  std::array<std::array<std::vector<std::vector<SegmentKind>>, 5>, 2> segment_kinds_;
+  std::array<std::array<std::vector<std::vector<SegmentKind>>, kPassCount>, 2> segment_kinds_;
   // The same of passes that last otherwise in a fused pair.
   using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;

@@ -52,7 +52,7 @@ class PassPrice {
   [[nodiscard]] Duration of(Category category) const {
     return by_category_[static_cast<std::size_t>(category)];
   }
-  [[nodiscard]] const std::array<double, 5>& seconds_by_provenance() const { return by_provenance_; }
+  [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
   // Of a price that is nothing but communication; their times add up to total(). Empty where the network is
   // closed-form.
@@ -60,7 +60,7 @@ class PassPrice {
 
  private:
   std::array<Duration, kCategoryCount> by_category_{};
-  std::array<double, 5> by_provenance_{};
+  ByProvenance by_provenance_{};
   Duration least_{};
   std::vector<NetworkUse> network_{};
 };

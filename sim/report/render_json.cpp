@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "calibrate/profile/provenance.hpp"
 #include "sim/report/render_faults.hpp"
 #include "sim/report/render_network.hpp"
 #include "sim/report/report.hpp"
@@ -70,7 +71,7 @@ void write_offload(JsonWriter& json, const OffloadPrice& offload) {
   json.end_object();
 }
 
-void write_provenance(JsonWriter& json, const std::array<double, 5>& shares) {
+void write_provenance(JsonWriter& json, const ByProvenance& shares) {
   json.key("provenance").begin_object();
   for (std::size_t i = 0; i < shares.size(); ++i) json.field(kProvenanceNames[i], shares[i]);
   json.end_object();

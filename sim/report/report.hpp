@@ -16,6 +16,7 @@
 
 #include "base/json.hpp"
 #include "base/units.hpp"
+#include "calibrate/profile/provenance.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/lower/category.hpp"
 #include "sim/lower/memory_ledger.hpp"
@@ -140,8 +141,8 @@ struct Report {
   MemoryLedger memory;
   NetworkReport network{};  // not shared where the network is closed-form
   std::optional<FaultReport> faults{};
-  OffloadPrice offload{};              // unused unless the scenario keeps something in host memory
-  std::array<double, 5> provenance{};  // shares of compute and communication time
+  OffloadPrice offload{};     // unused unless the scenario keeps something in host memory
+  ByProvenance provenance{};  // shares of compute and communication time
   std::int64_t tasks = 0;
   int simulated_ranks = 0;
   std::vector<std::string> warnings;

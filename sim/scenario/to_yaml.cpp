@@ -18,11 +18,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::string_view kFamilyWords[] = {"gpt", "llama"};
-constexpr std::string_view kActivationWords[] = {"gelu", "swiglu"};
-constexpr std::string_view kNormalizationWords[] = {"layernorm", "rmsnorm"};
-constexpr std::string_view kPositionWords[] = {"learned", "rope"};
-
 std::string integers(const std::vector<std::int64_t>& list) {
   return list_of(list, [](std::int64_t n) { return std::to_string(n); });
 }
@@ -54,7 +49,7 @@ void print(Emitter& out, const ExpertsSpec& experts) {
 
 void print(Emitter& out, const TransformerSpec& model) {
   out.text("name", model.name);
-  out.field("family", word(model.family, kFamilyWords));
+  out.field("family", word(model.family, kFamilyNames));
   out.number("layers", model.layers);
   out.number("hidden", model.hidden);
   out.number("heads", model.heads);
@@ -63,9 +58,9 @@ void print(Emitter& out, const TransformerSpec& model) {
   out.number("ffn_hidden", model.ffn_hidden);
   out.number("vocab", model.vocab);
   out.number("max_sequence_length", model.max_sequence_length);
-  out.field("activation", word(model.activation, kActivationWords));
-  out.field("normalization", word(model.normalization, kNormalizationWords));
-  out.field("position", word(model.position, kPositionWords));
+  out.field("activation", word(model.activation, kActivationNames));
+  out.field("normalization", word(model.normalization, kNormalizationNames));
+  out.field("position", word(model.position, kPositionNames));
   out.flag("tied_embeddings", model.tied_embeddings);
   out.flag("biases", model.biases);
   out.flag("qkv_bias", model.qkv_bias);

@@ -20,7 +20,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kPasses = 5;         // enumerators of Pass
 constexpr std::size_t kMostProblems = 20;  // a page of text; the rest would say the same
 
 struct Place {
@@ -195,7 +194,7 @@ void check_fused_pairs(const Schedule& schedule, ProblemList& problems) {
 // What one micro-batch lacks on one stage: a forward, and a backward that is either whole or in two halves.
 // `passes` are those of that pair.
 void check_one_pair(const Action& forward, std::span<const PlacedAction> passes, ProblemList& problems) {
-  std::array<bool, kPasses> has{};
+  std::array<bool, kPassCount> has{};
   for (const PlacedAction& pass : passes) has[static_cast<std::size_t>(pass.action.pass)] = true;
   const bool has_forward = has[static_cast<std::size_t>(Pass::kForward)];
   const bool has_whole = has[static_cast<std::size_t>(Pass::kBackward)];
@@ -305,14 +304,14 @@ class Player {
   static constexpr std::uint32_t kAbsent = UINT32_MAX;
 
   static std::size_t slots(const Schedule& schedule) {
-    return kPasses * static_cast<std::size_t>(schedule.stages()) *
+    return kPassCount * static_cast<std::size_t>(schedule.stages()) *
            static_cast<std::size_t>(schedule.shape.micro_batches);
   }
   [[nodiscard]] std::size_t slot(const Action& action) const {
     const auto m = static_cast<std::size_t>(schedule_->shape.micro_batches);
     const std::size_t pair =
         static_cast<std::size_t>(action.stage) * m + static_cast<std::size_t>(action.micro_batch);
-    return pair * kPasses + static_cast<std::size_t>(action.pass);
+    return pair * kPassCount + static_cast<std::size_t>(action.pass);
   }
 
   [[nodiscard]] bool finished(std::size_t rank) const { return next_[rank] == schedule_->ranks[rank].size(); }

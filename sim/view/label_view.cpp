@@ -54,33 +54,31 @@ const StageContent& content_of(const Label& label, const ParallelPlan& plan) {
   return plan.stages[static_cast<std::size_t>(label.stage) % plan.stages.size()];
 }
 
-using Seconds = std::array<double, 5>;
-
-void take(Seconds& sum, const PassPrice& price) {
+void take(ByProvenance& sum, const PassPrice& price) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += price.seconds_by_provenance()[i];
 }
 
-void take_units(Seconds& sum, const IterationPrices& prices, PassPrice UnitPrice::*which) {
+void take_units(ByProvenance& sum, const IterationPrices& prices, PassPrice UnitPrice::*which) {
   for (const StagePrice& stage : prices.stages)
     for (const UnitPrice& unit : stage.units) take(sum, unit.*which);
 }
 
-void take_buckets(Seconds& sum, const IterationPrices& prices,
+void take_buckets(ByProvenance& sum, const IterationPrices& prices,
                   std::vector<std::vector<PassPrice>> RankPrice::*which) {
   for (const RankPrice& rank : prices.ranks)
     for (const std::vector<PassPrice>& chunk : rank.*which)
       for (const PassPrice& bucket : chunk) take(sum, bucket);
 }
 
-void take_ranks(Seconds& sum, const IterationPrices& prices, PassPrice RankPrice::*which) {
+void take_ranks(ByProvenance& sum, const IterationPrices& prices, PassPrice RankPrice::*which) {
   for (const RankPrice& rank : prices.ranks) take(sum, rank.*which);
 }
 
-void take_edges(Seconds& sum, const IterationPrices& prices, PassPrice EdgePrice::*which) {
+void take_edges(ByProvenance& sum, const IterationPrices& prices, PassPrice EdgePrice::*which) {
   for (const EdgePrice& edge : prices.edges) take(sum, edge.*which);
 }
 
-void take_beside(Seconds& sum, BesideTask task, const IterationPrices& prices) {
+void take_beside(ByProvenance& sum, BesideTask task, const IterationPrices& prices) {
   switch (task) {
     case BesideTask::kSendForward:
       return take_edges(sum, prices, &EdgePrice::forward);
@@ -173,9 +171,8 @@ std::string shape_text(const Label& label, const Scenario& scenario, const Paral
   return text + ", " + std::string(kPrecisionNames[static_cast<std::size_t>(training.precision)]);
 }
 
-std::array<double, 5> provenance_of(const Label& label, const IterationPrices& prices,
-                                    const ParallelPlan& plan) {
-  Seconds sum{};
+ByProvenance provenance_of(const Label& label, const IterationPrices& prices, const ParallelPlan& plan) {
+  ByProvenance sum{};
   if (const std::optional<Pass> pass = is_pass(label) ? pass_of(label.name.front()) : std::nullopt;
       pass && !prices.stages.empty()) {
     const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()];

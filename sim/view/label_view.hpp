@@ -1,9 +1,9 @@
 // What a slice tells when one points at it: its tensors, what its price consists of, how well that is known.
 #pragma once
 
-#include <array>
 #include <string>
 
+#include "calibrate/profile/provenance.hpp"
 #include "sim/simulate.hpp"
 #include "sim/view/pack.hpp"
 
@@ -31,7 +31,7 @@ enum class Paint : std::uint8_t {
 // "s × b × h = 2048 × 1 × 12288, bf16"; empty where the scenario has no tensors.
 [[nodiscard]] std::string shape_text(const Label& label, const Scenario& scenario, const ParallelPlan& plan);
 // Shares of its price by Provenance; all 0 where nothing is known of it.
-[[nodiscard]] std::array<double, 5> provenance_of(const Label& label, const IterationPrices& prices,
-                                                  const ParallelPlan& plan);
+[[nodiscard]] ByProvenance provenance_of(const Label& label, const IterationPrices& prices,
+                                         const ParallelPlan& plan);
 
 }  // namespace stagecraft

@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "calibrate/profile/provenance.hpp"
 #include "sim/view/base64.hpp"
 #include "sim/view/label_view.hpp"
 #include "sim/view/lanes.hpp"
@@ -52,7 +53,7 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
     const std::string shape = shape_text(label, viewed.scenario, viewed.plan());
     if (!holds.empty()) json.field("holds", std::string_view(holds));
     if (!shape.empty()) json.field("shape", std::string_view(shape));
-    const std::array<double, 5> known =
+    const ByProvenance known =
         provenance_of(label, viewed.simulation.prices, viewed.simulation.prepared.plan);
     json.key("provenance").begin_array();
     for (std::size_t i = 0; i < known.size(); ++i)
