@@ -121,10 +121,6 @@ class YamlMap {
   std::vector<Duration> durations(std::string_view key);
   std::vector<Bytes> byte_sizes(std::string_view key);
 
-  // "<key>: not supported yet" (code not-supported-yet) if the key is there; marks it as known. The text says
-  // what to do.
-  void not_supported_yet(std::string_view key, std::string_view hint = {});
-
   // Reports every key that nobody asked for.
   void finish();
 

@@ -359,10 +359,6 @@ std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
   return read_list<Bytes>(key, {}, read_bytes);
 }
 
-void YamlMap::not_supported_yet(std::string_view key, std::string_view hint) {
-  if (has(key)) error(key, "not-supported-yet", "not supported yet", std::string(hint));
-}
-
 void YamlMap::finish() {
   if (node_ == nullptr) return;
   for (const std::string& key : known_)

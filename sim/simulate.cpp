@@ -316,10 +316,8 @@ Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,
 }
 
 // The bubble, and the moments of the memory peaks, of an iteration alone: what its order is known for.
-void add_single(Simulation& simulation, const LowerOptions& several) {
-  LowerOptions how = several;
+void add_single(Simulation& simulation, LowerOptions how) {
   how.iterations = 1;
-  how.network = nullptr;
   const Program program = lower(simulation.prepared.schedule, simulation.prices, how);
   const Timeline timeline = run(program);
   simulation.report.bubble = measure_bubble(program, timeline);
@@ -426,7 +424,6 @@ struct LoweredJob {
   IterationPrices prices;
   FaultPlan faults;
   Program program;
-  LowerOptions how;  // its network is gone
 };
 
 // Which copies of the pipeline are simulated, and what happens to them.
@@ -438,25 +435,29 @@ FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cl
           .links = {}};
 }
 
+// Of these copies, on links of their own.
+LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule, const IterationPrices& prices,
+                           const FaultPlan& faults) {
+  LowerOptions how = lower_options(scenario, schedule, prices);
+  how.replicas = static_cast<int>(faults.copies.size());
+  for (const std::vector<int>& copy : faults.copies) how.weights.push_back(static_cast<int>(copy.size()));
+  how.speeds = faults.speeds;
+  return how;
+}
+
 LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::optional<SharedNetwork> network,
                      const SimulateOptions& options = {}) {
   Prepared prepared = prepare_or_throw(scenario);
   IterationPrices prices = price(scenario, cluster, pricing_request(scenario, prepared.plan));
   FaultPlan faults = copies_of(scenario, prepared.plan, cluster, options.unfold);
   if (network) network->changes = faults.links;
-  std::vector<int> weights;
-  for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
-  LowerOptions how = lower_options(scenario, prepared.schedule, prices);
-  how.replicas = static_cast<int>(faults.copies.size());
-  how.weights = std::move(weights);
-  how.speeds = faults.speeds;
+  LowerOptions how = lower_options(scenario, prepared.schedule, prices, faults);
   how.network = network ? &*network : nullptr;
   Program program = lower(prepared.schedule, prices, how);
   return {.prepared = std::move(prepared),
           .prices = std::move(prices),
           .faults = std::move(faults),
-          .program = std::move(program),
-          .how = how};
+          .program = std::move(program)};
 }
 
 // The links of `part`, and what nobody's job leaves of them.
@@ -527,7 +528,9 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
   if (!scenario.faults.empty())
     simulation.report.faults =
         fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
-  if (job.how.iterations > 1 && simulation.prepared.schedule.flush) add_single(simulation, job.how);
+  const Schedule& order = simulation.prepared.schedule;
+  if (scenario.schedule.iterations > 1 && order.flush)
+    add_single(simulation, lower_options(scenario, order, simulation.prices, job.faults));
   return simulation;
 }
 

@@ -91,17 +91,6 @@ Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key) {
   return read_sourced<Bytes>(in, key, [](YamlMap& map) { return map.bytes("value"); });
 }
 
-Sourced<FlopRate> read_flop_rate(YamlMap& in, std::string_view key) {
-  return read_sourced<FlopRate>(in, key, [](YamlMap& map) {
-    const std::size_t errors = map.diagnostics().error_count();
-    const FlopRate rate = map.flop_rate("value");
-    if (errors == map.diagnostics().error_count() && rate.count() <= 0) {
-      map.error("value", "out-of-range", "a rate must be above 0");
-    }
-    return rate;
-  });
-}
-
 void TableRow::error(std::size_t column, std::string code, std::string message, std::string hint) {
   diagnostics_->error({.code = std::move(code),
                        .where = node_->items[column].where,

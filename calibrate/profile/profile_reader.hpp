@@ -49,7 +49,6 @@ double read_in_range(YamlMap& in, std::string_view key, Range range);
 [[nodiscard]] Sourced<double> read_number(YamlMap& in, std::string_view key, Range range);
 [[nodiscard]] Sourced<Duration> read_duration(YamlMap& in, std::string_view key);
 [[nodiscard]] Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key);
-[[nodiscard]] Sourced<FlopRate> read_flop_rate(YamlMap& in, std::string_view key);
 
 // One row of a table, read cell by cell.
 class TableRow {

@@ -26,7 +26,7 @@ Duration total_of(const std::vector<TaskPart>& parts) {
   return sum;
 }
 
-TaskPart part_of(const std::vector<TaskPart>& parts, Category category) {
+TaskPart part_of_category(const std::vector<TaskPart>& parts, Category category) {
   const auto number = static_cast<std::int32_t>(category);
   const auto at = std::ranges::find(parts, number, &TaskPart::category);
   return at != parts.end() ? *at : TaskPart{.category = number};
@@ -216,7 +216,7 @@ Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<
   for (std::size_t i = 0; i < kInPass.size(); ++i) {
     const Exchanges& all = exchanges[i];
     if (all.traffic.empty()) continue;
-    const TaskPart waited = part_of(whole, kInPass[i]), here = part_of(parts, kInPass[i]);
+    const TaskPart waited = part_of_category(whole, kInPass[i]), here = part_of_category(parts, kInPass[i]);
     const double exposed = std::min(1.0, to_seconds(waited.time) / to_seconds(all.time));
     hidden.add(all.traffic, 1 - exposed);
     computes -= waited.time;
@@ -376,7 +376,7 @@ Lowering::PassTasks Lowering::add_segments(int replica, int rank, const RankPass
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     source.part = static_cast<std::uint32_t>(i);
     std::vector<TaskPart> parts = whole;
-    for (TaskPart& part : parts) part.time = part_of(part.time, i, buckets.size());
+    for (TaskPart& part : parts) part.time = equal_part(part.time, i, buckets.size());
     const PassTasks segment =
         compute_tasks(tasks_of(replica, rank), steps_of_pass(pass, parts, source), pass.action.micro_batch);
     attach_bucket(replica, rank, pass, buckets[i], segment);

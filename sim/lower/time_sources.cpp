@@ -36,14 +36,14 @@ Duration time_of_pass(const StagePrice& stage, const TimeSource& source) {
   Duration time{};
   for (std::size_t i = 0; i < kCategoryCount; ++i) {  // cut category by category, as the label's parts are
     const Duration whole = sum([&](const PassPrice& part) { return part.of(static_cast<Category>(i)); });
-    if (whole > Duration::zero()) time += part_of(whole, source.part, source.of);
+    if (whole > Duration::zero()) time += equal_part(whole, source.part, source.of);
   }
   return time;
 }
 
 }  // namespace
 
-Duration part_of(Duration whole, std::size_t index, std::size_t count) {
+Duration equal_part(Duration whole, std::size_t index, std::size_t count) {
   const auto n = static_cast<std::int64_t>(count);
   const auto i = static_cast<std::int64_t>(index);
   const auto first = [&](std::int64_t parts) {  // whole * parts / n, whose product may not fit

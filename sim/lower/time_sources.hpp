@@ -52,6 +52,6 @@ struct TracedProgram {
                                                 const IterationPrices& prices);
 
 // Of `whole`, what falls to part `index` of `count` equal ones. The parts add up to the whole.
-[[nodiscard]] Duration part_of(Duration whole, std::size_t index, std::size_t count);
+[[nodiscard]] Duration equal_part(Duration whole, std::size_t index, std::size_t count);
 
 }  // namespace stagecraft

@@ -148,14 +148,6 @@ TEST(YamlMap, LetsTheCallerReportInItsOwnWords) {
                    "t.yaml:1:11: error: pipeline: 7 stages do not divide 96\n  hint: 6 or 8 would"}));
 }
 
-TEST(YamlMap, RefusesWhatIsNotSupportedYetOnlyWhenGiven) {
-  Reading in("offload: 1\n");
-  in.map.not_supported_yet("absent");
-  in.map.not_supported_yet("offload", "leave it out");
-  in.map.finish();
-  EXPECT_EQ(in.messages(), Lines{"t.yaml:1:10: error: offload: not supported yet\n  hint: leave it out"});
-}
-
 TEST(YamlMap, OfWhatIsNoMappingBehavesAsEmpty) {
   Reading in("just a text\n");
   EXPECT_FALSE(in.map.present());

@@ -127,8 +127,8 @@ TEST(TraceDiff, OperatorsOfARankAddUpToTheComputeOfItsTimeline) {
        {std::vector<std::string>{},
         {"training.recompute=full"},
         {"training.attention=unfused"},
-        {"model.mtp_layers=1", "training.recompute.granularity=full", "training.recompute.method=block",
-         "training.recompute.layers=1"}}) {
+        {"cluster.gpus=1", "parallelism.data=1", "model.mtp_layers=1", "training.recompute.granularity=full",
+         "training.recompute.method=block", "training.recompute.layers=1"}}) {
     const Scenario scenario = scenario_of("made_2x1.yaml", overrides);
     const PredictedRank rank = predicted_rank(scenario, simulate_in_full(scenario), 0);
     double sum = 0;
