@@ -93,6 +93,28 @@ TEST(SharedLinks, ThatBackgroundTrafficFillsAreRefused) {
 }
 
 // Nothing moves, so nothing meets.
+// System: 4 nodes of 4 GPUs, two of them to an NVLink domain of 450 GB/s. Expectations: traffic between the nodes
+// of a domain takes no NIC, and 440 GB/s of NVLink are plenty; what leaves the domain takes half of a NIC.
+TEST(SharedLinks, OfNodesOfOneNvlinkDomainAreNvlinks) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, gradient: 1 GB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 4, nics: 4, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s, nvlink: 450 GB/s,"
+      " nvlink_latency: 1 us, nvlink_domain: 2}\n"
+      "  nodes: 4\n"
+      "  fabric: {kind: single-switch}\n"
+      "training: {global_batch_size: 16}\n");
+  const Duration alone = flow(scenario).iteration_time;
+  const auto beside = [&](NodePlace from, NodePlace to) {
+    scenario.network.background = {{.from = from, .to = to, .rate = Bandwidth(10e9)}};
+    return flow(scenario).iteration_time;
+  };
+  EXPECT_EQ(beside({.node = 0, .gpu = 0}, {.node = 1, .gpu = 0}), alone);
+  EXPECT_EQ(beside({.node = 2}, {.node = 3}), alone);
+  EXPECT_GT(beside({.node = 1, .gpu = 3}, {.node = 2, .gpu = 0}), alone);
+}
+
 TEST(SharedLinks, AreNotThereWithoutACluster) {
   const Scenario scenario = shipped("pipeline-4x8");
   const Report report = flow(scenario);
