@@ -1,6 +1,8 @@
 // Links that are shared: small systems with a pencil, and what holds of every scenario that we ship.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -242,6 +244,38 @@ TEST(Flow, FoldedEqualsUnfolded) {
     const Report folded = simulate(scenario), unfolded = simulate(scenario, {.unfold = true});
     EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
     EXPECT_EQ(folded.breakdown, unfolded.breakdown);
+  }
+}
+
+// One reduction over 16 GPUs fills the NICs alone, also where some of its copies are simulated by themselves.
+TEST(Meetings, AreNoneOfOneCollectiveWithItself) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, gradient: 1 GB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 8, nics: 8, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s, nvlink: 450 GB/s,"
+      " nvlink_latency: 1 us}\n"
+      "  nodes: 2\n"
+      "  fabric: {kind: single-switch}\n"
+      "training: {global_batch_size: 16}\n");
+  EXPECT_TRUE(flow(scenario).network.meetings.empty());
+  EXPECT_TRUE(flow(scenario, {.unfold = true}).network.meetings.empty());
+  scenario.faults.push_back(
+      {.kind = FaultKind::kSlowNode, .factor = 2, .ranks = {8, 9, 10, 11, 12, 13, 14, 15}});
+  EXPECT_TRUE(flow(scenario).network.meetings.empty());
+}
+
+// However many buckets, passes and copies there are.
+TEST(Meetings, NeverLastLongerThanTheirLinkIsFull) {
+  for (const bool unfold : {false, true}) {
+    SCOPED_TRACE(unfold);
+    const Report report = flow(shipped("sc21-7.5b-128xA100"), {.unfold = unfold});
+    for (const MeetingReport& meeting : report.network.meetings) {
+      const auto link = std::find_if(report.network.links.begin(), report.network.links.end(),
+                                     [&](const LinkReport& some) { return some.name == meeting.link; });
+      ASSERT_NE(link, report.network.links.end());
+      EXPECT_LE(meeting.time, link->saturated) << meeting.first << " meets " << meeting.second;
+    }
   }
 }
 
