@@ -445,9 +445,8 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule, c
   return how;
 }
 
-LoweredJob lower_job(const Scenario& scenario, const Cluster* cluster, std::optional<SharedNetwork> network,
-                     const SimulateOptions& options = {}) {
-  Prepared prepared = prepare_or_throw(scenario);
+LoweredJob lower_job(const Scenario& scenario, Prepared prepared, const Cluster* cluster,
+                     std::optional<SharedNetwork> network, const SimulateOptions& options = {}) {
   IterationPrices prices = price(scenario, cluster, pricing_request(scenario, prepared.plan));
   FaultPlan faults = copies_of(scenario, prepared.plan, cluster, options.unfold);
   if (network) network->changes = faults.links;
@@ -467,10 +466,12 @@ SharedNetwork network_on(const Cluster& part, const Cluster& whole, const Scenar
 
 FabricJob lower_other(const OtherJob& job, const Cluster& whole, const Scenario& host) {
   const Cluster part = whole.part(job.nodes);
-  return {.name = job.name,
-          .nodes = node_list_text(job.nodes),
-          .start = job.start,
-          .program = lower_job(job.scenario, &part, network_on(part, whole, host)).program};
+  return {
+      .name = job.name,
+      .nodes = node_list_text(job.nodes),
+      .start = job.start,
+      .program = lower_job(job.scenario, prepare_or_throw(job.scenario), &part, network_on(part, whole, host))
+                     .program};
 }
 
 Program without_changes(Program program) {
@@ -502,13 +503,14 @@ FaultReport fault_report(const Scenario& scenario, const Simulation& simulation,
 }  // namespace
 
 Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& options) {
+  Prepared prepared = prepare_or_throw(scenario);  // first: traffic needs ways
   std::optional<Cluster> whole, part;
   if (scenario.cluster) whole.emplace(whole_cluster(scenario));
   if (scenario.fabric) part.emplace(whole->part(scenario.network.placement));
   const Cluster* cluster = part ? &*part : whole ? &*whole : nullptr;
   std::optional<SharedNetwork> shared;
   if (cluster != nullptr && scenario.network.shared()) shared.emplace(network_on(*cluster, *whole, scenario));
-  LoweredJob job = lower_job(scenario, cluster, shared, options);
+  LoweredJob job = lower_job(scenario, std::move(prepared), cluster, shared, options);
   std::vector<FabricJob> others;
   for (const OtherJob& other : scenario.jobs) others.push_back(lower_other(other, *whole, scenario));
   const auto run_all = [&](Program& program) {

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -10,8 +12,8 @@
 #include "base/text.hpp"
 #include "formats/machine_fragment.hpp"
 #include "tools/topology_view.hpp"
-#include "topology/cluster_drawing.hpp"
 #include "topology/cluster_view.hpp"
+#include "topology/fabric_graph.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,6 +24,7 @@ using Cable = std::pair<std::size_t, std::size_t>;  // vertices, the one nearer 
 
 // A node seen from inside: its cables by sort, with the indices of their ends.
 struct NodeShape {
+  bool shares_nvswitch = false;  // with the others of its NVLink domain
   std::map<CableSort, std::vector<std::pair<int, int>>> cables;
   friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
 };
@@ -39,25 +42,36 @@ struct Shapes {
   std::map<Ports, std::vector<std::int64_t>> switches;   // of equal ports
 };
 
+// The nodes that a vertex is shown with: its own, or those of its NVLink domain.
+std::vector<int> nodes_at(const Cluster& cluster, const Vertex& vertex) {
+  if (vertex.node >= 0) return {vertex.node};
+  std::vector<int> nodes;
+  for (int node = 0; !is_fabric_switch(vertex.kind) && node < cluster.server_count(); ++node)
+    if (cluster.node_of_server(node) == vertex.index) nodes.push_back(node);
+  return nodes;
+}
+
 Shapes shapes_of(const Cluster& cluster) {
-  const ClusterDrawing drawing = draw(cluster);
-  std::vector<NodeShape> nodes(static_cast<std::size_t>(cluster.node_count()));
-  std::map<std::size_t, Ports> ports;
+  const FabricGraph& graph = cluster.graph();
+  std::vector<NodeShape> nodes(static_cast<std::size_t>(cluster.server_count()));
+  std::map<VertexId, Ports> ports;
   for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
-    const LinkEnds& ends = drawing.ends[EdgeId(i)];
-    const Vertex& from = drawing.vertices[ends.from];
-    const Vertex& to = drawing.vertices[ends.to];
-    const double rate = cluster.link(EdgeId(i)).capacity.count();
-    if (from.kind == to.kind && is_network_switch(from.kind))
-      ++ports[ends.from].across, ports[ends.from].rate_across += rate;
+    const Link& link = cluster.link(EdgeId(i));
+    const Vertex &from = graph.vertex(link.from), &to = graph.vertex(link.to);
+    const double rate = link.capacity.count();
+    if (from.kind == to.kind && is_fabric_switch(from.kind))
+      ++ports[link.from].across, ports[link.from].rate_across += rate;
     // Each cable is seen from its end nearer the GPU.
-    if (from.kind > to.kind || (from.kind == to.kind && ends.from > ends.to)) continue;
-    if (from.node >= 0)
-      nodes[static_cast<std::size_t>(from.node)].cables[{from.kind, to.kind, rate}].emplace_back(
-          from.index, to.node >= 0 ? to.index : 0);
+    if (from.kind > to.kind || (from.kind == to.kind && link.from > link.to)) continue;
+    for (const int node : nodes_at(cluster, from)) {
+      NodeShape& shape = nodes[static_cast<std::size_t>(node)];
+      shape.cables[{from.kind, to.kind, rate}].emplace_back(from.node >= 0 ? from.index : 0,
+                                                            to.node >= 0 ? to.index : 0);
+      if (to.kind == VertexKind::kNvSwitch) shape.shares_nvswitch = to.node < 0;
+    }
     if (from.kind == to.kind) continue;
-    if (is_network_switch(to.kind)) ++ports[ends.to].down, ports[ends.to].rate_down += rate;
-    if (is_network_switch(from.kind)) ++ports[ends.from].up, ports[ends.from].rate_up += rate;
+    if (is_fabric_switch(to.kind)) ++ports[link.to].down, ports[link.to].rate_down += rate;
+    if (is_fabric_switch(from.kind)) ++ports[link.from].up, ports[link.from].rate_up += rate;
   }
   Shapes shapes;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -65,8 +79,8 @@ Shapes shapes_of(const Cluster& cluster) {
     shapes.nodes[nodes[i]].push_back(static_cast<std::int64_t>(i));
   }
   for (auto& [vertex, port] : ports) {
-    port.kind = drawing.vertices[vertex].kind;
-    shapes.switches[port].push_back(drawing.vertices[vertex].index);
+    port.kind = graph.vertex(vertex).kind;
+    shapes.switches[port].push_back(graph.vertex(vertex).index);
   }
   return shapes;
 }
@@ -76,22 +90,24 @@ std::string title(std::string_view text, bool color) {
 }
 
 // "gpu 0-7", each once.
-std::string ends_of(VertexKind kind, std::vector<std::int64_t> indices) {
+std::string ends_of(std::string_view kind, std::vector<std::int64_t> indices) {
   std::sort(indices.begin(), indices.end());
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
-  return fmt::format("{} {}", kind_name(kind), as_ranges(indices));
+  return fmt::format("{} {}", kind, as_ranges(indices));
 }
 
 // "gpu 0-7 ── nvswitch", "gpu 0-7 ── nic 0-7, one each".
-std::string cable_line(const CableSort& sort, const std::vector<std::pair<int, int>>& ends) {
-  const auto [near, far, rate] = sort;
+std::string cable_line(const CableSort& sort, const std::vector<std::pair<int, int>>& ends,
+                       bool shares_nvswitch) {
+  const std::string_view near = kind_name(std::get<0>(sort), shares_nvswitch);
+  const std::string_view far = kind_name(std::get<1>(sort), shares_nvswitch);
   std::vector<std::int64_t> first, second;
   for (const auto& [a, b] : ends) {
     first.push_back(a);
     second.push_back(b);
   }
   const std::set<std::int64_t> distinct(second.begin(), second.end());
-  std::string other(kind_name(far));
+  std::string other(far);
   if (distinct.size() > 1) other = ends_of(far, second);
   if (distinct.size() > 1 && distinct.size() == ends.size()) other += ", one each";
   if (distinct.size() > 1 && distinct.size() < ends.size()) {
@@ -108,15 +124,15 @@ std::string cable_line(const CableSort& sort, const std::vector<std::pair<int, i
 std::string node_text(const Cluster& cluster, const NodeShape& shape, const std::vector<std::int64_t>& nodes,
                       bool color) {
   const auto first = static_cast<int>(nodes.front());
-  const DeviceId gpu(static_cast<std::uint32_t>(cluster.first_gpu(first)));
+  const DeviceId gpu(static_cast<std::uint32_t>(cluster.first_gpu_of_server(first)));
   const NodeSpec& spec = cluster.node_spec_of(gpu);
   std::string out =
-      fmt::format("{}  {} x {}{}\n", title("node " + as_ranges(nodes), color), cluster.gpus_in(first),
+      fmt::format("{}  {} x {}{}\n", title("node " + as_ranges(nodes), color), cluster.gpus_in_server(first),
                   spec.device, spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
   TextTable table({Align::kLeft, Align::kRight});
   std::size_t left = shape.cables.size();
   for (const auto& [sort, ends] : shape.cables)
-    table.row({fmt::format("{} {}", --left == 0 ? "└─" : "├─", cable_line(sort, ends)),
+    table.row({fmt::format("{} {}", --left == 0 ? "└─" : "├─", cable_line(sort, ends, shape.shares_nvswitch)),
                human(Bandwidth(std::get<double>(sort)))});
   return out + table.str(2);
 }
@@ -178,12 +194,12 @@ std::string whole_text(const Cluster& cluster, bool color) {
     out += fmt::format("{}  {} from the first {} GPUs to the others, over {} links\n",
                        title("bisection", color), human(half.bandwidth), with_thousands(half.first_gpus),
                        with_thousands(static_cast<std::int64_t>(half.cut.size())));
-  if (sum.nodes > 1)
+  const char* tier = sum.tiers == sum.nodes ? "node" : "NVLink domain";
+  if (sum.tiers > 1)
     out += fmt::format(
-        "{}  {} out of all nodes\n{}  {} without a common link from node 0 to node {}; a bundle counts "
-        "once\n",
+        "{}  {} out of all nodes\n{}  {} without a common link from {} 0 to {} {}; a bundle counts once\n",
         title("injection", color), human(sum.injection), title("ways", color),
-        disjoint_ways(cluster, 0, sum.nodes - 1), sum.nodes - 1);
+        disjoint_ways(cluster, 0, sum.tiers - 1), tier, tier, sum.tiers - 1);
   return out;
 }
 
@@ -222,52 +238,50 @@ std::string quoted(const std::string& name) {
   return '"' + name + '"';
 }
 
-std::string vertex_name(const Cluster& cluster, std::size_t vertex) {
-  return quoted(cluster.graph().name(VertexId(static_cast<std::uint32_t>(vertex))));
+std::string vertex_name(const Cluster& cluster, VertexId vertex) {
+  return quoted(cluster.graph().name(vertex));
 }
 
 std::string full_dot(const Cluster& cluster) {
   const FabricGraph& graph = cluster.graph();
   std::string out;
-  for (std::size_t i = 0; i < graph.vertex_count(); ++i)
-    out += fmt::format("  {};\n", vertex_name(cluster, i));
+  for (std::uint32_t i = 0; i < graph.vertex_count(); ++i)
+    out += fmt::format("  {};\n", vertex_name(cluster, VertexId(i)));
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const Link& link = graph.link(EdgeId(i));
     const bool both = graph.find(link.to, link.from).has_value();
     if (both && link.from > link.to) continue;  // one line for both directions
-    out += fmt::format("  {} -- {} [label={}{}];\n", vertex_name(cluster, link.from.index()),
-                       vertex_name(cluster, link.to.index()), quoted(human(link.capacity)),
-                       both ? "" : ", dir=forward");
+    out +=
+        fmt::format("  {} -- {} [label={}{}];\n", vertex_name(cluster, link.from),
+                    vertex_name(cluster, link.to), quoted(human(link.capacity)), both ? "" : ", dir=forward");
   }
   return out;
 }
 
 // Where a node hangs: cables and their rate for each switch.
-using Uplinks = std::map<std::size_t, std::pair<int, double>>;
+using Uplinks = std::map<VertexId, std::pair<int, double>>;
 
 std::string collapsed_dot(const Cluster& cluster) {
-  const ClusterDrawing drawing = draw(cluster);
-  std::vector<Uplinks> uplinks(static_cast<std::size_t>(cluster.node_count()));
+  const FabricGraph& graph = cluster.graph();
+  std::vector<Uplinks> uplinks(static_cast<std::size_t>(cluster.server_count()));
   std::string out;
   for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
-    const LinkEnds& ends = drawing.ends[EdgeId(i)];
-    const Vertex& from = drawing.vertices[ends.from];
-    const Vertex& to = drawing.vertices[ends.to];
-    if (!is_network_switch(to.kind) || from.kind > to.kind || (from.kind == to.kind && ends.from > ends.to))
+    const Link& link = cluster.link(EdgeId(i));
+    const Vertex &from = graph.vertex(link.from), &to = graph.vertex(link.to);
+    if (!is_fabric_switch(to.kind) || from.kind > to.kind || (from.kind == to.kind && link.from > link.to))
       continue;
-    const double rate = cluster.link(EdgeId(i)).capacity.count();
     if (from.node >= 0) {
-      auto& [cables, each] = uplinks[static_cast<std::size_t>(from.node)][ends.to];
+      auto& [cables, each] = uplinks[static_cast<std::size_t>(from.node)][link.to];
       ++cables;
-      each = rate;
+      each = link.capacity.count();
     } else {
-      out += fmt::format("  {} -- {} [label={}];\n", vertex_name(cluster, ends.from),
-                         vertex_name(cluster, ends.to), quoted(human(Bandwidth(rate))));
+      out += fmt::format("  {} -- {} [label={}];\n", vertex_name(cluster, link.from),
+                         vertex_name(cluster, link.to), quoted(human(link.capacity)));
     }
   }
   std::map<std::pair<Uplinks, int>, std::vector<std::int64_t>> boxes;
   for (std::size_t i = 0; i < uplinks.size(); ++i)
-    boxes[{uplinks[i], cluster.gpus_in(static_cast<int>(i))}].push_back(static_cast<std::int64_t>(i));
+    boxes[{uplinks[i], cluster.gpus_in_server(static_cast<int>(i))}].push_back(static_cast<std::int64_t>(i));
   for (const auto& [box, nodes] : boxes) {
     const auto& [switches, gpus] = box;
     const std::string name = quoted("node " + as_ranges(nodes));
@@ -286,11 +300,12 @@ std::string render_topology_text(const TopologyView& view, bool color) {
   const Cluster& cluster = view.cluster;
   const ClusterTotals sum = totals(cluster);
   const Shapes shapes = shapes_of(cluster);
-  std::string out =
-      fmt::format("{}: {}, GPUs: {}, switches: {}, cables: {}\n", view.scenario.source,
-                  counted(static_cast<std::size_t>(sum.nodes), "node"), with_thousands(sum.gpus),
-                  with_thousands(sum.switches), with_thousands(static_cast<std::int64_t>(sum.cables)));
-  for (const auto& [shape, nodes] : shapes.nodes) out += node_text(cluster, shape, nodes, color);
+  std::string nodes = counted(static_cast<std::size_t>(sum.nodes), "node");
+  if (sum.tiers != sum.nodes) nodes += " in " + counted(static_cast<std::size_t>(sum.tiers), "NVLink domain");
+  std::string out = fmt::format("{}: {}, GPUs: {}, switches: {}, cables: {}\n", view.scenario.source, nodes,
+                                with_thousands(sum.gpus), with_thousands(sum.switches),
+                                with_thousands(static_cast<std::int64_t>(sum.cables)));
+  for (const auto& [shape, alike] : shapes.nodes) out += node_text(cluster, shape, alike, color);
   return out + fabric_text(cluster, shapes, color) + whole_text(cluster, color) + pairs_text(cluster, color) +
          axes_text(view, color);
 }
@@ -303,8 +318,13 @@ std::string render_topology_json(const TopologyView& view) {
   json.begin_object()
       .field("schema", "stagecraft.topology/1")
       .field("scenario", std::string_view(view.scenario.source))
-      .field("nodes", sum.nodes)
-      .field("gpus", sum.gpus)
+      .field("nodes", sum.nodes);
+  json.key("nvlink_domains");
+  if (sum.tiers != sum.nodes)
+    json.value(sum.tiers);
+  else
+    json.null();  // each node for itself
+  json.field("gpus", sum.gpus)
       .field("nics", sum.nics)
       .field("switches", sum.switches)
       .field("cables", sum.cables)
@@ -316,8 +336,8 @@ std::string render_topology_json(const TopologyView& view) {
       .field("links", half.cut.size())
       .end_object();
   json.key("disjoint_ways");
-  if (sum.nodes > 1)
-    json.value(disjoint_ways(cluster, 0, sum.nodes - 1));
+  if (sum.tiers > 1)
+    json.value(disjoint_ways(cluster, 0, sum.tiers - 1));
   else
     json.null();
   write_pairs(json, cluster);

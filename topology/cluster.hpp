@@ -57,6 +57,16 @@ class Cluster {
   }
   [[nodiscard]] const NodeSpec& node_spec_of(DeviceId gpu) const;
 
+  // Servers are what people count, list and name as nodes. Of this part of the cluster alone: one that is not
+  // of it has no GPUs.
+  [[nodiscard]] int server_count() const { return static_cast<int>(servers_.size()); }
+  [[nodiscard]] int first_gpu_of_server(int server) const {
+    return servers_.at(static_cast<std::size_t>(server)).first_gpu;
+  }
+  [[nodiscard]] int gpus_in_server(int server) const {
+    return servers_.at(static_cast<std::size_t>(server)).gpus;
+  }
+
   // GPUs of a node are consecutive: first_gpu(node) .. first_gpu(node) + gpus_in(node) - 1.
   [[nodiscard]] int first_gpu(int node) const { return at(node).first_gpu; }
   [[nodiscard]] int gpus_in(int node) const { return at(node).gpus; }

@@ -24,12 +24,13 @@ struct LinkUsage {
   friend bool operator==(const LinkUsage&, const LinkUsage&) = default;
 };
 
-// Flows of these labels crossed the link at the same time while it was full. Two flows of one label meet,
-// too.
+// How long flows of these labels crossed the link at the same time while it was full, however many they were.
+// Labels of one name are one, told by the first of them. Two flows of one label meet, too, unless they do the
+// same on copies of a resource.
 struct Meeting {
   LinkId link;
   LabelId first, second;  // first <= second
-  Duration time{};
+  Duration time{};        // at most what the link was full
   friend bool operator==(const Meeting&, const Meeting&) = default;
 };
 

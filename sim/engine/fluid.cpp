@@ -28,7 +28,7 @@ double FluidTasks::speed_beside(double share) {
 FluidTasks::FluidTasks(RunState& state, const RunOptions& options)
     : state_(&state),
       network_(state.program.links, options.idle_network),
-      usage_(state.program.links.size()),
+      usage_(state.program),
       flows_(state.program.flows, state.program.task_count()),
       loads_(state.program.loads, state.program.task_count()) {
   find_devices(state.program);
@@ -87,7 +87,7 @@ void FluidTasks::give_back(TransferId id) {
 
 FluidTasks::Moving FluidTasks::moving_of(TaskId task) const {
   const Program& program = state_->program;
-  Moving moving{.task = task, .label = program.label[task], .uses = {}, .bottleneck = {}};
+  Moving moving{.task = task, .by = {}, .uses = {}, .bottleneck = {}};
   moving.device = device_of_[state_->tasks[task].resource];
   const std::optional<std::uint32_t> index = flows_.find(task);
   if (!index) return moving;
@@ -95,6 +95,7 @@ FluidTasks::Moving FluidTasks::moving_of(TaskId task) const {
   if (flow.transfer == Duration::zero()) return moving;
   moving.uses = program.uses_of(flow.route);
   if (moving.uses.empty()) return moving;
+  moving.by = usage_.crossing_of(program, task, state_->tasks[task].resource);
   moving.transfer = flow.transfer;
   moving.rate = flow.rate.count();
   return moving;
@@ -144,14 +145,14 @@ void FluidTasks::begin_phase(TransferId id, Phase phase, Duration now) {
 
 bool FluidTasks::enter_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
-  for (const LinkUse& use : moving.uses) usage_.enter(use.link, moving.label, now);
+  for (const LinkUse& use : moving.uses) usage_.enter(use.link, moving.by, now);
   return network_.insert(id, moving.uses, moving.rate * moving.reach);
 }
 
 void FluidTasks::leave_links(TransferId id, Duration now) {
   const Moving& moving = moving_[id];
   network_.remove(id);
-  for (const LinkUse& use : moving.uses) usage_.leave(use.link, moving.label, now);
+  for (const LinkUse& use : moving.uses) usage_.leave(use.link, moving.by, now);
 }
 
 void FluidTasks::end_phase(TransferId id, Duration now, Instant& instant) {

@@ -74,7 +74,7 @@ class FluidTasks {
   // large and far away.
   struct Moving {
     TaskId task;
-    LabelId label;
+    NetworkUsage::Crossing by;
     std::span<const LinkUse> uses;  // empty: no flow
     Duration transfer{};
     double rate = 0;  // of a unit flow at full speed

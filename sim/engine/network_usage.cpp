@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string_view>
 #include <tuple>
+#include <utility>
+
+#include "base/check.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,31 +35,64 @@ std::int64_t NetworkUsage::Tally::rounded() const {
   return up ? whole + 1 : whole;
 }
 
-void NetworkUsage::enter(LinkId id, LabelId label, Duration now) {
+NetworkUsage::NetworkUsage(const Program& program) : links_(program.links.size()) {
+  if (program.flows.empty()) return;
+  std::map<std::string_view, LabelId> known;
+  for (std::uint32_t i = 0; i < program.labels.size(); ++i)
+    first_of_name_.push_back(known.try_emplace(program.labels[LabelId(i)].name, LabelId(i)).first->second);
+}
+
+NetworkUsage::Crossing NetworkUsage::crossing_of(const Program& program, TaskId task,
+                                                 ResourceId resource) const {
+  Crossing by{.label = first_of_name_[program.label[task]]};
+  if (const auto copy_of = program.resources[resource].copy_of)
+    by.together = std::uint64_t{static_cast<std::uint32_t>(*copy_of)} << 32 |
+                  static_cast<std::uint32_t>(program.micro_batch[task]);
+  return by;
+}
+
+void NetworkUsage::enter(LinkId id, const Crossing& by, Duration now) {
   LinkTally& link = links_[id];
+  if (by.together) {
+    const auto copies = std::find_if(link.copies.begin(), link.copies.end(),
+                                     [&](const Copies& some) { return some.by == by; });
+    if (copies != link.copies.end()) {
+      ++copies->count;
+      return;
+    }
+    link.copies.push_back({.by = by, .count = 1});
+  }
   if (link.present.empty()) link.busy_since = now;
   const Duration clock = full_clock(link, now);
   for (Present& present : link.present) {
-    if (present.label != label) continue;
+    if (present.label != by.label) continue;
     if (++present.count == 2) present.second_since = clock;
     return;
   }
-  link.present.push_back({.label = label, .count = 1, .since = clock});
+  link.present.push_back({.label = by.label, .count = 1, .since = clock});
 }
 
-void NetworkUsage::leave(LinkId id, LabelId label, Duration now) {
+void NetworkUsage::leave(LinkId id, const Crossing& by, Duration now) {
   LinkTally& link = links_[id];
+  if (by.together) {
+    const auto copies = std::find_if(link.copies.begin(), link.copies.end(),
+                                     [&](const Copies& some) { return some.by == by; });
+    SC_CHECK(copies != link.copies.end(), "who leaves a link has entered it");
+    if (--copies->count > 0) return;
+    *copies = link.copies.back();
+    link.copies.pop_back();
+  }
   const Duration clock = full_clock(link, now);
   const auto leaving = std::find_if(link.present.begin(), link.present.end(),
-                                    [&](const Present& present) { return present.label == label; });
+                                    [&](const Present& present) { return present.label == by.label; });
   SC_CHECK(leaving != link.present.end(), "who leaves a link has entered it");
-  if (--leaving->count == 1) meet(id, label, label, clock - leaving->second_since);
+  if (--leaving->count == 1) meet(id, by.label, by.label, clock - leaving->second_since);
   if (leaving->count > 0) return;
   const Duration since = leaving->since;
   *leaving = link.present.back();
   link.present.pop_back();
   for (const Present& other : link.present)
-    meet(id, label, other.label, clock - std::max(since, other.since));
+    meet(id, by.label, other.label, clock - std::max(since, other.since));
   if (link.present.empty()) link.busy += now - link.busy_since;
 }
 

@@ -5,20 +5,31 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/program/program.hpp"
 
 namespace stagecraft {
 
 class NetworkUsage {
  public:
-  explicit NetworkUsage(std::size_t links) : links_(links) {}
+  // Whose transfer it is: what matters of a task to those whom it meets.
+  struct Crossing {
+    LabelId label;                            // the first of its name
+    std::optional<std::uint64_t> together{};  // with what copies of its resource do
 
-  // A transfer of a task with this label begins, or ends, to cross the link.
-  void enter(LinkId link, LabelId label, Duration now);
-  void leave(LinkId link, LabelId label, Duration now);
+    friend bool operator==(const Crossing&, const Crossing&) = default;
+  };
+
+  explicit NetworkUsage(const Program& program);
+  [[nodiscard]] Crossing crossing_of(const Program& program, TaskId task, ResourceId resource) const;
+
+  // A transfer begins, or ends, to cross the link.
+  void enter(LinkId link, const Crossing& by, Duration now);
+  void leave(LinkId link, const Crossing& by, Duration now);
   void carry(LinkId link, double bytes);
   // A task lost so many nanoseconds because this link was its bottleneck.
   void lose(LinkId link, double nanoseconds);
@@ -29,6 +40,11 @@ class NetworkUsage {
   [[nodiscard]] std::vector<Meeting> meetings() &&;
 
  private:
+  // Transfers that are made together: to others they are one.
+  struct Copies {
+    Crossing by;
+    std::uint32_t count = 0;
+  };
   // A label with transfers on the link. Times are readings of the link's full clock, which runs while it is
   // full: so what happens to its load is no concern of those who meet on it.
   struct Present {
@@ -55,6 +71,7 @@ class NetworkUsage {
     Duration full_since{};
     bool is_full = false;
     std::vector<Present> present;
+    std::vector<Copies> copies;
   };
 
   [[nodiscard]] static Duration full_clock(const LinkTally& link, Duration now) {
@@ -64,6 +81,7 @@ class NetworkUsage {
   void merge_meetings();
 
   IdVector<LinkId, LinkTally> links_;
+  IdVector<LabelId, LabelId> first_of_name_;
   std::vector<Meeting> meetings_;  // some of them several times, in parts
   std::size_t merge_at_ = 4096;    // entries: the list is merged when it has grown so long
 };

@@ -8,9 +8,9 @@ namespace stagecraft {
 namespace {
 
 std::vector<DeviceId> gpus_of(const Cluster& cluster, const NodePlace& place) {
-  SC_CHECK(place.node >= 0 && place.node < cluster.node_count(),
+  SC_CHECK(place.node >= 0 && place.node < cluster.server_count(),
            "the loader compares places with the cluster");
-  const int first = cluster.first_gpu(place.node), count = cluster.gpus_in(place.node);
+  const int first = cluster.first_gpu_of_server(place.node), count = cluster.gpus_in_server(place.node);
   std::vector<DeviceId> gpus;
   for (int slot = 0; slot < count; ++slot)
     if (!place.gpu || *place.gpu == slot) gpus.emplace_back(static_cast<std::uint32_t>(first + slot));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -239,16 +241,20 @@ void Lowering::add_resources() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
       const bool yields = flows_.has_value() || bucket_load() > 0;  // to what communicates beside it
-      ranks_.push_back(
-          {.compute = builder_.add_resource({ResourceKind::kStream, simulated, "compute", yields}),
-           .send = builder_.add_resource({ResourceKind::kConcurrent, simulated, "send"}),
-           .data = builder_.add_resource({ResourceKind::kStream, simulated, "data"}),
-           .replicas = {},
-           .last_compute = {},
-           .last_data = {},
-           .last_replicas = {}});
-      if (replicates_beside())
-        ranks_.back().replicas = builder_.add_resource({ResourceKind::kStream, simulated, "replicas"});
+      const auto add = [&](ResourceKind kind, const char* name, int stream) {
+        const bool yielding = yields && stream == 0;
+        std::optional<std::int32_t> copy_of;
+        if (options_.replicas > 1) copy_of = 4 * rank + stream;
+        return builder_.add_resource({kind, simulated, name, yielding, copy_of});
+      };
+      ranks_.push_back({.compute = add(ResourceKind::kStream, "compute", 0),
+                        .send = add(ResourceKind::kConcurrent, "send", 1),
+                        .data = add(ResourceKind::kStream, "data", 2),
+                        .replicas = {},
+                        .last_compute = {},
+                        .last_data = {},
+                        .last_replicas = {}});
+      if (replicates_beside()) ranks_.back().replicas = add(ResourceKind::kStream, "replicas", 3);
       copy_of_.resize(ranks_.back().replicas.value_or(ranks_.back().data).index() + 1, replica);
       ranks_.back().done.resize(static_cast<std::size_t>(schedule_.shape.chunks * places_.copies()));
     }

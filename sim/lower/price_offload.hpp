@@ -1,7 +1,8 @@
 // Shares of the states kept in host memory: what their copies and the host's optimizer step cost.
 //
 //   link         a GPU copies at 0.87 of its PCIe rate each way, and all GPUs that the job has in a node
-//                together at the host's memory rate at most. The ways do not share: PCIe is full duplex.
+//                together at the host's memory rate at most. The ways do not share: PCIe is full duplex. Those
+//                below one PCIe switch share its uplink, in both network modes.
 //   activations  x A are written while a forward runs and read while a backward does
 //   weights      x W bytes (of the rank's shard under ZeRO 3) are read for each forward and each backward
 //                a pass waits for what its copies take longer than it does (category other); reads of a

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct Resource {
   std::int32_t rank = 0;  // the simulated rank it belongs to, for reports
   std::string name;       // "compute", "data", "send forward": for reports and dead-lock messages
   bool yields = false;    // its tasks slow down while tasks with a load run on the same rank
+  // Resources with one number are copies of one: what they do under labels of one name for one micro-batch is
+  // done together, and does not meet itself on links.
+  std::optional<std::int32_t> copy_of = {};
 };
 
 // What a task's time consists of. `parts` add up to the task's duration; categories are the caller's own

@@ -64,7 +64,7 @@ struct LinkReport {
 struct MeetingReport {
   std::string link;  // name of the first of its kind
   std::string first, second;
-  Duration time{};  // summed over ranks and labels
+  Duration time{};  // with at least one of each there, however many; at most what the link was full
 
   friend bool operator==(const MeetingReport&, const MeetingReport&) = default;
 };

@@ -38,6 +38,12 @@ int gpus_of(const ClusterSpec& cluster, int node) {
   return 0;
 }
 
+// Whether no two GPUs are apart from each other.
+bool same_place(const NodePlace& a, const NodePlace& b, const ClusterSpec* cluster) {
+  if (a == b) return true;
+  return a.node == b.node && cluster != nullptr && gpus_of(*cluster, a.node) == 1;
+}
+
 NodePlace load_place(YamlMap& map, std::string_view key, const ClusterSpec* cluster) {
   const std::size_t before = map.diagnostics().error_count();
   const std::string text = map.text(key);
@@ -67,7 +73,8 @@ BackgroundSpec load_background(YamlMap& map, const ClusterSpec* cluster) {
   spec.rate = map.bandwidth("rate");
   if (map.diagnostics().error_count() == before && spec.rate <= Bandwidth(0))
     map.error("rate", "out-of-range", "traffic has a rate above 0", "leave it out where there is none");
-  if (map.has("from") && map.has("to") && spec.from == spec.to && map.diagnostics().error_count() == before)
+  if (map.has("from") && map.has("to") && same_place(spec.from, spec.to, cluster) &&
+      map.diagnostics().error_count() == before)
     map.error("to", "contradiction", "traffic from a place to itself crosses no link", "name another place");
   map.finish();
   return spec;

@@ -373,8 +373,13 @@ void listen_to_fabric(Listener& listener, const Scenario& scenario) {
        {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"})
     listener.say(std::string("cluster.fabric.") + key, !one_node, rates);
   listener.say("cluster.node.nvlink_pairs", true, "closed-form prices take `nvlink` for every pair of GPUs");
-  for (const char* key : {"gpus_per_pcie_switch", "pcie_uplink", "sockets", "socket_link"})
-    listener.say(std::string("cluster.node.") + key, true, "closed-form prices give every GPU its own PCIe");
+  const char* own = "closed-form prices give every GPU its own PCIe";
+  for (const char* key : {"sockets", "socket_link"})
+    listener.say(std::string("cluster.node.") + key, true, own);
+  const bool copies =
+      std::holds_alternative<TransformerSpec>(scenario.model) && !(scenario.offload == OffloadSpec{});
+  for (const char* key : {"gpus_per_pcie_switch", "pcie_uplink"})
+    listener.say(std::string("cluster.node.") + key, !copies, own);
 }
 
 }  // namespace

@@ -308,11 +308,18 @@ TEST(PairClasses, SeeOneNarrowLink) {
 TEST(ClusterTotals, CountVerticesAndCables) {
   const ClusterTotals sum = totals(round_cluster(5));
   EXPECT_EQ(sum.nodes, 5);
+  EXPECT_EQ(sum.tiers, 5);
   EXPECT_EQ(sum.gpus, 40);
   EXPECT_EQ(sum.nics, 40);
   EXPECT_EQ(sum.switches, 3);
   EXPECT_EQ(sum.cables, 5u * 24 + 2);
   EXPECT_EQ(sum.injection, 400_GBps);
+}
+
+// 5 nodes, two of them to an NVLink domain.
+TEST(ClusterTotals, CountNodesAndTheirNvlinkDomains) {
+  EXPECT_EQ(totals(domains(5)).nodes, 5);
+  EXPECT_EQ(totals(domains(5)).tiers, 3);
 }
 
 }  // namespace

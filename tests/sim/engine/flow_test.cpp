@@ -215,6 +215,48 @@ TEST(Meeting, IsTheTimeThatLabelsSharedAFullLink) {
                                              Meeting{.link = link, .first = x, .second = y, .time = 3s}));
 }
 
+// The same with labels of one name: all three are x, and x met x until the second last of them had gone.
+TEST(Meeting, OfLabelsOfOneNameIsCountedOnce) {
+  ProgramBuilder builder;
+  const ResourceId network =
+      builder.add_resource({.kind = ResourceKind::kConcurrent, .rank = 0, .name = "network"});
+  const LinkId link = builder.add_link({.name = "link", .capacity = 50_GBps});
+  const RouteId route = builder.add_route({on(link)});
+  for (const Duration duration : {1s, 1s, 3s}) {
+    const LabelId label = builder.add_label({.name = "x", .parts = {}});
+    builder.add_flow(builder.add_task(network, duration, label), duration, 50_GBps, route);
+  }
+  const Timeline timeline = run(std::move(builder).build());
+  EXPECT_THAT(timeline.meetings,
+              ElementsAre(Meeting{.link = link, .first = LabelId(0), .second = LabelId(0), .time = 3s}));
+}
+
+// System: two copies of a resource, each with micro-batch 0 (1 s at 50 GB/s) beside y on a link of 50 GB/s,
+// then one copy of them with another micro-batch.
+// Expectation: the copies of 0 meet y and not each other, until both have gone; 0 and 1 meet each other.
+TEST(Meeting, OfCopiesIsNoneAmongThem) {
+  const auto meetings = [](std::int32_t second_micro_batch) {
+    ProgramBuilder builder;
+    const LinkId link = builder.add_link({.name = "link", .capacity = 50_GBps});
+    const RouteId route = builder.add_route({on(link)});
+    const auto add = [&](int rank, const char* name, std::optional<std::int32_t> copy_of,
+                         std::int32_t micro_batch) {
+      const ResourceId resource = builder.add_resource(
+          {.kind = ResourceKind::kStream, .rank = rank, .name = "stream", .copy_of = copy_of});
+      const LabelId label = builder.add_label({.name = name, .parts = {}});
+      builder.add_flow(builder.add_task(resource, 1s, label, micro_batch), 1s, 50_GBps, route);
+    };
+    add(0, "x", 7, 0);
+    add(1, "x", 7, second_micro_batch);
+    add(2, "y", std::nullopt, 0);
+    return run(std::move(builder).build()).meetings;
+  };
+  const LabelId x(0), y(2);
+  EXPECT_THAT(meetings(0), ElementsAre(Meeting{.link = LinkId(0), .first = x, .second = y, .time = 3s}));
+  EXPECT_THAT(meetings(1), ElementsAre(Meeting{.link = LinkId(0), .first = x, .second = x, .time = 3s},
+                                       Meeting{.link = LinkId(0), .first = x, .second = y, .time = 3s}));
+}
+
 TEST(Meeting, DoesNotHappenOnALinkWithRoom) {
   Flows flows;
   const LinkId link = flows.link(101_GBps);

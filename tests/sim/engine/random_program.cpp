@@ -1,6 +1,7 @@
 #include "tests/sim/engine/random_program.hpp"
 
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,8 @@ class FlowProgram {
                              .yields = loads && r % 3 == 0});
     for (std::uint64_t l = 0; l < links; ++l)
       builder_.add_link({.name = "link", .capacity = Bandwidth(1e9 * static_cast<double>(1 + below(9)))});
-    for (std::uint32_t i = 0; i < 3; ++i) labels_[i] = builder_.add_label({.name = "task", .parts = {}});
+    for (std::uint32_t i = 0; i < 3; ++i)
+      labels_[i] = builder_.add_label({.name = "task " + std::to_string(i), .parts = {}});
     for (std::uint64_t i = 0; i < tasks; ++i) {
       const auto resource = static_cast<std::uint32_t>(below(resources));
       add_task(ResourceId(resource), links);

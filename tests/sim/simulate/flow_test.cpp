@@ -1,6 +1,8 @@
 // Links that are shared: small systems with a pencil, and what holds of every scenario that we ship.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -114,6 +116,28 @@ TEST(SharedLinks, ThatBackgroundTrafficAllButFillsAreRefused) {
 }
 
 // Nothing moves, so nothing meets.
+// System: 4 nodes of 4 GPUs, two of them to an NVLink domain of 450 GB/s. Expectations: traffic between the nodes
+// of a domain takes no NIC, and 440 GB/s of NVLink are plenty; what leaves the domain takes half of a NIC.
+TEST(SharedLinks, OfNodesOfOneNvlinkDomainAreNvlinks) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, gradient: 1 GB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 4, nics: 4, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s, nvlink: 450 GB/s,"
+      " nvlink_latency: 1 us, nvlink_domain: 2}\n"
+      "  nodes: 4\n"
+      "  fabric: {kind: single-switch}\n"
+      "training: {global_batch_size: 16}\n");
+  const Duration alone = flow(scenario).iteration_time;
+  const auto beside = [&](NodePlace from, NodePlace to) {
+    scenario.network.background = {{.from = from, .to = to, .rate = Bandwidth(10e9)}};
+    return flow(scenario).iteration_time;
+  };
+  EXPECT_EQ(beside({.node = 0, .gpu = 0}, {.node = 1, .gpu = 0}), alone);
+  EXPECT_EQ(beside({.node = 2}, {.node = 3}), alone);
+  EXPECT_GT(beside({.node = 1, .gpu = 3}, {.node = 2, .gpu = 0}), alone);
+}
+
 TEST(SharedLinks, AreNotThereWithoutACluster) {
   const Scenario scenario = shipped("pipeline-4x8");
   const Report report = flow(scenario);
@@ -241,6 +265,38 @@ TEST(Flow, FoldedEqualsUnfolded) {
     const Report folded = simulate(scenario), unfolded = simulate(scenario, {.unfold = true});
     EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
     EXPECT_EQ(folded.breakdown, unfolded.breakdown);
+  }
+}
+
+// One reduction over 16 GPUs fills the NICs alone, also where some of its copies are simulated by themselves.
+TEST(Meetings, AreNoneOfOneCollectiveWithItself) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, gradient: 1 GB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 8, nics: 8, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s, nvlink: 450 GB/s,"
+      " nvlink_latency: 1 us}\n"
+      "  nodes: 2\n"
+      "  fabric: {kind: single-switch}\n"
+      "training: {global_batch_size: 16}\n");
+  EXPECT_TRUE(flow(scenario).network.meetings.empty());
+  EXPECT_TRUE(flow(scenario, {.unfold = true}).network.meetings.empty());
+  scenario.faults.push_back(
+      {.kind = FaultKind::kSlowNode, .factor = 2, .ranks = {8, 9, 10, 11, 12, 13, 14, 15}});
+  EXPECT_TRUE(flow(scenario).network.meetings.empty());
+}
+
+// However many buckets, passes and copies there are.
+TEST(Meetings, NeverLastLongerThanTheirLinkIsFull) {
+  for (const bool unfold : {false, true}) {
+    SCOPED_TRACE(unfold);
+    const Report report = flow(shipped("sc21-7.5b-128xA100"), {.unfold = unfold});
+    for (const MeetingReport& meeting : report.network.meetings) {
+      const auto link = std::find_if(report.network.links.begin(), report.network.links.end(),
+                                     [&](const LinkReport& some) { return some.name == meeting.link; });
+      ASSERT_NE(link, report.network.links.end());
+      EXPECT_LE(meeting.time, link->saturated) << meeting.first << " meets " << meeting.second;
+    }
   }
 }
 

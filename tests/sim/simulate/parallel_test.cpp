@@ -492,6 +492,30 @@ TEST(Offload, OnPartOfANodeHasAllOfItsMemory) {
   EXPECT_NEAR(host_step("{node: dgx-h100, nodes: 1}"), expected(8), 0.01 * expected(8));
 }
 
+// Four GPUs have 6.3 GB/s to their root together; without a rate of its own the uplink is one GPU's 63 GB/s.
+TEST(Offload, BelowAPcieSwitchSharesItsUplink) {
+  for (const NetworkMode mode : {NetworkMode::kClosedForm, NetworkMode::kFlow}) {
+    const auto job = [&](int gpus, Bandwidth uplink) {
+      Scenario scenario = scenario_of(
+          "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, gpus: 4}\n"
+          "training: {global_batch_size: 8, sequence_length: 4096}\noffload: {activations: 1}\n");
+      scenario.network.mode = mode;
+      NodeSpec& node = scenario.cluster->groups.front().node;
+      node.pcie = Bandwidth(63e9);
+      node.gpus_per_pcie_switch = gpus;
+      node.pcie_uplink = uplink;
+      return scenario;
+    };
+    const auto rate = [](const Scenario& scenario) { return prices_of(scenario).offload.available.count(); };
+    EXPECT_DOUBLE_EQ(rate(job(0, Bandwidth(0))), 0.87 * 63e9);
+    EXPECT_DOUBLE_EQ(rate(job(1, Bandwidth(0))), 0.87 * 63e9);
+    EXPECT_DOUBLE_EQ(rate(job(4, Bandwidth(0))), 0.87 * 63e9 / 4);
+    EXPECT_DOUBLE_EQ(rate(job(4, Bandwidth(6.3e9))), 0.87 * 6.3e9 / 4);
+    EXPECT_DOUBLE_EQ(rate(job(8, Bandwidth(6.3e9))), 0.87 * 6.3e9 / 4);  // four of the eight are used
+    EXPECT_GT(time_of(job(4, Bandwidth(6.3e9))), time_of(job(0, Bandwidth(0))));
+  }
+}
+
 // Weights are read for each pass: with short sequences the passes wait, with long ones they do not.
 TEST(Offload, OfWeightsStallsWherePassesAreShort) {
   Scenario scenario = llama("data: 16", "offload: {weights: 1}\n");

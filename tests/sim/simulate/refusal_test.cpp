@@ -77,6 +77,18 @@ TEST(Infeasible, IsAClusterThatMissingLinksCutInTwo) {
   EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("cluster.links.0.missing"));
 }
 
+// Background traffic from the node that is cut off has no way, but the links are what is wrong.
+TEST(Infeasible, IsAClusterCutInTwoBesideBackgroundTraffic) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}\n"
+      "cluster: {node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s}, nodes: 3,"
+      " fabric: {kind: single-switch}, links: [{name: node 0 gpu 0 -> *, missing: true}]}\n"
+      "training: {global_batch_size: 3}\n"
+      "network: {mode: flow, background: [{from: node 0, to: node 1, rate: 1 GB/s}]}\n");
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }), testing::ElementsAre("cluster.links.0.missing"));
+}
+
 // 8 billion parameters; a bucket is a task, and somebody forgot the millions.
 TEST(Infeasible, AreMoreBucketsThanCanBeSimulated) {
   const auto scenario = [](const char* buckets) {
