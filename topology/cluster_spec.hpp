@@ -81,7 +81,7 @@ struct FabricSpec {
   Bandwidth global_bandwidth{};  // of one global link; 0 = as link_bandwidth
   Routing routing = Routing::kAdaptive;
   std::int64_t routing_seed = 0;     // of the hash of ECMP
-  Duration switch_latency{};         // per switch on the way
+  Duration switch_latency{};         // per switch on the way of a message between stages
   double collective_efficiency = 1;  // share of the node's NIC bandwidth that a collective over nodes reaches
   std::optional<double> rail_efficiency{};  // of a group with one rank in each node; as collective_efficiency
   // Of groups with several ranks in each node beside others of their kind; as collective_efficiency.

@@ -356,6 +356,20 @@ void listen_to_failures(Listener& listener, const Scenario& scenario) {
   }
 }
 
+// Latencies that the graph of the cluster has and prices do not.
+void listen_to_latencies(Listener& listener, const Scenario& scenario) {
+  if (!scenario.cluster) return;
+  listener.say("cluster.fabric.switch_latency",
+               scenario.parallelism.pipeline == 1 || scenario.cluster->server_count() == 1,
+               "it is of messages between stages on several nodes; collectives have collective_latency and "
+               "step_latency");
+  if (!scenario.network.shared()) return;  // where cluster.links has none at all
+  const ClusterSpec& whole = scenario.fabric ? *scenario.fabric : *scenario.cluster;
+  for (std::size_t i = 0; i < whole.links.size(); ++i)
+    listener.say(fmt::format("cluster.links.{}.latency", i), true,
+                 "prices know the latencies of the fabric, not of single links; topology show does");
+}
+
 // What only `network: flow` sees of a fabric, so that nobody takes a price for more than it is.
 void listen_to_fabric(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster || scenario.network.shared()) return;
@@ -396,6 +410,7 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_overlap(listener, scenario);
   listen_to_options(listener, scenario);
   listen_to_failures(listener, scenario);
+  listen_to_latencies(listener, scenario);
   listen_to_fabric(listener, scenario);
   return std::move(listener).warnings();
 }

@@ -489,6 +489,29 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
   }
 }
 
+// Prices know the latencies of a fabric alone, and those of its switches in messages between stages only.
+TEST(Scenario, SaysWhichLatenciesNobodyReads) {
+  const auto paths = [](const std::string& network, const std::string& pipeline) {
+    const Result result = read(
+        "stagecraft: 1\n"
+        "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, activation: 1 "
+        "MB}\n"
+        "cluster: {node: {device: X, gpus: 1, nics: 1, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s}, nodes: 4,"
+        " fabric: {kind: single-switch, switch_latency: 1 us},"
+        " links: [{name: node 0 nic 0 -> *, latency: 3 us}, {name: node 1 nic 0 -> *, share: 0.5}]}\n"
+        "parallelism: {pipeline: " +
+        pipeline + "}\ntraining: {global_batch_size: 4}\nnetwork: " + network + "\n");
+    std::vector<std::string> found;
+    if (result.scenario)
+      for (const Diagnostic& warning : result.scenario->warnings) found.push_back(warning.path);
+    return found;
+  };
+  EXPECT_THAT(paths("flow", "1"),
+              testing::UnorderedElementsAre("cluster.fabric.switch_latency", "cluster.links.0.latency"));
+  EXPECT_THAT(paths("flow", "4"), testing::ElementsAre("cluster.links.0.latency"));
+  EXPECT_THAT(paths("closed-form", "4"), testing::ElementsAre("cluster.links"));
+}
+
 TEST(Scenario, ReadsBackEveryShapeOfAMachineFromItsYaml) {
   const std::string mesh =
       "{device: A100-SXM4-80GB, gpus: 4, nics: 2, nic_bandwidth: 1 GB/s, pcie: 2 GB/s, nvlink: 3 GB/s,"

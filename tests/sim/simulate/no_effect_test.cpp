@@ -53,6 +53,7 @@ const Alternatives kAlternatives[] = {
     {"training.master_weights", "true", "false"},
     {"training.precision", "bf16", "fp16"},
     {"training.sequence_length", "1024", "2048"},
+    {"cluster.fabric.switch_latency", "1 us", "2 us"},
 };
 
 struct Case {
