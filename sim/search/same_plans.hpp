@@ -3,7 +3,8 @@
 //   They are the same where their frames are the same scenario (a value listed twice, or written in two ways),
 //   and where they differ in keys alone that have no effect in either (no_effect.hpp says it for a scenario).
 //   Of a fabric's keys it speaks of rates, not of latencies, so that plans that differ in those are different
-//   ones, and so are plans that a key without effect makes illegal. Orders of ranks are the same where they are of the axes that have more than one rank.
+//   ones, and so are plans that a key without effect makes illegal. Orders of ranks are the same where the axes
+//   of more than one rank stand in the same order.
 #pragma once
 
 #include <compare>
