@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "sim/study/compare.hpp"
-#include "tools/assertions.hpp"
 #include "tools/commands.hpp"
 #include "tools/compare_table.hpp"
 #include "tools/page_files.hpp"
@@ -72,9 +71,14 @@ void print(const Comparison& comparison, const Arguments& arguments, Session& se
     session.out << (format == "markdown" ? render_markdown(comparison) : render_text(comparison));
 }
 
-int code_of(const Outcome& outcome, Session& session) {
+// Says on standard error which assertions the variant misses.
+int code_of(const Outcome& outcome, const std::string& name, Session& session) {
   if (!outcome.report) return kWrongInput;
-  return assertions_hold(*outcome.scenario, *outcome.report, session.err) ? kDone : kAnswerIsNo;
+  for (Diagnostic missed : outcome.missed) {
+    missed.message = name + ": " + missed.message;
+    session.err << render(missed) << '\n';
+  }
+  return outcome.missed.empty() ? kDone : kAnswerIsNo;
 }
 
 }  // namespace
@@ -85,11 +89,15 @@ int compare_command(const Arguments& arguments, Session& session) {
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
   comparison.outcomes =
       simulate_variants(comparison.variants, session.data, arguments.integer("jobs", 1, 1, 1'024));
-  for (Outcome& outcome : comparison.outcomes) say_vary(outcome.diagnostics, comparison.paths);
+  for (Outcome& outcome : comparison.outcomes)
+    for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
+      say_vary(*said, comparison.paths);
   print(comparison, arguments, session);
   if (arguments.has("html")) write_page(arguments, comparison);
+  const VariantNames names(comparison);
   int worst = kDone;
-  for (const Outcome& outcome : comparison.outcomes) worst = std::max(worst, code_of(outcome, session));
+  for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
+    worst = std::max(worst, code_of(comparison.outcomes[i], names.spoken(i), session));
   return worst;
 }
 

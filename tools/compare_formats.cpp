@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "sim/study/reasons.hpp"
 #include "sim/study/row_columns.hpp"
 #include "tools/compare_table.hpp"
 #include "tools/wrapped_text.hpp"
@@ -16,6 +17,15 @@ namespace {
 std::string lines(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) out += wrapped_text("", "  ", text);
+  return out;
+}
+
+// Missed assertions are marked in the table, and are diagnostics.
+std::vector<std::string> cannot_run(const Comparison& comparison) {
+  const std::vector<std::string> reasons = reasons_of(comparison);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (!comparison.outcomes[i].report) out.push_back(reasons[i]);
   return out;
 }
 
@@ -96,7 +106,7 @@ std::string render_text(const Comparison& comparison) {
   const VariantCells cells = cells_of(comparison);
   TextTable table(cells.aligns);
   for (const std::vector<std::string>& row : cells.rows) table.row(row);
-  return table.str() + lines(reasons_of(comparison)) + lines(best_of(comparison)) +
+  return table.str() + lines(cannot_run(comparison)) + lines(best_of(comparison)) +
          lines(explanations(comparison));
 }
 
@@ -106,7 +116,7 @@ std::string render_markdown(const Comparison& comparison) {
   for (const Align align : cells.aligns) out += align == Align::kRight ? " ---: |" : " --- |";
   out += "\n";
   for (std::size_t i = 1; i < cells.rows.size(); ++i) out += markdown_row(cells.rows[i]);
-  for (const auto& texts : {reasons_of(comparison), best_of(comparison), explanations(comparison)}) {
+  for (const auto& texts : {cannot_run(comparison), best_of(comparison), explanations(comparison)}) {
     if (!texts.empty()) out += "\n";
     for (const std::string& text : texts) out += "- " + text + "\n";
   }
@@ -117,13 +127,11 @@ std::string render_csv(const Comparison& comparison) {
   const std::vector<std::string> header = csv_header(comparison);
   std::string out = csv_row(header);
   const std::vector<std::string> reasons = reasons_of(comparison);
-  std::size_t reason = 0;
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
-    const bool ran = comparison.outcomes[i].report.has_value();
     std::vector<std::string> row = {comparison.variants[i].file};
     row.insert(row.end(), comparison.variants[i].values.begin(), comparison.variants[i].values.end());
-    row.push_back(ran ? "" : reasons.at(reason++));
-    if (ran) add_figures(comparison, i, row);
+    row.push_back(reasons[i]);
+    if (comparison.outcomes[i].report) add_figures(comparison, i, row);
     row.resize(header.size());
     out += csv_row(row);
   }
@@ -136,6 +144,7 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
   JsonWriter json;
   json.begin_object();
   if (!outcome.report) json.field("scenario", std::string_view(comparison.variants.at(variant).file));
+  if (!outcome.missed.empty()) write_reasons(json, outcome.missed);
   json.key("vary").begin_object();
   for (std::size_t i = 0; i < comparison.paths.size(); ++i)
     json.field(comparison.paths[i], std::string_view(comparison.variants.at(variant).values.at(i)));

@@ -25,6 +25,18 @@ const Diagnostic& first_error(const Outcome& outcome) {
   return *found;
 }
 
+// "schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)".
+std::string words_of(const Diagnostic& error) {
+  const std::string hint = error.hint.empty() ? "" : " (" + error.hint + ")";
+  return fmt::format("{}{}{}{}", error.path, error.path.empty() ? "" : ": ", error.message, hint);
+}
+
+std::string missed_words(const Outcome& outcome) {
+  std::vector<std::string> words;
+  for (const Diagnostic& missed : outcome.missed) words.push_back(words_of(missed));
+  return join(words, "; ");
+}
+
 // "tensor" of "parallelism.tensor", unless two paths end alike.
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
@@ -74,6 +86,7 @@ class Table {
       if (!outcome.report) continue;
       abstract_ = abstract_ && outcome.report->peak <= FlopRate(0);
       bytes_ = bytes_ || outcome.report->memory.heaviest().peak() > Bytes(0);
+      missed_ = missed_ || !outcome.missed.empty();
     }
   }
 
@@ -123,6 +136,11 @@ class Table {
                        kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
   }
 
+  [[nodiscard]] static std::string asserted(const Outcome& outcome) {
+    if (outcome.scenario->assertions.empty()) return kNone;
+    return outcome.missed.empty() ? "met" : "missed";
+  }
+
   [[nodiscard]] std::vector<Column> columns() const {
     const auto tokens = [](const Outcome& o) {
       const double rate = o.report->tokens_per_s();
@@ -143,6 +161,7 @@ class Table {
       columns.push_back({.title = "live chunks", .cell = live});
     }
     if (bytes_) columns.push_back({.title = "memory", .align = Align::kLeft, .cell = memory});
+    if (missed_) columns.push_back({.title = "assert", .align = Align::kLeft, .cell = asserted});
     return columns;
   }
 
@@ -155,17 +174,25 @@ class Table {
     return comparison_.outcomes[variant].report->memory.verdict() != Verdict::kOutOfMemory;
   }
 
-  // Of those that fit: what runs out of memory is fast on paper only.
+  // Of those that fit and meet their assertions: what runs out of memory is fast on paper only.
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
     if (fit.empty()) return "none fits into memory";
+    std::vector<std::size_t> good;
+    for (const std::size_t i : fit)
+      if (comparison_.outcomes[i].missed.empty()) good.push_back(i);
+    std::vector<std::string> asked;
+    if (fit.size() < ran.size()) asked.emplace_back("fits");
+    if (good.size() < fit.size()) asked.emplace_back("meets its assert");
+    const std::string which = join(asked, " and ");
+    if (good.empty()) return "none " + which;
     const auto time = [&](std::size_t i) {
       return compared_time(*comparison_.outcomes[i].report, comparison_.compared());
     };
     const std::size_t best = *std::min_element(
-        fit.begin(), fit.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
-    std::string out = fmt::format("fastest{}{}: {}", fit.size() < ran.size() ? " that fits" : "",
-                                  words().ranked, names_.spoken(best));
+        good.begin(), good.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
+    std::string out = fmt::format("fastest{}{}{}: {}", which.empty() ? "" : " that ", which, words().ranked,
+                                  names_.spoken(best));
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
       out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));
@@ -191,6 +218,7 @@ class Table {
   VariantNames names_;
   bool abstract_ = true;  // no variant has hardware
   bool bytes_ = false;    // some variant says what it holds
+  bool missed_ = false;   // some variant misses an assertion
 };
 
 }  // namespace
@@ -241,11 +269,12 @@ std::vector<std::string> reasons_of(const Comparison& comparison) {
   const VariantNames names(comparison);
   std::vector<std::string> reasons;
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
-    if (comparison.outcomes[i].report) continue;
-    const Diagnostic& error = first_error(comparison.outcomes[i]);
-    const std::string hint = error.hint.empty() ? "" : " (" + error.hint + ")";
-    reasons.push_back(fmt::format("{} cannot run: {}{}{}{}", names.spoken(i), error.path,
-                                  error.path.empty() ? "" : ": ", error.message, hint));
+    const Outcome& outcome = comparison.outcomes[i];
+    const std::string name = names.spoken(i);
+    if (outcome.report)
+      reasons.push_back(outcome.missed.empty() ? "" : name + " misses " + missed_words(outcome));
+    else
+      reasons.push_back(name + " cannot run: " + words_of(first_error(outcome)));
   }
   return reasons;
 }

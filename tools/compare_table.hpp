@@ -46,22 +46,24 @@ struct VariantCells {
 // sentence about the rest.
 [[nodiscard]] std::vector<std::string> explanations(const Comparison& comparison);
 
-// What is fastest of those that fit, by the compared time, and what holds least; why some cannot run.
+// What is fastest of those that fit and meet their assertions, by the compared time, and what holds least.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
+// Of each variant why it cannot run, or which assertions it misses; empty where neither.
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 
 // A row for each variant, what is best, and what explains how the others differ from the first; those that
-// cannot run are rows, with the reason below.
+// cannot run are rows, with the reason below. A column marks those that miss an assertion, where some do.
 [[nodiscard]] std::string render_text(const Comparison& comparison);
 // The same for a page: a GitHub table, and lists in place of the lines below it.
 [[nodiscard]] std::string render_markdown(const Comparison& comparison);
 // RFC 4180: a header, and a line for each variant with numbers in full; `part_moved_s` behind each part of
-// the breakdown is what it has more than the first variant's. Empty where a variant cannot run.
+// the breakdown is what it has more than the first variant's. Empty where a variant cannot run; the reason says
+// why, or which assertions it misses.
 [[nodiscard]] std::string render_csv(const Comparison& comparison);
 
 // One document, without its line end: that of `run --json`, or of its errors, with the scenario, the varied
 // values, the time relative to the first variant and the parts that moved, largest first (null where there is
-// none).
+// none). `reasons`, as of `run`, where it misses an assertion.
 [[nodiscard]] std::string render_json(const Comparison& comparison, std::size_t variant);
 
 }  // namespace stagecraft

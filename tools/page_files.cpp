@@ -137,6 +137,9 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
   if (page.runs.empty())
     throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
   page.words = best_of(comparison);
+  const std::vector<std::string> reasons = reasons_of(comparison);
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (!comparison.outcomes[i].missed.empty()) page.words.push_back(reasons[i]);
   for (std::string& sentence : explanations(comparison)) page.words.push_back(std::move(sentence));
   write(arguments, html_page(page));
 }

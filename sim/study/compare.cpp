@@ -54,10 +54,12 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
     const Schedule& schedule = simulation.prepared.schedule;
     const std::vector<int> live = peak_in_flight(schedule);
     outcome.live_chunks = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-    if (simulation.report.finishes())
+    if (simulation.report.finishes()) {
       outcome.report = std::move(simulation.report);
-    else
+      outcome.missed = missed_assertions(*outcome.scenario, *outcome.report);
+    } else {
       outcome.diagnostics.push_back(never_ends(variant.file));
+    }
   } catch (const ScenarioError& error) {
     outcome.diagnostics = error.diagnostics();
   }

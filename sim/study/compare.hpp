@@ -53,6 +53,7 @@ struct Outcome {
   std::optional<Report> report = {};         // absent when it cannot run
   int live_chunks = 0;                       // activations of the worst rank at once, in chunks
   std::vector<Diagnostic> diagnostics = {};  // warnings, and the errors of one that cannot run
+  std::vector<Diagnostic> missed = {};       // assertions of the scenario that do not hold of the report
 };
 
 // throws what simulating throws for a bug of ours; of several the first variant's.

@@ -6,6 +6,7 @@ usage: cli_test.py STAGECRAFT SOURCE_DIR [CLASS[.TEST]]
 What whole commands print is kept in golden/*.txt; STAGECRAFT_BLESS=1 writes those files anew. Predicted numbers are in
 golden/flagship.txt alone: everything else here is about given numbers, or about no numbers at all.
 """
+import csv
 import gzip
 import json
 import os
@@ -532,6 +533,33 @@ class Answers(Case):
         self.assertEqual([(0.0, []), (None, None), (0.0, [])],
                          [(result["difference_s"], result["moved"]) for result in (gpipe, unknown, one_f)])
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
+
+    def test_a_variant_that_misses_an_assertion_is_told_by_name(self):
+        limit = 'assert={peak_memory: "<= 600 MiB"}'  # gpipe holds 640 MiB, 1f1b 576; both take 33 ms, 2f2b is no order
+        compare = ["compare", PIPELINE, "--vary", "schedule=gpipe,1f1b,2f2b", "--set", limit]
+        table = stagecraft(*compare)
+        self.assertEqual(["assert", "missed", "met", "–"],
+                         [line.split()[-1] for line in table.stdout.splitlines()[:4]])
+        self.assertIn("\nfastest that meets its assert: 1f1b\n", table.stdout)
+        said = "assert.peak_memory: gpipe: 640 MiB is not <= 600 MiB"
+        self.assertEqual((WRONG_INPUT, f"--set {limit}: error: {said}\n"), (table.returncode, table.stderr))
+        rows = list(csv.DictReader(stagecraft(*compare, "--format", "csv").stdout.splitlines()))
+        self.assertEqual(["gpipe misses assert.peak_memory: 640 MiB is not <= 600 MiB", ""],
+                         [row["reason"] for row in rows[:2]])
+        gpipe, one_f, _ = self.results(stagecraft(*compare, "--json"))
+        self.assertEqual([{"code": "assertion-missed", "path": "assert.peak_memory",
+                           "message": "640 MiB is not <= 600 MiB", "hint": ""}], gpipe["reasons"])
+        self.assertNotIn("reasons", one_f)
+
+    def test_of_variants_that_all_miss_an_assertion_none_is_fastest(self):
+        limit = "assert={iteration_time: '<= 1 ms'}"
+        ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--set", limit)
+        self.assertEqual(NO, ran.returncode)
+        self.assertIn("\nnone meets its assert\n", ran.stdout)
+        self.assertEqual(["gpipe", "1f1b"], re.findall(r"assert.iteration_time: (\S+): ", ran.stderr))
+        varied = stagecraft("compare", PIPELINE, "--vary", "assert.iteration_time='<= 1 ms','<= 1 h'")
+        self.assertIn("\nfastest that meets its assert: '<= 1 h'\n", varied.stdout)
+        self.assertRegex(varied.stderr, r"^--vary assert.iteration_time=")
 
     def test_what_moved_between_variants_explains_the_difference(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,zb-h1", "--format", "json")

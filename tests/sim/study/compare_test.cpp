@@ -68,6 +68,16 @@ TEST(Outcomes, VariantsThatCannotRunKeepTheirPlaceAndReason) {
   EXPECT_TRUE(outcomes[2].report);
 }
 
+TEST(Outcomes, NameTheAssertionsThatTheyMiss) {
+  const auto outcomes = simulate_variants(variants_of({kPipeline}, {"assert={iteration_time: '<= 30 ms'}"},
+                                                      {{.path = "schedule", .values = {"gpipe", "zb-h1"}}}),
+                                          kData, 1);
+  ASSERT_EQ(outcomes[0].missed.size(), 1u);  // 33 ms
+  EXPECT_EQ(outcomes[0].missed.front().path, "assert.iteration_time");
+  EXPECT_TRUE(outcomes[0].report);
+  EXPECT_TRUE(outcomes[1].missed.empty());  // 27 ms
+}
+
 TEST(Outcomes, AreTheSameBitsOnAnyNumberOfThreads) {
   const std::vector<Variant> variants =
       variants_of({kPipeline}, {},
