@@ -2,26 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/yaml.hpp"
 
 namespace stagecraft {
 namespace {
 
-// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading.
+std::optional<double> read_seconds(std::string_view text) {
+  const std::optional<Duration> time = parse_duration(text);
+  return time ? std::optional(to_seconds(*time)) : std::nullopt;
+}
+
+std::optional<double> read_bytes(std::string_view text) {
+  const std::optional<Bytes> bytes = parse_bytes(text);
+  return bytes ? std::optional(static_cast<double>(bytes->count())) : std::nullopt;
+}
+
+// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading; and what such a
+// text says, in the base unit.
 struct Metric {
   double value = 0;
   std::string text;
+  std::optional<double> (*read)(std::string_view) = parse_number;
 };
 
 Metric metric_of(const Report& report, const std::string& metric) {
-  const auto plain = [](double value) { return Metric{value, fmt::format("{:.4g}", value)}; };
+  const auto plain = [](double value) {
+    return Metric{value, value < 1e4 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value)};
+  };
   const Bytes peak = report.memory.heaviest().peak();
-  if (metric == "iteration_time") return {to_seconds(report.iteration_time), human(report.iteration_time)};
-  if (metric == "peak_memory") return {static_cast<double>(peak.count()), human(peak)};
+  if (metric == "iteration_time")
+    return {to_seconds(report.iteration_time), human(report.iteration_time), read_seconds};
+  if (metric == "peak_memory") return {static_cast<double>(peak.count()), human(peak), read_bytes};
   const std::map<std::string, double> values = {{"samples_per_s", report.samples_per_s()},
                                                 {"tokens_per_s", report.tokens_per_s()},
                                                 {"tokens_per_s_per_gpu", report.tokens_per_s() / report.gpus},
@@ -42,6 +62,52 @@ bool holds(double value, const Assertion& assertion) {
   return value == assertion.limit;
 }
 
+// "17.004 s" has 3 decimals and the unit " s".
+struct WrittenNumber {
+  int decimals = 0;
+  std::string unit;
+};
+
+WrittenNumber written(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-_"), text.size());
+  const std::string_view number = text.substr(0, end);
+  const std::size_t dot = std::min(number.find('.'), number.size());
+  const std::size_t behind = std::min(dot + 1, number.size());
+  const std::size_t stop = std::min(number.find_first_not_of(kDigits, behind), number.size());
+  const std::size_t first = std::min(text.find_first_not_of(' ', end), text.size());
+  std::string unit(text.substr(first));
+  if (!unit.empty()) unit.insert(0, " ");
+  return {.decimals = static_cast<int>(stop - behind), .unit = std::move(unit)};
+}
+
+WrittenNumber limit_of(const Assertion& assertion) {
+  const std::string_view rest = std::string_view(assertion.text).substr(assertion.relation.size());
+  return written(rest.substr(std::min(rest.find_first_not_of(' '), rest.size())));
+}
+
+// A missed metric so that its reader sees that it misses: with as many digits as that takes and at least those
+// of the limit, in the limit's unit unless another fits the value far better.
+std::string told_against(const Metric& metric, const Assertion& assertion) {
+  const auto misses = [&](const std::string& text) {
+    const std::optional<double> said = metric.read(text);
+    return said && !holds(*said, assertion);
+  };
+  const WrittenNumber limit = limit_of(assertion), usual = written(metric.text);
+  const double unit = metric.read("1" + limit.unit).value_or(1);  // a limit of 0 needs none
+  const double value = metric.value / unit;
+  const bool far = value < 0.1 || value >= 1e4;
+  const bool alike = usual.unit == limit.unit && usual.decimals >= limit.decimals;
+  if ((far || alike) && misses(metric.text)) return metric.text;
+  constexpr int kMostDecimals = 17;  // as many as a double has
+  const int usual_decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+  for (int decimals = std::max(limit.decimals, usual_decimals); decimals <= kMostDecimals; ++decimals) {
+    std::string text = fmt::format("{:.{}f}{}", value, decimals, limit.unit);
+    if (misses(text)) return text;
+  }
+  return metric.text;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report) {
@@ -49,10 +115,11 @@ std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report
   for (const Assertion& assertion : scenario.assertions) {
     const Metric metric = metric_of(report, assertion.metric);
     if (holds(metric.value, assertion)) continue;
-    missed.push_back({.code = "assertion-missed",
-                      .where = assertion.where,
-                      .path = "assert." + assertion.metric,
-                      .message = fmt::format("{} is not {}", metric.text, assertion.text)});
+    missed.push_back(
+        {.code = "assertion-missed",
+         .where = assertion.where,
+         .path = "assert." + assertion.metric,
+         .message = fmt::format("{} is not {}", told_against(metric, assertion), assertion.text)});
   }
   return missed;
 }

@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-// An error (code assertion-missed) for each `assert` that does not hold, in the order of the scenario.
+// An error (code assertion-missed) for each `assert` that does not hold, in the order of the scenario. It
+// prints the figure so that what is printed does not hold either: "17.007 s is not <= 17.004 s".
 [[nodiscard]] std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report);
 
 // All of them, as errors: the heaviest stage does not fit (code out-of-memory; where it `must_fit`), asserts
