@@ -267,7 +267,10 @@ std::string JsonReader::text() {
     if (byte < 0x20 || byte == 0x7f)
       stop(where_, "not-text", fmt::format("byte 0x{:02x} does not belong into a text", byte));
     if (byte == '\\') {
-      append_utf8(escape(), out);
+      const SourceLocation where = where_;
+      const std::uint32_t point = escape();
+      if (point == 0) stop(where, "not-text", "a text cannot hold the character \\0");
+      append_utf8(point, out);
       continue;
     }
     const std::size_t length = utf8_length(rest_);

@@ -1,9 +1,10 @@
 // JSON in, with places: the same tree as YAML gives, so that one set of getters (YamlMap) reads both.
 //
-// YAML 1.2 contains JSON, but its readers do not: surrogate pairs, tabs before keys and what JSON forbids
-// (comments, bare words, anchors) differ. Read here: RFC 8259, a byte-order mark, any line ends, and NaN,
-// Infinity and -Infinity, which Python writes. A number keeps the digits it was written with. Duplicate keys
-// are mistakes. The limits are those of YAML: kMaxYamlFileBytes, kMaxYamlNodes, kMaxYamlDepth.
+// YAML 1.2 contains JSON, but its readers do not: surrogate pairs, for which parse_yaml comes here, tabs before
+// keys and what JSON forbids (comments, bare words, anchors) differ. Read here: RFC 8259, a byte-order mark,
+// any line ends, and NaN, Infinity and -Infinity, which Python writes. A number keeps the digits it was
+// written with. Duplicate keys are mistakes. The limits are those of YAML: kMaxYamlFileBytes, kMaxYamlNodes,
+// kMaxYamlDepth.
 #pragma once
 
 #include <optional>

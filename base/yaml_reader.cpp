@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/json_reader.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml.hpp"
 
@@ -24,7 +25,7 @@ struct ReadingStopped {};
 
 constexpr std::size_t kMaxMistakes = 100;  // of one text: nobody reads more, and a hostile file has millions
 
-// One yaml-cpp message in words that say what to do.
+// The beginning of one yaml-cpp message, in words that say what to do.
 struct SyntaxHelp {
   const char* theirs;
   const char* message;
@@ -48,6 +49,9 @@ const std::array kSyntaxHelp{
                "put the value in quotes"},
     SyntaxHelp{YAML::ErrorMsg::UNKNOWN_ANCHOR, "this alias has no anchor before it",
                "define it first: &name value"},
+    SyntaxHelp{YAML::ErrorMsg::INVALID_UNICODE, "the escape that ends here stands for no character",
+               "write the character itself, or \\U with its eight digits; two \\u escapes are a character in "
+               "JSON alone"},
 };
 
 std::string_view line_of(std::string_view text, int line) {
@@ -428,8 +432,9 @@ void TreeBuilder::report_syntax(const YAML::Exception& error) {
                         .hint = "YAML indents with spaces only"});
     return;
   }
-  const auto help = std::find_if(kSyntaxHelp.begin(), kSyntaxHelp.end(),
-                                 [&](const SyntaxHelp& candidate) { return error.msg == candidate.theirs; });
+  const auto help = std::find_if(kSyntaxHelp.begin(), kSyntaxHelp.end(), [&](const SyntaxHelp& candidate) {
+    return error.msg.starts_with(candidate.theirs);
+  });
   const bool known = help != kSyntaxHelp.end();
   // For a bracket that is never closed yaml-cpp gives no place: ours is the innermost open one.
   const bool unclosed =
@@ -441,6 +446,15 @@ void TreeBuilder::report_syntax(const YAML::Exception& error) {
                       .where = where,
                       .message = known ? help->message : error.msg,
                       .hint = known ? help->hint : ""});
+}
+
+// JSON, which is YAML to our users, writes a character beyond U+FFFF as two escapes. yaml-cpp refuses them, our
+// own reader of JSON does not. Nothing where the mistake is another or the text is no JSON.
+std::optional<YamlNode> read_as_json(const YAML::Exception& error, std::string_view text,
+                                     const std::string& name) {
+  if (!error.msg.starts_with(YAML::ErrorMsg::INVALID_UNICODE)) return std::nullopt;
+  Diagnostics ignored;
+  return parse_json(text, name, ignored);
 }
 
 }  // namespace
@@ -472,6 +486,8 @@ std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& nam
   } catch (const ReadingStopped&) {
     return std::nullopt;  // reported where it was found
   } catch (const YAML::Exception& error) {
+    if (builder.ok())
+      if (auto json = read_as_json(error, text, name)) return json;
     builder.report_syntax(error);
     return std::nullopt;
   }

@@ -90,6 +90,7 @@ TEST(JsonReader, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(
       mistake_in("[\"\\ud83d\"]"),
       "t.json:1:3: error: half of a surrogate pair\n  hint: a character beyond U+FFFF takes two \\u escapes");
+  EXPECT_EQ(mistake_in("[\"\\u0000\"]"), "t.json:1:3: error: a text cannot hold the character \\0");
   EXPECT_EQ(mistake_in("[\"\xff\"]"),
             "t.json:1:3: error: byte 0xff is not UTF-8\n  hint: save the file as UTF-8 text");
   EXPECT_EQ(mistake_in("[\xff]"), "t.json:1:2: error: expected a value, found byte 0xff, which is not UTF-8");

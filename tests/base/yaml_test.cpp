@@ -64,6 +64,27 @@ TEST(Yaml, ReadsJson) {
   EXPECT_EQ(parsed("{\"a\": {\"b\": [1, 2]}}").find("a")->find("b")->items[1].text, "2");
 }
 
+// As Python's json writes U+1F680.
+TEST(Yaml, ReadsCharactersThatJsonWritesAsTwoEscapes) {
+  const YamlNode root = parsed("{\"name\": \"run \\ud83d\\ude80\",\n \"b\": [1, null]}");
+  EXPECT_EQ(root.find("name")->text, "run \xf0\x9f\x9a\x80");
+  EXPECT_TRUE(root.find("name")->quoted);
+  EXPECT_EQ(root.find("b")->where, (SourceLocation{"t.yaml", 2, 7}));
+  EXPECT_EQ(root.find("b")->items[1].kind, YamlNode::Kind::kNull);
+  EXPECT_EQ(parsed("\"\\ud83d\\ude80\"").text, "\xf0\x9f\x9a\x80");
+}
+
+TEST(Yaml, RefusesHalfACharacter) {
+  for (const char* text : {"{\"name\": \"\\ud83d\"}", "{\"name\": \"\\ude80\\ud83d\"}",
+                           "name: \"\\ud83d\\ude80\"", "{\"a\": 1, \"a\": 2, \"b\": \"\\ud83d\\ude80\"}"}) {
+    SCOPED_TRACE(text);
+    EXPECT_NE(mistake_in(text), "");
+  }
+  Diagnostics diagnostics;
+  EXPECT_FALSE(parse_yaml("name: \"\\ud83d\"", "t.yaml", diagnostics).has_value());
+  EXPECT_EQ(diagnostics.items().at(0).message, "the escape that ends here stands for no character");
+}
+
 TEST(Yaml, AnAliasStandsWhereItIsWrittenAndRemembersItsValue) {
   const YamlNode root = parsed("a: &n {x: 1}\nb: *n\n");
   const YamlNode& alias = *root.find("b");
