@@ -6,8 +6,10 @@ text or mapping are relative to the working directory. `set` overrides keys of i
 Python's lock is released while a simulation runs, so threads are worth it; one sweep or search runs at a time.
 """
 import json as _json
+import numbers as _numbers
 import os as _os
 import threading as _threading
+from collections.abc import Iterable as _Iterable
 from collections.abc import Mapping as _Mapping
 
 from stagecraft import _core
@@ -63,6 +65,38 @@ def _yaml(value):
     return value if isinstance(value, str) else _json.dumps(value, default=_plain)
 
 
+def _wrong(name, wanted, value):
+    return TypeError(f"{name} is {wanted}, not {type(value).__name__}")
+
+
+def _paths(name, mapping):
+    """The paths of scenarios in `set` and `vary`, with what they get."""
+    if mapping is None:
+        return
+    if not isinstance(mapping, _Mapping):
+        raise _wrong(name, "a mapping of paths to values", mapping)
+    for path, value in mapping.items():
+        if not isinstance(path, str):
+            raise _wrong(f"a path of {name}", "a text", path)
+        yield path, value
+
+
+def _list(name, values):
+    """Of a text alone that one."""
+    if isinstance(values, str):
+        return [values]
+    if isinstance(values, _Mapping) or not isinstance(values, _Iterable):
+        raise _wrong(name, "a list", values)
+    return list(values)
+
+
+def _truth(name, value):
+    """As everywhere in Python; only a text is not taken: "no" would be a yes."""
+    if isinstance(value, str):
+        raise _wrong(name, "True or False", value)
+    return bool(value)
+
+
 class _Call:
     """The words of a command, and the texts that stand for files."""
 
@@ -83,25 +117,40 @@ class _Call:
         self.words.append(name)
         return self
 
-    def option(self, name, value):
-        if value is True:
-            self.words.append(f"--{name}")
-        elif value is not None and value is not False:
-            self.words += [f"--{name}", str(value)]
+    def flag(self, name, value):
+        if _truth(name, value):
+            self.words.append("--" + name.replace("_", "-"))
         return self
 
+    def option(self, name, value, wanted="a text or a number", kinds=(str, _numbers.Real)):
+        """True and False are no numbers here."""
+        if value is None:
+            return self
+        value = value.item() if hasattr(value, "item") else value  # of numpy
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise _wrong(name, wanted, value)
+        self.words += ["--" + name.replace("_", "-"), str(value)]
+        return self
+
+    def count(self, name, value):
+        return self.option(name, value, "a whole number", int)
+
+    def text(self, name, value):
+        return self.option(name, value, "a text", str)
+
     def overrides(self, overrides):
-        for path, value in (overrides or {}).items():
-            self.option("set", f"{path}={_yaml(value)}")
+        for path, value in _paths("set", overrides):
+            self.text("set", f"{path}={_yaml(value)}")
         return self
 
     def vary(self, vary):
-        for path, values in (vary or {}).items():
-            values = [values] if isinstance(values, str) else values
-            self.option("vary", f"{path}={','.join(map(_yaml, values))}")
+        for path, values in _paths("vary", vary):
+            self.text("vary", f"{path}={','.join(map(_yaml, _list(f'vary of {path}', values)))}")
         return self
 
     def documents(self):
+        for text in (*self.words, *self.texts.values()):
+            text.encode()  # half a surrogate pair is a UnicodeEncodeError, not one of types
         code, out, err = _core.call(self.command, self.words, self.texts, __file__)
         if code == _OUR_BUG:
             raise InternalError(err or out)
@@ -118,7 +167,7 @@ class _Call:
 
 
 def simulate(scenario, *, set=None, unfold=False, why=False):
-    return _Call("run").source(scenario).overrides(set).option("unfold", unfold).option("why", why).document()
+    return _Call("run").source(scenario).overrides(set).flag("unfold", unfold).flag("why", why).document()
 
 
 def check(scenario, *, set=None):
@@ -130,47 +179,49 @@ def memory(scenario, *, set=None):
 
 
 def goodput(scenario, *, set=None, seed=1, jobs=1, timeline=False, plan=False):
-    call = _Call("goodput").source(scenario).overrides(set).option("seed", seed).option("jobs", jobs)
-    return call.option("timeline", timeline).option("plan", plan).document()
+    call = _Call("goodput").source(scenario).overrides(set).count("seed", seed).count("jobs", jobs)
+    return call.flag("timeline", timeline).flag("plan", plan).document()
 
 
 def explain(scenario, path, *, set=None, depth=2, sensitivities=True):
-    call = _Call("explain").source(scenario).overrides(set).option("depth", depth)
+    if not isinstance(path, str):
+        raise _wrong("path", "a text", path)
+    call = _Call("explain").source(scenario).overrides(set).count("depth", depth)
     call.words.append(path)
-    return call.option("no-sensitivities", not sensitivities).document()
+    return call.flag("no_sensitivities", not _truth("sensitivities", sensitivities)).document()
 
 
 def compare(scenarios, *, vary=None, set=None, jobs=1):
-    call = _Call("compare").overrides(set).vary(vary).option("jobs", jobs)
+    call = _Call("compare").overrides(set).vary(vary).count("jobs", jobs)
     if isinstance(scenarios, (str, _os.PathLike, _Mapping)):
         call.source(scenarios)
     else:
-        for number, scenario in enumerate(scenarios, 1):
+        for number, scenario in enumerate(_list("scenarios", scenarios), 1):
             call.source(scenario, f"<scenario {number}>")
     return _rows(call)
 
 
 def sweep(sweep, *, set=None, seed=1, jobs=None, full=False):
-    call = _Call("sweep").source(sweep, "<sweep>").overrides(set).option("seed", seed).option("jobs", jobs)
-    call.option("full", full)
+    call = _Call("sweep").source(sweep, "<sweep>").overrides(set).count("seed", seed).count("jobs", jobs)
+    call.flag("full", full)
     with _signals:
         return _rows(call)
 
 
 def search(scenario, *, set=None, vary=None, fix=(), gpus=None, top=10, exhaustive=False, price=None, jobs=None):
-    call = _Call("search").source(scenario).overrides(set).vary(vary).option("gpus", gpus).option("top", top)
-    for path in [fix] if isinstance(fix, str) else fix:
-        call.option("fix", path)
-    call.option("exhaustive", exhaustive).option("price", price).option("jobs", jobs)
+    call = _Call("search").source(scenario).overrides(set).vary(vary).option("gpus", gpus).count("top", top)
+    for path in _list("fix", fix):
+        call.text("fix", path)
+    call.flag("exhaustive", exhaustive).text("price", price).count("jobs", jobs)
     with _signals:
         return call.document()
 
 
 def schedule(name, *, stages, micro_batches, **costs):
-    call = _Call("schedule").option("schedule", name).option("stages", stages).option("micro-batches", micro_batches)
+    call = _Call("schedule").text("schedule", name).count("stages", stages).count("micro_batches", micro_batches)
     call.words.insert(0, "show")
     for option, value in costs.items():
-        call.option(option.replace("_", "-"), value)
+        call.option(option, value)
     return call.document()
 
 

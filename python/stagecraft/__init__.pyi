@@ -71,7 +71,7 @@ def search(
     set: Mapping[str, Any] | None = None,
     vary: Mapping[str, Sequence[Any]] | None = None,
     fix: str | Iterable[str] = (),
-    gpus: str | None = None,
+    gpus: str | int | None = None,
     top: int = 10,
     exhaustive: bool = False,
     price: str | None = None,

@@ -118,6 +118,54 @@ class Scenarios(unittest.TestCase):
             stagecraft.simulate({"stagecraft": object()})
 
 
+    def test_a_mapping_may_hold_any_character(self):
+        for name in ("run \N{ROCKET}", "\u00fcber \u03bc \u65e5", "\N{ROCKET}\N{SNOWMAN}\N{ROCKET}"):
+            self.assertEqual(name, stagecraft.simulate({**ABSTRACT, "name": name})["name"])
+            self.assertEqual(name, stagecraft.simulate(ABSTRACT, set={"name": name})["name"])
+            (row,) = stagecraft.sweep({"stagecraft": 1, "base": ABSTRACT, "vary": {"name": [name]}}, jobs=1)
+            self.assertEqual(name, row["vary"]["name"])
+
+    def test_half_a_character_is_refused(self):
+        with self.assertRaisesRegex(stagecraft.ScenarioError, "stands for no character"):
+            stagecraft.simulate({**ABSTRACT, "name": "run \ud83d"})
+        with self.assertRaises(UnicodeEncodeError):
+            stagecraft.simulate(ABSTRACT, set={"name": "run \ud83d"})
+
+    def test_arguments_of_the_wrong_type_are_named(self):
+        goodput = "scenarios/goodput/checkpoint-restart.yaml"
+        for words, call in (
+                ("set is a mapping of paths to values, not list", lambda: stagecraft.simulate(ABSTRACT, set=["a"])),
+                ("set is a mapping of paths to values, not str", lambda: stagecraft.check(ABSTRACT, set="schedule=zb-h1")),
+                ("a path of set is a text, not int", lambda: stagecraft.check(ABSTRACT, set={1: 2})),
+                ("vary is a mapping of paths to values, not str", lambda: stagecraft.compare(ABSTRACT, vary="schedule=1f1b")),
+                ("vary of schedule is a list, not int", lambda: stagecraft.compare(ABSTRACT, vary={"schedule": 1})),
+                ("vary of schedule is a list, not dict", lambda: stagecraft.compare(ABSTRACT, vary={"schedule": {"name": "1f1b"}})),
+                ("scenarios is a list, not int", lambda: stagecraft.compare(3)),
+                ("unfold is True or False, not str", lambda: stagecraft.simulate(ABSTRACT, unfold="yes")),
+                ("sensitivities is True or False, not str",
+                 lambda: stagecraft.explain(ABSTRACT, "iteration_time_s", sensitivities="no")),
+                ("path is a text, not int", lambda: stagecraft.explain(ABSTRACT, 3)),
+                ("depth is a whole number, not float", lambda: stagecraft.explain(ABSTRACT, "mfu", depth=1.5)),
+                ("seed is a whole number, not bool", lambda: stagecraft.goodput(goodput, seed=True)),
+                ("jobs is a whole number, not str", lambda: stagecraft.goodput(goodput, jobs="2")),
+                ("fix is a list, not int", lambda: stagecraft.search(FLAGSHIP, fix=3)),
+                ("fix is a text, not int", lambda: stagecraft.search(FLAGSHIP, fix=[3])),
+                ("gpus is a text or a number, not bool", lambda: stagecraft.search(FLAGSHIP, gpus=True)),
+                ("micro_batches is a whole number, not bool",
+                 lambda: stagecraft.schedule("1f1b", stages=4, micro_batches=True)),
+                ("chunks is a text or a number, not bool",
+                 lambda: stagecraft.schedule("1f1b", stages=4, micro_batches=8, chunks=True))):
+            with self.subTest(words), self.assertRaisesRegex(TypeError, f"^{re.escape(words)}$"):
+                call()
+
+    def test_flags_follow_truth(self):
+        self.assertEqual(stagecraft.simulate(ABSTRACT, why=True), stagecraft.simulate(ABSTRACT, why=1))
+        self.assertEqual(stagecraft.simulate(ABSTRACT), stagecraft.simulate(ABSTRACT, why=0, unfold=None))
+        plain = {"set": {"failures.repeats": 3}}
+        file = "scenarios/goodput/checkpoint-restart.yaml"
+        self.assertEqual(stagecraft.goodput(file, **plain), stagecraft.goodput(file, plan=0, timeline=[], **plain))
+
+
 class Errors(unittest.TestCase):
     def test_all_mistakes_come_with_their_places(self):
         with self.assertRaises(stagecraft.ScenarioError) as caught:
