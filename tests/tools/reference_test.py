@@ -119,6 +119,31 @@ class Schema(unittest.TestCase):
         self.assertEqual(len(documents), len(answers), ran.stderr)
         return answers
 
+    def changed(self, probe, path, value):
+        """A probe with another value at a path."""
+        document = place = load((SOURCE / f"tools/reference/probes/{probe}.yaml").read_text(encoding="utf-8"))
+        for section in path[:-1]:
+            place = place[section]
+        place[path[-1]] = value
+        return document
+
+    def test_a_text_stands_for_a_list_of_one_where_the_page_says_so(self):
+        page = (SOURCE / "docs/scenario.md").read_text(encoding="utf-8")
+        lists = {("transformer", ("training", "recompute", "modules")): "core_attn",
+                 ("failures-spares", ("failures", "policy", "slow_nodes", "rungs")): "rebalance"}
+        documents = [self.changed(*place, text) for place, text in lists.items()]
+        for (_, path), document, refused in zip(lists, documents, self.loader_refuses(documents)):
+            self.assertIn(f"| `{path[-1]}` | text, or a list |", page)
+            self.assertFalse(refused, f"the loader refuses {path}")
+            self.assertEqual([], [error.message for error in validator("scenario").iter_errors(document)], path)
+
+    def test_what_the_page_leaves_out_is_refused_by_the_loader_and_the_schema(self):
+        page = (SOURCE / "docs/scenario.md").read_text(encoding="utf-8")
+        self.assertIn("| `order` | list of all five |", page)
+        self.assertIn("| `capacity_factor` | number, above 0 |", page)
+        self.refused_by_both({"a text for an order": self.changed("transformer", ("parallelism", "order"), "tensor"),
+                              "no capacity": self.changed("transformer", ("model", "experts", "capacity_factor"), 0)})
+
     def refused_by_both(self, mistakes):
         """`mistakes`: what is wrong -> the document."""
         schema = validator("scenario")

@@ -47,9 +47,11 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"model.experts.first_dense_layers", "layers from the first on that have an MLP and no experts"},
     KeyHelp{"model.experts.dense_layers",
             "those layers by number, from 0, ascending; in place of `first_dense_layers`", "none"},
-    KeyHelp{"model.experts.capacity_factor",
-            "tokens that an expert takes at most, over its even share; the others are dropped",
-            "none is dropped"},
+    KeyHelp{
+        "model.experts.capacity_factor",
+        "tokens that an expert takes at most, over its even share; the others are dropped", "none is dropped",
+        R"({"type":["number","string"],"pattern":"^[+]?[0-9]*((_[0-9]+)+(\\.[0-9]+)?|(\\.[0-9]*)?[eE][+-]?[0-9]+)$","exclusiveMinimum":0})",
+        "number, above 0"},
     KeyHelp{"model.experts.imbalance", "tokens of the busiest rank over the even share"},
     KeyHelp{"model.ffn_hidden", "width of the MLP",
             "4 `hidden` (family: gpt); `ffn_hidden` of the experts where every layer has them; otherwise "
@@ -186,7 +188,8 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{
         "parallelism.order", "axes from the innermost ranks to the outermost",
         "tensor, context, expert, data, pipeline",
-        R"({"type":"array","items":{"enum":["tensor","context","expert","data","pipeline"]},"minItems":5,"maxItems":5,"uniqueItems":true})"},
+        R"({"type":"array","items":{"enum":["tensor","context","expert","data","pipeline"]},"minItems":5,"maxItems":5,"uniqueItems":true})",
+        "list of all five"},
     KeyHelp{"training", "the job"},
     KeyHelp{"training.global_batch_size", "samples of an iteration, over all replicas"},
     KeyHelp{"training.micro_batch_size", "samples of a micro-batch"},
@@ -199,7 +202,8 @@ constexpr KeyHelp kScenarioHelp[] = {
         "of selective recompute: Megatron-LM's `core_attn`, `layernorm`, `mlp`, `moe`, `moe_act`, "
         "`shared_experts`, `mla_up_proj`; `self_attn`, all of attention, which with `mlp` is a checkpoint "
         "around each block; torchtitan's `every_second_product`",
-        "core_attn", R"({"type":"array","minItems":1,"items":{"type":"string"}})"},
+        "core_attn",
+        R"({"anyOf":[{"type":"string"},{"type":"array","minItems":1,"items":{"type":"string"}}]})"},
     KeyHelp{"training.recompute.method",
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
     KeyHelp{"training.recompute.layers", "layers of a group, or of a stage"},
@@ -421,8 +425,9 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"failures.policy.backup", "share of a step that copying every shard to a peer adds", "no copies"},
     KeyHelp{"failures.policy.slow_nodes",
             "slow nodes are ignored, met by all rungs, or by some: a word, or a mapping", "`ignore`"},
-    KeyHelp{"failures.policy.slow_nodes.rungs", "some of rebalance, exchange and restart", "all",
-            R"({"type":"array","items":{"enum":["rebalance","exchange","restart"]}})"},
+    KeyHelp{
+        "failures.policy.slow_nodes.rungs", "some of rebalance, exchange and restart", "all",
+        R"({"anyOf":[{"enum":["rebalance","exchange","restart"]},{"type":"array","items":{"enum":["rebalance","exchange","restart"]}}]})"},
     KeyHelp{"failures.policy.slow_nodes.notice", "so many times as long is noticed",
             "failures/defaults.yaml"},
     KeyHelp{"failures.policy.slow_nodes.lasts", "how long slowness is expected to last",

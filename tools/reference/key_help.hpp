@@ -17,6 +17,7 @@ struct KeyHelp {
   std::string_view help;
   std::string_view fallback = {};  // where the reader has no constant: "what the GPUs leave"
   std::string_view schema = {};    // JSON Schema of what is read by hand
+  std::string_view holds = {};     // in the page, of what is read by hand
 };
 
 [[nodiscard]] std::span<const KeyHelp> key_help(DocumentKind kind);

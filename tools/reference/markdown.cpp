@@ -89,7 +89,8 @@ std::string type_of(const KeyForm& form) {
   return "see right";
 }
 
-std::string types_of(const ReferenceKey& key) {
+std::string types_of(const KeyHelp* help, const ReferenceKey& key) {
+  if (help != nullptr && !help->holds.empty()) return std::string(help->holds);
   const bool choice =
       std::ranges::any_of(key.forms, [](const KeyForm& form) { return form.kind == KeyForm::Kind::kChoice; });
   std::vector<std::string> types;
@@ -128,7 +129,8 @@ std::string row(DocumentKind kind, const Reference& reference, const ReferenceKe
   if (const std::string only = only_where(reference, key); !only.empty())
     meaning = fmt::format("{} ({})", meaning, only);
   const std::string fallback = is_required(kind, key) ? "**required**" : fallback_of(kind, key);
-  return fmt::format("| `{}` | {} | {} | {} |\n", name, cell(types_of(key)), cell(fallback), cell(meaning));
+  return fmt::format("| `{}` | {} | {} | {} |\n", name, cell(types_of(help, key)), cell(fallback),
+                     cell(meaning));
 }
 
 // The keys of one mapping.
