@@ -21,6 +21,13 @@ Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
   return fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
 }
 
+// Of `network` on `nics` equal NICs: what `gpus` get that send equally much.
+Bandwidth even_part(Bandwidth network, int nics, int gpus) {
+  if (gpus % nics == 0) return network;
+  const int fullest = gpus / nics + 1;
+  return static_cast<double>(gpus) / (nics * fullest) * network;
+}
+
 DeviceId device(int gpu) {
   return DeviceId(static_cast<std::uint32_t>(gpu));
 }
@@ -54,6 +61,7 @@ void Cluster::add_servers(int group) {
     if (first) nodes_.push_back({.first_gpu = gpu_count()});
     if (first && shared) domain = add_nvswitch(graph_, spec, -1, node_count() - 1);
     const Bandwidth network = nics * nic_bandwidth_of(spec, spec_.fabric);
+    const Bandwidth even = even_part(network, vertices, gpus);
     servers_.push_back({.group = group,
                         .node = node_count() - 1,
                         .first_gpu = gpu_count(),
@@ -61,10 +69,12 @@ void Cluster::add_servers(int group) {
                         .first_of_whole = gpu_count(),
                         .nics = vertices,
                         .network = network,
+                        .even = even,
                         .inside = ServerGraph(graph_, spec, {.server = index, .gpus = gpus, .nics = vertices},
                                               shared ? &domain : nullptr)});
     nodes_.back().gpus += gpus;
     nodes_.back().network += network;
+    nodes_.back().even += even;
     server_of_gpu_.insert(server_of_gpu_.end(), static_cast<std::size_t>(gpus), index);
   }
 }
@@ -116,6 +126,7 @@ Cluster Cluster::part(std::span<const int> servers) const {
     server.gpus = whole.gpus;
     part.nodes_.back().gpus += whole.gpus;
     part.nodes_.back().network += whole.network;
+    part.nodes_.back().even += whole.even;
     part.server_of_gpu_.insert(part.server_of_gpu_.end(), static_cast<std::size_t>(whole.gpus), index);
   }
   return part;

@@ -73,6 +73,9 @@ class Cluster {
 
   // Network bandwidth out of the node of `gpu`, all its NICs together (the fabric's override counts).
   [[nodiscard]] Bandwidth node_network(DeviceId gpu) const { return at(node_of(gpu)).network; }
+  // What is left of it where all GPUs of the node send equally much, each through its nearest NIC: the NIC that
+  // serves most of them decides. 8 GPUs get 4 of 6 NICs.
+  [[nodiscard]] Bandwidth even_network(DeviceId gpu) const { return at(node_of(gpu)).even; }
   // What one GPU alone gets out of its node: its nearest NIC, or its share where NICs outnumber GPUs; never
   // above its PCIe.
   [[nodiscard]] Bandwidth gpu_network(DeviceId gpu) const;
@@ -116,12 +119,13 @@ class Cluster {
     int first_of_whole = 0;  // its first GPU in the whole cluster: what ECMP's hash sees
     int nics = 0;            // NIC vertices
     Bandwidth network{};
+    Bandwidth even{};  // see even_network()
     ServerGraph inside;
   };
   struct Node {
     int first_gpu = 0;
     int gpus = 0;
-    Bandwidth network{};
+    Bandwidth network{}, even{};
   };
 
   [[nodiscard]] const Node& at(int node) const { return nodes_.at(static_cast<std::size_t>(node)); }

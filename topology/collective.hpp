@@ -27,7 +27,8 @@
 //                chunks cost whose size follows S. Fabrics that describe training leave both out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
 //                r*g senders get through their own NICs, of an uneven group k senders' part of that (r*g of
-//                the fullest node, at most its GPUs); where the NIC of a rank serves several groups (rails of
+//                the fullest node, at most its GPUs), and where all its GPUs send, as much as the NIC that serves
+//                most of them lets each have; where the NIC of a rank serves several groups (rails of
 //                an uneven group), as many times as long; efficiency is collective_efficiency times a share,
 //                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one.
 //                Where several groups of r > 1 lie in a node, crossing_efficiency: their ranks are not

@@ -106,14 +106,16 @@ std::vector<Recipe> recipes(const Request& request) {
 
 // Bytes per second that the group gets out of its emptiest node. All groups together could put on the links
 // of the node what their senders get through their own NICs, and each sender has the same part of that: at
-// most `ranks_per_node` in each group, but never more than there are GPUs.
+// most `ranks_per_node` in each group, but never more than there are GPUs. Where all GPUs send, the NIC that
+// serves most of them decides.
 double raw_network(const Request& r) {
   const GroupPlacement& group = r.group;
   const bool one_sender = r.kind == CollectiveKind::kSendReceive;
-  const int senders = std::min(group.groups_per_node * (one_sender ? 1 : group.ranks_per_node),
-                               r.cluster.gpus_in(r.cluster.node_of(r.member)));
-  const double all =
-      std::min(r.cluster.node_network(r.member).count(), senders * r.cluster.gpu_network(r.member).count());
+  const int gpus = r.cluster.gpus_in(r.cluster.node_of(r.member));
+  const int senders = std::min(group.groups_per_node * (one_sender ? 1 : group.ranks_per_node), gpus);
+  const Bandwidth node =
+      senders == gpus ? r.cluster.even_network(r.member) : r.cluster.node_network(r.member);
+  const double all = std::min(node.count(), senders * r.cluster.gpu_network(r.member).count());
   const double parts = one_sender ? senders : static_cast<double>(senders) / group.least_ranks_per_node;
   return all / (parts * group.groups_per_rank);
 }

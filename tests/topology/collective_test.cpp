@@ -269,6 +269,25 @@ TEST(Collective, OfEightConcurrentDataGroupsSharesTheNics) {
             15ms + 400us);
 }
 
+// Of six NICs two serve two GPUs each: where all eight send, each has half a NIC, as with four. A rail alone has
+// one; a message beside seven others half of one, 40 MB at 4 GB/s.
+TEST(Collective, OverNicsThatServeUnlikeNumbersOfGpusWaitsForTheFullest) {
+  FabricSpec six = round_fabric();
+  six.nics_per_node = 6;
+  const Cluster cluster = round_cluster(16, six);
+  EXPECT_EQ(cluster.node_network(gpu(0)), 60_GBps);
+  EXPECT_EQ(cluster.even_network(gpu(0)), 40_GBps);
+  EXPECT_EQ(cost(cluster, kRails, CollectiveKind::kAllReduce, megabytes(40)).time, 30ms + 400us);
+  GroupPlacement alone = kRails;
+  alone.groups_per_node = 1;
+  EXPECT_EQ(cost(cluster, alone, CollectiveKind::kAllReduce, megabytes(40)).time, 15ms + 400us);
+  EXPECT_EQ(message_cost(cluster, gpu(0), gpu(8), megabytes(40), 8).transfer, 10ms);
+  EXPECT_EQ(message_cost(cluster, gpu(0), gpu(8), megabytes(40), 1).transfer, 5ms);
+  FabricSpec four = round_fabric();
+  four.nics_per_node = 4;
+  EXPECT_EQ(round_cluster(16, four).even_network(gpu(0)), 40_GBps);
+}
+
 // A tree on two nodes has two steps: the first waits for a whole chunk, 4 MB / 40 GB/s = 100 us. A ring waits
 // for none, its steps are of pieces already: 1 MB takes it, 1.875 MB / 40 GB/s, and so do 16 nodes.
 TEST(Collective, OfATreeWaitsForAChunkAtEachStepButTheLast) {

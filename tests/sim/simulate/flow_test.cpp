@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "tests/sim/simulate/scenarios.hpp"
 
@@ -266,6 +267,29 @@ TEST(Flow, FoldedEqualsUnfolded) {
     EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
     EXPECT_EQ(folded.breakdown, unfolded.breakdown);
   }
+}
+
+// One all-reduce over 4 nodes, alone: as the closed form says, however GPUs share their NICs.
+TEST(Flow, OfOneCollectiveAloneIsTheClosedFormOnAnyNumberOfNics) {
+  for (const int gpus : {4, 8})
+    for (int nics = 1; nics <= gpus; ++nics) {
+      SCOPED_TRACE(testing::Message() << gpus << " GPUs, " << nics << " NICs");
+      const std::string node = "gpus: " + std::to_string(gpus) + ", nics: " + std::to_string(nics);
+      const Scenario scenario = scenario_of(
+          "stagecraft: 1\n"
+          "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, gradient: 1 "
+          "GB}\n"
+          "cluster:\n"
+          "  node: {device: toy, nic_bandwidth: 100 Gb/s, pcie: 63 GB/s, nvlink: 450 GB/s, nvlink_latency: 1 "
+          "us, " +
+          node +
+          "}\n"
+          "  nodes: 4\n"
+          "  fabric: {kind: single-switch}\n"
+          "training: {global_batch_size: " +
+          std::to_string(4 * gpus) + "}\n");
+      EXPECT_EQ(flow(scenario).iteration_time, simulate(scenario).iteration_time);
+    }
 }
 
 // One reduction over 16 GPUs fills the NICs alone, also where some of its copies are simulated by themselves.
