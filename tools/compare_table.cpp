@@ -181,28 +181,18 @@ class Table {
     std::vector<std::size_t> good;
     for (const std::size_t i : fit)
       if (comparison_.outcomes[i].missed.empty()) good.push_back(i);
-<<<<<<< HEAD
-    std::string which = fit.size() < ran.size() ? " that fits" : "";
-    if (good.size() < fit.size()) which += which.empty() ? " that meets its assert" : " and meets its assert";
-    if (good.empty()) return fmt::format("none{}", which);
-=======
     std::vector<std::string> asked;
     if (fit.size() < ran.size()) asked.emplace_back("fits");
     if (good.size() < fit.size()) asked.emplace_back("meets its assert");
     const std::string which = join(asked, " and ");
     if (good.empty()) return "none " + which;
->>>>>>> wt-a
     const auto time = [&](std::size_t i) {
       return compared_time(*comparison_.outcomes[i].report, comparison_.compared());
     };
     const std::size_t best = *std::min_element(
         good.begin(), good.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
-<<<<<<< HEAD
-    std::string out = fmt::format("fastest{}{}: {}", which, words().ranked, names_.spoken(best));
-=======
     std::string out = fmt::format("fastest{}{}{}: {}", which.empty() ? "" : " that ", which, words().ranked,
                                   names_.spoken(best));
->>>>>>> wt-a
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
       out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));

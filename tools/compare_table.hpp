@@ -64,13 +64,8 @@ struct VariantCells {
 [[nodiscard]] std::string render_csv(const Comparison& comparison);
 
 // One document, without its line end: that of `run --json`, or of its errors, with the scenario, the varied
-<<<<<<< HEAD
 // values, the time relative to the first variant and of what it is (relative_per), and the parts that moved,
 // largest first (null where there is none). `reasons`, as of `run`, where it misses an assertion.
-=======
-// values, the time relative to the first variant and the parts that moved, largest first (null where there is
-// none). `reasons`, as of `run`, where it misses an assertion.
->>>>>>> wt-a
 [[nodiscard]] std::string render_json(const Comparison& comparison, std::size_t variant);
 
 }  // namespace stagecraft

@@ -49,12 +49,8 @@ constexpr KeyHelp kScenarioHelp[] = {
             "those layers by number, from 0, ascending; in place of `first_dense_layers`", "none"},
     KeyHelp{
         "model.experts.capacity_factor",
-<<<<<<< HEAD
         "tokens that every expert has, over the even share: more are dropped, fewer are padded",
         "none is dropped",
-=======
-        "tokens that an expert takes at most, over its even share; the others are dropped", "none is dropped",
->>>>>>> wt-a
         R"({"type":["number","string"],"pattern":"^[+]?[0-9]*((_[0-9]+)+(\\.[0-9]+)?|(\\.[0-9]*)?[eE][+-]?[0-9]+)$","exclusiveMinimum":0})",
         "number, above 0"},
     KeyHelp{"model.experts.imbalance", "tokens of the busiest rank over the even share"},

@@ -69,16 +69,9 @@ TEST(Outcomes, VariantsThatCannotRunKeepTheirPlaceAndReason) {
 }
 
 TEST(Outcomes, NameTheAssertionsThatTheyMiss) {
-<<<<<<< HEAD
-  const auto outcomes =
-      simulate_variants(variants_of({kPipeline}, {"assert={iteration_time: '<= 30 ms'}"},
-                                    {{.path = "schedule", .values = {"gpipe", "zb-h1"}}}),
-                        kData, 1);
-=======
   const auto outcomes = simulate_variants(variants_of({kPipeline}, {"assert={iteration_time: '<= 30 ms'}"},
                                                       {{.path = "schedule", .values = {"gpipe", "zb-h1"}}}),
                                           kData, 1);
->>>>>>> wt-a
   ASSERT_EQ(outcomes[0].missed.size(), 1u);  // 33 ms
   EXPECT_EQ(outcomes[0].missed.front().path, "assert.iteration_time");
   EXPECT_TRUE(outcomes[0].report);
