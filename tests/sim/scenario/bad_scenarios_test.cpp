@@ -85,8 +85,8 @@ TEST(BadScenario, IsListedForEveryFileOfTheFolder) {
     yaml += entry.path().extension() == ".yaml";
     expected += entry.path().extension() == ".expected";
   }
-  EXPECT_EQ(yaml, 46);
-  EXPECT_EQ(expected, 46);
+  EXPECT_EQ(yaml, 47);
+  EXPECT_EQ(expected, 47);
 }
 
 }  // namespace

@@ -121,8 +121,9 @@ TEST(Bamboo, EndsACheckpointBeforeItWaitsForALostNode) {
   job.checkpointing->block = seconds(10);
   Bamboo policy(two_by_two());
   const Account account = run_job(job, made::history(4, {removal(306, 1, 40)}), policy);
-  // 300, checkpoint to 310, waits to 346, step of 450 s to 796, rendezvous to 816; four of 510 s.
-  EXPECT_EQ(account[Bucket::kCheckpoint], seconds(10 + 4 * 10));
+  // 300, checkpoint to 310, waits to 346, step of 450 s to 796, rendezvous to 816; one of 500 s, behind which the
+  // plan is reviewed, and three of 510 s.
+  EXPECT_EQ(account[Bucket::kCheckpoint], seconds(10 + 3 * 10));
   EXPECT_EQ(account[Bucket::kDetect], seconds(36));
   EXPECT_EQ(account.causes.at(0).down, seconds(36 + 20));
   EXPECT_EQ(account.steps, 6);
