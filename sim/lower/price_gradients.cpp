@@ -196,8 +196,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       }
       unit.reduce.add(scatter(rank, sharing, gradients, pieces));
       const bool beside = sharing.shards_n > 1 && shares_in_a_node(rank, sharing);
-      (beside ? unit.replicate : unit.reduce)
-          .add(replicate(rank, sharing, gradients));
+      (beside ? unit.replicate : unit.reduce).add(replicate(rank, sharing, gradients));
       if (request_.parallelism.zero_stage >= 3)
         unit.gather.add(gather(rank, sharing, Bytes(count(weights)), pieces));
     }
