@@ -1,9 +1,11 @@
 // The family of fused attention: points, and the check of sampled rows against float64.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "calibrate/bench/attention_shapes.hpp"
-#include "calibrate/bench/work_item.hpp"
+#include "calibrate/bench/sustained.hpp"
 
 #if __has_include(<cudnn.h>) && !defined(STAGECRAFT_NO_CUDNN)
 #include "calibrate/bench/attention_cudnn.hpp"
@@ -162,31 +164,50 @@ double backward_error(const Harness& harness, const AttentionPoint& shape, const
   return worst;
 }
 
+// One pass on its operands, checked. A backward pass has its forward pass run and checked before it.
+class AttentionRun {
+ public:
+  AttentionRun(Harness& harness, const AttentionPoint& shape) : shape_(shape), bench_(harness) {
+    const std::int64_t queries = shape.batch * shape.sequence * shape.heads * shape.head_size;
+    const std::int64_t keys = shape.batch * shape.sequence * shape.kv_heads * shape.head_size;
+    io_ = {.q = bench_.random(queries),
+           .k = bench_.random(keys),
+           .v = bench_.random(keys),
+           .o = bench_.room<__nv_bfloat16>(queries),
+           .statistics = bench_.room<float>(shape.batch * shape.sequence * shape.heads)};
+    AttentionPoint ahead = shape;
+    ahead.backward = false;
+    forward_.emplace(harness, ahead, io_);
+    bench_.run([&](cudaStream_t s) { forward_->enqueue(s); });
+    error_ = Harness::require_correct("flash_forward", forward_error(harness, shape, io_));
+    if (!shape.backward) return;
+    io_.d_o = bench_.random(queries);
+    io_.dq = bench_.room<__nv_bfloat16>(queries);
+    io_.dk = bench_.room<__nv_bfloat16>(keys);
+    io_.dv = bench_.room<__nv_bfloat16>(keys);
+    backward_.emplace(harness, shape, io_);
+    bench_.run([&](cudaStream_t s) { backward_->enqueue(s); });
+    error_ = Harness::require_correct("flash_backward", backward_error(harness, shape, io_));
+  }
+
+  void enqueue(cudaStream_t stream) const { (backward_ ? *backward_ : *forward_).enqueue(stream); }
+  [[nodiscard]] double error() const { return error_; }  // of the pass that is asked for
+  [[nodiscard]] Measured time() {
+    const char* const name = shape_.backward ? "flash_backward" : "flash_forward";
+    return bench_.finish(
+        name, error_, [&](cudaStream_t s) { enqueue(s); }, shape_.backward ? 5 : 2);
+  }
+
+ private:
+  AttentionPoint shape_;
+  Bench bench_;
+  AttentionOperands io_;
+  std::optional<CudnnAttention> forward_, backward_;
+  double error_ = 0;
+};
+
 Measured measure(Harness& harness, const AttentionPoint& shape) {
-  Bench bench(harness);
-  const std::int64_t queries = shape.batch * shape.sequence * shape.heads * shape.head_size;
-  const std::int64_t keys = shape.batch * shape.sequence * shape.kv_heads * shape.head_size;
-  AttentionOperands io{.q = bench.random(queries),
-                       .k = bench.random(keys),
-                       .v = bench.random(keys),
-                       .o = bench.room<__nv_bfloat16>(queries),
-                       .statistics = bench.room<float>(shape.batch * shape.sequence * shape.heads)};
-  AttentionPoint ahead = shape;
-  ahead.backward = false;
-  const CudnnAttention forward(harness, ahead, io);
-  const Enqueue run_forward = [&](cudaStream_t s) { forward.enqueue(s); };
-  bench.run(run_forward);
-  const double error = forward_error(harness, shape, io);
-  if (!shape.backward) return bench.finish("flash_forward", error, run_forward, 2);
-  Harness::require_correct("flash_forward before flash_backward", error);
-  io.d_o = bench.random(queries);
-  io.dq = bench.room<__nv_bfloat16>(queries);
-  io.dk = bench.room<__nv_bfloat16>(keys);
-  io.dv = bench.room<__nv_bfloat16>(keys);
-  const CudnnAttention backward(harness, shape, io);
-  const Enqueue run_backward = [&](cudaStream_t s) { backward.enqueue(s); };
-  bench.run(run_backward);
-  return bench.finish("flash_backward", backward_error(harness, shape, io), run_backward, 5);
+  return AttentionRun(harness, shape).time();
 }
 
 WorkItem item_of(const Sample& sample, double value, const Device& device) {
@@ -201,6 +222,19 @@ WorkItem item_of(const Sample& sample, double value, const Device& device) {
 }
 
 }  // namespace
+
+std::vector<SustainedRun> sustained_attention(Harness& harness, std::int64_t tokens) {
+  std::vector<SustainedRun> runs;
+  for (const bool backward : {false, true}) {
+    const AttentionPoint shape{
+        .heads = 32, .kv_heads = 8, .sequence = tokens, .head_size = 128, .backward = backward};
+    const auto run = std::make_shared<AttentionRun>(harness, shape);
+    runs.push_back({.prototype = attention_sample(shape),
+                    .enqueue = [run](cudaStream_t s) { run->enqueue(s); },
+                    .max_error = run->error()});
+  }
+  return runs;
+}
 
 std::vector<WorkItem> attention_items(const Device& device) {
   std::vector<WorkItem> items;
@@ -222,6 +256,9 @@ std::optional<WorkItem> attention_item_for(const Sample& wanted, const Device& d
 
 namespace stagecraft {
 
+std::vector<SustainedRun> sustained_attention(Harness&, std::int64_t) {
+  return {};
+}
 std::vector<WorkItem> attention_items(const Device&) {
   return {};
 }

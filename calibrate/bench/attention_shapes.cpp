@@ -62,6 +62,13 @@ std::vector<AttentionPoint> attention_points() {
       {.heads = 4, .kv_heads = 1, .sequence = 65536, .head_size = 128},
       {.heads = 8, .kv_heads = 8, .sequence = 1024, .head_size = 256},
       {.heads = 1, .kv_heads = 1, .sequence = 4096, .head_size = 128},
+      {.batch = 2, .heads = 32, .kv_heads = 8, .sequence = 4096, .head_size = 128},
+      {.batch = 4, .heads = 32, .kv_heads = 8, .sequence = 2048, .head_size = 128},
+      {.batch = 8, .heads = 32, .kv_heads = 8, .sequence = 1024, .head_size = 128},
+      {.batch = 16, .heads = 16, .kv_heads = 16, .sequence = 512, .head_size = 128},
+      {.batch = 4, .heads = 16, .kv_heads = 16, .sequence = 2048, .head_size = 128, .causal = false},
+      {.batch = 8, .heads = 16, .kv_heads = 16, .sequence = 1024, .head_size = 128, .causal = false},
+      {.batch = 16, .heads = 16, .kv_heads = 16, .sequence = 512, .head_size = 128, .causal = false},
   };
   std::vector<AttentionPoint> points;
   for (AttentionPoint shape : forward) {

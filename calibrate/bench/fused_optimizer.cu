@@ -7,13 +7,17 @@ namespace stagecraft {
 namespace {
 
 using device::each;
+using device::HalfPack;
 using device::kPack;
 using device::kWarp;
 using device::load;
+using device::load_half;
 using device::Pack;
 using device::store;
+using device::store_half;
 
 constexpr int kAdamThreads = 256;
+constexpr int kHalf = kPack / 2;
 
 // A block a chunk: eight 16-byte loads in flight a thread.
 __global__ void __launch_bounds__(kAdamThreads) adam_kernel(const AdamChunk* chunks, const AdamStep step) {
@@ -78,19 +82,22 @@ struct ToBf16 {
 struct ToFloat {
   const Bf16* from;
   float* to;
-  __device__ Pack read(std::uint32_t i) const { return load(from, i); }
-  __device__ void write(std::uint32_t i, const Pack& p) const { store(to, i, p); }
+  __device__ HalfPack read(std::uint32_t i) const { return load_half(from, i); }
+  __device__ void write(std::uint32_t i, const HalfPack& p) const { store_half(to, i, p); }
 };
 
 struct Accumulate {
   const Bf16* gradient;
   float* main;
-  struct In {
-    Pack gradient, main;
-  };
-  __device__ In read(std::uint32_t i) const { return {load(gradient, i), load(main, i)}; }
-  __device__ void write(std::uint32_t i, const In& in) const {
-    store(main, i, each(in.gradient, in.main, device::Add{}));
+  __device__ HalfPack read(std::uint32_t i) const {
+    HalfPack sum = load_half(main, i);
+    const HalfPack more = load_half(gradient, i);
+#pragma unroll
+    for (int e = 0; e < kHalf; ++e) sum.v[e] += more.v[e];
+    return sum;
+  }
+  __device__ void write(std::uint32_t i, const HalfPack& sum) const {
+    store_half(main, i, sum);
   }
 };
 
@@ -115,11 +122,11 @@ void cast_to_bf16(const float* from, Bf16* to, std::int64_t elements, cudaStream
 }
 
 void cast_to_float(const Bf16* from, float* to, std::int64_t elements, cudaStream_t stream) {
-  device::each_pack(ToFloat{from, to}, elements, stream);
+  device::each_pack(ToFloat{from, to}, elements, stream, kHalf);
 }
 
 void accumulate_gradient(const Bf16* gradient, float* main, std::int64_t elements, cudaStream_t stream) {
-  device::each_pack(Accumulate{gradient, main}, elements, stream);
+  device::each_pack(Accumulate{gradient, main}, elements, stream, kHalf);
 }
 
 }  // namespace stagecraft

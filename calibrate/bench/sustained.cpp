@@ -1,11 +1,16 @@
-// What a device sustains: the matrix products of one layer in a loop at its power limit.
+// What a device sustains: the matrix products of one layer in a loop at its power limit, alone and beside
+// what else a layer does.
 //
-// A short burst runs at the boost clock; a training run does not. Each product is timed inside the loop,
-// between events of its own, so that the ratio to its burst time is known product by product. The first
-// seconds are left out: power and temperature are still rising.
+// A short burst runs at the boost clock; a training run does not. Each operator is timed inside the loop,
+// between events of its own, so that the ratio to its burst time is known one by one. The first seconds are
+// left out: power and temperature are still rising.
+#include "calibrate/bench/sustained.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
+#include <memory>
 
 #include "calibrate/bench/gemm.hpp"
 
@@ -17,11 +22,12 @@ using Clock = std::chrono::steady_clock;
 constexpr double kSettle = 3;    // seconds left out
 constexpr double kMeasure = 10;  // seconds that count
 constexpr std::int64_t kTokens = 8192;
-constexpr double kCopyShare = 0.3;  // of the time, where copies stand for the memory-bound kernels of a layer
 
+// What takes turns. Copies stand for the memory-bound kernels of a layer.
 struct Mix {
-  std::string dtype;
-  bool copies = false;
+  std::string name, dtype;
+  bool attention = false;
+  double copies = 0;  // share of the time
   double value = 0;
 };
 
@@ -60,10 +66,10 @@ struct Copy {
   }
 };
 
-// Events before each product and after the last, for two passes: one is read while the other runs.
+// Events before each operator and after the last, for two passes: one is read while the other runs.
 class Loop {
  public:
-  Loop(Harness& harness, const std::vector<GemmRun>& runs, const Copy& copy)
+  Loop(Harness& harness, const std::vector<SustainedRun>& runs, const Copy& copy)
       : harness_(harness), runs_(runs), copy_(copy), times_(runs.size() + 1) {
     for (auto& pass : marks_) pass = std::vector<Event>(runs.size() + 2);
   }
@@ -78,7 +84,7 @@ class Loop {
     }
     harness_.synchronize();
   }
-  // Of each product, and last of the whole pass.
+  // Of each operator, and last of the whole pass.
   [[nodiscard]] const std::vector<std::vector<double>>& times() const { return times_; }
   [[nodiscard]] const std::vector<double>& clocks() const { return clocks_; }
   [[nodiscard]] const std::vector<double>& powers() const { return powers_; }
@@ -106,7 +112,7 @@ class Loop {
   }
 
   Harness& harness_;
-  const std::vector<GemmRun>& runs_;
+  const std::vector<SustainedRun>& runs_;
   const Copy& copy_;
   std::array<std::vector<Event>, 2> marks_;
   std::vector<std::vector<double>> times_;
@@ -120,31 +126,42 @@ void summarise(const std::vector<double>& seconds, Sample& sample) {
   sample.repeats = static_cast<int>(seconds.size());
 }
 
-// Copies as long as kCopyShare of a pass needs, by the rates of a short trial.
-Copy copies_for(Harness& harness, const std::vector<GemmRun>& runs) {
+// Copies as long as this share of a pass needs, by the rates of a short trial.
+Copy copies_for(Harness& harness, const std::vector<SustainedRun>& runs, double share) {
   const Copy none;
   Loop trial(harness, runs, none);
   trial.run(0, 0.2);
   if (trial.times().back().empty()) throw Unmeasurable("a single pass takes longer than the trial");
   const double pass = median(trial.times().back());
-  const double wanted = pass * kCopyShare / (1 - kCopyShare) * harness.device().copy_bytes_per_s / 2;
+  const double wanted = pass * share / (1 - share) * harness.device().copy_bytes_per_s / 2;
   const auto bytes = static_cast<std::int64_t>(std::min(wanted, 8e9)) / 256 * 256;
   Copy copy{harness.allocate(bytes), harness.allocate(bytes)};
   harness.fill_normal(copy.from.data(), bytes / 2, Dtype::kBf16, 21);
   return copy;
 }
 
-Measured run_mix(Harness& harness, const Mix& mix) {
-  std::vector<GemmRun> runs;
-  double worst = 0;
-  std::vector<double> errors;
+std::vector<SustainedRun> operators_of(Harness& harness, const Mix& mix) {
+  std::vector<SustainedRun> runs;
   for (const GemmPoint& point : layer_points(mix.dtype)) {
-    runs.emplace_back(harness, point);
-    errors.push_back(runs.back().check(harness));
-    worst = std::max(worst, errors.back());
+    const auto run = std::make_shared<GemmRun>(harness, point);
+    const double error = run->check(harness);
+    Sample prototype = gemm_prototype(point);
+    prototype.tags["seen_algo"] = run->algorithm();
+    runs.push_back({.prototype = std::move(prototype),
+                    .enqueue = [run](cudaStream_t stream) { run->enqueue(stream); },
+                    .max_error = error});
   }
+  if (!mix.attention) return runs;
+  std::vector<SustainedRun> attention = sustained_attention(harness, kTokens);
+  if (attention.empty()) throw Unmeasurable("there is no cuDNN for its attention");
+  std::ranges::move(attention, std::back_inserter(runs));
+  return runs;
+}
+
+Measured run_mix(Harness& harness, const Mix& mix) {
+  const std::vector<SustainedRun> runs = operators_of(harness, mix);
   if (harness.check_only()) return {};
-  const Copy copy = mix.copies ? copies_for(harness, runs) : Copy{};
+  const Copy copy = mix.copies > 0 ? copies_for(harness, runs, mix.copies) : Copy{};
   Loop loop(harness, runs, copy);
   loop.run(kSettle, kMeasure);
   if (loop.times().back().size() < 20) throw Unmeasurable("fewer than twenty passes in ten seconds");
@@ -155,14 +172,14 @@ Measured run_mix(Harness& harness, const Mix& mix) {
   const double watts = loop.powers().empty() ? 0 : median(loop.powers());
   Measured measured;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    Sample sample = gemm_prototype(runs[i].point());
+    Sample sample = runs[i].prototype;
     sample.tags["load"] = "sustained";
-    sample.tags["mix"] = mix.copies ? "gemm_and_copy" : "gemm";
-    sample.tags["seen_algo"] = runs[i].algorithm();
+    sample.tags["mix"] = mix.name;
     summarise(loop.times()[i], sample);
-    sample.max_error = errors[i];
+    sample.max_error = runs[i].max_error;
     sample.sm_mhz = mhz;
     sample.power_w = watts;
+    measured.max_error = std::max(measured.max_error, runs[i].max_error);
     measured.more.push_back(std::move(sample));
   }
   Sample pass;
@@ -171,7 +188,6 @@ Measured run_mix(Harness& harness, const Mix& mix) {
   measured.min_s = pass.min_s;
   measured.spread = pass.spread;
   measured.repeats = pass.repeats;
-  measured.max_error = worst;
   measured.sm_mhz = mhz;
   measured.power_w = watts;
   return measured;
@@ -182,13 +198,16 @@ Measured run_mix(Harness& harness, const Mix& mix) {
 std::vector<WorkItem> sustained_items(const Device& device) {
   (void)device;
   std::vector<WorkItem> items;
-  for (const Mix& mix : {Mix{"bf16", false, 100}, Mix{"bf16", true, 66}, Mix{"e4m3", false, 67}}) {
+  for (const Mix& mix :
+       {Mix{.name = "gemm", .dtype = "bf16", .value = 100},
+        Mix{.name = "layer", .dtype = "bf16", .attention = true, .copies = 0.15, .value = 99},
+        Mix{.name = "gemm_and_copy", .dtype = "bf16", .copies = 0.3, .value = 66},
+        Mix{.name = "gemm", .dtype = "e4m3", .value = 67}}) {
     WorkItem item;
     item.prototype.family = "gemm";
     item.prototype.op = "gemm_mix";
     item.prototype.shape = {{"tokens", kTokens}, {"hidden", 4096}, {"ffn", 14336}};
-    item.prototype.tags = {
-        {"dtype", mix.dtype}, {"load", "sustained"}, {"mix", mix.copies ? "gemm_and_copy" : "gemm"}};
+    item.prototype.tags = {{"dtype", mix.dtype}, {"load", "sustained"}, {"mix", mix.name}};
     for (const GemmPoint& point : layer_points(mix.dtype)) {
       item.prototype.flops += gemm_flops(point);
       item.prototype.bytes += gemm_bytes(point);
