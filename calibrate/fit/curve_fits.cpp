@@ -164,19 +164,38 @@ double predict_seconds(const CollectiveFit& fit, double bytes) {
   return formula_seconds(fit, bytes) * points_over_formula(fit, bytes);
 }
 
-std::optional<AttentionFit> fit_attention(const std::string& name,
-                                          const std::vector<AttentionPoint>& points) {
+namespace {
+
+// Time per FLOP is a line in 1/L.
+VectorXd attention_terms(double length) {
+  return VectorXd{{1.0, 1 / length}};
+}
+std::vector<CurvePoint> seconds_per_flop(const std::vector<AttentionPoint>& points) {
   SC_CHECK(points.size() >= 3, "too few lengths for the two constants of attention");
   std::vector<CurvePoint> per_flop;
   for (const AttentionPoint& point : points)
     per_flop.push_back({.size = point.length, .seconds = 1 / point.rate.count()});
-  const Terms terms = [](double length) { return VectorXd{{1.0, 1 / length}}; };
-  Curve curve = fit_curve(terms, per_flop,
+  return per_flop;
+}
+std::optional<AttentionFit> curve_of(const VectorXd& constants) {
+  if (constants(0) <= 0) return std::nullopt;
+  return AttentionFit{
+      .rate = FlopRate(1 / constants(0)), .half_length = constants(1) / constants(0), .left_out = {}};
+}
+
+}  // namespace
+
+std::optional<AttentionFit> attention_curve(const std::vector<AttentionPoint>& points) {
+  return curve_of(fit_relative(attention_terms, seconds_per_flop(points)));
+}
+
+std::optional<AttentionFit> fit_attention(const std::string& name,
+                                          const std::vector<AttentionPoint>& points) {
+  Curve curve = fit_curve(attention_terms, seconds_per_flop(points),
                           [&](double length) { return fmt::format("{}, sequence {:.0f}", name, length); });
-  if (curve.constants(0) <= 0) return std::nullopt;
-  return AttentionFit{.rate = FlopRate(1 / curve.constants(0)),
-                      .half_length = curve.constants(1) / curve.constants(0),
-                      .left_out = std::move(curve.left_out)};
+  std::optional<AttentionFit> fit = curve_of(curve.constants);
+  if (fit) fit->left_out = std::move(curve.left_out);
+  return fit;
 }
 
 std::optional<MemoryFit> fit_memory(const std::string& name, const std::vector<CurvePoint>& points) {

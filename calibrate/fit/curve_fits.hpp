@@ -70,15 +70,17 @@ inline constexpr double kLeastRise = 1e-3;
 struct AttentionFit {
   FlopRate rate{};         // R, of very long sequences
   double half_length = 0;  // L_half
-  FitErrors left_out;      // each length in turn
+  FitErrors left_out;      // each point in turn
   [[nodiscard]] FlopRate at(double length) const { return rate * (length / (length + half_length)); }
 };
 struct AttentionPoint {
   double length = 0;
   FlopRate rate{};
 };
-//   requires  at least three points of distinct lengths.
+//   requires  at least three points, of three lengths.
 //   returns   nullopt when the rate shows no limit, as when it doubles with the length.
+// attention_curve() is the same without the errors, which take a fit a point.
+[[nodiscard]] std::optional<AttentionFit> attention_curve(const std::vector<AttentionPoint>& points);
 [[nodiscard]] std::optional<AttentionFit> fit_attention(const std::string& name,
                                                         const std::vector<AttentionPoint>& points);
 

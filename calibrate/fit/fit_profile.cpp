@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,16 +30,31 @@ constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
 
 constexpr double kMostSlowdown = 2;  // what a profile may say
 
-void fit_kernel_gap(ProfileDraft& draft) {
+std::optional<double> empty_kernel_seconds(const ProfileDraft& draft, const std::string& stream) {
   std::vector<double> seconds;
-  for (const Sample* sample : draft.pick([](const Sample& s) {
-         return s.family == "system" && s.op == "empty_kernel" && tag_of(s, "stream", "") == "busy";
+  for (const Sample* sample : draft.pick([&](const Sample& s) {
+         return s.family == "system" && s.op == "empty_kernel" && tag_of(s, "stream", "") == stream;
        }))
     seconds.push_back(sample->median_s);
-  if (seconds.empty()) return;
-  const Duration gap = from_seconds(median(seconds));
-  draft.measured(draft.profile().host.kernel_gap, gap, seconds.size(),
-                 "an empty kernel in a busy stream, median");
+  if (seconds.empty()) return std::nullopt;
+  return median(seconds);
+}
+
+// What is taken out of products in a burst (t0) is more than an empty kernel takes alone: they fill and drain,
+// and that stays when the stream is busy.
+void fit_kernel_gap(ProfileDraft& draft, std::optional<double> t0_seconds) {
+  const std::optional<double> busy = empty_kernel_seconds(draft, "busy");
+  if (!busy) return;
+  const std::optional<double> alone = empty_kernel_seconds(draft, "alone");
+  const double fill = t0_seconds && alone ? std::max(*t0_seconds - *alone, 0.0) : 0;
+  std::string how = "an empty kernel in a busy stream, median";
+  if (fill > 0)
+    how += fmt::format(
+        " ({}), and what fills and drains in a product: {} of launch and drain less the {} of an "
+        "empty kernel alone",
+        human(from_seconds(*busy)), human(from_seconds(*t0_seconds)), human(from_seconds(*alone)));
+  const Duration gap = from_seconds(rounded_to(*busy + fill, 1e-9));
+  draft.measured(draft.profile().host.kernel_gap, gap, fill > 0 ? 2 : 1, how);
   draft.tell("system, kernel gap", human(gap));
 }
 
@@ -61,7 +77,7 @@ void fit_overlap_slowdown(ProfileDraft& draft) {
       slowdowns.push_back(sample->median_s / other->median_s);
   }
   if (slowdowns.empty()) return;
-  const double slowdown = std::max(median(slowdowns), 1.0);
+  const double slowdown = rounded_to(std::max(median(slowdowns), 1.0), 1e-4);
   if (slowdown > kMostSlowdown)
     return draft.tell("interference, overlap slowdown",
                       fmt::format("{:.3f}, more than {:.0f}: the base's stays", slowdown, kMostSlowdown));
@@ -176,9 +192,9 @@ FittedProfile fit_families(const SampleSet& samples, const HardwareProfile& base
   if (samples.again > 0)
     draft.tell("points measured again", fmt::format("{}, the last of each counts", samples.again));
   tell_limited_gemms(draft);
-  fit_kernel_gap(draft);
+  const std::optional<double> t0_seconds = fit_gemm_samples(draft);
+  fit_kernel_gap(draft, t0_seconds);
   fit_overlap_slowdown(draft);
-  fit_gemm_samples(draft);
   fit_memory_kernels(draft);
   fit_attention_samples(draft);
   fit_collectives(draft);

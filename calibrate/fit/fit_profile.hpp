@@ -7,12 +7,13 @@
 //   gemm         bf16 or fp16 -> layouts, tiles, split-k, correction, table, batched_efficiency, scale; e4m3
 //                and e5m2 beside them -> fp8_factor, fp8_prologue (gemm_samples.hpp says from which); a burst
 //                whose clock was held (seen_clock:limited) is left out, and listed
-//   system       an empty kernel in a busy stream -> kernel gap
+//   system       an empty kernel in a busy stream, and what products take beyond one alone -> kernel gap
 //   interference products beside 16 to 24 multiprocessors that copy and add, over the same alone -> overlap
 //                slowdown of gradients and fused pairs (median)
 //   kernel       fused and cold -> memory_efficiency: median over operators of their fitted rate
 //   attention    by `implementation`: each pass, causal and dense apart -> R and L_half of that pass of that
-//                kernel (attention_samples.hpp)
+//                kernel, its half blocks and half head size where there are samples enough, all at the clock of
+//                a long run where one was measured (attention_samples.hpp)
 //                (kernel, attention: samples of a training run where the family has none of a benchmark)
 //   nccl         one fit per (collective, ranks, nodes, algorithm)
 #pragma once

@@ -35,9 +35,10 @@ bool clock_limited(const Sample& sample) {
 
 bool plain_gemm(const Sample& sample, std::string_view dtype, std::string_view load) {
   if (load == "burst" && clock_limited(sample)) return false;
-  return sample.family == "gemm" && layout_of(sample) && tag_of(sample, "dtype", "bf16") == dtype &&
-         tag_of(sample, "load", "burst") == load && tag_of(sample, "cache", "cold") == "cold" &&
-         !sample.tags.contains("chunks") && !sample.tags.contains("grouped");
+  return sample.family == "gemm" && sample.op == "gemm" && layout_of(sample) &&
+         tag_of(sample, "dtype", "bf16") == dtype && tag_of(sample, "load", "burst") == load &&
+         tag_of(sample, "cache", "cold") == "cold" && !sample.tags.contains("chunks") &&
+         !sample.tags.contains("grouped");
 }
 
 // What stands beside a row of the table.
@@ -89,11 +90,12 @@ class GemmSamplesFit {
   explicit GemmSamplesFit(ProfileDraft& draft)
       : draft_(draft), load_(table_load(draft)), precision_(table_precision(draft, load_)) {}
 
-  void run() {
+  std::optional<double> run() {
     fit_table();
     fit_batched();
     fit_sustained();
     fit_fp8_products();
+    return t0_seconds_;
   }
 
  private:
@@ -102,7 +104,7 @@ class GemmSamplesFit {
   void fit_sustained();
   void fit_fp8_products();
   [[nodiscard]] GemmModel sourced(const GemmFit& fit, std::size_t points) const;
-  [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype) const;
+  [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmDevice gemm_device() const;
 
   ProfileDraft& draft_;
@@ -185,30 +187,40 @@ void GemmSamplesFit::fit_batched() {
   draft_.tell("gemm, batched", fmt::format("{:.3f} of peak", share));
 }
 
-// Burst over sustained time of every shape that has both.
-std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype) const {
+// Burst over sustained time of every shape that has both, in this mix of operators; empty: in any.
+std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype, std::string_view mix) const {
   std::vector<double> ratios;
   for (const Sample* loaded :
        draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "sustained"); })) {
+    if (!mix.empty() && tag_of(*loaded, "mix", "") != mix) continue;
     for (const Sample* burst : draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); })) {
-      if (burst->shape == loaded->shape && layout_of(*burst) == layout_of(*loaded))
+      if (burst->shape == loaded->shape && layout_of(*burst) == layout_of(*loaded) &&
+          tag_of(*burst, "output", "") == tag_of(*loaded, "output", ""))
         ratios.push_back(burst->median_s / loaded->median_s);
     }
   }
   return ratios;
 }
 
+// Among attention and memory-bound kernels, as a layer has them, products have more of the power than alone:
+// that mix speaks where it was measured.
 void GemmSamplesFit::fit_sustained() {
-  const std::vector<double> ratios = sustained_ratios(dtype_);
+  std::vector<double> ratios = sustained_ratios(dtype_, "layer");
+  const bool of_layer = !ratios.empty();
+  if (!of_layer) ratios = sustained_ratios(dtype_, "");
   if (ratios.empty()) return;
   const double scale = std::min(rounded_to(median(ratios), 1e-4), 2.0);
   draft_.measured(draft_.profile().gemm.scale, scale, ratios.size(),
-                  "sustained over burst rate of the same shape, median");
+                  of_layer
+                      ? "sustained over burst rate of the same shape, among attention and copies as in a "
+                        "layer, median"
+                      : "sustained over burst rate of the same shape, median");
   draft_.tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
 }
 
 // Forward products in e4m3, backward ones with gradients in e5m2. The profile charges `scale`, the clock of a
-// long run in 16 bit: what fp8 holds of its own burst goes into the factor.
+// long run in 16 bit: what fp8 holds of its own burst goes into the factor, over what 16 bit holds in the same
+// mix.
 void GemmSamplesFit::fit_fp8_products() {
   HardwareProfile& profile = draft_.profile();
   if (!t0_seconds_ || profile.device.peak_fp8.count() == 0) return;
@@ -218,17 +230,20 @@ void GemmSamplesFit::fit_fp8_products() {
     for (const Sample* sample : draft_.pick(
              [&](const Sample& s) { return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1; }))
       points.push_back(point_of(*sample));
-    std::ranges::copy(sustained_ratios(dtype), std::back_inserter(sustained));
+    std::ranges::copy(sustained_ratios(dtype, ""), std::back_inserter(sustained));
   }
+  std::vector<double> sixteen_bit = sustained_ratios(dtype_, "gemm");
+  if (sixteen_bit.empty()) sixteen_bit = {profile.gemm.scale.value};
   if (points.size() < kMinFp8Points) return;
   GemmDevice device = gemm_device();
   device.peak = profile.device.peak_fp8;
   const Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);
-  const double clock = sustained.empty() ? 1 : median(sustained) / profile.gemm.scale.value;
+  const double clock = sustained.empty() ? 1 : median(sustained) / median(sixteen_bit);
   const std::string how =
       "with the tile model and the layout efficiency of 16 bit; in sample: " + fit.errors.summary() +
       (sustained.empty() ? "; no sustained samples in fp8: the clock of 16 bit"
-                         : fmt::format("; {:.3f} of its burst in a long run", median(sustained)));
+                         : fmt::format("; {:.3f} of its burst in a long run, {:.3f} of that in 16 bit",
+                                       median(sustained), median(sixteen_bit)));
   draft_.measured(profile.gemm.fp8_factor, std::min(rounded_to(fit.factor * clock, 1e-4), kMostFp8Factor),
                   points.size(), how);
   profile.gemm.fp8_prologue = Sourced<double>{
@@ -247,8 +262,8 @@ std::string shape_name(const Sample& sample) {
 
 }  // namespace
 
-void fit_gemm_samples(ProfileDraft& draft) {
-  GemmSamplesFit(draft).run();
+std::optional<double> fit_gemm_samples(ProfileDraft& draft) {
+  return GemmSamplesFit(draft).run();
 }
 
 void tell_limited_gemms(ProfileDraft& draft) {

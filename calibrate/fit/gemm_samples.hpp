@@ -4,16 +4,21 @@
 //                tiles, split-k, correction, rows (gemm_fit.hpp); products of a training run (load:training)
 //                in their place where there is no burst
 //   batched      -> batched_efficiency over that model, median
-//   sustained    beside a burst of the same shape -> scale, median ratio
+//   sustained    beside a burst of the same shape -> scale, median ratio; those of the mix of a layer where it
+//                was measured
 //   e4m3, e5m2   -> fp8_factor, fp8_prologue over that model, times what fp8 holds of its burst in a long run
 //                over what 16 bit holds: `scale`, which is 16 bit's, is charged as well
 #pragma once
+
+#include <optional>
 
 #include "calibrate/fit/profile_draft.hpp"
 
 namespace stagecraft {
 
-void fit_gemm_samples(ProfileDraft& draft);
+// Returns the seconds of launch and drain in a burst that were taken out of the table; empty where there is
+// none.
+std::optional<double> fit_gemm_samples(ProfileDraft& draft);
 
 // Lists bursts whose clock was held by power or heat: they are no points of the burst fit.
 void tell_limited_gemms(ProfileDraft& draft);

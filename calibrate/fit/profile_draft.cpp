@@ -49,8 +49,11 @@ std::string driver_text(const SampleSetup& setup) {
   return setup.driver.empty() ? "" : ", driver " + setup.driver;
 }
 
+// Steps below 1 are parts of 1: what is written then is 0.8713, not 0.8713000000000001.
 double rounded_to(double value, double step) {
-  return std::round(value / step) * step;
+  if (step >= 1) return std::round(value / step) * step;
+  const double parts = std::round(1 / step);
+  return std::round(value * parts) / parts;
 }
 
 }  // namespace stagecraft

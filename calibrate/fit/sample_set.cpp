@@ -43,7 +43,7 @@ std::optional<std::string> why_not_extent(const Sample& sample, const std::strin
 
 std::optional<std::string> why_no_shape(const Sample& sample) {
   std::vector<std::string> required, known = {"batch"};
-  if (sample.family == "gemm") required = {"m", "n", "k"};
+  if (sample.family == "gemm" && sample.op == "gemm") required = {"m", "n", "k"};  // not a mix of several
   if (sample.family == "attention") {
     required = {"sequence", "heads", "head_size"};
     known.emplace_back("kv_heads");

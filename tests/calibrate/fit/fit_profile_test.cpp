@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "calibrate/fit/attention_samples.hpp"
 #include "calibrate/profile/tile_model.hpp"
 
 namespace stagecraft {
@@ -188,6 +189,24 @@ TEST(FitProfile, AnEmptyKernelInABusyStreamIsTheKernelGap) {
   EXPECT_EQ(profile.host.kernel_gap.provenance, Provenance::kMeasured);
 }
 
+// Products hold 2 us of launch and drain in a burst, an empty kernel alone 1.2: 0.8 us are the products' own and
+// stay behind the 0.5 of a busy stream.
+TEST(FitProfile, WhatFillsAndDrainsInAProductIsInTheKernelGap) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  const double launch = to_seconds(fitted(samples, base).profile.host.kernel_gap.value);
+  EXPECT_EQ(launch, to_seconds(base.host.kernel_gap.value)) << "no empty kernel was measured";
+  for (const char* stream : {"busy", "alone"}) {
+    Sample sample = made_sample("system", "empty_kernel");
+    sample.tags = {{"clock", "device"}, {"stream", stream}};
+    sample.median_s = sample.min_s = stream == std::string("busy") ? 0.5e-6 : 1.2e-6;
+    samples.push_back(sample);
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_NEAR(to_seconds(profile.host.kernel_gap.value), 0.5e-6 + 2e-6 - 1.2e-6, 0.1e-6);
+  EXPECT_THAT(profile.host.kernel_gap.source, HasSubstr("fills and drains"));
+}
+
 // Beside 16 and 24 multiprocessors that add: 1.2 and 1.3 times; neither fewer of them nor copies count.
 TEST(FitProfile, ProductsBesideACollectivesMultiprocessorsAreTheOverlapSlowdown) {
   const HardwareProfile base = a100();
@@ -221,6 +240,27 @@ TEST(FitProfile, SustainedOverBurstIsTheScale) {
   const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
   EXPECT_NEAR(profile.gemm.scale.value, 0.8, 1e-9);
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
+}
+
+// A layer's mix has attention and copies, beside which products have more power than alone.
+TEST(FitProfile, TheMixOfALayerIsTheScaleWhereItWasMeasured) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  for (const auto& [mix, holds] : {std::pair("gemm", 0.8), std::pair("layer", 0.86)}) {
+    Sample loaded = samples[5];
+    loaded.tags["load"] = "sustained";
+    loaded.tags["mix"] = mix;
+    loaded.median_s /= holds;
+    samples.push_back(loaded);
+    Sample pass = made_sample("gemm", "gemm_mix");  // of several products, so without extents of one
+    pass.shape = {{"tokens", 8192}, {"hidden", 4096}};
+    pass.tags = {{"dtype", "bf16"}, {"load", "sustained"}, {"mix", mix}};
+    pass.median_s = pass.min_s = 1e-2;
+    samples.push_back(pass);
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  EXPECT_NEAR(profile.gemm.scale.value, 0.86, 1e-9);
+  EXPECT_THAT(profile.gemm.scale.source, HasSubstr("as in a layer"));
 }
 
 // Products in fp8: 0.7 of the efficiency of 16 bit behind a prologue of 400. In a long run fp8 holds 0.72 of
@@ -351,6 +391,78 @@ TEST(FitProfile, AttentionIsACurveOverTheLengthsForEachPassAndMask) {
   EXPECT_EQ(pass.causal.provenance, Provenance::kMeasured);
   EXPECT_EQ(pass.dense.source, base.attention.kernel().backward.dense.source);
   EXPECT_EQ(profile.attention.kernel().forward.causal.rate, base.attention.kernel().forward.causal.rate);
+}
+
+// 200 TFLOP/s L/(L + 400), half of it at 1.2 blocks a multiprocessor, and with heads of 30.
+Sample flash_sample(const HardwareProfile& base, std::int64_t heads, std::int64_t head_size,
+                    std::int64_t length) {
+  Sample sample = made_sample("attention", "flash_forward");
+  sample.shape = {{"batch", 1}, {"heads", heads}, {"head_size", head_size}, {"sequence", length}};
+  sample.tags = {{"causal", "true"}, {"dtype", "bf16"}, {"implementation", "cudnn"}};
+  const auto l = static_cast<double>(length);
+  const double blocks = static_cast<double>(heads) * l / 128;
+  const double share =
+      flash_occupancy(1.2 * base.device.sms, blocks) * flash_head_share(30, static_cast<double>(head_size));
+  const double constant = to_seconds(base.attention.fixed.value) + to_seconds(base.host.kernel_gap.value);
+  sample.median_s = constant + attention_flops(sample) / (200e12 * l / (l + 400) * share);
+  sample.min_s = sample.median_s;
+  return sample;
+}
+
+TEST(FitProfile, AttentionOfSeveralHeadsTellsItsOccupancyAndHeadSize) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples;
+  for (const std::int64_t length : {512, 2048, 8192})
+    for (const std::int64_t heads : {1, 4, 32})
+      for (const std::int64_t head_size : {64, 128}) {
+        samples.push_back(flash_sample(base, heads, head_size, length));
+        samples.push_back(samples.back());
+        samples.back().op = "flash_backward";
+        const double constant =
+            to_seconds(base.attention.fixed.value) + to_seconds(base.host.kernel_gap.value);
+        samples.back().median_s = constant + 2.5 * (samples[samples.size() - 2].median_s - constant);
+        samples.back().min_s = samples.back().median_s;
+      }
+  Sample loaded = samples[4];
+  loaded.tags["load"] = "sustained";
+  loaded.tags["mix"] = "layer";
+  loaded.median_s /= 0.8;
+  samples.push_back(loaded);
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  const FlashKernel& kernel = profile.attention.kernel();
+  EXPECT_EQ(kernel.name, "cudnn");
+  ASSERT_TRUE(kernel.half_head_size.has_value());
+  EXPECT_EQ(kernel.half_head_size->value, 30);
+  for (const FlashPass* pass : {&kernel.forward, &kernel.backward}) {
+    EXPECT_NEAR(pass->half_blocks.value, 1.2, 1e-9);
+    EXPECT_NEAR(pass->causal.half_length, 400, 1);
+  }
+  const double held = samples[4].op == "flash_forward" ? 0.8 : 1;
+  EXPECT_NEAR(kernel.forward.causal.rate.count(), held * 200e12, 1e9);
+  EXPECT_NEAR(kernel.backward.causal.rate.count(), 200e12, 1e9) << "no long run of it was measured";
+}
+
+TEST(FitProfile, BackendsOfPytorchAreTheKernelsThatTheyCall) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples;
+  for (const std::int64_t length : {512, 2048, 8192}) {
+    samples.push_back(flash_sample(base, 32, 128, length));
+    for (const char* backend : {"pytorch_cudnn", "pytorch_flash"}) {
+      samples.push_back(flash_sample(base, 32, 128, length));
+      samples.back().tags["implementation"] = backend;
+      samples.back().median_s *= 2;
+    }
+  }
+  const HardwareProfile profile = fitted(samples, base).profile;
+  const auto kernel = [&](const char* name) {
+    return std::ranges::find(profile.attention.kernels, name, &FlashKernel::name);
+  };
+  EXPECT_EQ(kernel("pytorch_cudnn"), profile.attention.kernels.end());
+  EXPECT_EQ(kernel("pytorch_flash"), profile.attention.kernels.end());
+  ASSERT_NE(kernel("cudnn"), profile.attention.kernels.end());
+  ASSERT_NE(kernel("fa2"), profile.attention.kernels.end());
+  EXPECT_GT(kernel("cudnn")->forward.causal.rate, 1.5 * kernel("fa2")->forward.causal.rate)
+      << "cuDNN was measured by itself";
 }
 
 TEST(FitProfile, MemoryKernelsGiveTheirShareOfTheDataSheet) {

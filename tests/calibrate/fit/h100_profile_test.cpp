@@ -14,12 +14,15 @@
 namespace stagecraft {
 namespace {
 
-HardwareProfile profile_called(const std::string& name) {
+HardwareProfile profile_of(const std::string& path) {
   Diagnostics diagnostics;
   std::optional<HardwareProfile> profile =
-      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/" + name + ".yaml", diagnostics);
+      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/" + path, diagnostics);
   EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
   return profile.value();
+}
+HardwareProfile profile_called(const std::string& name) {
+  return profile_of("profiles/" + name + ".yaml");
 }
 
 HardwareProfile h100_profile() {
@@ -55,8 +58,8 @@ TEST(B200Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
 }
 
 // One chip, one power limit; copies at 4.01 and 2.90 TB/s. A thin GEMM is faster, a thick one is not.
-TEST(H200Profile, IsTheH100WithAnotherMemory) {
-  const HardwareProfile h100 = h100_profile(), h200 = profile_called("h200-sxm-141gb");
+TEST(H200Profile, StandsOnTheH100WithAnotherMemory) {
+  const HardwareProfile h100 = h100_profile(), h200 = profile_of("published/h200-transferred.yaml");
   EXPECT_EQ(h200.gemm.scale.value, h100.gemm.scale.value);
   EXPECT_NEAR(
       h200.memory_efficiency.value / h100.memory_efficiency.value * h200.device.memory_bandwidth.count(),
@@ -73,6 +76,24 @@ TEST(H200Profile, IsTheH100WithAnotherMemory) {
     EXPECT_LE(row.efficiency, 4.01 / 2.90 * before->efficiency);
     EXPECT_EQ(row.provenance, Provenance::kAnalytic);
   }
+}
+
+// Collectives and whatever one GPU cannot tell stay those of the base.
+TEST(H200Profile, HasItsKernelsFromSamplesOfOurOwn) {
+  const HardwareProfile base = profile_of("published/h200-transferred.yaml"),
+                        h200 = profile_called("h200-sxm-141gb");
+  EXPECT_GT(h200.gemm.rows.size(), 900U);
+  for (const GemmRow& row : h200.gemm.rows) ASSERT_EQ(row.provenance, Provenance::kMeasured);
+  const FlashKernel& cudnn = h200.attention.kernel();
+  EXPECT_EQ(cudnn.name, "cudnn");
+  for (const FlashPass* pass : {&cudnn.forward, &cudnn.backward})
+    for (const FlashCurve* curve : {&pass->causal, &pass->dense})
+      EXPECT_EQ(curve->provenance, Provenance::kMeasured);
+  for (const Sourced<double>* constant :
+       {&h200.gemm.scale, &h200.gemm.fp8_factor, &h200.memory_efficiency, &h200.gradient_overlap_slowdown})
+    EXPECT_EQ(constant->provenance, Provenance::kMeasured);
+  EXPECT_EQ(h200.sharded_overlap_slowdown.source, base.sharded_overlap_slowdown.source);
+  EXPECT_EQ(h200.collectives.size(), base.collectives.size());
 }
 
 TEST(H100Profile, RowsAreTheGridWithoutItsLaunch) {

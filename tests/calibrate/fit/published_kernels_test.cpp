@@ -196,7 +196,7 @@ TEST(PublishedKernels, Fp8ProductsOfAzuresNodesAreFasterThanInTraining) {
   const FitErrors gb200 = errors_of_azure("gb200", profile_called("gb200-186gb"), Precision::kFp8);
   EXPECT_EQ(h100.count() + h200.count() + gb200.count(), 18u);
   EXPECT_LE(mean_of(h100), 0.09) << h100.summary();    // measured: 8.2 %
-  EXPECT_LE(mean_of(h200), 0.10) << h200.summary();    // measured: 9.3 %
+  EXPECT_LE(mean_of(h200), 0.07) << h200.summary();    // measured: 6.3 %, 2.7 % without one of n = 192
   EXPECT_LE(mean_of(gb200), 0.18) << gb200.summary();  // measured: 17.3 %
 }
 
