@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes calibrate/profiles/h200-sxm-141gb.yaml from the inputs of the H100 profile: nothing in it was measured on an H200 but
-one all-reduce, twice, and a copy.
+"""Makes calibrate/published/h200-transferred.yaml from the inputs of the H100 profile and what is published of an H200: an
+all-reduce, twice, and a copy. No scenario takes it: it is the base that tools/refit-profile fits our samples of an H200 on
+(calibrate/measured), which gives calibrate/profiles/h200-sxm-141gb.yaml. What those do not tell stands there as it stands here.
 
 The two devices have the same SMs, peaks, power limit and NVLink, so the constants of compute are carried over and say so. What
 differs is the memory: its size, its rate under every memory-bound kernel, by the ratio of copies that one operator measured on
 both, and under the bytes of the GEMM grid, where t' = t0 + ((t - t0)^4 - tb^4 + tb'^4)^(1/4) with tb the bytes at 0.85 of the H100's
 data sheet before, and at that times the same ratio after.
 
-    make_h200_profile.py            write the profile
-    make_h200_profile.py --check    exit 1 if the profile in the tree differs from what would be written
+    make_h200_profile.py            write the base
+    make_h200_profile.py --check    exit 1 if the base in the tree differs from what would be written
 """
 
 import sys
@@ -18,6 +19,7 @@ from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, al
 from profile_yaml import (HERE, azure_points, between_runs, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
                           overheads, point_table, table)
 
+NAME = "h200-transferred"
 TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
 NEWER_SOFTWARE = {"replicated": "megatron-core", "sharded": "fsdp2"}  # than what ran on the H100 when its rows were published
 GRID_BYTES = 0.85  # share of the H100's data sheet that the GEMM grid asks for
@@ -109,10 +111,10 @@ def make_lines():
     grid = faster_memory(table("xla_gemm_h100"), data["grid"]["t0_us"], 1e3 * before["hbm_tb_s"],
                          1e3 * before["hbm_tb_s"] * copy_ratio())
     gemm_lines = gemm_section(data, grid, sheet["bf16_tflops"], f"sm_90 (H100, bytes of each row {copy_ratio():.3f} times as fast)")
-    return (header("make_h200_profile.py", "h200-sxm-141gb", data, sheet) +
+    return (header("make_h200_profile.py", NAME, data, sheet) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
             collective_lines() + overheads(data))
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, "h200-sxm-141gb", make_lines))
+    sys.exit(main(__doc__, NAME, make_lines, folder=HERE))

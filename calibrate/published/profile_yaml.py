@@ -405,12 +405,12 @@ def residuals_of(profile):
     return "" if start < 0 else text[start + 1:]
 
 
-def main(description, name, make_lines):
-    """Writes the profile `name`, or with --check says whether the one in the tree is what would be written."""
+def main(description, name, make_lines, folder=PROFILES):
+    """Writes the profile `name` in `folder`, or with --check says whether the one in the tree is what would be written."""
     parser = argparse.ArgumentParser(description=description.split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the profile would change")
     check = parser.parse_args().check
-    profile = PROFILES / f"{name}.yaml"
+    profile = folder / f"{name}.yaml"
     text = "\n".join(make_lines()) + "\n" + residuals_of(profile)
     if not check:
         profile.write_text(text, encoding="utf-8")
