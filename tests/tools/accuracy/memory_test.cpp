@@ -144,6 +144,16 @@ TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
+// Nor on these, our own: a V that is a view of the product keeps Q and K from before their rotation, which is
+// not modelled.
+TEST(OwnPytorchRuns, ArePredictedWithinSixPercent) {
+  for (const char* file : {"own_pytorch_h200.yaml", "own_pytorch_h100.yaml", "own_pytorch_eager_h200.yaml",
+                           "own_pytorch_eager_h100.yaml"}) {
+    const MemoryScores scores = score_memory(published(file), repository());
+    for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.06) << row.id;
+  }
+}
+
 // Every row ran, but for two of Skywork's, which ended for want of memory.
 TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
   for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u),
@@ -178,7 +188,11 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("large_runs_a100.yaml", 11u),
                                    std::pair("fsdp_a100.yaml", 6u),
                                    std::pair("skywork_a800.yaml", 12u),
-                                   std::pair("kempner_h200.yaml", 25u)}) {
+                                   std::pair("kempner_h200.yaml", 25u),
+                                   std::pair("own_pytorch_h200.yaml", 2u),
+                                   std::pair("own_pytorch_h100.yaml", 2u),
+                                   std::pair("own_pytorch_eager_h200.yaml", 1u),
+                                   std::pair("own_pytorch_eager_h100.yaml", 2u)}) {
     const PublishedSet set = published(file);
     const MemoryScores scores = score_memory(set, repository());
     EXPECT_EQ(scores.rows.size(), rows) << file;
