@@ -23,6 +23,8 @@ import subprocess
 import sys
 import time
 
+from pytorch_gpu import torch_with_gpu
+
 SCHEMA = "stagecraft.sample/1"
 
 # (batch, heads, kv_heads, sequence, head_size, causal), as attention_shapes.cpp, most valuable first.
@@ -177,15 +179,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=120, help="stop after so long, most valuable shapes first")
     parser.add_argument("--setup-of", metavar="FILE", help="samples of the suite on this GPU, to which the lines belong")
     arguments = parser.parse_args()
-    try:
-        import torch
-        from torch.nn.attention import SDPBackend
-    except ImportError as error:
-        print(f"skipped: PyTorch is not here ({error})", file=sys.stderr)
+    torch = torch_with_gpu()
+    if torch is None:
         return 0
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU", file=sys.stderr)
-        return 0
+    from torch.nn.attention import SDPBackend
     torch.manual_seed(1)
     end = time.monotonic() + arguments.seconds
     l2_bytes = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 64 << 20)

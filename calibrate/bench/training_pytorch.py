@@ -16,6 +16,8 @@ import statistics
 import sys
 import time
 
+from pytorch_gpu import torch_with_gpu
+
 # Widths of published models, with fewer layers: name, hidden, ffn, heads, kv_heads, layers, vocabulary, sequence,
 # micro-batch size, micro-batches. Most telling first.
 SHAPES = [
@@ -144,13 +146,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=150, help="begin nothing after so long")
     arguments = parser.parse_args()
-    try:
-        import torch
-    except ImportError as error:
-        print(f"skipped: PyTorch is not here ({error})", file=sys.stderr)
-        return 0
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU", file=sys.stderr)
+    torch = torch_with_gpu()
+    if torch is None:
         return 0
     end = time.monotonic() + arguments.seconds
     wrong = 0

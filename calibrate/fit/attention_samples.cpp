@@ -59,7 +59,10 @@ class PassFit {
       : draft_(draft), kernel_(std::move(kernel)), op_(std::move(op)), pass_(pass) {
     for (const Sample* sample : of_kernel) {
       if (sample->op != op_ || attention_flops(*sample) <= 0) continue;
-      (in_a_burst(*sample) ? (causal(*sample) ? causal_ : dense_) : long_runs_).push_back(sample);
+      if (!in_a_burst(*sample))
+        long_runs_.push_back(sample);
+      else
+        (causal(*sample) ? causal_ : dense_).push_back(sample);
     }
   }
 
@@ -171,6 +174,18 @@ class PassFit {
   ProfileDraft::Samples causal_{}, dense_{}, long_runs_{};
 };
 
+double nearest_half_head_size(const PassFit& forward, const PassFit& backward) {
+  double nearest = 0, least = std::numeric_limits<double>::infinity();
+  for (int step = 0; step * kHalfHeadSizeStep <= kMostHalfHeadSize; ++step) {
+    const double tried = step * kHalfHeadSizeStep;
+    const double error = forward.best(tried).error + backward.best(tried).error;
+    if (error >= least) continue;
+    least = error;
+    nearest = tried;
+  }
+  return nearest;
+}
+
 // The profile's name of the kernel that a sample ran.
 std::string kernel_of(const Sample& sample, const AttentionModel& model) {
   const std::string word = tag_of(sample, "implementation", model.kernel().name);
@@ -221,14 +236,7 @@ void fit_attention_samples(ProfileDraft& draft) {
     PassFit backward(draft, name, "flash_backward", kernel.backward, samples);
     double half_head_size = kernel.half_head_size.value_or(model.half_head_size).value;
     if (forward.knows_head_sizes() && backward.knows_head_sizes()) {
-      double least = std::numeric_limits<double>::infinity();
-      for (int step = 0; step * kHalfHeadSizeStep <= kMostHalfHeadSize; ++step) {
-        const double tried = step * kHalfHeadSizeStep;
-        const double error = forward.best(tried).error + backward.best(tried).error;
-        if (error >= least) continue;
-        least = error;
-        half_head_size = tried;
-      }
+      half_head_size = nearest_half_head_size(forward, backward);
       kernel.half_head_size = Sourced<double>{
           .value = half_head_size,
           .provenance = Provenance::kMeasured,

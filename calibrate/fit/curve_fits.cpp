@@ -117,6 +117,23 @@ Pool pool_of(std::vector<double> times) {
   return {.times = times, .seconds = times.back()};
 }
 
+// Time per FLOP is a line in 1/L.
+VectorXd attention_terms(double length) {
+  return VectorXd{{1.0, 1 / length}};
+}
+std::vector<CurvePoint> seconds_per_flop(const std::vector<AttentionPoint>& points) {
+  SC_CHECK(points.size() >= 3, "too few lengths for the two constants of attention");
+  std::vector<CurvePoint> per_flop;
+  for (const AttentionPoint& point : points)
+    per_flop.push_back({.size = point.length, .seconds = 1 / point.rate.count()});
+  return per_flop;
+}
+std::optional<AttentionFit> curve_of(const VectorXd& constants) {
+  if (constants(0) <= 0) return std::nullopt;
+  return AttentionFit{
+      .rate = FlopRate(1 / constants(0)), .half_length = constants(1) / constants(0), .left_out = {}};
+}
+
 }  // namespace
 
 std::string group_name(const CollectiveGroup& group) {
@@ -163,27 +180,6 @@ FittedCollective fit_collective(const CollectiveGroup& group, const std::vector<
 double predict_seconds(const CollectiveFit& fit, double bytes) {
   return formula_seconds(fit, bytes) * points_over_formula(fit, bytes);
 }
-
-namespace {
-
-// Time per FLOP is a line in 1/L.
-VectorXd attention_terms(double length) {
-  return VectorXd{{1.0, 1 / length}};
-}
-std::vector<CurvePoint> seconds_per_flop(const std::vector<AttentionPoint>& points) {
-  SC_CHECK(points.size() >= 3, "too few lengths for the two constants of attention");
-  std::vector<CurvePoint> per_flop;
-  for (const AttentionPoint& point : points)
-    per_flop.push_back({.size = point.length, .seconds = 1 / point.rate.count()});
-  return per_flop;
-}
-std::optional<AttentionFit> curve_of(const VectorXd& constants) {
-  if (constants(0) <= 0) return std::nullopt;
-  return AttentionFit{
-      .rate = FlopRate(1 / constants(0)), .half_length = constants(1) / constants(0), .left_out = {}};
-}
-
-}  // namespace
 
 std::optional<AttentionFit> attention_curve(const std::vector<AttentionPoint>& points) {
   return curve_of(fit_relative(attention_terms, seconds_per_flop(points)));

@@ -232,9 +232,9 @@ void GemmSamplesFit::fit_fp8_products() {
       points.push_back(point_of(*sample));
     std::ranges::copy(sustained_ratios(dtype, ""), std::back_inserter(sustained));
   }
+  if (points.size() < kMinFp8Points) return;
   std::vector<double> sixteen_bit = sustained_ratios(dtype_, "gemm");
   if (sixteen_bit.empty()) sixteen_bit = {profile.gemm.scale.value};
-  if (points.size() < kMinFp8Points) return;
   GemmDevice device = gemm_device();
   device.peak = profile.device.peak_fp8;
   const Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);

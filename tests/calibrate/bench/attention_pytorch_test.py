@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "calibrate" / "bench" / "attention_pytorch.py"
+sys.path.insert(0, str(SCRIPT.parent))  # as when it is run: it imports what lies beside it
 spec = importlib.util.spec_from_file_location("attention_pytorch", SCRIPT)
 script = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(script)
