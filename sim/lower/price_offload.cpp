@@ -96,12 +96,11 @@ class OffloadPricing {
     const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
     const Duration before_backward = over((activations + weights) / link_.copy, backward);
     price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
-    // Of a split backward both passes wait in proportion, so that neither is shorter for more compute in the other.
+    // Of a split backward each pass waits until it is half of the whole, whatever its compute, where the other
+    // leaves as much: passes that wait for copies are no shorter for more tokens.
+    const Duration half = (backward + before_backward) / 2;
     const Duration of_weights =
-        backward > Duration::zero()
-            ? from_seconds(to_seconds(before_backward) * to_seconds(price.weight_gradient.total()) /
-                           to_seconds(backward))
-            : Duration::zero();
+        std::clamp(half - price.weight_gradient.total(), Duration::zero(), before_backward);
     price.input_gradient.add(Category::kOther, before_backward - of_weights, Provenance::kAnalytic);
     price.weight_gradient.add(Category::kOther, of_weights, Provenance::kAnalytic);
     if (behind_forward > Duration::zero()) price.forward.keep_at_least(price.forward.total());
