@@ -28,6 +28,8 @@ std::optional<GemmLayout> layout_of(const Sample& sample) {
   return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
 }
 
+constexpr std::size_t kLimitedShown = 2;  // by name, of products whose clock was limited
+
 // The clock was below that of a burst while it ran: no point of the burst fit.
 bool clock_limited(const Sample& sample) {
   return tag_of(sample, "seen_clock", "") == "limited";
@@ -273,8 +275,13 @@ void tell_limited_gemms(ProfileDraft& draft) {
        }))
     names.push_back(shape_name(*sample));
   if (names.empty()) return;
+  const std::size_t count = names.size();
+  if (count > kLimitedShown) {
+    names.resize(kLimitedShown);
+    names.push_back("and others with the tag seen_clock:limited");
+  }
   draft.tell("gemm, clock limited",
-             fmt::format("{} left out of the burst fit: {}", names.size(), join(names, "; ")));
+             fmt::format("{} left out of the burst fit: {}", count, join(names, "; ")));
 }
 
 }  // namespace stagecraft

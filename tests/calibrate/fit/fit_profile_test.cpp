@@ -173,6 +173,15 @@ TEST(FitProfile, ABurstAtALimitedClockIsLeftOutAndListed) {
   EXPECT_EQ(after.profile.gemm.rows.size(), before.profile.gemm.rows.size());
   EXPECT_EQ(after.profile.gemm.efficiency_tn.value, before.profile.gemm.efficiency_tn.value);
   EXPECT_EQ(after.families.front().outcome, "1 left out of the burst fit: TN batch 1 k 3072 m 3072 n 3072");
+  for (const std::int64_t m : {1024, 2048}) {
+    samples.back().shape["m"] = m;
+    samples.push_back(samples.back());
+  }
+  samples.back().shape["m"] = 4096;
+  EXPECT_EQ(
+      fitted(samples, base).families.front().outcome,
+      "3 left out of the burst fit: TN batch 1 k 3072 m 1024 n 3072; TN batch 1 k 3072 m 2048 n 3072; and "
+      "others with the tag seen_clock:limited");
 }
 
 void add_empty_kernels(std::vector<Sample>& samples, double busy_seconds, double alone_seconds) {
