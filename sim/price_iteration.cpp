@@ -18,6 +18,7 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .overlap = scenario.overlap,
           .options = scenario.options,
           .offload = scenario.offload,
+          .gpus = scenario.job_gpus,
           .expert_pairs = overlaps_expert_exchanges(scenario),
           .shared_links = shared_links && scenario.network.shared()};
 }

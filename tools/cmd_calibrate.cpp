@@ -356,7 +356,8 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
        {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration,
         &profile.experts.group_gap, &profile.attention.fixed})
     count(item->provenance);
-  if (profile.host.slowdown) count(profile.host.slowdown->provenance);
+  for (const std::optional<Sourced<double>>& item : {profile.host.slowdown, profile.gpu_variability})
+    if (item) count(item->provenance);
   if (profile.supports(Precision::kFp8)) count(gemm.fp8_factor.provenance);
   for (const Sourced<Bytes>* item :
        {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})

@@ -211,6 +211,7 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += constant("tensor_overlap", profile.tensor_overlap);
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
   out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
+  if (profile.gpu_variability) out += constant("gpu_variability", *profile.gpu_variability);
   const DefaultSoftware& software = profile.software;
   out += fmt::format("software: {{replicated: {}, sharded: {}", scalar(software.replicated),
                      scalar(software.sharded));

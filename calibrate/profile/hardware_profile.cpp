@@ -1,7 +1,9 @@
 #include "calibrate/profile/hardware_profile.hpp"
 
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+#include <numbers>
 
 #include "base/check.hpp"
 
@@ -120,6 +122,14 @@ FlopRate HardwareProfile::peak(Precision precision) const {
 
 double HardwareProfile::spread(Provenance provenance) const {
   return relative_spread.at(static_cast<std::size_t>(provenance));
+}
+
+double HardwareProfile::slowest_of(int gpus) const {
+  SC_CHECK(gpus >= 1, "a job has a GPU");
+  if (!gpu_variability) return 0;
+  const double n = gpus;
+  // The quantile of p is sqrt(2) times the inverse of erf at 2p - 1.
+  return gpu_variability->value * std::numbers::sqrt2 * boost::math::erf_inv((n - 1) / (n + 0.25));
 }
 
 }  // namespace stagecraft

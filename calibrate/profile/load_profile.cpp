@@ -422,6 +422,9 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.tensor_overlap = read_number(root, "tensor_overlap", kShare);
   profile.gradient_overlap_slowdown = read_number(root, "gradient_overlap_slowdown", kSlowdown);
   profile.sharded_overlap_slowdown = read_number(root, "sharded_overlap_slowdown", kSlowdown);
+  if (root.has("gpu_variability"))
+    profile.gpu_variability =
+        read_number(root, "gpu_variability", {.above = 0, .up_to = 0.1, .closed_below = true});
   profile.software = read_software(root);
   const std::size_t errors = root.diagnostics().error_count();
   profile.collectives = read_collectives(root);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes calibrate/profiles/h100-sxm5-80gb.yaml from published figures.
+"""Makes calibrate/published/h100-published.yaml from published figures of the H100. No scenario takes it: it is the base that
+tools/refit-profile fits our samples of an H100 on (calibrate/measured), which gives calibrate/profiles/h100-sxm5-80gb.yaml. What
+those do not tell stands there as it stands here.
 
 Reads the copies of published tables in calibrate/published/data/ and the constants of h100_constants.yaml, fits collectives
-and attention, and writes the profile. The same input gives the same bytes. Needs python3 and python3-yaml.
+and attention, and writes the base. The same input gives the same bytes. Needs python3 and python3-yaml.
 
-    make_h100_profile.py            write the profile
-    make_h100_profile.py --check    exit 1 if the profile in the tree differs from what would be written
+    make_h100_profile.py            write the base
+    make_h100_profile.py --check    exit 1 if the base in the tree differs from what would be written
 """
 
 import sys
@@ -13,6 +15,7 @@ import sys
 from profile_yaml import (HERE, azure_points, bus_factor, collective_table, data_sheet, fit_collective, fit_noisy_collective, header,
                           kernels_and_host, load, main, overheads, point_table, sourced, table)
 
+NAME = "h100-published"
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "all_to_all": "all-to-all", "collective_permute_ring8": "send-receive"}
 CONSTANTS = ("scale", "efficiency_tn", "efficiency_nn", "efficiency_nt", "batched_efficiency", "misaligned_factor",
@@ -120,10 +123,10 @@ def collective_lines(whose=""):
 def make_lines():
     data = load(HERE / "h100_constants.yaml")
     sheet = data_sheet("H100-SXM5-80GB")
-    return (header("make_h100_profile.py", "h100-sxm5-80gb", data, sheet) +
+    return (header("make_h100_profile.py", NAME, data, sheet) +
             gemm_section(data, table("xla_gemm_h100"), sheet["bf16_tflops"], "sm_90") + kernels_and_host(data) +
             collective_lines() + overheads(data))
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, "h100-sxm5-80gb", make_lines))
+    sys.exit(main(__doc__, NAME, make_lines, folder=HERE))

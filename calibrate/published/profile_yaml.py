@@ -387,7 +387,7 @@ def kernels_and_host(data, whose=""):
             "experts:", *(sourced(key, value, "  ") for key, value in data["experts"].items()),
             "host:", *(sourced(key, value, "  ") for key, value in data["host"].items()),
             *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown",
-                                                     "sharded_overlap_slowdown")),
+                                                     "sharded_overlap_slowdown", "gpu_variability")),
             "software: {" + ", ".join(f"{key}: {value}" for key, value in data["software"].items()) + "}"]
 
 

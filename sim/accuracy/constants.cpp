@@ -112,6 +112,11 @@ constexpr ModelConstant kConstants[] = {
     constant(
         "sharded_overlap_slowdown", "passes beside sharded traffic, over passes alone",
         [](auto& s) -> auto& { return s.profile->sharded_overlap_slowdown.value; }),
+    {"gpu_variability", "standard deviation of compute between GPUs of one kind",
+     [](const Scenario& s) -> double { return s.profile->gpu_variability.value_or(Sourced<double>{}).value; },
+     [](Scenario& s, double value) {
+       s.profile->gpu_variability = {.value = value, .provenance = Provenance::kAssumed, .source = {}};
+     }},
     constant(
         "host.kernel_gap", "seconds between two kernels",
         [](auto& s) -> auto& { return s.profile->host.kernel_gap.value; }),
@@ -151,9 +156,6 @@ constexpr ModelConstant kConstants[] = {
      }},
     {"node.nvlink_domain", "servers that share one tier of NVSwitches",
      [](const Scenario& s) -> double { return s.cluster->groups.front().node.nvlink_domain; }, widen_nvlink},
-    constant(
-        "jitter_per_doubling", "growth of compute with each doubling of GPUs beyond a node",
-        [](auto& s) -> auto& { return s.options.jitter_per_doubling.value; }),
     constant(
         "piece_overhead", "seconds of the host for a rank's piece in a list that a collective takes",
         [](auto& s) -> auto& { return s.options.piece_overhead; }),

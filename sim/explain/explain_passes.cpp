@@ -137,9 +137,19 @@ class PassExplainer {
                         {.kind = OriginKind::kModel, .text = "of the stage, as its layers are split"}),
                    one_piece(piece, i)}));
     }
-    return sum_with_rest(
-        name, std::move(inputs), time,
-        {.kind = OriginKind::kPrice, .text = "jitter between many GPUs, offload, waiting for the host"});
+    return sum_with_rest(name, std::move(inputs), time,
+                         {.kind = OriginKind::kPrice, .text = "offload, waiting for the host"});
+  }
+
+  // What the slowest GPU takes longer than the mean one.
+  [[nodiscard]] Explanation slowest_gpu(const std::vector<Explanation>& operators) const {
+    Duration mean{};
+    for (const Explanation& op : operators) mean += op.value.time();
+    const int gpus = simulation_.prepared.plan.gpus();
+    const Sourced<double>& variability = *scenario_.profile->gpu_variability;
+    return leaf(fmt::format("the slowest of {} GPUs", gpus),
+                from_seconds(to_seconds(mean) * scenario_.profile->slowest_of(gpus)),
+                profile_origin(*scenario_.profile, variability.provenance, variability.source));
   }
 
   [[nodiscard]] static std::string given_cost(std::size_t i) {
@@ -158,6 +168,7 @@ class PassExplainer {
     for (const Op& op : ops)
       if (op.kind != OpKind::kCollective)
         inputs.push_back(explain_operator(*scenario_.profile, scenario_.training.precision, op));
+    if (scenario_.profile->gpu_variability) inputs.push_back(slowest_gpu(inputs));
     return sum_with_rest(name, std::move(inputs), time,
                          {.kind = OriginKind::kPrice, .text = "what the operators do not explain"});
   }

@@ -53,7 +53,8 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
                         .profile = *scenario_.profile,
                         .plan = plan_,
                         .tensor_collective_overhead = scenario_.options.tensor_collective_overhead,
-                        .host = host_costs(scenario_.options)};
+                        .host = host_costs(scenario_.options),
+                        .slowest_gpu = scenario_.profile->slowest_of(plan_.gpus())};
   const PricingRequest request = pricing_request(scenario_, plan_, false);
   const Shard shard = shard_of(request);
   std::vector<StagePiece> slowest;

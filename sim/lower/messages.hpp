@@ -36,6 +36,7 @@ struct Network {
   Sourced<Duration> exchange_overhead{};           // of a pipeline message that its sender waits for
   Sourced<Duration> tensor_collective_overhead{};  // of a tensor-parallel all-reduce, as OptionsSpec says
   HostCosts host{};
+  double slowest_gpu = 0;  // how much longer than the mean one it computes: HardwareProfile::slowest_of()
 };
 
 inline constexpr std::size_t kCommGroupCount = 4;

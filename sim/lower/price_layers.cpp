@@ -72,6 +72,10 @@ class PassPricing {
         price.add(compute, times_[i].time, times_[i].provenance);
       }
     }
+    // Every step waits for the slowest GPU. Those before it in the pipeline, or beside it, compute and then wait.
+    if (network_.slowest_gpu > 0)
+      price.add(compute, from_seconds(to_seconds(price.of(compute)) * network_.slowest_gpu),
+                network_.profile.gpu_variability->provenance);
     return price;
   }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -35,13 +34,6 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   return price;
 }
 
-// Every step waits for the slowest of the GPUs, and among more there is a slower one: growth by doublings
-// above the 8 GPUs of a node, on which constants are fitted.
-double jitter_of(const PricingRequest& request) {
-  const int gpus = request.gpus.value_or(request.plan.gpus());
-  return request.options.jitter_per_doubling.value * std::log2(std::max(gpus, 8) / 8.0);
-}
-
 // Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
 // for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
 Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
@@ -65,12 +57,6 @@ bool stops_early(const PricingRequest& request) {
 bool adds_in_products(const PricingRequest& request) {
   const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1;
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
-}
-
-void stretch_compute(StagePrice& stage, double share, Provenance provenance) {
-  if (share == 0) return;
-  for (PassPrice* pass : {&stage.forward, &stage.recompute, &stage.input_gradient, &stage.weight_gradient})
-    pass->stretch_compute(share, provenance);
 }
 
 // What passes hold, asked once of stages of the same content.
@@ -135,15 +121,14 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                         .collectives = request.collectives,
                         .exchange_overhead = exchange_overhead_of(request),
                         .tensor_collective_overhead = request.options.tensor_collective_overhead,
-                        .host = host_costs(request.options)};
+                        .host = host_costs(request.options),
+                        .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);
-  const double jitter = jitter_of(request);
   StageMemories memory(model, shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
-    stretch_compute(prices.stages.back(), jitter, request.options.jitter_per_doubling.provenance);
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
     prices.stages.back().memory.gradients = Bytes(whole_gradients(model, request, shard, held.stage).all());
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());

@@ -34,11 +34,6 @@ void PassPrice::restate(Duration part, Provenance from, Provenance to) {
   by_provenance_[static_cast<std::size_t>(to)] += to_seconds(part);
 }
 
-void PassPrice::stretch_compute(double share, Provenance provenance) {
-  for (const Category category : {Category::kForward, Category::kBackward, Category::kRecompute})
-    add(category, from_seconds(to_seconds(of(category)) * share), provenance);
-}
-
 Duration PassPrice::hide(Category category, Duration most) {
   Duration& time = by_category_[static_cast<std::size_t>(category)];
   const Duration hidden = std::min(time, most);

@@ -35,9 +35,6 @@ class PassPrice {
   // Of what was added as known from `from`, so much is known from `to`: a part of one price.
   void restate(Duration part, Provenance from, Provenance to);
 
-  // Compute takes `share` longer; communication waits elsewhere.
-  void stretch_compute(double share, Provenance provenance);
-
   // Takes away up to `most` of what a category has, because something else covers it; returns how much.
   Duration hide(Category category, Duration most);
 

@@ -104,8 +104,6 @@ struct OptionsSpec {
   // Of the host of a DGX H100: for an operator that the framework calls, and for each further launch inside it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  // Compute takes 1 + j log2(GPUs / 8) times as long: the slowest sets the pace.
-  Sourced<double> jitter_per_doubling{};
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
   // launched what comes next, their GPUs idle.
   Sourced<Duration> exchange_overhead{};

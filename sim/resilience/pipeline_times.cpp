@@ -43,6 +43,7 @@ PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   const std::optional<Prepared> prepared = prepare(scenario, refusals);
   SC_CHECK(prepared.has_value(), "a scenario that can run");
   const ParallelPlan& plan = prepared->plan;
+  base_.job_gpus = plan.gpus();
   stage_gpus_ = plan.tensor * plan.context;
   const int holders = plan.expert * plan.expert_tensor;
   replicas_ = holders / std::gcd(holders, stage_gpus_);

@@ -19,7 +19,6 @@ struct SoftwarePreset {
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false, gathers_matrices = false;
-  Sourced<double> jitter_per_doubling;
   Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
   Sourced<Duration> exchange_overhead, tensor_collective_overhead;
   bool aligned_gradients = false;
@@ -52,8 +51,6 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
   if (map.has("operator_overhead")) preset.operator_overhead = read_duration(map, "operator_overhead").value;
   if (map.has("kernel_overhead")) preset.kernel_overhead = read_duration(map, "kernel_overhead").value;
-  preset.jitter_per_doubling =
-      read_number(map, "jitter_per_doubling", {.above = 0, .up_to = 0.1, .closed_below = true});
   preset.exchange_overhead = read_duration(map, "exchange_overhead");
   if (map.has("tensor_collective_overhead"))
     preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
@@ -132,7 +129,6 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.kernel_overhead = preset.kernel_overhead;
   if (!options.has("cuda_graphs") && preset.operator_overhead > Duration::zero())
     spec.cuda_graphs = usual.cuda_graphs;
-  spec.jitter_per_doubling = preset.jitter_per_doubling;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;

@@ -61,6 +61,7 @@ struct Scenario {
   std::optional<HardwareProfile> profile;  // absent only for abstract stages; of the first node group
   // Of each node group, where their devices differ; else empty.
   std::vector<HardwareProfile> group_profiles;
+  std::optional<int> job_gpus = {};  // where it is a part of a job and waits for the rest; no key of a file
   ParallelSpec parallelism;
   ScheduleSpec schedule;               // its name is "custom" beside an order
   std::optional<PipelineOrder> order;  // in place of a named schedule

@@ -1,9 +1,11 @@
-// The profiles of Hopper and Blackwell in the tree say what the fits of their published grids say.
+// The profiles of Hopper and Blackwell in the tree, and the bases of the former, say what the fits of their published grids say and
+// what our samples do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "calibrate/fit/gemm_fit.hpp"
@@ -25,12 +27,13 @@ HardwareProfile profile_called(const std::string& name) {
   return profile_of("profiles/" + name + ".yaml");
 }
 
-HardwareProfile h100_profile() {
-  return profile_called("h100-sxm5-80gb");
+// What the profile of the H100 was before we had samples, and is where they say nothing.
+HardwareProfile h100_base() {
+  return profile_of("published/h100-published.yaml");
 }
 
-TEST(H100Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
-  const HardwareProfile profile = h100_profile();
+TEST(H100Base, ConstantsOfTheTileModelAreThoseOfTheFit) {
+  const HardwareProfile profile = h100_base();
   const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});
   EXPECT_NEAR(profile.gemm.efficiency_tn.value, fit.model.efficiency_tn.value, 1e-3);
   EXPECT_EQ(profile.gemm.prologue_k, fit.model.prologue_k);
@@ -58,8 +61,8 @@ TEST(B200Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
 }
 
 // One chip, one power limit; copies at 4.01 and 2.90 TB/s. A thin GEMM is faster, a thick one is not.
-TEST(H200Profile, StandsOnTheH100WithAnotherMemory) {
-  const HardwareProfile h100 = h100_profile(), h200 = profile_of("published/h200-transferred.yaml");
+TEST(H200Base, StandsOnTheH100WithAnotherMemory) {
+  const HardwareProfile h100 = h100_base(), h200 = profile_of("published/h200-transferred.yaml");
   EXPECT_EQ(h200.gemm.scale.value, h100.gemm.scale.value);
   EXPECT_NEAR(
       h200.memory_efficiency.value / h100.memory_efficiency.value * h200.device.memory_bandwidth.count(),
@@ -79,25 +82,30 @@ TEST(H200Profile, StandsOnTheH100WithAnotherMemory) {
 }
 
 // Collectives and whatever one GPU cannot tell stay those of the base.
-TEST(H200Profile, HasItsKernelsFromSamplesOfOurOwn) {
-  const HardwareProfile base = profile_of("published/h200-transferred.yaml"),
-                        h200 = profile_called("h200-sxm-141gb");
-  EXPECT_GT(h200.gemm.rows.size(), 900U);
-  for (const GemmRow& row : h200.gemm.rows) ASSERT_EQ(row.provenance, Provenance::kMeasured);
-  const FlashKernel& cudnn = h200.attention.kernel();
-  EXPECT_EQ(cudnn.name, "cudnn");
-  for (const FlashPass* pass : {&cudnn.forward, &cudnn.backward})
-    for (const FlashCurve* curve : {&pass->causal, &pass->dense})
-      EXPECT_EQ(curve->provenance, Provenance::kMeasured);
-  for (const Sourced<double>* constant :
-       {&h200.gemm.scale, &h200.gemm.fp8_factor, &h200.memory_efficiency, &h200.gradient_overlap_slowdown})
-    EXPECT_EQ(constant->provenance, Provenance::kMeasured);
-  EXPECT_EQ(h200.sharded_overlap_slowdown.source, base.sharded_overlap_slowdown.source);
-  EXPECT_EQ(h200.collectives.size(), base.collectives.size());
+TEST(HopperProfiles, HaveTheirKernelsFromSamplesOfOurOwn) {
+  for (const auto& [name, of_base, rows] : {std::tuple("h100-sxm5-80gb", "h100-published", 850U),
+                                            std::tuple("h200-sxm-141gb", "h200-transferred", 900U)}) {
+    SCOPED_TRACE(name);
+    const HardwareProfile base = profile_of(std::string("published/") + of_base + ".yaml"),
+                          profile = profile_called(name);
+    EXPECT_GT(profile.gemm.rows.size(), rows);
+    for (const GemmRow& row : profile.gemm.rows) ASSERT_EQ(row.provenance, Provenance::kMeasured);
+    const FlashKernel& cudnn = profile.attention.kernel();
+    EXPECT_EQ(cudnn.name, "cudnn");
+    for (const FlashPass* pass : {&cudnn.forward, &cudnn.backward})
+      for (const FlashCurve* curve : {&pass->causal, &pass->dense})
+        EXPECT_EQ(curve->provenance, Provenance::kMeasured);
+    for (const Sourced<double>* constant : {&profile.gemm.scale, &profile.gemm.fp8_factor,
+                                            &profile.memory_efficiency, &profile.gradient_overlap_slowdown})
+      EXPECT_EQ(constant->provenance, Provenance::kMeasured);
+    EXPECT_EQ(profile.sharded_overlap_slowdown.source, base.sharded_overlap_slowdown.source);
+    EXPECT_EQ(profile.gpu_variability->source, base.gpu_variability->source);
+    EXPECT_EQ(profile.collectives.size(), base.collectives.size());
+  }
 }
 
-TEST(H100Profile, RowsAreTheGridWithoutItsLaunch) {
-  const HardwareProfile profile = h100_profile();
+TEST(H100Base, RowsAreTheGridWithoutItsLaunch) {
+  const HardwareProfile profile = h100_base();
   const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});
   ASSERT_EQ(profile.gemm.rows.size(), fit.model.rows.size());
   for (std::size_t i = 0; i < fit.model.rows.size(); ++i) {
@@ -109,8 +117,8 @@ TEST(H100Profile, RowsAreTheGridWithoutItsLaunch) {
 
 // The benchmark as an operator, 16 heads of 128 over 16 Ki tokens: the profile meets each point of the curve
 // that it was fitted on.
-TEST(H100Profile, PricesTheBenchmarkOfItsAttentionKernel) {
-  const HardwareProfile profile = h100_profile();
+TEST(H100Base, PricesTheBenchmarkOfItsAttentionKernel) {
+  const HardwareProfile profile = h100_base();
   for (const AttentionCurve& curve : attention_curves()) {
     if (curve.name != "cuDNN H100-SXM5 fwd causal true") continue;
     for (const AttentionPoint& point : curve.points) {

@@ -21,12 +21,16 @@
 namespace stagecraft {
 namespace {
 
-HardwareProfile profile_called(const std::string& name) {
+HardwareProfile profile_of(const std::string& path) {
   Diagnostics diagnostics;
   std::optional<HardwareProfile> profile =
-      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/" + name + ".yaml", diagnostics);
+      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/" + path, diagnostics);
   EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
   return profile.value();
+}
+
+HardwareProfile profile_called(const std::string& name) {
+  return profile_of("profiles/" + name + ".yaml");
 }
 
 struct TimedOp {
@@ -134,7 +138,7 @@ TEST(PublishedKernels, GroupedGemmsOfTheB200TableAreForetoldRoughly) {
 // In short bursts: without the factor of a long run, and with that of fp8 that the profile's source gives for
 // them. What fp8 holds under the power limit is fitted on whole iterations.
 HardwareProfile h800_in_bursts() {
-  HardwareProfile profile = profile_called("h100-sxm5-80gb");
+  HardwareProfile profile = profile_of("published/h100-published.yaml");
   profile.gemm.scale.value = 1;
   profile.gemm.fp8_factor.value = 0.81;
   return profile;
@@ -185,19 +189,19 @@ FitErrors errors_of_azure(const char* device, HardwareProfile profile, Precision
 TEST(PublishedKernels, ProductsOfAzuresNodesAreForetold) {
   const FitErrors a100 = errors_of_azure("a100", profile_called("a100-sxm4-80gb"), Precision::kFp16);
   EXPECT_EQ(a100.count(), 5u);
-  EXPECT_LE(mean_of(a100), 0.06) << a100.summary();  // measured: 5.4 %; 2.7 % without k = 768 of n = 192
+  EXPECT_LE(mean_of(a100), 0.07) << a100.summary();  // measured: 6.3 %; 3.2 % without k = 768 of n = 192
 }
 
-// What training holds in fp8 was fitted on whole iterations, where products are slower than in such a loop: 6
-// to 10 % on H100, on GB200 18 % at 8,192 rows of 8,192.
-TEST(PublishedKernels, Fp8ProductsOfAzuresNodesAreFasterThanInTraining) {
+// On H100 and H200 our samples of one card meet those of another operator's; what GB200 holds in fp8 was fitted
+// on whole iterations, whose casts and scales it carries.
+TEST(PublishedKernels, Fp8ProductsOfAzuresNodesAreForetold) {
   const FitErrors h100 = errors_of_azure("h100", profile_called("h100-sxm5-80gb"), Precision::kFp8);
   const FitErrors h200 = errors_of_azure("h200", profile_called("h200-sxm-141gb"), Precision::kFp8);
   const FitErrors gb200 = errors_of_azure("gb200", profile_called("gb200-186gb"), Precision::kFp8);
   EXPECT_EQ(h100.count() + h200.count() + gb200.count(), 18u);
-  EXPECT_LE(mean_of(h100), 0.09) << h100.summary();    // measured: 8.2 %
+  EXPECT_LE(mean_of(h100), 0.03) << h100.summary();    // measured: 1.6 %
   EXPECT_LE(mean_of(h200), 0.07) << h200.summary();    // measured: 6.3 %, 2.7 % without one of n = 192
-  EXPECT_LE(mean_of(gb200), 0.18) << gb200.summary();  // measured: 17.3 %
+  EXPECT_LE(mean_of(gb200), 0.10) << gb200.summary();  // measured: 8.5 %
 }
 
 // FlashAttention-2 there: 2 x 8,192 tokens of 2,048, causal, forward and backward in one figure.

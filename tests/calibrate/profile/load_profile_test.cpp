@@ -144,9 +144,29 @@ TEST(LoadProfile, ReadsEveryKey) {
   EXPECT_EQ(profile->experts.grouped_factor.value, 0.9);
   EXPECT_EQ(profile->experts.group_gap.value, std::chrono::microseconds(1));
   EXPECT_EQ(profile->experts.permutation_efficiency.value, 0.5);
+  EXPECT_FALSE(profile->gpu_variability);
   EXPECT_EQ(profile->memory.communicators.value, 512_MiB);
   EXPECT_EQ(profile->spread(Provenance::kAssumed), 0.5);
   EXPECT_EQ(profile->spread_source, "guess");
+}
+
+// The largest of n standard normals: n = 2 is 1/sqrt(pi), the others as tabulated (Harter, Biometrika 48, 1961).
+TEST(LoadProfile, KnowsTheSlowestOfSoManyGpus) {
+  EXPECT_EQ(load(std::string(kGood)).profile->slowest_of(1024), 0);
+  const auto varied = [](const std::string& value) {
+    return with("tensor_overlap:", "gpu_variability: {value: " + value +
+                                       ", provenance: assumed, source: guess}\ntensor_overlap:");
+  };
+  const auto [profile, said] = load(varied("0.02"));
+  ASSERT_TRUE(profile) << said;
+  EXPECT_EQ(profile->slowest_of(1), 0);
+  EXPECT_NEAR(profile->slowest_of(2) / 0.02, 0.56419, 0.03);
+  EXPECT_NEAR(profile->slowest_of(8) / 0.02, 1.42360, 0.015);
+  EXPECT_NEAR(profile->slowest_of(100) / 0.02, 2.50759, 0.015);
+  EXPECT_NEAR(profile->slowest_of(400) / 0.02, 2.96818, 0.015);
+  for (int gpus = 1; gpus < 200'000; gpus *= 2)
+    EXPECT_LT(profile->slowest_of(gpus), profile->slowest_of(gpus + 1)) << gpus;
+  EXPECT_NE(load(varied("0.2")).said.find("gpu_variability.value"), std::string::npos);
 }
 
 TEST(LoadProfile, GivesARowTheStoryOfItsTable) {

@@ -38,7 +38,7 @@ TEST(ModelConstants, ReadBackWhatWasWritten) {
   for (const std::string_view name :
        {"gemm.scale", "gemm.fp8_factor", "gemm.batched_efficiency", "memory_efficiency", "loss_traffic",
         "tensor_overlap", "host.launch", "host.per_iteration", "fabric.collective_efficiency",
-        "jitter_per_doubling", "piece_overhead", "exchange_overhead", "tensor_collective_overhead"}) {
+        "gpu_variability", "piece_overhead", "exchange_overhead", "tensor_collective_overhead"}) {
     Scenario scenario = small_job();
     const ModelConstant& constant = *find_constant(name);
     constant.set(scenario, 0.25);

@@ -129,15 +129,18 @@ TEST(Explain, AForwardGoesDownToTheProfile) {
   EXPECT_EQ(find(*layer, "beyond that"), nullptr);
 }
 
-// Of layers of multi-token prediction too: jitter is 0.9 % of a pass on 64 GPUs.
+// Of layers of multi-token prediction too. Of 64 GPUs the slowest takes 2.34 standard deviations of 2 % longer.
 TEST(Explain, AForwardLeavesNoLayerUnexplained) {
   const Explained explained(load("llama3-8b-64xA100.yaml", {"options.software=null", "model.mtp_layers=1"}));
   const Explanation tree = explained.of("breakdown_s.forward");
   const Explanation* forward = find(tree, "forward of stage 0");
   ASSERT_NE(forward, nullptr);
-  const Explanation* rest = find(*forward, "beyond that");
-  ASSERT_NE(rest, nullptr);
-  EXPECT_LT(rest->value.time(), forward->value.time() / 50);
+  EXPECT_EQ(find(*forward, "beyond that"), nullptr);
+  const Explanation* layer = find(*forward, "one layer");
+  ASSERT_NE(layer, nullptr);
+  const Explanation* slowest = find(*layer, "the slowest of 64 GPUs");
+  ASSERT_NE(slowest, nullptr);
+  EXPECT_NEAR(to_seconds(slowest->value.time()) / to_seconds(layer->value.time()), 0.0468 / 1.0468, 1e-4);
   EXPECT_EQ(find(*forward, "heads")->inputs.front().value, Amount::count(2));
 }
 

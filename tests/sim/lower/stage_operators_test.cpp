@@ -23,7 +23,7 @@ Scenario job(const std::string& model, const std::string& training, int pipeline
       "}\ncluster: {node: dgx-a100-80gb, nodes: 1}\nparallelism: {tensor: 2, sequence_parallel: true, "
       "pipeline: " +
       std::to_string(pipeline) + "}\ntraining: {global_batch_size: 8" + training + "}\n");
-  scenario.options.jitter_per_doubling = {};
+  scenario.profile->gpu_variability.reset();
   scenario.options.operator_overhead = scenario.options.kernel_overhead = Duration::zero();
   scenario.profile->host.launch.value = Duration::zero();
   return scenario;

@@ -63,20 +63,20 @@ std::pair<Duration, Duration> work_of(const Scenario& scenario) {
 
 TEST(JobCosts, OfLayersAddUpToThoseOfTheStages) {
   Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
-  scenario.options.jitter_per_doubling.value = 0;
+  scenario.profile->gpu_variability.reset();
   const auto [layers, stages] = work_of(scenario);
   EXPECT_EQ(layers, stages);
 }
 
-// Jitter is that of the job's GPUs, whatever pipeline of layers prices them; it stretches each pass, to a
+// The slowest GPU is that of the job, whatever pipeline of layers prices them; it stretches each pass, to a
 // rounding of its own.
-TEST(JobCosts, OfLayersJitterAsTheJobDoes) {
+TEST(JobCosts, OfLayersWaitForTheSlowestGpuOfTheJob) {
   Scenario scenario = shipped("gpt3-175b-1024xA100-1f1b");
-  scenario.options.jitter_per_doubling.value = 0;
-  const Duration calm = work_of(scenario).first;
-  scenario.options.jitter_per_doubling.value = 0.01;
+  scenario.profile->gpu_variability.reset();
+  const Duration alike = work_of(scenario).first;
+  scenario.profile->gpu_variability = Sourced<double>{.value = 0.01};
   const auto [layers, stages] = work_of(scenario);
-  EXPECT_GT(layers, calm);
+  EXPECT_GT(layers, alike);
   const auto passes = 2 * static_cast<double>(job_costs(scenario, simulate_in_full(scenario)).layers.size());
   EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()), passes);
 }

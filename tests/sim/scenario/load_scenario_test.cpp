@@ -134,7 +134,6 @@ TEST(Scenario, FillsInEveryDefault) {
       (OptionsSpec{
           .software = "megatron-lm-2021",
           .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-          .jitter_per_doubling = sourced(0.003, Provenance::kAssumed, s.options.jitter_per_doubling),
           .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)), Provenance::kAnalytic,
                                        s.options.exchange_overhead),
           .tensor_collective_overhead = sourced(Duration(std::chrono::microseconds(45)),
@@ -656,7 +655,6 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
        {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
-  EXPECT_EQ(options(whole).jitter_per_doubling.value, 0.003);
   EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
   EXPECT_EQ(options(stages).software, "megatron-core");  // fsdp-2023 has no pipeline
   EXPECT_EQ(options(ranks).software, "megatron-core");   // nor tensor ranks

@@ -238,7 +238,7 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
       [&](const char* cluster) {
         return on_h100("llama-3-70b", cluster, "tensor: 16, sequence_parallel: true, zero_stage: 1", tensor);
       },
-      0.025);
+      0.045);
 }
 
 // Gradients that fill the NICs slow the context exchanges over them, not the tensor exchanges of the same

@@ -80,7 +80,8 @@ TEST(Fp8Parameters, AreCastLess) {
     const IterationPrices prices = prices_of(sharded(1, "megatron-core", fp8_parameters));
     return to_seconds(prices.ranks.front().optimizer.total() - none.ranks.front().optimizer.total());
   };
-  const double rate = 0.8 * 3.35e12;  // of the profile: memory_efficiency of the data sheet
+  const HardwareProfile profile = *sharded(1, "megatron-core", true).profile;
+  const double rate = profile.memory_efficiency.value * profile.device.memory_bandwidth.count();
   EXPECT_NEAR(cast(false), 4.0 * kProducts / rate, 0.1 * 4.0 * kProducts / rate);
   EXPECT_NEAR(cast(true), 2.0 * kProducts / rate, 0.1 * 2.0 * kProducts / rate);
   const auto pass = [&](bool fp8_parameters) {

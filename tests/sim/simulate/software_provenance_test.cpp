@@ -1,4 +1,4 @@
-// What a software preset says of its constants is what a report says of the time that they take.
+// What a preset or a profile says of a constant is what a report says of the time that it takes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ Scenario job(int layers, bool sequence_parallel) {
   std::get<TransformerSpec>(scenario.model).layers = layers;
   scenario.parallelism.sequence_parallel = sequence_parallel;
   scenario.overlap.pipeline = false;
-  scenario.options.jitter_per_doubling.value = 0.01;
+  scenario.profile->gpu_variability = Sourced<double>{.value = 0.01};
   scenario.options.exchange_overhead.value = microseconds(250);
   scenario.options.tensor_collective_overhead.value = microseconds(40);
   return scenario;
@@ -43,20 +43,20 @@ struct Pair {
 // The same prices, with `constant` said to be assumed and to be analytic.
 template <class Constant>
 Pair<IterationPrices> both(Scenario scenario, Constant constant) {
-  constant(scenario.options).provenance = Provenance::kAssumed;
+  constant(scenario).provenance = Provenance::kAssumed;
   IterationPrices assumed = prices_of(scenario);
-  constant(scenario.options).provenance = Provenance::kAnalytic;
+  constant(scenario).provenance = Provenance::kAnalytic;
   return {std::move(assumed), prices_of(scenario)};
 }
 
-auto& jitter(OptionsSpec& options) {
-  return options.jitter_per_doubling;
+auto& variability(Scenario& scenario) {
+  return *scenario.profile->gpu_variability;
 }
-auto& exchange(OptionsSpec& options) {
-  return options.exchange_overhead;
+auto& exchange(Scenario& scenario) {
+  return scenario.options.exchange_overhead;
 }
-auto& tensor(OptionsSpec& options) {
-  return options.tensor_collective_overhead;
+auto& tensor(Scenario& scenario) {
+  return scenario.options.tensor_collective_overhead;
 }
 
 TEST(SoftwareProvenance, OfAnExchangeIsThatOfItsOverhead) {
@@ -71,8 +71,8 @@ TEST(SoftwareProvenance, OfAnExchangeIsThatOfItsOverhead) {
   }
 }
 
-// A stage with two layers more has four all-reduces more, or eight halves of one; jitter stretches compute
-// alone.
+// A stage with two layers more has four all-reduces more, or eight halves of one; the slowest GPU stretches
+// compute alone.
 TEST(SoftwareProvenance, OfATensorCollectiveIsThatOfItsOverheadForAsLong) {
   for (const bool sequence_parallel : {false, true}) {
     const auto assumed_more = [&](int layers) {
@@ -85,22 +85,23 @@ TEST(SoftwareProvenance, OfATensorCollectiveIsThatOfItsOverheadForAsLong) {
   }
 }
 
-// 16 GPUs are one doubling above a server.
-TEST(SoftwareProvenance, OfJitterIsWhatItStretches) {
-  const auto [assumed, analytic] = both(job(8, false), jitter);
+// Of 16 GPUs the slowest is 1.77 standard deviations off (Blom: 1.765).
+TEST(SoftwareProvenance, OfTheSlowestGpuIsWhatItStretches) {
+  const auto [assumed, analytic] = both(job(8, false), variability);
   const PassPrice &with = assumed.stages.front().forward, &without = analytic.stages.front().forward;
   EXPECT_EQ(with.total(), without.total());
-  const double stretched = to_seconds(with.of(Category::kForward)) * 0.01 / 1.01;
-  EXPECT_NEAR(seconds(with, Provenance::kAssumed) - seconds(without, Provenance::kAssumed), stretched, 1e-8);
+  const double stretched = to_seconds(with.of(Category::kForward)) * 0.0177 / 1.0177;
+  EXPECT_NEAR((seconds(with, Provenance::kAssumed) - seconds(without, Provenance::kAssumed)) / stretched, 1,
+              0.01);
 }
 
-// nanotron's preset assumes all three.
+// nanotron's preset assumes both of its own.
 TEST(SoftwareProvenance, ReachesTheReport) {
   const Scenario as_said = job(8, false);
   Scenario fitted = as_said;
-  jitter(fitted.options).provenance = Provenance::kAnalytic;
-  exchange(fitted.options).provenance = Provenance::kAnalytic;
-  tensor(fitted.options).provenance = Provenance::kAnalytic;
+  variability(fitted).provenance = Provenance::kAnalytic;
+  exchange(fitted).provenance = Provenance::kAnalytic;
+  tensor(fitted).provenance = Provenance::kAnalytic;
   const Report said = simulate(as_said), other = simulate(fitted);
   constexpr auto kAssumed = static_cast<std::size_t>(Provenance::kAssumed);
   EXPECT_EQ(said.iteration_time, other.iteration_time);
