@@ -78,7 +78,7 @@ struct RankOps {
 // `beyond`. Abstract stages have no operators: only times.
 struct PredictedRank {
   RankOps ops;
-  Duration beyond{};  // compute of the timeline minus its operators: slow-downs, the slowest GPU, launch floors
+  Duration beyond{};  // compute of the timeline minus its operators: slow-downs, slowest GPU, launch floors
 };
 [[nodiscard]] PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank);
 

@@ -129,16 +129,15 @@ TEST(Scenario, FillsInEveryDefault) {
     EXPECT_NE(found.source, "");
     return Sourced<T>{.value = value, .provenance = provenance, .source = found.source};
   };
-  EXPECT_EQ(
-      s.options,
-      (OptionsSpec{
-          .software = "megatron-lm-2021",
-          .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-          .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)), Provenance::kAnalytic,
-                                       s.options.exchange_overhead),
-          .tensor_collective_overhead = sourced(Duration(std::chrono::microseconds(45)),
-                                                Provenance::kAnalytic, s.options.tensor_collective_overhead),
-          .sharded_overlap_slowdown = 1.19}));  // the profile's
+  EXPECT_EQ(s.options,
+            (OptionsSpec{.software = "megatron-lm-2021",
+                         .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                         .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)),
+                                                      Provenance::kAnalytic, s.options.exchange_overhead),
+                         .tensor_collective_overhead =
+                             sourced(Duration(std::chrono::microseconds(45)), Provenance::kAnalytic,
+                                     s.options.tensor_collective_overhead),
+                         .sharded_overlap_slowdown = 1.19}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
