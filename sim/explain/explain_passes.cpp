@@ -168,7 +168,8 @@ class PassExplainer {
     for (const Op& op : ops)
       if (op.kind != OpKind::kCollective)
         inputs.push_back(explain_operator(*scenario_.profile, scenario_.training.precision, op));
-    if (scenario_.profile->gpu_variability) inputs.push_back(slowest_gpu(inputs));
+    if (scenario_.profile->slowest_of(simulation_.prepared.plan.gpus()) > 0)
+      inputs.push_back(slowest_gpu(inputs));
     return sum_with_rest(name, std::move(inputs), time,
                          {.kind = OriginKind::kPrice, .text = "what the operators do not explain"});
   }

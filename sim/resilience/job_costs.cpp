@@ -34,6 +34,7 @@ std::int64_t kept_bytes(const StateBytes& bytes) {
 // The scenario with a stage for each layer and for each end, and as few replicas as its experts need.
 Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
   Scenario probe = scenario;
+  probe.job_gpus = plan.gpus();
   ParallelSpec& parallelism = probe.parallelism;
   parallelism.pipeline = static_cast<int>(model.layers) + 2;
   parallelism.virtual_stages = 1;
@@ -81,8 +82,7 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  PricingRequest request = pricing_request(probe, *plan, false);
-  request.gpus = full.gpus();
+  const PricingRequest request = pricing_request(probe, *plan, false);
   const IterationPrices prices = price_transformer(model, profile, cluster, request);
   const StateBytes bytes = bytes_of(scenario);
   const Bytes activation = boundary_activation(model, shard_of(request));

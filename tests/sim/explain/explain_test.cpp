@@ -144,6 +144,14 @@ TEST(Explain, AForwardLeavesNoLayerUnexplained) {
   EXPECT_EQ(find(*forward, "heads")->inputs.front().value, Amount::count(2));
 }
 
+TEST(Explain, OneGpuWaitsForNoOther) {
+  const Explained explained(
+      load("llama3-8b-64xA100.yaml", {"cluster={node: dgx-a100-80gb, gpus: 1}", "parallelism={tensor: 1}"}));
+  const Explanation tree = explained.of("breakdown_s.forward");
+  EXPECT_NE(find(tree, "one layer"), nullptr);
+  EXPECT_EQ(find(tree, "the slowest of 1 GPUs"), nullptr);
+}
+
 TEST(Explain, KeysSayTheirLineOrThatTheyAreDefaults) {
   const Explained explained(load("gpt3-175b-1024xA100.yaml"));
   const Explanation gpus = explained.of("gpus");
