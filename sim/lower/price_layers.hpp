@@ -55,8 +55,9 @@ struct NodeExchange {
 [[nodiscard]] CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups,
                                                    const Op& op);
 
-// The four passes of a list of operators, on the slowest of the job's GPUs. How long the host takes is in PassPrice::wanted(); what routing makes
-// new each time waits for it at once, other layers as a stage: the host runs ahead within a pass.
+// The four passes of a list of operators, on the slowest of the job's GPUs. How long the host takes is in
+// PassPrice::wanted(); what routing makes new each time waits for it at once, other layers as a stage: the
+// host runs ahead within a pass.
 [[nodiscard]] StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                                          const LayerGroups& groups);
 
