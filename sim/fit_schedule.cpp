@@ -91,13 +91,11 @@ class Fitting {
   }
 
   void refuse(const std::string& path, const char* code, std::string message, std::string hint) {
-    const auto known = scenario_.origins.find(path);
-    diagnostics_.error(
-        {.code = code,
-         .where = known != scenario_.origins.end() ? known->second : SourceLocation{.file = scenario_.source},
-         .path = path,
-         .message = std::move(message),
-         .hint = std::move(hint)});
+    diagnostics_.error({.code = code,
+                        .where = place_of(scenario_, path),
+                        .path = path,
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
   }
 
   const Scenario& scenario_;

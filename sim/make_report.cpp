@@ -10,9 +10,9 @@
 #include "base/hash.hpp"
 #include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
+#include "sim/lower_options.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
-#include "sim/simulate_parts.hpp"
 #include "sim/uneven_groups.hpp"
 
 namespace stagecraft {

@@ -4,6 +4,9 @@
 
 #include "sim/fit_schedule.hpp"
 #include "sim/iteration_bound.hpp"
+#include "sim/lower_options.hpp"
+#include "sim/make_schedule.hpp"
+#include "sim/price_iteration.hpp"
 #include "sim/simulate_parts.hpp"
 
 namespace stagecraft {

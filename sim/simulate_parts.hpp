@@ -1,25 +1,20 @@
-// The steps of simulate(), for who takes them one by one: a search that has thousands of plans to try keeps
-// what they share between the steps; explanations and recovery policies price pieces of a stage. Not for
-// others.
+// Steps of simulate(), for who takes them one by one: a search that has thousands of plans to try keeps what they
+// share between the steps; explanations and recovery policies price pieces of a stage. Not for others. The rest
+// are in make_schedule.hpp, price_iteration.hpp and lower_options.hpp.
 #pragma once
 
 #include <optional>
 
-#include "sim/price_iteration.hpp"
-#include "sim/simulate.hpp"
+#include "base/diagnostic.hpp"
+#include "sim/lower/memory_ledger.hpp"
+#include "sim/plan/parallel_plan.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
 // The checks of prepare() that need no order of passes, and the placement.
 [[nodiscard]] std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics);
-
-// The order of passes. nullopt after reporting where the schedule does not take the plan's sizes.
-[[nodiscard]] std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
-                                                    Diagnostics& diagnostics);
-
-// Of one folded copy on links of its own, without faults.
-[[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
-                                         const IterationPrices& prices);
 
 // `until_over`: as in LedgerRequest.
 [[nodiscard]] MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan,

@@ -5,30 +5,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "calibrate/fit/fit_profile.hpp"
 #include "calibrate/fit/sample_set.hpp"
-#include "models/compute_cost.hpp"
-#include "models/operators.hpp"
-#include "sim/lower/prices.hpp"
-#include "sim/lower/stage_operators.hpp"
-#include "sim/price_iteration.hpp"
-#include "sim/simulate.hpp"
+#include "sim/accuracy/measurement_plan.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
+#include "tools/profile_summary.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/validation/end_to_end.hpp"
 #include "tools/validation/fit_residuals.hpp"
@@ -197,123 +190,9 @@ int residuals_command(const Arguments& arguments, Session& session) {
 
 // --- plan --------------------------------------------------------------------------------------------------
 
-// Seconds of an iteration of one GPU that stand on each shape, by the key of its sample.
-struct Wanted {
-  WantedPoint point;
-  double seconds = 0;
-};
-using WantedByKey = std::map<std::string, Wanted>;
-
-// Gradients are e5m2, as the suite takes them.
-std::string dtype_of(Precision precision, bool backward) {
-  if (precision == Precision::kFp32) return "tf32";
-  if (precision == Precision::kFp8) return backward ? "e5m2" : "e4m3";
-  return std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
-}
-
-// cuBLASLt takes fp8 in one layout alone: operands are transposed as they are cast.
-Sample gemm_sample(const Op& op, Precision precision) {
-  Sample sample;
-  sample.family = sample.op = "gemm";
-  sample.shape = {{"m", op.gemm.m}, {"n", op.gemm.n}, {"k", op.gemm.k}, {"batch", op.gemm.batch}};
-  const GemmLayout layout = precision == Precision::kFp8 ? GemmLayout::kTN : op.gemm.layout;
-  sample.tags = {{"dtype", dtype_of(precision, op.gemm.layout != GemmLayout::kTN)},
-                 {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)])}};
-  if (op.kind == OpKind::kGroupedGemm) sample.tags["grouped"] = "strided";
-  return sample;
-}
-
-// Heads are those of the op: tensor ranks and an exchange of heads over context ranks leave a part of the
-// model's. The suite measures squares with one head size, in 16 bit: of blocks of a context ring and of latent
-// attention that of their keys and values, whose length and size their price is of.
-Sample attention_sample(const Op& op, std::int64_t length, const TransformerSpec& model, const Shard& shard) {
-  const std::int64_t heads = op.attention.batch / shard.micro_batch;
-  const Precision precision = shard.precision == Precision::kFp8 ? Precision::kBf16 : shard.precision;
-  Sample sample;
-  sample.family = "attention";
-  sample.op = op.kind == OpKind::kFlashForward ? "flash_forward" : "flash_backward";
-  sample.shape = {{"batch", shard.micro_batch},
-                  {"heads", heads},
-                  {"kv_heads", std::max<std::int64_t>(heads * model.kv_heads / model.heads, 1)},
-                  {"head_size", op.attention.value_size},
-                  {"sequence", length}};
-  sample.tags = {{"dtype", dtype_of(precision, false)}, {"causal", op.attention.causal ? "true" : "false"}};
-  return sample;
-}
-
-class ShapePlanner {
- public:
-  ShapePlanner(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan)
-      : profile_(*scenario.profile),
-        model_(model),
-        plan_(plan),
-        request_(pricing_request(scenario, plan)),
-        shard_(shard_of(request_)) {}
-
-  void add_to(WantedByKey& wanted) const {
-    // Over all stages of a micro-batch, shared by the pipeline ranks.
-    const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
-    for (const CountedOps& piece : stage_operators(model_, request_, whole_content(plan_)))
-      add(piece.ops, static_cast<double>(piece.times) * times, wanted);
-  }
-
- private:
-  void add(const LayerOps& ops, double times, WantedByKey& wanted) const {
-    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
-      for (const Op& op : *pass) add(op, times, wanted);
-  }
-
-  // Published rows are asked for as well: a table that is fitted takes the place of the one before.
-  void add(const Op& op, double times, WantedByKey& wanted) const {
-    const bool gemm =
-        op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;
-    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
-    if (!gemm && !flash)
-      return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
-    const Cost cost = compute_cost(profile_, shard_.precision, op);
-    if (cost.provenance == Provenance::kMeasured) return;
-    const double seconds = times * to_seconds(cost.time);
-    if (gemm) return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
-    // A curve is fitted to three lengths; all have a part in the price.
-    for (const std::int64_t part : {1, 2, 4})
-      add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, shard_),
-          seconds / 3, wanted);
-  }
-
-  static void add(Sample sample, double seconds, WantedByKey& wanted) {
-    const std::string key = sample_key(sample);
-    Wanted& entry = wanted.try_emplace(key).first->second;
-    entry.point.point = std::move(sample);
-    entry.seconds += seconds;
-  }
-
-  const HardwareProfile& profile_;
-  const TransformerSpec& model_;
-  const ParallelPlan& plan_;
-  PricingRequest request_;
-  Shard shard_;
-};
-
-// Reports what is wrong with the scenario; stages with given times ask nothing of a profile.
-void plan_scenario(const Scenario& scenario, WantedByKey& wanted, Diagnostics& diagnostics) {
-  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (!prepared || model == nullptr || !scenario.profile) return;
-  ShapePlanner(scenario, *model, prepared->plan).add_to(wanted);
-}
-
 // The suite's reader takes no other key than a point's own, so a plain line has no `schema`.
-void print_plan(const WantedByKey& wanted, bool with_schema, Session& session) {
-  std::vector<const Wanted*> order;
-  double total = 0;
-  for (const auto& [key, entry] : wanted) {
-    order.push_back(&entry);
-    total += entry.seconds;
-  }
-  std::ranges::stable_sort(order, [](const Wanted* a, const Wanted* b) { return a->seconds > b->seconds; });
-  for (const Wanted* entry : order) {
-    WantedPoint point = entry->point;
-    point.value = 100 * entry->seconds / total;  // of what the profile has to guess at
+void print_plan(const MeasurementPlan& plan, bool with_schema, Session& session) {
+  for (const WantedPoint& point : plan.points()) {
     std::string line = to_json_line(point);
     if (with_schema) line.insert(1, "\"schema\":\"stagecraft.plan/1\",");
     session.out << line << '\n';
@@ -324,160 +203,20 @@ int plan_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string> files = without_first(arguments.words());
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
-  WantedByKey wanted;
+  MeasurementPlan plan;
   Diagnostics diagnostics;
   for (const std::string& file : files) {
     const std::optional<Scenario> scenario =
         load_scenario(file, arguments.all("set"), session.data, diagnostics);
-    if (scenario && !diagnostics.has_errors()) plan_scenario(*scenario, wanted, diagnostics);
+    if (scenario && !diagnostics.has_errors()) plan.add(*scenario, diagnostics);
   }
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
-  print_plan(wanted, arguments.has("json"), session);
+  print_plan(plan, arguments.has("json"), session);
   return kDone;
 }
 
 // --- show --------------------------------------------------------------------------------------------------
-
-using Shares = std::array<int, kProvenanceNames.size()>;
-
-Shares constants_by_provenance(const HardwareProfile& profile) {
-  Shares shares{};
-  const auto count = [&](Provenance provenance) { ++shares[static_cast<std::size_t>(provenance)]; };
-  const GemmModel& gemm = profile.gemm;
-  for (const Sourced<double>* item :
-       {&gemm.scale, &gemm.efficiency_tn, &gemm.efficiency_nn, &gemm.efficiency_nt, &gemm.batched_efficiency,
-        &gemm.misaligned_factor, &profile.memory_efficiency, &profile.loss_traffic, &profile.tensor_overlap,
-        &profile.gradient_overlap_slowdown, &profile.sharded_overlap_slowdown, &profile.memory.fragmentation,
-        &profile.experts.grouped_factor, &profile.experts.permutation_efficiency,
-        &profile.attention.half_head_size})
-    count(item->provenance);
-  for (const Sourced<Duration>* item :
-       {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration,
-        &profile.experts.group_gap, &profile.attention.fixed})
-    count(item->provenance);
-  for (const std::optional<Sourced<double>>& item : {profile.host.slowdown, profile.gpu_variability})
-    if (item) count(item->provenance);
-  if (profile.supports(Precision::kFp8)) count(gemm.fp8_factor.provenance);
-  for (const Sourced<Bytes>* item :
-       {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
-    count(item->provenance);
-  for (const FlashKernel& kernel : profile.attention.kernels) {
-    for (const FlashPass* pass : {&kernel.forward, &kernel.backward}) {
-      count(pass->causal.provenance);
-      count(pass->dense.provenance);
-      count(pass->half_blocks.provenance);
-    }
-  }
-  return shares;
-}
-
-Shares rows_by_provenance(const HardwareProfile& profile) {
-  Shares shares{};
-  for (const GemmRow& row : profile.gemm.rows) ++shares[static_cast<std::size_t>(row.provenance)];
-  return shares;
-}
-
-Shares collectives_by_provenance(const HardwareProfile& profile) {
-  Shares shares{};
-  for (const CollectiveFit& fit : profile.collectives) ++shares[static_cast<std::size_t>(fit.provenance)];
-  return shares;
-}
-
-// The table against the formula that speaks where there is no row.
-FitErrors formula_errors(const GemmModel& model) {
-  FitErrors errors;
-  for (const GemmRow& row : model.rows) {
-    errors.add(fmt::format("{} x {}, k {}, {}", row.m, row.n, row.k,
-                           kGemmLayoutNames[static_cast<std::size_t>(row.layout)]),
-               std::exp(row.log_ratio), 1);
-  }
-  return errors;
-}
-
-std::string extents(const GemmModel& model, GemmLayout layout, std::int64_t GemmRow::*extent) {
-  std::int64_t least = 0, most = 0;
-  for (const GemmRow& row : model.rows) {
-    if (row.layout != layout) continue;
-    least = least == 0 ? row.*extent : std::min(least, row.*extent);
-    most = std::max(most, row.*extent);
-  }
-  return most == 0 ? "" : fmt::format("{} to {}", least, most);
-}
-
-std::string coverage_table(const GemmModel& model) {
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-  table.row({"GEMM", "rows", "m", "n", "k", "of peak"});
-  for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
-    const auto rows = std::ranges::count(model.rows, layout, &GemmRow::layout);
-    table.row({std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)]), std::to_string(rows),
-               extents(model, layout, &GemmRow::m), extents(model, layout, &GemmRow::n),
-               extents(model, layout, &GemmRow::k), fmt::format("{:.3f}", model.efficiency(layout).value)});
-  }
-  return table.str(2);
-}
-
-std::string collective_coverage(const HardwareProfile& profile) {
-  TextTable table(
-      {Align::kLeft, Align::kRight, Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
-  table.row({"collective", "ranks", "nodes", "algorithm", "latency", "bus", "known"});
-  for (const CollectiveFit& fit : profile.collectives) {
-    table.row({std::string(kCollectiveNames[static_cast<std::size_t>(fit.kind)]), std::to_string(fit.ranks),
-               std::to_string(fit.nodes), fit.algorithm, human(fit.latency), human(fit.bus_bandwidth),
-               std::string(name(fit.provenance))});
-  }
-  return table.str(2);
-}
-
-std::string provenance_table(const HardwareProfile& profile) {
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
-  table.row({"known", "constants", "GEMM rows", "collectives"});
-  const Shares constants = constants_by_provenance(profile);
-  const Shares rows = rows_by_provenance(profile);
-  const Shares collectives = collectives_by_provenance(profile);
-  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
-    table.row({std::string(kProvenanceNames[i]), std::to_string(constants[i]), std::to_string(rows[i]),
-               std::to_string(collectives[i])});
-  }
-  return table.str(2);
-}
-
-void show_text(const HardwareProfile& profile, Session& session) {
-  session.out << fmt::format("{}   {}\n  {}, made by {}\n\n", profile.name, profile.device.name,
-                             profile.date.empty() ? "no date" : "newest ingredient of " + profile.date,
-                             profile.made_by);
-  session.out << coverage_table(profile.gemm) << '\n' << collective_coverage(profile) << '\n';
-  session.out << provenance_table(profile) << '\n';
-  const FitErrors errors = formula_errors(profile.gemm);
-  session.out << fmt::format("  GEMM rows against the tile model: {}\n", errors.summary());
-  session.out << fmt::format("  off the rows: {}\n  farthest from the tile model:\n",
-                             profile.gemm.correction_source);
-  TextTable table({Align::kRight, Align::kLeft});
-  for (const RowError& row : errors.worst(5)) table.row({fmt::format("{:+.1f} %", 100 * row.error), row.row});
-  session.out << table.str(4);
-}
-
-void show_json(const HardwareProfile& profile, Session& session) {
-  const FitErrors errors = formula_errors(profile.gemm);
-  const Shares constants = constants_by_provenance(profile);
-  const Shares rows = rows_by_provenance(profile);
-  const Shares collectives = collectives_by_provenance(profile);
-  JsonWriter json;
-  json.begin_object().field("schema", "stagecraft.profile-summary/1");
-  json.field("name", std::string_view(profile.name)).field("device", std::string_view(profile.device.name));
-  json.field("date", std::string_view(profile.date)).key("provenance").begin_object();
-  for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
-    json.key(kProvenanceNames[i]).begin_object().field("constants", constants[i]);
-    json.field("gemm_rows", rows[i]).field("collectives", collectives[i]).end_object();
-  }
-  json.end_object().key("gemm_error").begin_object();
-  json.field("median", errors.median()).field("p95", errors.p95()).key("worst").begin_array();
-  for (const RowError& row : errors.worst(5)) {
-    json.begin_object().field("row", std::string_view(row.row)).field("error", row.error).end_object();
-  }
-  json.end_array().end_object().end_object();
-  session.out << json.str() << '\n';
-}
 
 int show_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string> words = without_first(arguments.words());
@@ -487,7 +226,7 @@ int show_command(const Arguments& arguments, Session& session) {
   const std::optional<HardwareProfile> profile = load_profile(profile_file(words[0], session), diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (!profile) return kWrongInput;
-  arguments.has("json") ? show_json(*profile, session) : show_text(*profile, session);
+  session.out << (arguments.has("json") ? summary_json(*profile) + "\n" : summary_text(*profile));
   return kDone;
 }
 

@@ -30,12 +30,11 @@ GoodputOptions options_of(const Arguments& arguments) {
 // Oobleck alone has templates: an option that changes nothing is refused.
 void refuse_plan_of_others(const Scenario& scenario) {
   if (!scenario.failures || scenario.failures->policy.kind == PolicyKind::kOobleck) return;
-  const auto known = scenario.origins.find("failures.policy");
   const std::string_view name = kPolicyNames[static_cast<std::size_t>(scenario.failures->policy.kind)];
   Diagnostics diagnostics;
   diagnostics.error(
       {.code = "no-plan",
-       .where = known != scenario.origins.end() ? known->second : SourceLocation{.file = scenario.source},
+       .where = place_of(scenario, "failures.policy"),
        .path = "failures.policy",
        .message = fmt::format("--plan prints Oobleck's pipeline templates, and {} has none", name),
        .hint = "leave --plan out, or --set failures.policy=oobleck"});

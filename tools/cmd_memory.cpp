@@ -107,11 +107,6 @@ void print_json(const Answer& answer, Session& session) {
   session.out << json.str() << '\n';
 }
 
-SourceLocation place_of_model(const Scenario& scenario) {
-  const auto written = scenario.origins.find("model");
-  return written != scenario.origins.end() ? written->second : SourceLocation{.file = scenario.source};
-}
-
 // What of this scenario moves memory, and the formulas take otherwise: 16-bit weights with fp32 gradients and
 // moments, flash attention, 1F1B, everything kept and on the GPU.
 std::vector<std::string> keys_not_read(const Scenario& scenario) {
@@ -142,7 +137,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
   const std::optional<FujiiEstimate> estimate = estimate_of(scenario, prepared->plan);
   if (!estimate) {
     diagnostics.error({.code = "not-described",
-                       .where = place_of_model(scenario),
+                       .where = place_of(scenario, "model"),
                        .path = "model",
                        .message = "the formulas of Fujii et al. are for dense models with SwiGLU",
                        .hint = "leave --model out: the ledger knows this model"});

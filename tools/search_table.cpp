@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/yaml_json.hpp"
-#include "models/operators.hpp"
-#include "sim/make_report.hpp"
 #include "sim/search/frames.hpp"
+#include "sim/search/plan_figures.hpp"
 #include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
@@ -22,7 +19,6 @@ namespace {
 
 constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
-constexpr double kSecondsPerHour = 3600;
 constexpr const char* kBatchPath = "training.global_batch_size";
 constexpr const char* kLayersPath = "parallelism.stage_layers";
 constexpr const char* kEven = "even";  // as many layers in each stage
@@ -105,9 +101,6 @@ class Plans {
   [[nodiscard]] const SearchPoint& point(const RankedPlan& plan) const {
     return answer_.plans.points[plan.point];
   }
-  [[nodiscard]] const Scenario& frame(const RankedPlan& plan) const {
-    return answer_.plans.frames[point(plan).frame].scenario;
-  }
 
   [[nodiscard]] std::vector<PlanCell> cells(std::size_t index) const {
     const SearchPoint& at = answer_.plans.points[index];
@@ -141,39 +134,6 @@ class Plans {
     return cells;
   }
 
-  [[nodiscard]] double tokens(const RankedPlan& plan) const {
-    return static_cast<double>(point(plan).global_batch * frame(plan).training.sequence_length);
-  }
-  [[nodiscard]] double tokens_per_s(const RankedPlan& plan) const {
-    const double seconds = to_seconds(plan.time);
-    return seconds > 0 ? tokens(plan) / seconds : 0;
-  }
-  [[nodiscard]] double mfu(const RankedPlan& plan) const {
-    const auto* model = std::get_if<TransformerSpec>(&frame(plan).model);
-    if (model == nullptr || !frame(plan).profile) return 0;
-    Report report;
-    report.gpus = point(plan).gpus();
-    report.iteration_time = plan.time;
-    report.model_flops = model_flops(*model, point(plan).global_batch, frame(plan).training.sequence_length);
-    report.peak = mean_peak(frame(plan));
-    return report.mfu();
-  }
-  // Of a million tokens.
-  [[nodiscard]] std::optional<double> cost(const RankedPlan& plan) const {
-    if (!answer_.space.price || tokens(plan) <= 0) return std::nullopt;
-    const double hours = to_seconds(plan.time) / kSecondsPerHour * point(plan).gpus();
-    return answer_.space.price->per_hour * hours / tokens(plan) * 1e6;
-  }
-
-  // The best plan of each number of GPUs, ascending.
-  [[nodiscard]] std::vector<RankedPlan> best_by_gpus() const {
-    std::map<int, RankedPlan> best;
-    for (const RankedPlan& plan : answer_.result.ranked) best.try_emplace(point(plan).gpus(), plan);
-    std::vector<RankedPlan> all;
-    for (const auto& [gpus, plan] : best) all.push_back(plan);
-    return all;
-  }
-
  private:
   // A key that frames differ in, beside those that every plan shows.
   [[nodiscard]] static bool is_other(const SearchAxis& axis) {
@@ -184,31 +144,6 @@ class Plans {
   std::vector<const SearchAxis*> others_;
   bool splits_ = false;  // do plans say what layers their stages have?
 };
-
-// Orders of the default space that a software does not run.
-struct LeftAside {
-  std::string software;
-  std::vector<std::string> orders;
-  bool has_any = true;  // others than those
-  std::size_t plans = 0;
-};
-
-std::vector<LeftAside> left_aside(const SearchPlans& plans) {
-  std::vector<LeftAside> all;
-  for (const SearchFrame& frame : plans.frames) {
-    if (frame.left_aside == 0) continue;
-    const std::string& software = frame.scenario.options.software;
-    auto found = std::ranges::find(all, software, &LeftAside::software);
-    if (found == all.end()) {
-      const bool has_any = !frame.scenario.options.schedules || !frame.scenario.options.schedules->empty();
-      found = all.insert(all.end(), {.software = software, .orders = {}, .has_any = has_any});
-    }
-    found->plans += frame.left_aside;
-    const std::string& order = frame.scenario.schedule.name;
-    if (std::ranges::find(found->orders, order) == found->orders.end()) found->orders.push_back(order);
-  }
-  return all;
-}
 
 std::string phrase_of(const SearchRefusal& refusal) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPhrases = {
@@ -230,12 +165,13 @@ std::string phrase_of(const SearchRefusal& refusal) {
 
 class Text {
  public:
-  explicit Text(const SearchAnswer& answer) : answer_(answer), plans_(answer) {}
+  explicit Text(const SearchAnswer& answer)
+      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {}
 
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
     if (answer_.result.ranked.empty()) return out + why_none();
-    const std::vector<RankedPlan> scaling = plans_.best_by_gpus();
+    const std::vector<RankedPlan> scaling = best_by_gpus(answer_.plans, answer_.result.ranked);
     std::vector<RankedPlan> best(
         answer_.result.ranked.begin(),
         answer_.result.ranked.begin() +
@@ -312,7 +248,7 @@ class Text {
   [[nodiscard]] std::string left_aside_lines() const {
     const std::string indent(17, ' ');
     std::string out;
-    for (const LeftAside& aside : left_aside(answer_.plans)) {
+    for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
       const std::string what = aside.has_any ? fmt::format("orders that {} does not run: {}", aside.software,
                                                            join(aside.orders, ", "))
                                              : fmt::format("pipelines: {} has none", aside.software);
@@ -379,20 +315,21 @@ class Text {
   }
 
   [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {
-    const double rate = plans_.tokens_per_s(plan) / plans_.point(plan).gpus();
+    const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
     std::vector<std::string> cells = {human(plan.time), fmt::format("{:.4g}", rate),
-                                      percent(plans_.mfu(plan)), human(plan.memory.peak)};
-    if (const auto cost = plans_.cost(plan)) cells.push_back(fmt::format("{:.3g}", *cost));
+                                      percent(figures_.mfu(plan)), human(plan.memory.peak)};
+    if (const auto cost = figures_.cost_per_million_tokens(plan))
+      cells.push_back(fmt::format("{:.3g}", *cost));
     return cells;
   }
 
   [[nodiscard]] std::string speedups(const std::vector<RankedPlan>& scaling) const {
     TextTable text({Align::kRight, Align::kRight, Align::kRight});
     text.row({"GPUs", "speed-up", "efficiency"});
-    const double first = plans_.tokens_per_s(scaling.front());
+    const double first = figures_.tokens_per_s(scaling.front());
     const int least = plans_.point(scaling.front()).gpus();
     for (const RankedPlan& plan : scaling) {
-      const double speedup = first > 0 ? plans_.tokens_per_s(plan) / first : 0;
+      const double speedup = first > 0 ? figures_.tokens_per_s(plan) / first : 0;
       const int gpus = plans_.point(plan).gpus();
       text.row({std::to_string(gpus), fmt::format("{:.2f}", speedup), percent(speedup * least / gpus)});
     }
@@ -401,11 +338,13 @@ class Text {
 
   const SearchAnswer& answer_;
   Plans plans_;
+  PlanFigures figures_;
 };
 
 class Json {
  public:
-  explicit Json(const SearchAnswer& answer) : answer_(answer), plans_(answer) {}
+  explicit Json(const SearchAnswer& answer)
+      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {}
 
   [[nodiscard]] std::string render() {
     const SearchResult& result = answer_.result;
@@ -426,7 +365,7 @@ class Json {
     if (best.size() > answer_.top) best.resize(answer_.top);
     write_plans("ranked", best);
     write_plans("pareto", result.pareto);
-    write_plans("scaling", plans_.best_by_gpus());
+    write_plans("scaling", best_by_gpus(answer_.plans, answer_.result.ranked));
     json_.end_object();
     return json_.str();
   }
@@ -462,7 +401,7 @@ class Json {
 
   void write_left_aside() {
     json_.key("left_aside").begin_array();
-    for (const LeftAside& aside : left_aside(answer_.plans)) {
+    for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
       json_.begin_object().field("software", std::string_view(aside.software));
       json_.key("schedules").begin_array();
       for (const std::string& order : aside.orders) json_.value(std::string_view(order));
@@ -520,11 +459,12 @@ class Json {
       write_plan("plan", plan.point);
       json_.field("iteration_time_s", plan.time);
       json_.field("samples_per_s", plan.time > Duration::zero() ? 1 / sample_time(answer_.plans, plan) : 0.0);
-      json_.field("tokens_per_s", plans_.tokens_per_s(plan));
-      json_.field("tokens_per_s_per_gpu", plans_.tokens_per_s(plan) / gpus).field("mfu", plans_.mfu(plan));
+      json_.field("tokens_per_s", figures_.tokens_per_s(plan));
+      json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus)
+          .field("mfu", figures_.mfu(plan));
       json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
       json_.field("verdict", kVerdictNames[static_cast<std::size_t>(plan.memory.verdict())]);
-      if (const auto cost = plans_.cost(plan)) {
+      if (const auto cost = figures_.cost_per_million_tokens(plan)) {
         json_.field("cost_per_million_tokens", *cost);
         json_.field("currency", std::string_view(answer_.space.price->currency));
       }
@@ -535,6 +475,7 @@ class Json {
 
   const SearchAnswer& answer_;
   Plans plans_;
+  PlanFigures figures_;
   JsonWriter json_;
 };
 

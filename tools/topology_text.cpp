@@ -194,12 +194,12 @@ std::string whole_text(const Cluster& cluster, bool color) {
     out += fmt::format("{}  {} from the first {} GPUs to the others, over {} links\n",
                        title("bisection", color), human(half.bandwidth), with_thousands(half.first_gpus),
                        with_thousands(static_cast<std::int64_t>(half.cut.size())));
-  const char* tier = sum.tiers == sum.nodes ? "node" : "NVLink domain";
-  if (sum.tiers > 1)
+  const char* tier = sum.domains == sum.nodes ? "node" : "NVLink domain";
+  if (sum.domains > 1)
     out += fmt::format(
         "{}  {} out of all nodes\n{}  {} without a common link from {} 0 to {} {}; a bundle counts once\n",
         title("injection", color), human(sum.injection), title("ways", color),
-        disjoint_ways(cluster, 0, sum.tiers - 1), tier, tier, sum.tiers - 1);
+        disjoint_ways(cluster, 0, sum.domains - 1), tier, tier, sum.domains - 1);
   return out;
 }
 
@@ -301,7 +301,8 @@ std::string render_topology_text(const TopologyView& view, bool color) {
   const ClusterTotals sum = totals(cluster);
   const Shapes shapes = shapes_of(cluster);
   std::string nodes = counted(static_cast<std::size_t>(sum.nodes), "node");
-  if (sum.tiers != sum.nodes) nodes += " in " + counted(static_cast<std::size_t>(sum.tiers), "NVLink domain");
+  if (sum.domains != sum.nodes)
+    nodes += " in " + counted(static_cast<std::size_t>(sum.domains), "NVLink domain");
   std::string out = fmt::format("{}: {}, GPUs: {}, switches: {}, cables: {}\n", view.scenario.source, nodes,
                                 with_thousands(sum.gpus), with_thousands(sum.switches),
                                 with_thousands(static_cast<std::int64_t>(sum.cables)));
@@ -320,8 +321,8 @@ std::string render_topology_json(const TopologyView& view) {
       .field("scenario", std::string_view(view.scenario.source))
       .field("nodes", sum.nodes);
   json.key("nvlink_domains");
-  if (sum.tiers != sum.nodes)
-    json.value(sum.tiers);
+  if (sum.domains != sum.nodes)
+    json.value(sum.domains);
   else
     json.null();  // each node for itself
   json.field("gpus", sum.gpus)
@@ -336,8 +337,8 @@ std::string render_topology_json(const TopologyView& view) {
       .field("links", half.cut.size())
       .end_object();
   json.key("disjoint_ways");
-  if (sum.tiers > 1)
-    json.value(disjoint_ways(cluster, 0, sum.tiers - 1));
+  if (sum.domains > 1)
+    json.value(disjoint_ways(cluster, 0, sum.domains - 1));
   else
     json.null();
   write_pairs(json, cluster);

@@ -73,9 +73,12 @@ class Cluster {
 
   // Network bandwidth out of the node of `gpu`, all its NICs together (the fabric's override counts).
   [[nodiscard]] Bandwidth node_network(DeviceId gpu) const { return at(node_of(gpu)).network; }
-  // What is left of it where all GPUs of the node send equally much, each through its nearest NIC: the NIC that
-  // serves most of them decides. 8 GPUs get 4 of 6 NICs.
-  [[nodiscard]] Bandwidth even_network(DeviceId gpu) const { return at(node_of(gpu)).even; }
+  // What is left of it where `senders` of the node's GPUs send equally much, each through its nearest NIC. Where
+  // all of them do, the NIC that serves most of them decides: 8 GPUs get 4 of 6 NICs.
+  [[nodiscard]] Bandwidth node_network(DeviceId gpu, int senders) const {
+    const Node& node = at(node_of(gpu));
+    return senders >= node.gpus ? node.even : node.network;
+  }
   // What one GPU alone gets out of its node: its nearest NIC, or its share where NICs outnumber GPUs; never
   // above its PCIe.
   [[nodiscard]] Bandwidth gpu_network(DeviceId gpu) const;
@@ -119,7 +122,7 @@ class Cluster {
     int first_of_whole = 0;  // its first GPU in the whole cluster: what ECMP's hash sees
     int nics = 0;            // NIC vertices
     Bandwidth network{};
-    Bandwidth even{};  // see even_network()
+    Bandwidth even{};  // of network, where all GPUs send
     ServerGraph inside;
   };
   struct Node {

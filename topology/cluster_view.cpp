@@ -184,7 +184,7 @@ PairClasses pair_classes(const Cluster& cluster, std::int64_t max_links) {
 ClusterTotals totals(const Cluster& cluster) {
   const ClusterDrawing drawing = draw(cluster);
   ClusterTotals sum{
-      .nodes = cluster.server_count(), .tiers = cluster.node_count(), .gpus = cluster.gpu_count()};
+      .nodes = cluster.server_count(), .domains = cluster.node_count(), .gpus = cluster.gpu_count()};
   for (const Vertex& vertex : drawing.vertices) {
     sum.nics += vertex.kind == VertexKind::kNic;
     sum.switches += is_network_switch(vertex.kind);

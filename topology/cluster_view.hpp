@@ -50,8 +50,8 @@ struct PairClasses {
 [[nodiscard]] PairClasses pair_classes(const Cluster& cluster, std::int64_t max_links = 5'000'000);
 
 struct ClusterTotals {
-  int nodes = 0;  // servers
-  int tiers = 0;  // GPUs that meet without the network: NVLink domains, or each node
+  int nodes = 0;    // servers
+  int domains = 0;  // GPUs that meet without the network: NVLink domains, or each node
   int gpus = 0;
   int nics = 0;            // vertices: nodes with more NICs than GPUs bundle them
   int switches = 0;        // of the fabric; one where it stands for all spines

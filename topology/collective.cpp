@@ -73,9 +73,7 @@ Priced price(const Cluster& cluster, const HardwareProfile& profile, DeviceId me
 }
 
 double message_rate(const Cluster& cluster, DeviceId gpu, int concurrent) {
-  const bool all = concurrent >= cluster.gpus_in(cluster.node_of(gpu));
-  const Bandwidth node = all ? cluster.even_network(gpu) : cluster.node_network(gpu);
-  const double share = node.count() / concurrent;
+  const double share = cluster.node_network(gpu, concurrent).count() / concurrent;
   return std::min(share, cluster.gpu_network(gpu).count()) * cluster.spec().fabric.point_to_point_efficiency;
 }
 

@@ -113,9 +113,8 @@ double raw_network(const Request& r) {
   const bool one_sender = r.kind == CollectiveKind::kSendReceive;
   const int gpus = r.cluster.gpus_in(r.cluster.node_of(r.member));
   const int senders = std::min(group.groups_per_node * (one_sender ? 1 : group.ranks_per_node), gpus);
-  const Bandwidth node =
-      senders == gpus ? r.cluster.even_network(r.member) : r.cluster.node_network(r.member);
-  const double all = std::min(node.count(), senders * r.cluster.gpu_network(r.member).count());
+  const double all = std::min(r.cluster.node_network(r.member, senders).count(),
+                              senders * r.cluster.gpu_network(r.member).count());
   const double parts = one_sender ? senders : static_cast<double>(senders) / group.least_ranks_per_node;
   return all / (parts * group.groups_per_rank);
 }

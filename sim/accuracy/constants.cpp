@@ -30,6 +30,21 @@ constexpr ModelConstant constant(std::string_view name, std::string_view meaning
           .set = [](Scenario& scenario, double value) { assign(Place{}(scenario), value); }};
 }
 
+// A value that a profile may leave out, where it is `otherwise`.
+template <int otherwise, class Place>
+constexpr ModelConstant optional_constant(std::string_view name, std::string_view meaning, Place) {
+  return {.name = name,
+          .meaning = meaning,
+          .get = [](const Scenario& scenario) -> double {
+            const std::optional<Sourced<double>>& given = Place{}(scenario);
+            return given ? given->value : otherwise;
+          },
+          .set =
+              [](Scenario& scenario, double value) {
+                Place{}(scenario) = {.value = value, .provenance = Provenance::kAssumed, .source = {}};
+              }};
+}
+
 // A share of the NICs that some fabrics give to some groups; the others have none to move.
 template <std::optional<double> FabricSpec::*share>
 constexpr ModelConstant own_share(std::string_view name, std::string_view meaning) {
@@ -112,22 +127,18 @@ constexpr ModelConstant kConstants[] = {
     constant(
         "sharded_overlap_slowdown", "passes beside sharded traffic, over passes alone",
         [](auto& s) -> auto& { return s.profile->sharded_overlap_slowdown.value; }),
-    {"gpu_variability", "standard deviation of compute between GPUs of one kind",
-     [](const Scenario& s) -> double { return s.profile->gpu_variability.value_or(Sourced<double>{}).value; },
-     [](Scenario& s, double value) {
-       s.profile->gpu_variability = {.value = value, .provenance = Provenance::kAssumed, .source = {}};
-     }},
+    optional_constant<0>(
+        "gpu_variability", "standard deviation of compute between GPUs of one kind",
+        [](auto& s) -> auto& { return s.profile->gpu_variability; }),
     constant(
         "host.kernel_gap", "seconds between two kernels",
         [](auto& s) -> auto& { return s.profile->host.kernel_gap.value; }),
     constant(
         "host.launch", "seconds of the host a kernel",
         [](auto& s) -> auto& { return s.profile->host.launch.value; }),
-    {"host.slowdown", "host of the device over that of a DGX H100",
-     [](const Scenario& s) -> double { return s.profile->host.pace(); },
-     [](Scenario& s, double value) {
-       s.profile->host.slowdown = {.value = value, .provenance = Provenance::kAssumed, .source = {}};
-     }},
+    optional_constant<1>(
+        "host.slowdown", "host of the device over that of a DGX H100",
+        [](auto& s) -> auto& { return s.profile->host.slowdown; }),
     constant(
         "host.per_iteration", "seconds of the host an iteration",
         [](auto& s) -> auto& { return s.profile->host.per_iteration.value; }),

@@ -8,7 +8,7 @@
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
 #include "sim/lower/stage_operators.hpp"
-#include "sim/simulate_parts.hpp"
+#include "sim/price_iteration.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {

@@ -9,6 +9,8 @@
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
+#include "sim/price_iteration.hpp"
+#include "sim/simulate.hpp"
 #include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
 

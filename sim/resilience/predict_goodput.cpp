@@ -57,18 +57,16 @@ struct RunRequest {
   bool timeline = false, describe = false;
 };
 
-SourceLocation place_of(const Scenario& scenario, const std::string& path) {
-  const auto known = scenario.origins.find(path);
-  if (known != scenario.origins.end()) return known->second;
-  const auto section = scenario.origins.find("failures");
-  return section != scenario.origins.end() ? section->second : SourceLocation{.file = scenario.source};
+// Where the key was written, or its section.
+SourceLocation place_among_failures(const Scenario& scenario, const std::string& path) {
+  return place_of(scenario, scenario.origins.contains(path) ? path : "failures");
 }
 
 // What is found out here has no place yet.
 void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
   Diagnostics located;
   for (Diagnostic diagnostic : diagnostics.items()) {
-    if (diagnostic.where.file.empty()) diagnostic.where = place_of(scenario, diagnostic.path);
+    if (diagnostic.where.file.empty()) diagnostic.where = place_among_failures(scenario, diagnostic.path);
     located.add(std::move(diagnostic));
   }
   located.throw_if_errors();
@@ -398,7 +396,7 @@ void refuse_what_one_iteration_has(const Scenario& scenario) {
   Diagnostics diagnostics;
   const auto refuse = [&](const char* path, const char* hint) {
     diagnostics.error({.code = "not-supported-yet",
-                       .where = place_of(scenario, path),
+                       .where = place_among_failures(scenario, path),
                        .path = path,
                        .message = "not supported yet by `goodput`, which counts weeks of one job",
                        .hint = hint});

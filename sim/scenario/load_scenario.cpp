@@ -354,6 +354,15 @@ bool looks_like_sweep(const YamlNode& root) {
   return root.find("model") == nullptr && (root.find("base") != nullptr || root.find("vary") != nullptr);
 }
 
+SourceLocation place_of(const Scenario& scenario, const std::string& path) {
+  const auto written = scenario.origins.find(path);
+  return written != scenario.origins.end() ? written->second : SourceLocation{.file = scenario.source};
+}
+
+const ClusterSpec& whole_cluster(const Scenario& scenario) {
+  return scenario.fabric ? *scenario.fabric : *scenario.cluster;
+}
+
 std::int64_t replicas_of(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;

@@ -89,6 +89,12 @@ struct OtherJob {
   Scenario scenario;       // its `cluster` is what its file says: as many nodes, of the same kinds
 };
 
+// Where the key was written; the file where it was not.
+[[nodiscard]] SourceLocation place_of(const Scenario& scenario, const std::string& path);
+
+// Of which `cluster` is a part where others run beside it. requires a cluster.
+[[nodiscard]] const ClusterSpec& whole_cluster(const Scenario& scenario);
+
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
 [[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
 

@@ -16,6 +16,9 @@
 namespace stagecraft {
 namespace {
 
+constexpr const char* kNeverEnds = "never-ends";
+constexpr const char* kNodeDied = "the iteration does not finish: a node died in it";
+
 std::optional<double> read_seconds(std::string_view text) {
   const std::optional<Duration> time = parse_duration(text);
   return time ? std::optional(to_seconds(*time)) : std::nullopt;
@@ -129,18 +132,15 @@ std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& 
   if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
     reasons.insert(reasons.begin(),
                    {.code = "out-of-memory", .path = "memory", .message = report.memory.shortage()});
-  if (!report.finishes()) {
-    reasons.push_back(never_ends({}));
-    reasons.back().hint.clear();  // said by `run` itself
-  }
+  if (!report.finishes()) reasons.push_back({.code = kNeverEnds, .path = "faults", .message = kNodeDied});
   return reasons;
 }
 
 Diagnostic never_ends(const std::string& file) {
-  return {.code = "never-ends",
+  return {.code = kNeverEnds,
           .where = {.file = file},
           .path = "faults",
-          .message = "the iteration does not finish: a node died in it",
+          .message = kNodeDied,
           .hint = "`run` shows who waits for whom"};
 }
 

@@ -308,7 +308,7 @@ TEST(PairClasses, SeeOneNarrowLink) {
 TEST(ClusterTotals, CountVerticesAndCables) {
   const ClusterTotals sum = totals(round_cluster(5));
   EXPECT_EQ(sum.nodes, 5);
-  EXPECT_EQ(sum.tiers, 5);
+  EXPECT_EQ(sum.domains, 5);
   EXPECT_EQ(sum.gpus, 40);
   EXPECT_EQ(sum.nics, 40);
   EXPECT_EQ(sum.switches, 3);
@@ -319,7 +319,7 @@ TEST(ClusterTotals, CountVerticesAndCables) {
 // 5 nodes, two of them to an NVLink domain.
 TEST(ClusterTotals, CountNodesAndTheirNvlinkDomains) {
   EXPECT_EQ(totals(domains(5)).nodes, 5);
-  EXPECT_EQ(totals(domains(5)).tiers, 3);
+  EXPECT_EQ(totals(domains(5)).domains, 3);
 }
 
 }  // namespace

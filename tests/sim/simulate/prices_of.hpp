@@ -1,6 +1,7 @@
 // What the pieces of a transformer's scenario cost, where a test looks at prices rather than at an iteration.
 #pragma once
 
+#include "sim/price_iteration.hpp"
 #include "sim/simulate_parts.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 

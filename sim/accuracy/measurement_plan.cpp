@@ -1,0 +1,133 @@
+#include "sim/accuracy/measurement_plan.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "models/compute_cost.hpp"
+#include "models/operators.hpp"
+#include "sim/lower/prices.hpp"
+#include "sim/lower/stage_operators.hpp"
+#include "sim/price_iteration.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+namespace {
+
+// By the key of its sample; `value`: seconds of an iteration of one GPU that stand on it.
+using Wanted = std::map<std::string, WantedPoint>;
+
+// Gradients are e5m2, as the suite takes them.
+std::string dtype_of(Precision precision, bool backward) {
+  if (precision == Precision::kFp32) return "tf32";
+  if (precision == Precision::kFp8) return backward ? "e5m2" : "e4m3";
+  return std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
+}
+
+// cuBLASLt takes fp8 in one layout alone: operands are transposed as they are cast.
+Sample gemm_sample(const Op& op, Precision precision) {
+  Sample sample;
+  sample.family = sample.op = "gemm";
+  sample.shape = {{"m", op.gemm.m}, {"n", op.gemm.n}, {"k", op.gemm.k}, {"batch", op.gemm.batch}};
+  const GemmLayout layout = precision == Precision::kFp8 ? GemmLayout::kTN : op.gemm.layout;
+  sample.tags = {{"dtype", dtype_of(precision, op.gemm.layout != GemmLayout::kTN)},
+                 {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)])}};
+  if (op.kind == OpKind::kGroupedGemm) sample.tags["grouped"] = "strided";
+  return sample;
+}
+
+// Heads are those of the op: tensor ranks and an exchange of heads over context ranks leave a part of the
+// model's. The suite measures squares with one head size, in 16 bit: of blocks of a context ring and of latent
+// attention that of their keys and values, whose length and size their price is of.
+Sample attention_sample(const Op& op, std::int64_t length, const TransformerSpec& model, const Shard& shard) {
+  const std::int64_t heads = op.attention.batch / shard.micro_batch;
+  const Precision precision = shard.precision == Precision::kFp8 ? Precision::kBf16 : shard.precision;
+  Sample sample;
+  sample.family = "attention";
+  sample.op = op.kind == OpKind::kFlashForward ? "flash_forward" : "flash_backward";
+  sample.shape = {{"batch", shard.micro_batch},
+                  {"heads", heads},
+                  {"kv_heads", std::max<std::int64_t>(heads * model.kv_heads / model.heads, 1)},
+                  {"head_size", op.attention.value_size},
+                  {"sequence", length}};
+  sample.tags = {{"dtype", dtype_of(precision, false)}, {"causal", op.attention.causal ? "true" : "false"}};
+  return sample;
+}
+
+class ShapePlanner {
+ public:
+  ShapePlanner(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan)
+      : profile_(*scenario.profile),
+        model_(model),
+        plan_(plan),
+        request_(pricing_request(scenario, plan)),
+        shard_(shard_of(request_)) {}
+
+  void add_to(Wanted& wanted) const {
+    // Over all stages of a micro-batch, shared by the pipeline ranks.
+    const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
+    for (const CountedOps& piece : stage_operators(model_, request_, whole_content(plan_)))
+      add(piece.ops, static_cast<double>(piece.times) * times, wanted);
+  }
+
+ private:
+  void add(const LayerOps& ops, double times, Wanted& wanted) const {
+    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
+      for (const Op& op : *pass) add(op, times, wanted);
+  }
+
+  // Published rows are asked for as well: a table that is fitted takes the place of the one before.
+  void add(const Op& op, double times, Wanted& wanted) const {
+    const bool gemm =
+        op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;
+    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
+    if (!gemm && !flash)
+      return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
+    const Cost cost = compute_cost(profile_, shard_.precision, op);
+    if (cost.provenance == Provenance::kMeasured) return;
+    const double seconds = times * to_seconds(cost.time);
+    if (gemm) return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
+    // A curve is fitted to three lengths; all have a part in the price.
+    for (const std::int64_t part : {1, 2, 4})
+      add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, shard_),
+          seconds / 3, wanted);
+  }
+
+  static void add(Sample sample, double seconds, Wanted& wanted) {
+    const std::string key = sample_key(sample);
+    WantedPoint& entry =
+        wanted.try_emplace(key, WantedPoint{.point = std::move(sample), .value = 0}).first->second;
+    entry.value += seconds;
+  }
+
+  const HardwareProfile& profile_;
+  const TransformerSpec& model_;
+  const ParallelPlan& plan_;
+  PricingRequest request_;
+  Shard shard_;
+};
+
+}  // namespace
+
+void MeasurementPlan::add(const Scenario& scenario, Diagnostics& diagnostics) {
+  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (!prepared || model == nullptr || !scenario.profile) return;
+  ShapePlanner(scenario, *model, prepared->plan).add_to(wanted_);
+}
+
+std::vector<WantedPoint> MeasurementPlan::points() const {
+  std::vector<WantedPoint> points;
+  double total = 0;
+  for (const auto& [key, point] : wanted_) {
+    points.push_back(point);
+    total += point.value;
+  }
+  std::ranges::stable_sort(points, std::ranges::greater(), &WantedPoint::value);
+  for (WantedPoint& point : points) point.value = 100 * point.value / total;
+  return points;
+}
+
+}  // namespace stagecraft

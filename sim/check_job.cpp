@@ -1,0 +1,197 @@
+#include "sim/check_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/text.hpp"
+#include "sim/lower/background.hpp"
+#include "sim/lower/fault_plan.hpp"
+#include "sim/lower/stage_parameters.hpp"
+#include "sim/mixed_prices.hpp"
+#include "sim/scenario/load_faults.hpp"
+#include "topology/cluster.hpp"
+
+namespace stagecraft {
+namespace {
+
+void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
+  const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(scenario.training.precision)];
+  for (const HardwareProfile* profile : profiles_of(scenario)) {
+    if (profile->supports(scenario.training.precision)) continue;
+    diagnostics.error({.code = "not-supported-by-device",
+                       .where = place_of(scenario, "training.precision"),
+                       .path = "training.precision",
+                       .message = profile->device.name + " has no " + std::string(precision) + " mode",
+                       .hint = "bf16 and fp16 are there, or name the profile of another device"});
+  }
+}
+
+// Traffic of several devices is not told apart on shared links yet.
+void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.group_profiles.empty() || !scenario.network.shared()) return;
+  diagnostics.error(
+      {.code = "not-supported-yet",
+       .where = place_of(scenario, "network"),
+       .path = "network",
+       .message = "links that flows share are not supported yet on a cluster of several devices",
+       .hint = "use network: closed-form"});
+}
+
+// Every GPU reaches every other, whatever links are missing; all prices rest on it.
+bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (!scenario.cluster) return true;
+  const ClusterSpec& spec = whole_cluster(scenario);
+  std::vector<std::string> missing;
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < spec.links.size(); ++i) {
+    if (!spec.links[i].missing) continue;
+    missing.push_back(in_quotes(spec.links[i].name));
+    if (!first) first = i;
+  }
+  if (!first) return true;
+  const Cluster cluster(spec);
+  const auto pair = cluster.unreachable();
+  if (!pair) return true;
+  const std::string path = fmt::format("cluster.links.{}.missing", *first);
+  diagnostics.error(
+      {.code = "no-way",
+       .where = place_of(scenario, path),
+       .path = path,
+       .message = fmt::format("no way is left from {} to {} without {}", cluster.name_of(pair->first),
+                              cluster.name_of(pair->second), join(missing, " and ")),
+       .hint = "keep one link of each way, or take the node out of the cluster"});
+  return false;
+}
+
+// A GPU is one that there is.
+void check_faulty_gpus(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
+    const FaultSpec& fault = scenario.faults[i];
+    const auto beyond =
+        std::find_if(fault.ranks.begin(), fault.ranks.end(), [&](int rank) { return rank >= plan.gpus(); });
+    if (beyond == fault.ranks.end()) continue;
+    const std::string path = fmt::format("faults.{}.gpu", i);
+    diagnostics.error({.code = "out-of-range",
+                       .where = place_of(scenario, path),
+                       .path = path,
+                       .message = fmt::format("GPU {} is not one of the job's {}", *beyond, plan.gpus()),
+                       .hint = fmt::format("GPUs are 0 to {}", plan.gpus() - 1)});
+  }
+}
+
+// A cluster's links, what others take of them, and the least that has to be left.
+class SlowedLinks {
+ public:
+  explicit SlowedLinks(const Scenario& scenario)
+      : cluster_(whole_cluster(scenario)),
+        usual_(as_the_rule_says(whole_cluster(scenario))),
+        load_(background_load(cluster_, scenario.network.background)) {}
+
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] Bandwidth capacity(EdgeId link) const { return cluster_.link(link).capacity; }
+  [[nodiscard]] Bandwidth load(EdgeId link) const { return load_[link]; }
+
+  // Is enough left of it where faults leave it this share?
+  [[nodiscard]] bool suffices(EdgeId link, double share) const {
+    const Link& ends = cluster_.link(link);
+    const EdgeId same = usual_.graph().find(ends.from, ends.to).value();
+    return share * ends.capacity - load_[link] >= kLeastLinkShare * usual_.link(same).capacity;
+  }
+
+ private:
+  static ClusterSpec as_the_rule_says(ClusterSpec spec) {
+    spec.links.clear();
+    return spec;
+  }
+
+  Cluster cluster_, usual_;
+  IdVector<EdgeId, Bandwidth> load_;
+};
+
+std::string gigabytes(Bandwidth rate) {
+  return fmt::format("{:.12g} GB/s", rate.count() * 1e-9);
+}
+
+// Degraded links, with what others take of them.
+void check_degraded_links(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  const bool degrades = std::ranges::any_of(
+      scenario.faults, [](const FaultSpec& fault) { return fault.kind == FaultKind::kDegradedLink; });
+  if (!degrades || diagnostics.has_errors()) return;
+  const SlowedLinks links(scenario);
+  for (const LinkShareChange& change : plan_faults(scenario.faults, plan, &links.cluster(), false).links) {
+    if (links.suffices(change.link, change.share)) continue;
+    std::string message =
+        fmt::format("leave {} of the {} of {}", gigabytes(change.share * links.capacity(change.link)),
+                    gigabytes(links.capacity(change.link)), links.cluster().link_name(change.link));
+    if (links.load(change.link) > Bandwidth(0))
+      message += fmt::format(", and background traffic asks {}", gigabytes(links.load(change.link)));
+    diagnostics.error({.code = "out-of-range",
+                       .where = place_of(scenario, "faults"),
+                       .path = "faults",
+                       .message = std::move(message),
+                       .hint = "leave the training at least a millionth of the link: use larger factors, or "
+                               "lower rates"});
+    return;
+  }
+}
+
+// Background traffic leaves something of every link.
+void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.network.background.empty()) return;
+  const SlowedLinks links(scenario);
+  for (std::uint32_t i = 0; i < links.cluster().link_count(); ++i) {
+    const EdgeId link(i);
+    if (links.load(link) == Bandwidth(0) || links.suffices(link, 1)) continue;
+    diagnostics.error(
+        {.code = "out-of-range",
+         .where = place_of(scenario, "network.background.0.rate"),
+         .path = "network.background",
+         .message = fmt::format("the traffic asks {} of {}, which has {}", gigabytes(links.load(link)),
+                                links.cluster().link_name(link), gigabytes(links.capacity(link))),
+         .hint = "leave the training at least a millionth of it: use lower rates"});
+    return;
+  }
+}
+
+}  // namespace
+
+bool check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (!check_ways(scenario, diagnostics)) return false;
+  check_precision(scenario, diagnostics);
+  check_devices(scenario, diagnostics);
+  check_background(scenario, diagnostics);
+  return true;
+}
+
+void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  check_faulty_gpus(scenario, plan, diagnostics);
+  check_degraded_links(scenario, plan, diagnostics);
+}
+
+bool check_buckets(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
+  constexpr std::int64_t kMost = 1'000'000;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || !scenario.options.bucket_parameters) return true;
+  const std::int64_t size = *scenario.options.bucket_parameters;
+  std::int64_t parameters = 0;
+  for (int rank = 0; rank < plan.pipeline; ++rank) parameters += rank_share(*model, plan, rank).all();
+  if (parameters / size <= kMost) return true;
+  diagnostics.error({.code = "too-many",
+                     .where = place_of(scenario, "options.bucket_parameters"),
+                     .path = "options.bucket_parameters",
+                     .message = fmt::format("makes {} buckets, and at most {} are simulated",
+                                            with_thousands(parameters / size), with_thousands(kMost)),
+                     .hint = fmt::format("it counts parameters: {} or more would do, and the usual is {}",
+                                         with_thousands(parameters / kMost + 1), "40,000,000")});
+  return false;
+}
+
+}  // namespace stagecraft

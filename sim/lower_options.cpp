@@ -1,0 +1,84 @@
+#include "sim/lower_options.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/mixed_prices.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What compute loses to the traffic of weights and gradients beside it.
+double overlap_slowdown_of(const Scenario& scenario) {
+  const bool sharded = scenario.parallelism.zero_stage >= 2;
+  if (sharded && scenario.options.sharded_overlap_slowdown) return *scenario.options.sharded_overlap_slowdown;
+  double most = 1;
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    most = std::max(most,
+                    (sharded ? profile->sharded_overlap_slowdown : profile->gradient_overlap_slowdown).value);
+  return most;
+}
+
+std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
+  const bool neighbours = overlaps_expert_exchanges(scenario);
+  if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
+  FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.expert_overlap};
+  if (!neighbours) rule.share = scenario.schedule.fused_share;
+  if (scenario.profile) {
+    for (const HardwareProfile* profile : profiles_of(scenario)) {
+      rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
+      rule.tensor_overlap = std::min(rule.tensor_overlap, profile->tensor_overlap.value);
+    }
+  }
+  return rule;
+}
+
+StepRule step_rule(const Scenario& scenario, const Schedule& schedule) {
+  if (schedule.flush) return scenario.schedule.global_step ? StepRule::kBarrier : StepRule::kPostValidated;
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  const bool stashed = kind != nullptr && kind->weight_versions > 1;
+  return stashed && scenario.overlap.gradients ? StepRule::kDelayed : StepRule::kOwn;
+}
+
+// A step that is taken back costs itself and the forwards that ran with its weights: on rank r about the
+// first 2(p-1-r) of the next iteration, until the word of all ranks has come back. The rank that loses most
+// counts.
+//   source  Qi et al., ICLR'24 (arXiv 2401.10241), section 4
+Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,
+                           const IterationPrices& prices) {
+  Duration most{};
+  if (scenario.schedule.rollback == 0) return most;
+  const int p = schedule.shape.ranks;
+  for (int rank = 0; rank < p; ++rank) {
+    Duration lost = prices.ranks[static_cast<std::size_t>(rank)].optimizer.total() + prices.host.total();
+    int left = 2 * (p - 1 - rank);
+    for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) {
+      if (action.pass != Pass::kForward || left-- == 0) break;
+      const int copy = schedule.copy_of(action.micro_batch);
+      lost += prices.stages[schedule.places().index_of(action.stage, copy)].forward.total();
+    }
+    most = std::max(most, lost);
+  }
+  return from_seconds(to_seconds(most) * scenario.schedule.rollback);
+}
+
+}  // namespace
+
+LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
+                           const IterationPrices& prices) {
+  const bool keeps_whole = scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1;
+  return {.blocking_messages = !scenario.overlap.pipeline,
+          .overlap_gradients = scenario.overlap.gradients,
+          .overlap_parameters = scenario.overlap.parameters,
+          .aligned_gradients = scenario.options.aligned_gradients,
+          .reduce_last = scenario.options.memory.whole_gradients,
+          .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
+          .gather_once = keeps_whole,
+          .overlap_slowdown = overlap_slowdown_of(scenario),
+          .iterations = scenario.schedule.iterations,
+          .step = step_rule(scenario, schedule),
+          .rollback = expected_rollback(scenario, schedule, prices),
+          .pairs = pair_rule(scenario)};
+}
+
+}  // namespace stagecraft

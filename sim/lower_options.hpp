@@ -1,0 +1,15 @@
+// How the passes of a scenario become tasks: what overlaps what, when ranks step, and what a pass loses to traffic
+// beside it.
+#pragma once
+
+#include "sim/lower/lower.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+// Of one folded copy on links of its own, without faults.
+[[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
+                                         const IterationPrices& prices);
+
+}  // namespace stagecraft
