@@ -276,7 +276,7 @@ TEST(Collective, OverNicsThatServeUnlikeNumbersOfGpusWaitsForTheFullest) {
   six.nics_per_node = 6;
   const Cluster cluster = round_cluster(16, six);
   EXPECT_EQ(cluster.node_network(gpu(0)), 60_GBps);
-  EXPECT_EQ(cluster.even_network(gpu(0)), 40_GBps);
+  EXPECT_EQ(cluster.node_network(gpu(0), 8), 40_GBps);
   EXPECT_EQ(cost(cluster, kRails, CollectiveKind::kAllReduce, megabytes(40)).time, 30ms + 400us);
   GroupPlacement alone = kRails;
   alone.groups_per_node = 1;
