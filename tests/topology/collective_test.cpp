@@ -285,7 +285,7 @@ TEST(Collective, OverNicsThatServeUnlikeNumbersOfGpusWaitsForTheFullest) {
   EXPECT_EQ(message_cost(cluster, gpu(0), gpu(8), megabytes(40), 1).transfer, 5ms);
   FabricSpec four = round_fabric();
   four.nics_per_node = 4;
-  EXPECT_EQ(round_cluster(16, four).even_network(gpu(0)), 40_GBps);
+  EXPECT_EQ(round_cluster(16, four).node_network(gpu(0), 8), 40_GBps);
 }
 
 // A tree on two nodes has two steps: the first waits for a whole chunk, 4 MB / 40 GB/s = 100 us. A ring waits
