@@ -262,20 +262,16 @@ PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) {
   return price;
 }
 
-// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states.
-PassPrice GradientPricing::price_norm(int rank) {
-  const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
-  PassPrice price = group_price(network_, groups(rank, RankGroup::kPipeline), job);
-  price.add(norm_of_rank(network_, rank));
-  return price;
-}
-
-// These numbers take no links, nor does the whole norm.
-void GradientPricing::price_partial_norm(int rank, RankPrice& price) {
+// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states. It takes
+// no links: patterns of who sends what to whom would be most of the work of pricing, for 4 bytes.
+void GradientPricing::price_norms(int rank, RankPrice& price) {
   Network quiet = network_;
   quiet.patterns = nullptr;
   quiet.exchange_overhead = {};  // nobody waits for it
   price.partial_norm = norm_of_rank(quiet, rank);
+  price.gradient_norm = group_price(quiet, groups(rank, RankGroup::kPipeline),
+                                    {CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm});
+  price.gradient_norm.add(price.partial_norm);
   if (rank + 1 < network_.plan.pipeline)
     price.norm_message = rank_message(quiet, rank, rank + 1, Bytes(4)).forward;
 }
@@ -290,8 +286,7 @@ RankPrice GradientPricing::price_rank(int rank) {
   }
   if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // alike for all ranks
   price.tied_embedding = *tied_embedding_;
-  price.gradient_norm = price_norm(rank);
-  price_partial_norm(rank, price);
+  price_norms(rank, price);
   price.optimizer = price_optimizer(rank);
   return price;
 }

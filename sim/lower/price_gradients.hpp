@@ -76,8 +76,7 @@ class GradientPricing {
   [[nodiscard]] PassPrice price_copies(int stage) const;
   [[nodiscard]] PassPrice price_optimizer(int rank) const;
   [[nodiscard]] PassPrice norm_of_rank(const Network& network, int rank);
-  [[nodiscard]] PassPrice price_norm(int rank);
-  void price_partial_norm(int rank, RankPrice& price);
+  void price_norms(int rank, RankPrice& price);
 
   const TransformerSpec& model_;
   const Network& network_;
