@@ -51,12 +51,19 @@ std::string estimate_line(const FujiiEstimate& estimate, Bytes capacity) {
 std::string what_if_table(const Answer& answer) {
   if (answer.what_ifs.empty()) return "";
   const double now = to_seconds(answer.report.iteration_time);
-  TextTable table({Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight});
-  table.row({"what if", "peak", "verdict", "iteration", "change"});
-  for (const WhatIf& answer_of : answer.what_ifs) {
-    const double change = now > 0 ? to_seconds(answer_of.iteration_time) / now - 1 : 0;
-    table.row({join(answer_of.change, " "), human(answer_of.peak), std::string(name_of(answer_of.verdict)),
-               human(answer_of.iteration_time), fmt::format("{:+.1f} %", change * 100)});
+  const bool on_hosts = answer.report.memory.host.used > Bytes(0);
+  std::vector<Align> aligns = {Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight};
+  std::vector<std::string> head = {"what if", "peak", "verdict", "iteration", "change"};
+  if (on_hosts) aligns.insert(aligns.begin() + 2, Align::kRight), head.insert(head.begin() + 2, "host");
+  TextTable table(std::move(aligns));
+  table.row(std::move(head));
+  for (const WhatIf& what_if : answer.what_ifs) {
+    const double change = now > 0 ? to_seconds(what_if.iteration_time) / now - 1 : 0;
+    std::vector<std::string> row = {join(what_if.change, " "), human(what_if.peak),
+                                    std::string(name_of(what_if.verdict)), human(what_if.iteration_time),
+                                    fmt::format("{:+.1f} %", change * 100)};
+    if (on_hosts) row.insert(row.begin() + 2, human(what_if.on_host));
+    table.row(std::move(row));
   }
   return "\n" + table.str(2);
 }
@@ -95,9 +102,9 @@ void print_json(const Answer& answer, Session& session) {
   for (const WhatIf& what_if : answer.what_ifs) {
     json.begin_object().key("set").begin_array();
     for (const std::string& change : what_if.change) json.value(std::string_view(change));
-    json.end_array()
-        .field("peak_bytes", what_if.peak)
-        .field("verdict", name_of(what_if.verdict))
+    json.end_array().field("peak_bytes", what_if.peak);
+    if (what_if.on_host > Bytes(0)) json.field("host_bytes", what_if.on_host);
+    json.field("verdict", name_of(what_if.verdict))
         .field("iteration_time_s", what_if.iteration_time)
         .end_object();
   }
@@ -108,10 +115,11 @@ void print_json(const Answer& answer, Session& session) {
 }
 
 // What of this scenario moves memory, and the formulas take otherwise: 16-bit weights with fp32 gradients and
-// moments, flash attention, 1F1B, everything kept and on the GPU.
+// moments, flash attention, 1F1B, sequence parallelism, states over all replicas, everything kept and on the GPU.
 std::vector<std::string> keys_not_read(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const OffloadSpec& offload = scenario.offload;
+  const std::int64_t replicas = replicas_of(scenario);
   std::vector<std::string> keys;
   for (const auto& [key, moves] :
        {std::pair{"training.recompute", training.recompute.granularity != Recompute::kNone},
@@ -122,6 +130,10 @@ std::vector<std::string> keys_not_read(const Scenario& scenario) {
         {"training.attention", training.attention == Attention::kUnfused},
         {"schedule", scenario.parallelism.pipeline > 1 && scenario.schedule.name != "1f1b"},
         {"parallelism.zero_stage beyond 1", scenario.parallelism.zero_stage > 1},
+        {"parallelism.zero_group", scenario.parallelism.zero_stage > 0 && scenario.parallelism.zero_group &&
+                                       *scenario.parallelism.zero_group < replicas},
+        {"parallelism.sequence_parallel",
+         scenario.parallelism.tensor > 1 && !scenario.parallelism.sequence_parallel},
         {"offload.optimizer", offload.optimizer > 0},
         {"offload.activations", offload.activations > 0},
         {"offload.weights", offload.weights > 0}})
@@ -164,6 +176,12 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
   return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
 }
 
+// Memory does not move with faults; times of an iteration that a dead node stops say nothing.
+Scenario without_faults(Scenario scenario) {
+  scenario.faults.clear();
+  return scenario;
+}
+
 }  // namespace
 
 int memory_command(const Arguments& arguments, Session& session) {
@@ -171,17 +189,22 @@ int memory_command(const Arguments& arguments, Session& session) {
     if (arguments.has("model") && arguments.text("model") == "fujii")
       return print_fujii(scenario, arguments, own);
     Simulation simulation = simulate_in_full(scenario);
+    const bool ends = simulation.report.finishes();
+    const Scenario healthy = ends ? scenario : without_faults(scenario);
+    if (!ends) simulation = simulate_in_full(healthy);
     Answer answer{.report = std::move(simulation.report),
                   .estimate = estimate_of(scenario, simulation.prepared.plan),
                   .what_ifs = {}};
     const MemoryLedger& memory = answer.report.memory;
-    answer.what_ifs = memory_what_ifs(scenario, memory.heaviest().peak());
+    answer.what_ifs = memory_what_ifs(healthy, memory);
     if (arguments.has("json")) {
       print_json(answer, own);
     } else {
       print_text(answer, own);
       if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
     }
+    if (!ends && !arguments.has("quiet"))
+      own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
     return arguments.has("require-fit") && !fits(scenario, memory, own) ? kAnswerIsNo : kDone;
   });
 }

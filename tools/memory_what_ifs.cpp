@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -28,7 +29,8 @@ void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenari
         [&](Scenario& s) { s.training.recompute = {.granularity = granularity}; });
   };
   if (now == Recompute::kNone) set(Recompute::kSelective, "selective");
-  if (now != Recompute::kFull) set(Recompute::kFull, "full");
+  if (scenario.training.recompute != RecomputeSpec{.granularity = Recompute::kFull})
+    set(Recompute::kFull, "full");
 }
 
 // A profile's software may be another one for other layouts: a what-if of one key keeps this one.
@@ -51,13 +53,72 @@ void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario,
   if (scenario.parallelism.zero_stage >= 2) keep_software(variants.back(), scenario);
 }
 
+void add_sequence_parallel(MemoryVariant& variant) {
+  variant.scenario.parallelism.sequence_parallel = true;
+  variant.change.emplace_back("parallelism.sequence_parallel=true");
+}
+
 void add_degrees(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
+  const std::size_t before = variants.size();
   add_doubled(variants, scenario, "tensor", &ParallelSpec::tensor);
+  const bool experts = std::get<TransformerSpec>(scenario.model).experts.has_value();
+  if (experts && !parallel.sequence_parallel && variants.size() > before)
+    add_sequence_parallel(variants.back());
   add_doubled(variants, scenario, "pipeline", &ParallelSpec::pipeline);
   if (parallel.tensor > 1 && !parallel.sequence_parallel)
     add(variants, scenario, "parallelism.sequence_parallel=true",
         [](Scenario& s) { s.parallelism.sequence_parallel = true; });
+}
+
+// Experts on more of the ranks that there are: twice as many, four times, and so on.
+void add_expert_degrees(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  const auto& experts = std::get<TransformerSpec>(scenario.model).experts;
+  if (!experts) return;
+  for (std::int64_t degree = 2 * scenario.parallelism.expert; degree <= experts->count; degree *= 2)
+    add(variants, scenario, fmt::format("parallelism.expert={}", degree),
+        [&](Scenario& s) { s.parallelism.expert = static_cast<int>(degree); });
+}
+
+// States sharded over more replicas, up to all of them; weights that do not stay gathered.
+void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const std::int64_t all = replicas_of(scenario);
+  if (parallel.zero_stage >= 1 && parallel.zero_group)
+    for (std::int64_t group = 2 * *parallel.zero_group; group <= all; group *= 2)
+      add(variants, scenario, fmt::format("parallelism.zero_group={}", group),
+          [&](Scenario& s) { s.parallelism.zero_group = static_cast<int>(group); });
+  if (parallel.zero_stage == 3 && !scenario.options.reshard_after_forward)
+    add(variants, scenario, "options.reshard_after_forward=true",
+        [](Scenario& s) { s.options.reshard_after_forward = true; });
+}
+
+// What is on the host, back on the GPU.
+void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  for (const auto& [name, share] :
+       {std::pair{"optimizer", &OffloadSpec::optimizer}, std::pair{"activations", &OffloadSpec::activations},
+        std::pair{"weights", &OffloadSpec::weights}})
+    if (scenario.offload.*share > 0)
+      add(variants, scenario, fmt::format("offload.{}=0", name), [&](Scenario& s) { s.offload.*share = 0; });
+}
+
+// Whether hosts, not GPUs, are what is short.
+bool is_for_hosts(const MemoryLedger& memory) {
+  return memory.host.verdict() > verdict_of(memory.heaviest().peak(), memory.capacity);
+}
+
+// What GPUs and hosts lack, where their capacity is given.
+Bytes shortage_of(const MemoryLedger& memory) {
+  const auto lack = [](Bytes used, Bytes capacity) {
+    return capacity > Bytes(0) ? std::max(used - capacity, Bytes(0)) : Bytes(0);
+  };
+  return lack(memory.heaviest().peak(), memory.capacity) + lack(memory.host.used, memory.host.capacity);
+}
+
+bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
+  if (const Bytes lacking = shortage_of(now); lacking > Bytes(0)) return shortage_of(there) < lacking;
+  if (is_for_hosts(now)) return there.host.used < now.host.used && there.verdict() <= now.verdict();
+  return there.heaviest().peak() < now.heaviest().peak();
 }
 
 }  // namespace
@@ -81,27 +142,31 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   if (scenario.training.precision != Precision::kFp32 && scenario.training.moment == Precision::kFp32)
     add(variants, scenario, "training.moment_dtype=bf16",
         [](Scenario& s) { s.training.moment = Precision::kBf16; });
+  add_sharding(variants, scenario);
   add_degrees(variants, scenario);
+  add_expert_degrees(variants, scenario);
+  add_less_offload(variants, scenario);
   return variants;
 }
 
-std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, Bytes peak) {
+std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger& now) {
   std::vector<WhatIf> answers;
   for (const MemoryVariant& variant : memory_variants(scenario)) {
     Diagnostics diagnostics;
     if (!prepare(variant.scenario, diagnostics) || diagnostics.has_errors()) continue;
     const Report report = simulate(variant.scenario);
-    const Bytes there = report.memory.heaviest().peak();
-    if (there >= peak) continue;
+    if (!is_better(report.memory, now)) continue;
     answers.push_back({.change = variant.change,
-                       .peak = there,
+                       .peak = report.memory.heaviest().peak(),
+                       .on_host = report.memory.host.used,
+                       .shortage = shortage_of(report.memory),
                        .verdict = report.memory.verdict(),
                        .iteration_time = report.iteration_time});
   }
   std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) {
     const bool a_out = a.verdict == Verdict::kOutOfMemory, b_out = b.verdict == Verdict::kOutOfMemory;
     if (a_out != b_out) return b_out;
-    return a_out ? a.peak < b.peak : a.iteration_time < b.iteration_time;
+    return a_out ? a.shortage < b.shortage : a.iteration_time < b.iteration_time;
   });
   return answers;
 }

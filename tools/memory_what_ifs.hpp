@@ -10,7 +10,9 @@ namespace stagecraft {
 
 struct WhatIf {
   std::vector<std::string> change;  // as of --set: "training.recompute=full"
-  Bytes peak;
+  Bytes peak;                       // of the fullest GPU
+  Bytes on_host;                    // of the fullest node
+  Bytes shortage;                   // what GPUs and hosts lack, together
   Verdict verdict = Verdict::kFits;
   Duration iteration_time{};
 };
@@ -20,12 +22,15 @@ struct MemoryVariant {
   std::vector<std::string> change;
   Scenario scenario;
 };
-// Changes that can lower the peak of a transformer: more recompute, the next ZeRO stages, half the
-// micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept, sequence parallelism.
-// Whether a variant is feasible is not asked here. None for abstract stages.
+// Changes that can help a transformer: more recompute, the next ZeRO stages, states over more replicas, weights
+// gathered again, half the micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept,
+// sequence parallelism, experts on more ranks, less offload. Whether a variant is feasible is not asked here.
+// None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
-// The feasible variants whose peak is below `peak`: those that fit first, by time; then the others, by peak.
-[[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, Bytes peak);
+// The feasible variants that lack less than `now`, the ledger of the scenario, or where nothing is lacking use less
+// of what is fullest, GPUs or hosts: those that fit first, by time; then the others, by what they lack.
+// requires a scenario whose iteration ends.
+[[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger& now);
 
 }  // namespace stagecraft

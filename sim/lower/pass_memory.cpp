@@ -136,22 +136,38 @@ class StageSum {
     return nonzero({{"working tensors of a layer", layer_transient(model_, plain_, kind).forward}});
   }
 
-  // The first layer to run backwards is the last: by then the head has let go of its tensors.
+  // The first layer to run backwards is the last: by then the head has let go of its tensors. Layers that are
+  // recomputed are a stage's first: by then those that are kept whole have, too.
   SavedTensors layer_backward(const LayerCount& count) const {
-    const LayerTransient layer = layer_transient(model_, plain_, count.kind);
-    Bytes again = layer.recomputed;
-    if (count.recomputed > 0) {
-      // The first norm of the group saves the checkpoint, which is there already.
-      const std::int64_t expanded = std::min(habits_.checkpoint_group, count.recomputed);
-      const Bytes checkpoint = on_gpu(boundary_activation(model_, shard_));
-      again = std::max(again, total(layer_tensors(model_, plain_, count.kind)) * expanded - checkpoint);
-    }
-    const Bytes gone = content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0);
+    const Bytes head = content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0);
+    const Bytes again = layer_transient(model_, plain_, count.kind).recomputed;
+    if (count.recomputed == 0) return backward_of(count.kind, again, head);
+    // The first norm of the group saves the checkpoint, which is there already.
+    const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
+    const Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
+                           on_gpu(boundary_activation(model_, shard_));
+    const SavedTensors recomputed = backward_of(count.kind, std::max(again, expanded), head + plain_layers());
+    if (count.plain == 0) return recomputed;
+    const SavedTensors plain = backward_of(count.kind, again, head);
+    return total(plain) > total(recomputed) ? plain : recomputed;
+  }
+
+  // Of a layer that makes `again` once more, when so much of its micro-batch is gone.
+  SavedTensors backward_of(LayerKind kind, Bytes again, Bytes gone) const {
+    const LayerTransient layer = layer_transient(model_, plain_, kind);
     const Bytes working = std::max(layer.backward - gone, Bytes(0));
     const Bytes rest = gone - (layer.backward - working);
     return nonzero({{"recomputed layer", std::max(again - rest, Bytes(0))},
                     {"working tensors of a layer", working},
-                    {"weight gradient", weight_gradient_transient(model_, plain_, count.kind)}});
+                    {"weight gradient", weight_gradient_transient(model_, plain_, kind)}});
+  }
+
+  // What a micro-batch keeps of the layers that are not made again.
+  Bytes plain_layers() const {
+    Bytes kept{};
+    for (const LayerCount& count : counts_)
+      kept += on_gpu(total(layer_tensors(model_, plain_, count.kind))) * count.plain;
+    return kept;
   }
 
   Bytes word_gradient() const {

@@ -238,8 +238,9 @@ void RankStates::add_gradients(LedgerItems& items) const {
   if (zero() >= 2 && queues())
     return items.add(kGradients, "gradients to be reduced",
                      beside_shards(unreduced(), parameters_ * state.gradient));
-  if (zero() == 2) items.add(kGradients, "bucket", bucket);
-  if (zero() == 3) items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
+  if (zero() == 3 || (zero() == 2 && reduces_units()))
+    return items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
+  if (zero() == 2) items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
 }
 

@@ -55,6 +55,8 @@ class RankStates {
   bool queues() const { return shard_.software.communication_unit > 0; }
   // Is what no layer holds gathered until the backward ends (megatron_fsdp.py, _root_pre_backward)?
   bool root_stays() const { return shard_.software.fully_shard || queues(); }
+  // Of FSDP: is a unit reduced when its backward ends, also where weights stay (SHARD_GRAD_OP)?
+  bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
   int zero() const { return request_.job.parallelism.zero_stage; }

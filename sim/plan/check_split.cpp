@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/plan/divisors.hpp"
 #include "sim/plan/plan_checks.hpp"
@@ -128,10 +129,11 @@ void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, st
       near.empty() ? std::string("use another expert_tensor") : fmt::format("expert {} would", any_of(near)));
 }
 
-// Products of the numbers stay inside 64 bits below this size. In doubles, which do not overflow; 16 bytes an
-// element are more than any tensor has.
-void check_activations(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report) {
-  constexpr double kMostBytes = 1e17;
+// Products of the numbers stay inside 64 bits below these sizes, also where a rank holds all its micro-batches at
+// once, as under GPipe. In doubles, which do not overflow; 16 bytes an element are more than any tensor has.
+void check_activations(const TransformerSpec& model, const ParallelSpec& spec, const TrainingSpec& training,
+                       const Reporter& report) {
+  constexpr double kMostBytes = 1e17, kMostOfAll = 1e18;
   const auto length = static_cast<double>(training.sequence_length);
   const double tokens = static_cast<double>(training.micro_batch_size) * length;
   double width = static_cast<double>(std::max({model.hidden, model.ffn_hidden, model.vocab}));
@@ -145,6 +147,15 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
                     "are counted",
                     tokens, bytes, kMostBytes),
         "check training.sequence_length and training.micro_batch_size");
+  const double samples = std::ceil(static_cast<double>(training.global_batch_size) / spec.data.value_or(1));
+  const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
+  if (bytes <= kMostBytes && all > kMostOfAll)
+    report.error(
+        "training.global_batch_size", "quantity-too-large",
+        fmt::format("all micro-batches of a replica would have about {:.0e} bytes of activations, and "
+                    "{:.0e} are counted",
+                    all, kMostOfAll),
+        "check training.global_batch_size and training.sequence_length");
 }
 
 }  // namespace
@@ -160,7 +171,7 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const 
 }
 
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
-  check_activations(model, request.training, report);
+  check_activations(model, request.parallelism, request.training, report);
   check_sequence(model, request, report);
   check_exchanged_heads(model, request.parallelism, report);
 }

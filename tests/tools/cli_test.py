@@ -806,6 +806,51 @@ class Answers(Case):
             self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
                              (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
 
+    LLAMA_8B = ("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\nparallelism: {data: 8}\n"
+                "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n")
+
+    def what_ifs_of(self, text, *words):
+        """Each change with its verdict and time."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            answer = self.results(stagecraft("memory", file.name, "--json", *words))[0]
+        return {" ".join(one["set"]): (one["verdict"], one["iteration_time_s"]) for one in answer["what_ifs"]}, answer
+
+    def test_what_ifs_see_the_memory_of_hosts(self):
+        what_ifs, answer = self.what_ifs_of(self.LLAMA_8B, "--set", "offload={optimizer: 1}", "--set", "cluster.node.host_memory=512 GiB")
+        self.assertEqual("out-of-memory", answer["memory"]["host"]["verdict"])
+        self.assertEqual("fits", what_ifs["parallelism.zero_stage=1"][0])
+        first = next(iter(what_ifs.values()))
+        self.assertLessEqual(first[1], what_ifs["parallelism.zero_stage=1"][1])
+        what_ifs, _ = self.what_ifs_of(self.LLAMA_8B, "--set", "offload={optimizer: 1}", "--set", "parallelism.zero_stage=3",
+                                       "--set", "cluster.node.host_memory=64 GiB")
+        self.assertEqual("fits", what_ifs["offload.optimizer=0"][0])
+
+    def test_what_ifs_shard_over_more_replicas_and_recompute_more(self):
+        scenario = "scenarios/llama3-8b-fsdp-64xH100.yaml"
+        answer = self.results(stagecraft("memory", scenario, "--json", "--set", "model=llama-3-70b", "--set", "training.recompute=full"))[0]
+        self.assertEqual("out-of-memory", answer["memory"]["verdict"])
+        self.assertIn((["parallelism.zero_group=64"], "fits"), [(one["set"], one["verdict"]) for one in answer["what_ifs"]])
+        what_ifs, answer = self.what_ifs_of(self.LLAMA_8B, "--set", "training.recompute={granularity: full, method: block, layers: 2}",
+                                            "--set", "training.sequence_length=32768", "--set", "training.micro_batch_size=2")
+        self.assertEqual("out-of-memory", answer["memory"]["verdict"])
+        self.assertIn("training.recompute=full", what_ifs)
+
+    def test_what_ifs_spread_experts(self):
+        answer = self.results(stagecraft("memory", "scenarios/mixtral-8x7b-64xH100.yaml", "--json", "--set", "parallelism.expert=1"))[0]
+        self.assertEqual("out-of-memory", answer["memory"]["verdict"])
+        verdicts = {" ".join(one["set"]): one["verdict"] for one in answer["what_ifs"]}
+        self.assertEqual(("fits", "fits"), (verdicts["parallelism.expert=4"], verdicts["parallelism.expert=8"]))
+
+    def test_what_ifs_of_an_iteration_that_a_dead_node_stops_have_times(self):
+        ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--json", "--set", "faults=[{kind: dead-node, node: 0}]")
+        self.assertIn("does not finish", ran.stderr)
+        answer = self.results(ran)[0]
+        healthy = self.results(stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--json"))[0]
+        self.assertEqual(healthy["iteration_time_s"], answer["iteration_time_s"])
+        self.assertEqual(healthy["what_ifs"], answer["what_ifs"])
+
     def test_passes_of_an_order_are_of_lengths_that_can_be_added(self):
         order = ["schedule", "show", "--schedule", "1f1b", "--stages", "4", "--micro-batches", "8", "--forward"]
         self.assertEqual(DONE, stagecraft(*order, "60 s").returncode)

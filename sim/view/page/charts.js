@@ -20,9 +20,11 @@ function stackedBar(parts, whole) {
 function memoryChart(stage, held, capacity, most, end) {
   const width = 300, height = 120, left = 2, bottom = height - 16;
   const peak = Math.max(0, ...held);
-  const classes = [['weights', stage.weights_bytes, 0], ['gradients', stage.gradients_bytes, 5], ['optimizer', stage.optimizer_bytes, 7]];
-  const flat = classes.reduce((sum, entry) => sum + entry[1], 0);
-  classes.push(['other', Math.max(0, stage.peak_bytes - flat - peak), 8]);
+  const rest = stage.peak_bytes - stage.weights_bytes - stage.gradients_bytes - stage.optimizer_bytes - peak;
+  // Gradients that are there for a while only (whole ones in passes, copies in the step) are no band under the passes.
+  const gradients = Math.max(0, stage.gradients_bytes + Math.min(0, rest));
+  const classes = [['weights', stage.weights_bytes, 0], ['gradients', gradients, 5], ['optimizer', stage.optimizer_bytes, 7],
+    ['other', Math.max(0, rest), 8]];
   const y = bytes => bottom - bytes / most * (bottom - 6);
   const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img',
     'aria-label': `rank ${stage.stage}: ${humanBytes(stage.peak_bytes)} at the peak`});
@@ -38,7 +40,7 @@ function memoryChart(stage, held, capacity, most, end) {
     const step = (width - left) / held.length;
     let path = `M${left} ${y(base)}`;
     held.forEach((bytes, i) => { path += `L${(left + i * step).toFixed(1)} ${y(base + bytes).toFixed(1)}L${(left + (i + 1) * step).toFixed(1)} ${y(base + bytes).toFixed(1)}`; });
-    picture.append(svg('path', {d: path + `L${width} ${y(base)}Z`, fill: colourOf(0)}, svg('title', {}, `activations, at most ${humanBytes(peak)}`)));
+    picture.append(svg('path', {d: path + `L${width} ${y(base)}Z`, fill: colourOf(0)}, svg('title', {}, `activations and what else passes hold, at most ${humanBytes(peak)}`)));
     if (capacity > 0) picture.append(svg('line', {x1: left, x2: width, y1: y(capacity), y2: y(capacity), stroke: variable('--bad'),
       'stroke-width': '1.5', 'stroke-dasharray': '5 3'}, svg('title', {}, `capacity ${humanBytes(capacity)}`)));
     picture.append(svg('line', {class: 'axis', x1: left, x2: width, y1: bottom, y2: bottom}),

@@ -80,7 +80,7 @@ function memorySection(run) {
   if (stages.length === 0 || memory.peak_bytes === 0) return null;
   const most = 1.04 * Math.max(memory.capacity_bytes, ...stages.map(stage => stage.peak_bytes));
   const section = element('section', {class: 'memory'}, element('h2', {}, run.title ? `Memory over time: ${run.title}` : 'Memory over time'),
-    element('p', {class: 'muted small'}, `Bands from below: weights, gradients, optimizer, buffers and overheads; on top the activations while the iteration runs. ` +
+    element('p', {class: 'muted small'}, `Bands from below: weights, gradients, optimizer, buffers and overheads; on top what passes hold: activations, and gradients that are whole for a while. ` +
       (memory.capacity_bytes > 0 ? `Dashed: the capacity, ${humanBytes(memory.capacity_bytes)}. ` : '') + (run.memory_rule || '')));
   section.append(element('div', {class: 'charts'}, ...stages.map((stage, rank) =>
     memoryChart(stage, run.held_bytes[rank], memory.capacity_bytes, most, run.timeline.end_ns))));

@@ -139,6 +139,22 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
 
 // Megatron-FSDP gathers ahead until half of 10^9 parameters are on their way: three layers of 218 million. What
 // no layer holds stays. Whole gradients are never more than without ZeRO, nor are weights.
+// SHARD_GRAD_OP reduces unit by unit, on however many ranks; others fill a bucket, which is larger on more ranks,
+// but with the shard never more than all gradients.
+TEST(FullyShard, ReducesUnitsUnderZero2AsWell) {
+  for (const int data : {64, 8192}) {
+    Job job = zero(2, data);
+    job.micro_batches = 2;
+    const StageMemory bucket = memory_of(job);
+    EXPECT_EQ(item_of(bucket, "gradients of a gathered unit"), Bytes(0));
+    EXPECT_LE(bucket.gradients, memory_of(zero(0, 1)).gradients);
+    job.options.memory.fully_shard = job.options.memory.fp32_shards = true;
+    const StageMemory units = memory_of(job);
+    EXPECT_EQ(item_of(units, "bucket"), Bytes(0));
+    EXPECT_EQ(item_of(units, "gradients of a gathered unit"), Bytes(4 * (kWords + 4096))) << data;
+  }
+}
+
 TEST(MegatronFsdp, KeepsItsRootAndGathersAhead) {
   Job job = zero(3, 8);
   job.options.memory.communication_unit = 1'000'000'000;

@@ -85,6 +85,19 @@ TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
             5 * layer.kept + 7 * layer.transient);
 }
 
+// They run backwards last, when the micro-batch has let go of the 7 whole ones: a layer that is made again takes
+// the room of one of these. With all but one recomputed there is room for one.
+TEST(PassMemory, OfBlockRecomputeExpandsIntoTheRoomOfTheOtherLayers) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::llama3_8b();
+  for (const std::int64_t recomputed : {1, 5, 11}) {
+    const StageTensors stage = stage_tensors(model, shard, {.layers = 12, .recomputed = recomputed});
+    EXPECT_EQ(size_of(stage.backward_transient, "recomputed layer"), Bytes(0)) << recomputed;
+  }
+  const StageTensors all = stage_tensors(model, shard, {.layers = 12, .recomputed = 12});
+  EXPECT_GT(size_of(all.backward_transient, "recomputed layer"), Bytes(0));
+}
+
 TEST(PassMemory, LeavesInHostMemoryWhatIsOffloaded) {
   const Shard shard{.sequence = 8192};
   const Bytes all = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}).kept;

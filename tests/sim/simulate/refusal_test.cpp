@@ -103,6 +103,23 @@ TEST(Infeasible, AreMoreBucketsThanCanBeSimulated) {
   EXPECT_GT(simulate(scenario("5000000")).iteration_time, Duration::zero());
 }
 
+// GPipe holds all of its micro-batches: 400 of 2e16 bytes, one of which could be counted.
+TEST(Infeasible, AreActivationsThatNobodyCanCount) {
+  const auto scenario = [](const char* batch) {
+    return scenario_of(
+        std::string(
+            "stagecraft: 1\n"
+            "model: {family: gpt, layers: 96, hidden: 12288, heads: 96, vocab: 51200, position: rope}\n"
+            "cluster: {node: dgx-h100, nodes: 1}\nparallelism: {data: 8}\nschedule: gpipe\n"
+            "training: {micro_batch_size: 1, sequence_length: 800000, attention: unfused, "
+            "global_batch_size: ") +
+        batch + "}\n");
+  };
+  EXPECT_THAT(refused([&] { (void)memory_of(scenario("3200")); }),
+              testing::ElementsAre("training.global_batch_size"));
+  EXPECT_EQ(memory_of(scenario("64")).verdict(), Verdict::kOutOfMemory);
+}
+
 // Nanoseconds end at 292 years: 8 micro-batches of 30,000 days in 4 stages are 2,600.
 TEST(Infeasible, AreTimesThatNobodyCanCount) {
   for (const char* days : {"4000", "30000", "100000"}) {

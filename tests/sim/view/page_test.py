@@ -143,6 +143,26 @@ class Pages(Case):
             self.assertEqual(33_000_000, slices[-1][1], row)
             self.assertEqual(9_000_000, sum(end - start for start, end, *_, paint in slices if paint >= BUBBLE), row)
 
+    def test_memory_over_time_of_a_job_that_fits_stays_below_the_capacity(self):
+        """Whole gradients that passes hold, and copies that only the step makes, are not drawn twice."""
+        text = ("stagecraft: 1\nmodel: {family: llama, layers: 16, hidden: 4096, heads: 16, kv_heads: 4, ffn_hidden: 14336, vocab: 32000}\n"
+                "cluster: {node: dgx-h100, nodes: 4}\nparallelism: {data: 32}\n"
+                "training: {global_batch_size: 256, micro_batch_size: 1, sequence_length: 4096, gradient_dtype: bf16}\n")
+        whole = ["--set", "options.software=fsdp2", "--set", "parallelism={pipeline: 4, data: 8, zero_stage: 3}", "--set", "model.layers=36",
+                 "--set", "model={family: llama, layers: 36, hidden: 8192, heads: 64, kv_heads: 4, ffn_hidden: 28672, vocab: 32000}",
+                 "--set", "training.recompute=full", "--set", "training.gradient_dtype=fp32", "--set", "training.sequence_length=2048"]
+        scenario = self.folder / "job.yaml"
+        scenario.write_text(text)
+        for words in ([], whole):
+            with self.subTest(words=words):
+                browser = self.opened(self.page("run", scenario, *words))
+                charts = browser.evaluate("""[...document.querySelectorAll('.memory .chart svg')].map(svg =>
+                    [Math.min(...svg.querySelector('path').getAttribute('d').match(/(?<= )-?[\\d.]+/g).map(Number)),
+                     Number(svg.querySelector('line').getAttribute('y1'))])""")
+                self.assertGreater(len(charts), 0)
+                for top, capacity in charts:  # down the page is less
+                    self.assertGreaterEqual(top, capacity)
+
     def test_links_over_time_carry_what_the_report_says(self):
         browser = self.opened(self.page("run", SHARED))
         shown = browser.evaluate("JSON.parse(document.getElementById('data').textContent).runs[0]")
