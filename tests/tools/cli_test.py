@@ -806,6 +806,26 @@ class Answers(Case):
             self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
                              (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
 
+    def test_every_key_of_a_result_is_explained(self):
+        section = (SOURCE / "docs/reports.md").read_text(encoding="utf-8").split("## Keys of `run --json`")[1].split("\n## ")[0]
+        explained = set(re.findall(r"[a-z0-9_]+", " ".join(re.findall(r"`([^`]+)`", section))))
+        jobs = [[FLAGSHIP], ["scenarios/llama3-70b-three-jobs-320xH100.yaml", "--set", "network.iterations=2"],
+                ["scenarios/llama3-8b-64xA100.yaml", "--set", "offload={optimizer: 1, activations: 0.5}"],
+                ["scenarios/llama3-8b-64xA100.yaml", "--set", "faults=[{kind: dead-node, node: 0}]"]]
+
+        def keys(value):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    yield key
+                    yield from keys(inner)
+            elif isinstance(value, list):
+                for inner in value:
+                    yield from keys(inner)
+
+        for job in jobs:
+            result = self.results(stagecraft("run", "--json", *job))[0]
+            self.assertEqual(set(), set(keys(result)) - explained, job)
+
     LLAMA_8B = ("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\nparallelism: {data: 8}\n"
                 "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n")
 

@@ -48,6 +48,7 @@ SETS = {
     "own_pytorch_h100": "Own runs, PyTorch compiled, one H100",
     "own_pytorch_h200": "Own runs, PyTorch compiled, one H200",
     "parallel_folding_h100": "MoE Parallel Folding, mappings of experts on up to 1,024 H100",
+    "megatron_moe_long_h100": "Qwen3 235B, long sequences, routing even and not",
     "megatron_moe_h100": "Qwen3 with one change at a time, H100",
     "megatron_sc21": "SC'21, Table 1",
     "megatron_sc21_rest": "SC'21, the other rows of Tables 1 and 2",
@@ -123,7 +124,7 @@ def updated(readme, program, source):
             sys.exit(f"README.md has {count} rows of {scores['set']}")
     if seen != set(SETS):
         sys.exit(f"sets validated: {sorted(seen)}, sets in this test: {sorted(SETS)}")
-    return with_ptdp_sentences(readme, errors)
+    return with_memory_sentence(with_ptdp_sentences(readme, errors), program, source)
 
 
 def rewritten(readme, sentence, figure):
@@ -141,11 +142,30 @@ def with_ptdp_sentences(readme, errors):
         return f"{100 * sum(rows) / len(rows):.1f}"
 
     first, rest = table_1("megatron_sc21"), table_1("megatron_sc21_rest")
-    readme = rewritten(readme, r"()([\d.]+)( % mean\s+error on Table 1 of PTD-P)", first)
+    rows = [abs(error) for name in ("megatron_sc21", "megatron_sc21_rest") for row, error in errors[name].items() if "_t1_" in row]
+    readme = rewritten(readme, r"(ten rows of Table 1 of PTD-P )([\d.]+)( % mean\s+error)", f"{100 * sum(rows) / len(rows):.1f}")
+    readme = rewritten(readme, r"(five fitted )([\d.]+)( %)", first)
+    readme = rewritten(readme, r"(five held out )([\d.]+)( %)", rest)
+    balanced = [abs(error) for row, error in errors["megatron_moe_long_h100"].items() if row.endswith("balanced")]
+    readme = rewritten(readme, r"(, )([\d.]+)( % on Qwen3 235B)", f"{100 * sum(balanced) / len(balanced):.1f}")
     zero3 = [abs(error) for error in errors["deepspeed_zero3_a100"].values()]
-    readme = rewritten(readme, r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", f"{100 * sum(zero3) / len(zero3):.1f}")
-    readme = rewritten(readme, r"(rows of its Table 1 stay at )([\d.]+)( and )", first)
-    return rewritten(readme, r"(rows of its Table 1 stay at [\d.]+ and )([\d.]+)( %)", rest)
+    return rewritten(readme, r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", f"{100 * sum(zero3) / len(zero3):.1f}")
+
+
+def with_memory_sentence(readme, program, source):
+    """What `validate --memory` counts in all sets."""
+    sets = [json.loads(line) for line in run(program, source, "validate", "--memory", "--quiet", "--json").splitlines()]
+    errors = [abs(row["error"]) for one in sets for row in one["rows"] if row.get("error") is not None]
+    verdicts, wrong = sum(one["verdicts"] for one in sets), sum(one["wrong_verdicts"] for one in sets)
+    near = sum(error <= 0.1 for error in errors)
+    for sentence, figure in ((r"(for memory: )(\d+)( published figures)", len(errors)), (r"(figures, )(\d+)( of them within 10 %)", near),
+                             (r"(within 10 % \()(\d+)( rows miss)", len(errors) - near),
+                             (r"(rows miss by 10 to )(\d+)( %)", f"{100 * max(errors):.0f}"),
+                             (r"(and )([\d,]+)( runs whose end is known)", f"{verdicts:,}")):
+        readme = rewritten(readme, sentence, str(figure))
+    if f"all but {('none', 'one', 'two', 'three', 'four')[wrong]} told right" not in readme:
+        sys.exit(f"README.md does not say that {wrong} verdicts are wrong")
+    return readme
 
 
 def figures_are_current(program, source, bless):

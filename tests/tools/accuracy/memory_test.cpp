@@ -174,6 +174,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("megatron_bridge_h100.yaml", 13u),
                                    std::pair("megatron_bridge_gb200.yaml", 17u),
                                    std::pair("megatron_moe_h100.yaml", 8u),
+                                   std::pair("megatron_moe_long_h100.yaml", 8u),
                                    std::pair("parallel_folding_h100.yaml", 65u),
                                    std::pair("together_b200.yaml", 8u),
                                    std::pair("dgxc_nemotron4_h100.yaml", 54u),
