@@ -65,7 +65,8 @@ std::string open_line(const SettingsReader& reader, const char* key, const char*
                      reader.is_auto(path) ? ": \"auto\" is filled in by the trainer" : "");
 }
 
-Entries training_of(SettingsReader& reader, const Batch& batch, Fragment& fragment) {
+Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettings& zero,
+                    Fragment& fragment) {
   Entries training;
   if (batch.global)
     training.push_back(
@@ -81,7 +82,7 @@ Entries training_of(SettingsReader& reader, const Batch& batch, Fragment& fragme
   else
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
-  read_precision(reader, training);
+  read_precision(reader, zero, training);
   if (training.empty() || std::none_of(training.begin(), training.end(),
                                        [](const FragmentEntry& e) { return e.key == "precision"; }))
     fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
@@ -113,7 +114,7 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   if (const auto group = reader.integer("zero_optimization.mics_shard_size", -1); group && *group > 0)
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
   add_unless_empty(fragment, "parallelism", std::move(parallelism));
-  add_unless_empty(fragment, "training", training_of(reader, batch, fragment));
+  add_unless_empty(fragment, "training", training_of(reader, batch, zero, fragment));
   if (zero.stage > 0 || reader.has("zero_optimization.overlap_comm")) {
     ImportSource source = reader.source("zero_optimization.overlap_comm");
     overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, source));

@@ -109,6 +109,25 @@ class NeoxImport {
                     "--vocab N");
   }
 
+  // A gated block has two thirds of the width that is given, half of them for the gate, so that its parameters
+  // are those of a plain one.
+  //   source  GPT-NeoX megatron/model/transformer.py, ParallelMLP.
+  FragmentEntry ffn_hidden(std::int64_t hidden) {
+    const auto given = reader_.integer("intermediate_size", 1, kMaxCount);
+    const auto factor = reader_.number("expansion_factor", 0, 1e6);
+    const char* from = given || !factor ? "intermediate_size" : "expansion_factor";
+    std::int64_t width = given.value_or(4 * hidden);
+    if (!given && factor) width = static_cast<std::int64_t>(*factor * static_cast<double>(hidden));
+    if (!given && !factor) reader_.assume(fmt::format("intermediate_size 4 hidden_size = {}", width));
+    ImportSource source = reader_.source(from);
+    const bool gated = reader_.text("activation") == "swiglu";
+    if (gated) source.comment += fmt::format(": two thirds of {}, half of them the gate's", width);
+    const std::int64_t step = 2 * reader_.integer("mlp_multiple_of", 1, kMaxWays).value_or(1);
+    const std::int64_t wide = gated ? width * 2 / 3 : width;
+    const std::int64_t whole = (wide + step - 1) / step * step;
+    return entry("ffn_hidden", std::max<std::int64_t>(1, gated ? whole / 2 : whole), source);
+  }
+
   Entries model() {
     Entries model{
         text_entry("family", "gpt", {.comment = "sets nothing that is not written below", .where = {}})};
@@ -120,10 +139,7 @@ class NeoxImport {
     number("hidden", hidden, "hidden_size");
     number("heads", heads, "num_attention_heads");
     number("kv_heads", reader_.integer("num_kv_heads", 1, kMaxCount).value_or(heads), "num_kv_heads");
-    number("ffn_hidden", reader_.integer("intermediate_size", 1, kMaxCount).value_or(4 * hidden),
-           "intermediate_size");
-    if (!reader_.has("intermediate_size"))
-      reader_.assume(fmt::format("intermediate_size 4 hidden_size = {}", 4 * hidden));
+    model.push_back(ffn_hidden(hidden));
     add_vocab(model);
     add_choices(model);
     return model;
@@ -221,19 +237,21 @@ class NeoxImport {
     if (said.empty() && type != "bfloat16") {
       if (!reader_.has("fp16.enabled") && reader_.get("fp16") != nullptr) {
         reader_.assume("fp16.enabled true");
-        return add_precision(reader_, "fp16", reader_.source("fp16"), training);
+        return add_precision(reader_, zero_, {"fp16", reader_.source("fp16")}, training);
       }
       if (!reader_.has("fp16") && !reader_.has("bf16") && !reader_.has("bfloat16"))
         reader_.assume("precision fp32");
-      return read_precision(reader_, training);
+      return read_precision(reader_, zero_, training);
     }
     const bool half = reader_.flag("fp16.enabled", false);
     if ((said == "fp32" && half) || (!said.empty() && said != "bfloat16" && type == "bfloat16"))
       reader_.error("precision", "contradiction", in_quotes(said) + ", and the section fp16 says otherwise",
                     "one of them");
     const std::string name = said.empty() ? type : said;
-    add_precision(reader_, name == "bfloat16" ? "bf16" : name,
-                  reader_.source(said.empty() ? "fp16.type" : "precision"), training);
+    add_precision(
+        reader_, zero_,
+        {name == "bfloat16" ? "bf16" : name, reader_.source(said.empty() ? "fp16.type" : "precision")},
+        training);
   }
 
   Entries training() {

@@ -38,9 +38,26 @@ constexpr Setting kSettings[] = {
     {"checkpoint"},
     {"zero_allow_untested_optimizer"},
     {"zero_force_ds_cpu_optimizer"},
-    {"bf16"},
-    {"fp16"},
-    {"data_types"},
+    {"bf16.enabled"},
+    {"bf16.immediate_grad_update"},
+    {"bf16.check_*"},
+    {"bf16.bf16_master_weights_and_grads", "masters in 16 bit"},
+    {"bf16.bf16_optimizer_states", "moments in 16 bit"},
+    {"bfloat16.enabled"},
+    {"bfloat16.immediate_grad_update"},
+    {"bfloat16.check_*"},
+    {"bfloat16.bf16_master_weights_and_grads", "masters in 16 bit"},
+    {"bfloat16.bf16_optimizer_states", "moments in 16 bit"},
+    {"fp16.enabled"},
+    {"fp16.type"},
+    {"fp16.fp16"},
+    {"fp16.auto_cast"},
+    {"fp16.loss_scale*"},
+    {"fp16.initial_scale_power"},
+    {"fp16.*hysteresis"},
+    {"fp16.min_loss_scale"},
+    {"fp16.fp16_master_weights_and_grads", "masters in 16 bit"},
+    {"data_types.grad_accum_dtype"},
     {"zero_optimization.contiguous_gradients"},
     {"zero_optimization.allgather_partitions"},
     {"zero_optimization.allgather_bucket_size"},
@@ -382,7 +399,7 @@ void read_optimizer(SettingsReader& reader) {
     reader.warning("optimizer.type", "not-modelled", *said);
 }
 
-void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training) {
+void read_precision(SettingsReader& reader, const ZeroSettings& zero, std::vector<FragmentEntry>& training) {
   const bool fp16 = reader.flag("fp16.enabled", false);
   const char* bf16_path = reader.has("bfloat16.enabled") ? "bfloat16.enabled" : "bf16.enabled";
   const bool bf16 = reader.flag(bf16_path, false);
@@ -390,24 +407,67 @@ void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training
   if (!fp16 && !bf16 && (reader.is_auto("fp16.enabled") || reader.is_auto(bf16_path))) return;
   ImportSource source = reader.source(fp16 ? "fp16.enabled" : bf16_path);
   if (!fp16 && !bf16) source.comment = "neither fp16 nor bf16";
-  add_precision(reader, fp16 ? "fp16" : bf16 ? "bf16" : "fp32", source, training);
+  add_precision(reader, zero, {fp16 ? "fp16" : bf16 ? "bf16" : "fp32", source}, training);
 }
 
-void add_precision(SettingsReader& reader, const std::string& precision, const ImportSource& source,
-                   std::vector<FragmentEntry>& training) {
-  training.push_back(text_entry("precision", precision, source));
-  const bool reduces_fp32 = reader.flag("fp32_allreduce", false);
-  if (precision == "fp32") return;
-  std::string dtype = reader.text("data_types.grad_accum_dtype");
-  ImportSource from = reader.source("data_types.grad_accum_dtype");
-  if (reduces_fp32) {
-    dtype = "fp32";
-    from = reader.source("fp32_allreduce");
-  } else if (dtype.empty()) {
-    dtype = precision;
-    from.comment = "DeepSpeed accumulates in the type it computes in";
+namespace {
+
+// The words of DeepSpeed for a type.
+//   source  DeepSpeed deepspeed/runtime/config.py, DtypeEnum.
+std::string_view type_of(std::string_view word) {
+  if (word.starts_with("torch.")) word.remove_prefix(6);
+  if (word == "fp32" || word == "float32" || word == "float") return "fp32";
+  if (word == "fp16" || word == "float16" || word == "half") return "fp16";
+  return word == "bf16" || word == "bfloat16" ? "bf16" : "";
+}
+
+//   source  DeepSpeed deepspeed/runtime/engine.py, get_data_types.
+FragmentEntry gradient_type(SettingsReader& reader, const ZeroSettings& zero, const std::string& precision) {
+  constexpr const char* kType = "data_types.grad_accum_dtype";
+  const std::string said = reader.text(kType);
+  if (!said.empty() && type_of(said).empty())
+    reader.error(kType, "unknown-name", in_quotes(said) + " is no type of gradients", "fp32, fp16 or bf16");
+  if (reader.flag("fp32_allreduce", false))
+    return text_entry("gradient_dtype", "fp32", reader.source("fp32_allreduce"));
+  if (!said.empty()) return text_entry("gradient_dtype", type_of(said), reader.source(kType));
+  ImportSource from = reader.source(kType);
+  const bool wide = precision == "bf16" && zero.stage == 0;
+  from.comment = wide ? "DeepSpeed accumulates bf16 in fp32 where ZeRO is off"
+                      : "DeepSpeed accumulates in the type it computes in";
+  return text_entry("gradient_dtype", wide ? "fp32" : precision, from);
+}
+
+// Masters and moments in the type of the weights, which ZeRO alone has.
+void add_narrow_states(SettingsReader& reader, const ZeroSettings& zero, const std::string& precision,
+                       std::vector<FragmentEntry>& training) {
+  const std::string section = precision == "bf16" && reader.has("bfloat16") ? "bfloat16" : precision;
+  const std::string masters = fmt::format("{}.{}_master_weights_and_grads", section, precision);
+  const std::string moments = section + ".bf16_optimizer_states";
+  const bool narrow = reader.flag(masters, false);
+  const bool narrow_moments = precision == "bf16" && reader.flag(moments, false);
+  if (narrow && zero.stage == 0)
+    reader.error(masters, "needs-another-key", "is for ZeRO, and ZeRO is off", "zero_optimization.stage");
+  if (narrow_moments && !narrow)
+    reader.error(moments, "needs-another-key", "is for masters in bf16", masters);
+  if (narrow) {
+    training.push_back(flag_entry("master_weights", false, reader.source(masters)));
+    reader.warning(masters, "not-modelled",
+                   "the weights are stepped themselves: ZeRO's copy of 2 bytes is left out");
   }
-  training.push_back(text_entry("gradient_dtype", dtype, from));
+  if (narrow_moments) training.push_back(text_entry("moment_dtype", "bf16", reader.source(moments)));
+}
+
+}  // namespace
+
+void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidPrecision& said,
+                   std::vector<FragmentEntry>& training) {
+  training.push_back(text_entry("precision", said.word, said.source));
+  if (said.word == "fp32") {
+    (void)reader.flag("fp32_allreduce");
+    return;
+  }
+  training.push_back(gradient_type(reader, zero, said.word));
+  add_narrow_states(reader, zero, said.word, training);
 }
 
 Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,

@@ -71,10 +71,14 @@ struct ZeroSettings {
                                      std::vector<FragmentEntry>& offload);
 // Warns of an optimizer that is priced as Adam and is not.
 void read_optimizer(SettingsReader& reader);
-// `precision` and `gradient_dtype`; nothing where it is left to the trainer.
-void read_precision(SettingsReader& reader, std::vector<FragmentEntry>& training);
+// `precision` and the types of gradients, masters and moments; nothing where it is left to the trainer.
+void read_precision(SettingsReader& reader, const ZeroSettings& zero, std::vector<FragmentEntry>& training);
 // The same of a precision that is known.
-void add_precision(SettingsReader& reader, const std::string& precision, const ImportSource& source,
+struct SaidPrecision {
+  std::string word;
+  ImportSource source;
+};
+void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidPrecision& said,
                    std::vector<FragmentEntry>& training);
 // train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
 struct Batch {

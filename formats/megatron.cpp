@@ -53,9 +53,9 @@ void add_measurement(const MegatronArguments& arguments, std::optional<std::int6
 std::vector<std::string> assumptions(const MegatronReader& reader) {
   std::vector<std::string> lines = reader.notes();
   if (reader.assumed().empty()) return lines;
-  const char* era = reader.of_2021() ? "of 2021" : "at commit 000c4ac (2025)";
   const std::string title =
-      reader.is_dump() ? "what the dump does not say: " : fmt::format("defaults of Megatron-LM {}: ", era);
+      reader.is_dump() ? "what the dump does not say: "
+                       : fmt::format("defaults of Megatron-LM {}: ", megatron_era_name(reader.era()));
   const std::vector<std::string> defaults = wrapped(title, reader.assumed());
   lines.insert(lines.end(), defaults.begin(), defaults.end());
   return lines;
@@ -67,6 +67,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
                                         Diagnostics& diagnostics) {
   const std::size_t before = diagnostics.error_count();
   MegatronReader reader(arguments, diagnostics);
+  refuse_megatron_models(reader);
   MegatronJob job;
   read_megatron_degrees(reader, request, job);
   Entries model = read_megatron_model(reader, request, job);

@@ -372,6 +372,8 @@ class ArgvReader {
     for (const Word& word : words) {
       if (is_option(word))
         begin_option(word);
+      else if (is_program(word))
+        end_launcher(word);
       else if (current_)
         add_value(word, word.text);
       else
@@ -383,6 +385,20 @@ class ArgvReader {
 
  private:
   [[nodiscard]] SourceLocation place(const Word& word) const { return {arguments_.file, word.line, 0}; }
+
+  // The first Python file, unless it is the value of an option of Megatron-LM's own.
+  [[nodiscard]] bool is_program(const Word& word) const {
+    if (arguments_.program || !word.text.ends_with(".py")) return false;
+    if (!current_ || !current_->values.empty()) return true;
+    const MegatronFlag* flag = find_megatron_flag(current_->name);
+    return flag == nullptr || is_of_launcher(*flag);
+  }
+
+  // Of a launcher and its options, which stand before it.
+  void end_launcher(const Word& word) {
+    end_option();
+    arguments_.program = MegatronProgram{.file = word.text, .where = place(word)};
+  }
 
   void begin_option(const Word& word) {
     end_option();

@@ -31,6 +31,12 @@ struct MegatronArgument {
   SourceLocation where = {};
 };
 
+// The program that options were given to: "pretrain_gpt.py".
+struct MegatronProgram {
+  std::string file = {};
+  SourceLocation where = {};
+};
+
 // One line of the log: ` iteration 5/ 1000 | … | elapsed time per iteration (ms): 126993.5 | …`.
 struct MegatronIteration {
   double milliseconds = 0;
@@ -42,7 +48,8 @@ struct MegatronArguments {
   enum class Door : std::uint8_t { kDump, kArgv };
   Door door = Door::kArgv;
   std::string file = {};
-  std::vector<MegatronArgument> items = {};  // names unique: of an option given twice the last counts
+  std::optional<MegatronProgram> program = {};  // of a command line that names it
+  std::vector<MegatronArgument> items = {};     // names unique: of an option given twice the last counts
   std::vector<MegatronIteration> iterations = {};
 
   [[nodiscard]] const MegatronArgument* find(std::string_view name) const;

@@ -27,9 +27,34 @@ constexpr std::string_view kRouting = "which expert a token visits";
 constexpr std::string_view kDerived = "what Megatron-LM derived";
 constexpr std::string_view kUnfusedOnly = "of unfused attention";
 constexpr std::string_view kHousekeeping = "housekeeping of the process";
-constexpr std::string_view kDeepSpeedOff = "of DeepSpeed, which is off";
-constexpr std::string_view kOneSwitch =
-    "some kernels are not fused, and options.fused_kernels knows all or none";
+constexpr std::string_view kDeepSpeed = "of DeepSpeed", kDeepSpeedOff = "of DeepSpeed, which is off";
+constexpr std::string_view kFp8Off = "without fp8";
+constexpr std::string_view kFp8Scaling = "scaling recipes of fp8";
+constexpr std::string_view kUnread = "a file with more settings, which is not read";
+constexpr std::string_view kNoTensorOverlap = "without tp_comm_overlap";
+constexpr std::string_view kCoarse =
+    "a part of the tensor ranks' communication is not overlapped, and overlap.tensor knows all or none";
+
+constexpr std::string_view kExperts = "num_experts", kFp8 = "fp8", kTensorOverlap = "tp_comm_overlap",
+                           kOfDeepSpeed = "deepspeed";
+constexpr MegatronSwitch kSwitches[] = {{kExperts, "moe_", kDense},
+                                        {kFp8, "fp8_", kFp8Off},
+                                        {kTensorOverlap, "tp_comm_", kNoTensorOverlap},
+                                        {kOfDeepSpeed, "deepspeed_", kDeepSpeedOff}};
+
+constexpr std::string_view kEncoder = "an encoder, which sees the whole sequence";
+constexpr std::string_view kEncoderDecoder = "a model of encoder and decoder";
+constexpr MegatronScript kScripts[] = {
+    {"pretrain_bert.py", kEncoder},
+    {"pretrain_ict.py", kEncoder},
+    {"pretrain_t5.py", kEncoderDecoder},
+    {"pretrain_retro.py", "retrieval inside the model"},
+    {"pretrain_mamba.py", "state-space layers"},
+    {"pretrain_vision_classify.py", "a model of images"},
+    {"pretrain_vision_dino.py", "a model of images"},
+    {"pretrain_vision_inpaint.py", "a model of images"},
+    {"pretrain_vlm.py", "a model of images and text"},
+};
 
 constexpr MegatronFlag kFlags[] = {
     // The model.
@@ -60,6 +85,7 @@ constexpr MegatronFlag kFlags[] = {
     {"moe_router_topk", kRead, kDense},
     {"moe_router_num_groups", kRead, kDense},
     {"moe_router_group_topk", kRead, kDense},
+    {"moe_router_topk_limited_devices", kRead, kDense},
     {"moe_layer_freq", kRead, kDense},
     {"moe_shared_expert_intermediate_size", kRead, kDense},
     {"moe_shared_expert_gate", kRead, kDense},
@@ -112,7 +138,9 @@ constexpr MegatronFlag kFlags[] = {
     {"fp16", kRead, ""},
     {"bf16", kRead, ""},
     {"fp8", kRead, ""},
-    {"fp8_param_gather", kRead, "without fp8"},
+    {"fp8_hybrid", kRead, kFp8Off},
+    {"fp8_e4m3", kRead, kFp8Off},
+    {"fp8_param_gather", kRead, kFp8Off},
     {"accumulate_allreduce_grads_in_fp32", kRead, ""},
     {"grad_reduce_in_bf16", kRead, ""},
     {"main_grads_dtype", kRead, ""},
@@ -144,10 +172,11 @@ constexpr MegatronFlag kFlags[] = {
     {"cpu_offloading", kRead, ""},
     {"cpu_offloading_num_layers", kRead, "activations stay on the device"},
     // Another model.
-    {"decoder_num_layers", kRefused, "a model of encoder and decoder"},
-    {"pipeline_model_parallel_split_rank", kRefused, "a model of encoder and decoder"},
-    {"encoder_tensor_model_parallel_size", kRefused, "a model of encoder and decoder"},
-    {"encoder_pipeline_model_parallel_size", kRefused, "a model of encoder and decoder"},
+    {"decoder_num_layers", kRefused, kEncoderDecoder},
+    {"decoder_seq_length", kRefused, kEncoderDecoder},
+    {"pipeline_model_parallel_split_rank", kRefused, kEncoderDecoder},
+    {"encoder_tensor_model_parallel_size", kRefused, kEncoderDecoder},
+    {"encoder_pipeline_model_parallel_size", kRefused, kEncoderDecoder},
     {"hybrid_override_pattern", kRefused, "state-space layers among the transformer's"},
     {"hybrid_layer_pattern", kRefused, "state-space layers among the transformer's"},
     {"hybrid_attention_ratio", kRefused, "state-space layers among the transformer's", "0.0"},
@@ -199,8 +228,20 @@ constexpr MegatronFlag kFlags[] = {
      "messages of the pipeline's warm-up and flush are hidden as well"},
     {"ddp_num_buckets", kNotModelled, "buckets of gradients by their number, not their size"},
     {"num_distributed_optimizer_instances", kNotModelled, "the optimizer is sharded in groups", "1"},
-    {"async_tensor_model_parallel_allreduce", kAside, "always beside the weight gradient here"},
-    {"tp_comm_overlap_cfg", kNotModelled, "its tuning of each overlapped GEMM"},
+    {"async_tensor_model_parallel_allreduce", kRead, kNoTensor},
+    {"tp_comm_overlap_cfg", kNotModelled, "its tuning of each overlapped GEMM", {}, kTensorOverlap},
+    {"tp_comm_overlap_ag", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_overlap_rs", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_split_ag", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_split_rs", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_bulk_dgrad", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_bulk_wgrad", kDefaultOn, kCoarse, {}, kTensorOverlap},
+    {"tp_comm_overlap_rs_dgrad",
+     kNotModelled,
+     "another GEMM that a message hides behind",
+     {},
+     kTensorOverlap},
+    {"tp_comm_bootstrap_backend", kAside, "how messages are sent"},
     {"cuda_graph_impl", kRead, ""},
     {"cuda_graph_modules", kRead, "without CUDA graphs"},
     {"cuda_graph_scope", kRead, "without CUDA graphs"},
@@ -212,7 +253,7 @@ constexpr MegatronFlag kFlags[] = {
     {"apply_rope_fusion", kRead, ""},
     {"cross_entropy_loss_fusion", kAside, "the profile says what the loss moves"},
     {"cross_entropy_fusion_impl", kAside, "the profile says what the loss moves"},
-    {"masked_softmax_fusion", kAside, kUnfusedOnly},
+    {"masked_softmax_fusion", kRead, kUnfusedOnly},
     {"attention_softmax_in_fp32", kAside, kUnfusedOnly},
     {"apply_query_key_layer_scaling", kAside, kUnfusedOnly},
     {"persist_layer_norm", kAside, "which kernel of the norm"},
@@ -226,7 +267,26 @@ constexpr MegatronFlag kFlags[] = {
     {"moe_router_force_load_balancing", kAside, "experts.imbalance is 1 unless given"},
     {"moe_pad_expert_input_to_capacity", kAside, "a capacity factor pads always"},
     {"moe_deepep_num_sms", kAside, "of the flexible dispatcher"},
-    {"moe_*", kAside, kRouting},
+    {"moe_router_load_balancing_type", kAside, kRouting},
+    {"moe_router_score_function", kAside, kRouting},
+    {"moe_router_pre_softmax", kAside, kRouting},
+    {"moe_router_topk_scaling_factor", kAside, kRouting},
+    {"moe_router_enable_expert_bias", kAside, kRouting},
+    {"moe_router_bias_update_rate", kAside, kRouting},
+    {"moe_router_dtype", kAside, kRouting},
+    {"moe_router_padding_for_quantization", kAside, kRouting},
+    {"moe_aux_loss_coeff", kAside, kRouting},
+    {"moe_z_loss_coeff", kAside, kRouting},
+    {"moe_token_drop_policy", kAside, kRouting},
+    {"moe_apply_probs_on_input", kAside, kRouting},
+    {"moe_per_layer_logging", kAside, kLogging},
+    {"moe_use_upcycling", kAside, kCheckpoints},
+    {"moe_upcycling_granularity", kAside, kCheckpoints},
+    {"moe_pad_experts_for_cuda_graph_inference", kAside, kEvaluation},
+    {"moe_hybridep_num_sms", kAside, "of the flexible dispatcher"},
+    {"moe_router_fusion", kNotModelled, "the choice of experts is one kernel", {}, kExperts},
+    {"moe_extended_tp", kNotModelled, "tensor and expert ranks split each expert", {}, kExperts},
+    {"moe_latent_size", kRefused, "experts that work in a narrower space than the layers", {}, kExperts},
     {"standalone*", kRefused, "a pipeline rank of its own"},
     {"reset_attention_mask", kNotModelled, "attention within documents only does less work"},
     {"use_cpu_initialization", kAside, kSeeds},
@@ -240,12 +300,14 @@ constexpr MegatronFlag kFlags[] = {
     {"use_sharp", kNotModelled, "reductions in the switches"},
     {"high_priority_stream_groups", kAside, "priorities of streams"},
     {"use_contiguous_buffers*", kAside, "one buffer of gradients is assumed"},
-    {"contigious_checkpointing", kAside, kDeepSpeedOff},
-    {"synchronize_each_layer", kAside, kDeepSpeedOff},
-    {"profile_backward", kAside, kDeepSpeedOff},
-    {"deepspeed_*", kAside, kDeepSpeedOff},
-    {"deepscale*", kAside, kDeepSpeedOff},
-    {"remote_device", kAside, kDeepSpeedOff},
+    {"contigious_checkpointing", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"synchronize_each_layer", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"profile_backward", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"deepspeed_config", kNotModelled, kUnread, {}, kOfDeepSpeed},
+    {"deepspeed_*", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"deepscale_config", kNotModelled, kUnread, {}, kOfDeepSpeed},
+    {"deepscale", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"remote_device", kNotModelled, "weights are kept outside the device", "none", kOfDeepSpeed},
     {"params_dtype", kAside, kDerived},
     {"transformer_pipeline_model_parallel_size", kAside, kDerived},
     {"consumed_*", kAside, kDerived},
@@ -260,7 +322,10 @@ constexpr MegatronFlag kFlags[] = {
     {"min_lr", kAside, kLearning},
     {"decoupled_*", kAside, kLearning},
     {"override_*", kAside, kLearning},
-    {"use_checkpoint_*", kAside, kLearning},
+    {"use_checkpoint_args", kRead, "the dump has what the checkpoint said"},
+    {"use_mp_args_from_checkpoint_args", kRead, "the dump has what the checkpoint said"},
+    {"use_checkpoint_lr_scheduler", kAside, kLearning},
+    {"use_checkpoint_opt_param_scheduler", kAside, kLearning},
     {"warmup", kAside, kLearning},
     {"weight_decay*", kAside, kLearning},
     {"adam_*", kAside, kLearning},
@@ -273,9 +338,17 @@ constexpr MegatronFlag kFlags[] = {
     {"calculate_per_token_loss", kAside, kLearning},
     {"mtp_loss_scaling_factor", kAside, kLearning},
     {"fp16_lm_cross_entropy", kAside, kLearning},
-    {"fp8_*", kAside, "scaling recipes of fp8"},
+    {"fp8_recipe", kAside, kFp8Scaling},
+    {"fp8_margin", kAside, kFp8Scaling},
+    {"fp8_interval", kAside, kFp8Scaling},
+    {"fp8_amax_*", kAside, kFp8Scaling},
+    {"fp8_quantizer_factory", kAside, kFp8Scaling},
+    {"fp8_wgrad", kDefaultOn, "weight gradients stay in 16 bit", {}, kFp8},
+    {"fp8_dot_product_attention", kNotModelled, "attention's products in 8 bit", {}, kFp8},
+    {"fp8_multi_head_attention", kNotModelled, "attention and what surrounds it in 8 bit", {}, kFp8},
+    {"fp8_output_proj", kNotModelled, "the head's product in 8 bit", {}, kFp8},
     {"first_last_layers_bf16", kNotModelled, "the first and last layers stay in 16 bit"},
-    {"num_layers_at_*_in_bf16", kAside, "scaling recipes of fp8"},
+    {"num_layers_at_*_in_bf16", kAside, kFp8Scaling},
     {"layernorm_epsilon", kAside, kLearning},
     {"norm_epsilon", kAside, kLearning},
     {"apply_residual_connection_post_layernorm", kAside, "where the residual is taken"},
@@ -322,7 +395,6 @@ constexpr MegatronFlag kFlags[] = {
     {"eod_mask_loss", kAside, kPaths},
     {"s3_cache_path", kAside, kPaths},
     {"embedding_path", kAside, kPaths},
-    {"decoder_seq_length", kAside, kEvaluation},
     {"sample_rate", kAside, kPaths},
     {"log_*", kAside, kLogging},
     {"logging_level", kAside, kLogging},
@@ -389,6 +461,7 @@ constexpr MegatronFlag kFlags[] = {
     {"num_channels", kAside, kEvaluation},
     {"num_classes", kAside, kEvaluation},
     {"classes_fraction", kAside, kEvaluation},
+    {"standalone", kAside, kLauncher},
     {"rank", kAside, kLauncher},
     {"local_rank", kAside, kLauncher},
     {"node_rank", kAside, kLauncher},
@@ -409,7 +482,7 @@ constexpr MegatronFlag kFlags[] = {
     {"enable_gloo_process_groups", kAside, kHousekeeping},
     {"enable_msc", kAside, kHousekeeping},
     {"use_mcore_models", kAside, "Megatron Core is assumed"},
-    {"yaml_cfg", kNotModelled, "a file with more settings, which is not read"},
+    {"yaml_cfg", kNotModelled, kUnread},
     {"spec", kNotModelled, "layers of another make"},
 };
 
@@ -426,6 +499,14 @@ constexpr MegatronSpelling kSpellings[] = {
     {"no_bias_swiglu_fusion", "bias_swiglu_fusion", "False"},
     {"no_bias_dropout_fusion", "bias_dropout_fusion", "False"},
     {"no_rope_fusion", "apply_rope_fusion", "False"},
+    {"no_async_tensor_model_parallel_allreduce", "async_tensor_model_parallel_allreduce", "False"},
+    {"no_fp8_wgrad", "fp8_wgrad", "False"},
+    {"disable_tp_comm_overlap_ag", "tp_comm_overlap_ag", "False"},
+    {"disable_tp_comm_overlap_rs", "tp_comm_overlap_rs", "False"},
+    {"disable_tp_comm_split_ag", "tp_comm_split_ag", "False"},
+    {"disable_tp_comm_split_rs", "tp_comm_split_rs", "False"},
+    {"disable_tp_comm_bulk_dgrad", "tp_comm_bulk_dgrad", "False"},
+    {"disable_tp_comm_bulk_wgrad", "tp_comm_bulk_wgrad", "False"},
     {"no_query_key_layer_scaling", "apply_query_key_layer_scaling", "False"},
     {"no_create_attention_mask_in_dataloader", "create_attention_mask_in_dataloader", "False"},
     {"no_mmap_bin_files", "mmap_bin_files", "False"},
@@ -457,6 +538,8 @@ constexpr MegatronDeadName kDeadNames[] = {
     {"activations_checkpoint_method", "recompute_granularity"},
     {"ddp_impl", "overlap_grad_reduce"},
     {"moe_layer_recompute", "recompute_modules"},
+    {"fp8_hybrid", "fp8"},
+    {"fp8_e4m3", "fp8"},
 };
 
 constexpr std::string_view k2021[] = {"model_parallel_size",
@@ -469,6 +552,10 @@ constexpr std::string_view k2021[] = {"model_parallel_size",
                                       "warmup",
                                       "distribute_checkpointed_activations"};
 
+constexpr std::string_view k2022[] = {"sequence_parallel",     "recompute_granularity",
+                                      "recompute_activations", "recompute_method",
+                                      "recompute_num_layers",  "use_distributed_optimizer"};
+
 constexpr std::string_view kNewer[] = {"context_parallel_size", "use_flash_attn",       "attention_backend",
                                        "transformer_impl",      "use_mcore_models",     "swiglu",
                                        "overlap_grad_reduce",   "group_query_attention"};
@@ -476,6 +563,12 @@ constexpr std::string_view kNewer[] = {"context_parallel_size", "use_flash_attn"
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+template <class Row, std::size_t n, class Fits>
+const Row* find_row(const Row (&rows)[n], Fits fits) {
+  const Row* const found = std::find_if(std::begin(rows), std::end(rows), fits);
+  return found == std::end(rows) ? nullptr : found;
 }
 
 }  // namespace
@@ -504,12 +597,37 @@ std::span<const MegatronDeadName> megatron_dead_names() {
   return kDeadNames;
 }
 
+bool is_of_launcher(const MegatronFlag& flag) {
+  return flag.text == kLauncher;
+}
+
+const MegatronSwitch* find_megatron_switch(std::string_view name) {
+  return find_row(kSwitches, [&](const MegatronSwitch& row) { return row.name == name; });
+}
+
+const MegatronSwitch* megatron_switch_of(std::string_view unknown) {
+  return find_row(kSwitches, [&](const MegatronSwitch& row) { return unknown.starts_with(row.prefix); });
+}
+
+const MegatronScript* find_megatron_script(std::string_view file) {
+  return find_row(kScripts, [&](const MegatronScript& row) {
+    const std::size_t slash = file.rfind('/');
+    return row.name == (slash == std::string_view::npos ? file : file.substr(slash + 1));
+  });
+}
+
+std::string_view megatron_era_name(MegatronEra era) {
+  if (era == MegatronEra::kNow) return "at commit 000c4ac (2025)";
+  return era == MegatronEra::k2022 ? "of 2022" : "of 2021";
+}
+
 bool is_of_2021(std::string_view name) {
   return contains(k2021, name);
 }
 
-bool is_newer_than_2021(std::string_view name) {
-  return contains(kNewer, name);
+MegatronEra megatron_era_of(std::string_view name) {
+  if (contains(kNewer, name)) return MegatronEra::kNow;
+  return contains(k2022, name) ? MegatronEra::k2022 : MegatronEra::k2021;
 }
 
 }  // namespace stagecraft

@@ -17,6 +17,7 @@ enum class MegatronFlagKind : std::uint8_t {
   kRead,         // the importer reads it; `text` says when it has nothing to say
   kAside,        // changes neither time nor memory; `text` is what it is about
   kNotModelled,  // changes time or memory, and the simulator does not know how: a warning, where it is on
+  kDefaultOn,    // the same, where a switch that is on by default is off
   kRefused,      // makes another model of it: an error, where it is on
 };
 
@@ -25,11 +26,31 @@ struct MegatronFlag {
   MegatronFlagKind kind;
   std::string_view text;
   std::string_view harmless = {};  // "fp32|torch.float32": values that are as good as off
+  std::string_view needs = {};     // says nothing where this switch is off
 };
 
 // The first row that fits, whole names before patterns; nullptr if there is none.
 [[nodiscard]] const MegatronFlag* find_megatron_flag(std::string_view name);
 [[nodiscard]] std::span<const MegatronFlag> megatron_flags();
+// torchrun's and srun's, not Megatron-LM's.
+[[nodiscard]] bool is_of_launcher(const MegatronFlag& flag);
+
+// A switch that others say nothing without.
+struct MegatronSwitch {
+  std::string_view name;
+  std::string_view prefix;  // of names that no row knows, and that say nothing without it either
+  std::string_view without;
+};
+[[nodiscard]] const MegatronSwitch* find_megatron_switch(std::string_view name);
+// By the prefix of an unknown name.
+[[nodiscard]] const MegatronSwitch* megatron_switch_of(std::string_view unknown);
+
+// Scripts that train another model than the decoder alone: "pretrain_bert.py".
+struct MegatronScript {
+  std::string_view name;
+  std::string_view model;
+};
+[[nodiscard]] const MegatronScript* find_megatron_script(std::string_view file);
 
 // Options whose value in the dump has another name or the opposite sense: --disable-bias-linear is
 // add_bias_linear False.
@@ -48,9 +69,16 @@ struct MegatronDeadName {
 };
 [[nodiscard]] std::span<const MegatronDeadName> megatron_dead_names();
 
-// Names that only Megatron-LM before 2022 has.
+// Whose defaults count.
+//
+//   k2021  before sequence parallelism and fused gradient accumulation
+//   k2022  with both, before flash attention and context parallelism
+enum class MegatronEra : std::uint8_t { k2021, k2022, kNow };
+// "of 2021"
+[[nodiscard]] std::string_view megatron_era_name(MegatronEra era);
+// Names that Megatron-LM dropped in 2023, most of them in 2022.
 [[nodiscard]] bool is_of_2021(std::string_view name);
-// Names that it got later; a dump has all names of its time.
-[[nodiscard]] bool is_newer_than_2021(std::string_view name);
+// The era that a name began in; a dump has all names of its time.
+[[nodiscard]] MegatronEra megatron_era_of(std::string_view name);
 
 }  // namespace stagecraft

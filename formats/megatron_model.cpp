@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kGpt2Tokens = 50'257;  // Radford et al. (2019), section 2.3
 constexpr std::int64_t kMaxDivisor = 1'000'000;
+constexpr const char* kDevices = "moe_router_topk_limited_devices";
 
 // A number with its source, or what follows from the others.
 FragmentEntry number_or(MegatronReader& reader, std::string_view name, std::string key, std::int64_t derived,
@@ -33,6 +34,7 @@ class ModelSection {
       : reader_(reader), request_(request), job_(job) {}
 
   Entries read() {
+    warn_of_checkpoint_sizes();
     swiglu_ = reader_.flag("swiglu");
     rms_ = reads_rms();
     add(text_entry("family", swiglu_ && rms_ ? "llama" : "gpt",
@@ -59,6 +61,15 @@ class ModelSection {
 
  private:
   void add(FragmentEntry item) { entries_.push_back(std::move(item)); }
+
+  // A dump is printed after the checkpoint was asked.
+  void warn_of_checkpoint_sizes() {
+    if (reader_.is_dump()) return;
+    for (const char* name : {"use_checkpoint_args", "use_mp_args_from_checkpoint_args"})
+      if (reader_.flag(name))
+        reader_.warning(name, "not-modelled",
+                        "the checkpoint's arguments count in place of those given, and it is not read");
+  }
 
   bool reads_rms() {
     const std::string word = reader_.text("normalization");
@@ -131,15 +142,17 @@ class ModelSection {
          .where = where}));
   }
 
+  // "PositionEmbeddingType.absolute" in the dumps of forks.
   bool reads_rope() {
     if (reader_.flag("use_rotary_position_embeddings")) return true;
-    const std::string word = reader_.text("position_embedding_type");
+    std::string word = reader_.text("position_embedding_type");
+    word.erase(0, word.rfind('.') + 1);
     if (word.empty()) reader_.assume(reader_.spelled("position_embedding_type") + " learned_absolute");
-    if (word == "relative" || word == "none") {
+    if (word.empty() || word == "learned_absolute" || word == "absolute") return false;
+    if (word != "rope" && word != "rotary" && word != "yarn" && word != "mrope")
       reader_.error("position_embedding_type", "not-supported",
                     in_quotes(word) + " positions are not supported", "learned_absolute and rope are");
-    }
-    return word == "rope" || word == "yarn" || word == "mrope";
+    return true;
   }
 
   void add_positions() {
@@ -232,6 +245,7 @@ class ModelSection {
     constexpr const char *kGroups = "moe_router_num_groups", *kChosen = "moe_router_group_topk";
     const auto groups = reader_.integer(kGroups);
     const auto chosen = reader_.integer(kChosen);
+    if (const auto devices = reader_.integer(kDevices)) return add_device_groups(experts, *devices, chosen);
     if (!chosen) return;
     if (!groups)
       return reader_.error(kChosen, "needs-another-key",
@@ -239,6 +253,20 @@ class ModelSection {
                            "add --moe-router-num-groups");
     experts.push_back(entry("groups", *groups, reader_.source(kGroups)));
     experts.push_back(entry("top_groups", *chosen, reader_.source(kChosen)));
+  }
+
+  // Of 2024: the experts of a rank are a group.
+  void add_device_groups(Entries& experts, std::int64_t devices, std::optional<std::int64_t> chosen) {
+    constexpr const char* kRanks = "expert_model_parallel_size";
+    if (chosen)
+      return reader_.error(kDevices, "contradiction", "limits the ranks, and the groups are limited as well",
+                           "keep --moe-router-group-topk");
+    const std::int64_t ranks = reader_.integer(kRanks).value_or(1);
+    if (ranks == 1) return;
+    ImportSource source = reader_.source(kRanks);
+    source.comment += ", a group for each rank";
+    experts.push_back(entry("groups", ranks, source));
+    experts.push_back(entry("top_groups", devices, reader_.source(kDevices)));
   }
 
   void add_dense_layers(Entries& experts) {
@@ -275,7 +303,27 @@ class ModelSection {
   bool swiglu_ = false, rms_ = false, latent_ = false;
 };
 
+void refuse_program(MegatronReader& reader) {
+  const auto& program = reader.arguments().program;
+  const MegatronScript* script = program ? find_megatron_script(program->file) : nullptr;
+  if (script == nullptr) return;
+  reader.refuse(program->where, program->file, script->model);
+}
+
 }  // namespace
+
+// A dump has BERT's options whatever it trains.
+void refuse_megatron_models(MegatronReader& reader) {
+  refuse_program(reader);
+  const MegatronArgument* tokenizer = reader.arguments().find("tokenizer_type");
+  if (tokenizer != nullptr && !tokenizer->values.empty() &&
+      tokenizer->values.front().starts_with("BertWordPiece"))
+    reader.refuse(tokenizer->where, tokenizer->spelled, "the tokenizer of BERT, an encoder");
+  if (reader.is_dump()) return;
+  for (const MegatronArgument& item : reader.arguments().items)
+    if (item.name.starts_with("bert_"))
+      reader.refuse(item.where, item.spelled, "an option of BERT, an encoder");
+}
 
 Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request, MegatronJob& job) {
   return ModelSection(reader, request, job).read();

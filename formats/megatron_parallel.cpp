@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxDegree = 1'000'000;  // three of them multiply within
 
 std::int64_t degree(MegatronReader& reader, std::string_view name) {
   if (reader.given(name) == nullptr) {
-    if (!reader.of_2021() || !name.starts_with("context")) reader.assume(reader.spelled(name) + " 1");
+    if (!reader.is_old() || !name.starts_with("context")) reader.assume(reader.spelled(name) + " 1");
     return 1;
   }
   return reader.integer(name, 1, kMaxDegree).value_or(1);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "formats/megatron_flags.hpp"
 
 namespace stagecraft {
 
@@ -49,11 +48,11 @@ void rename_dead(MegatronArguments& arguments) {
 
 MegatronReader::MegatronReader(const MegatronArguments& arguments, Diagnostics& diagnostics)
     : arguments_(arguments), diagnostics_(diagnostics) {
-  const auto any = [&](auto is) {
-    return std::any_of(arguments.items.begin(), arguments.items.end(),
-                       [&](const MegatronArgument& item) { return is(item.name); });
-  };
-  of_2021_ = any(is_of_2021) && !any(is_newer_than_2021);
+  const auto& items = arguments.items;
+  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return is_of_2021(item.name); })) {
+    era_ = MegatronEra::k2021;
+    for (const MegatronArgument& item : items) era_ = std::max(era_, megatron_era_of(item.name));
+  }
   if (!is_dump()) warn_of_dead_names();
   rename_dead(arguments_);
 }
@@ -62,11 +61,36 @@ void MegatronReader::warn_of_dead_names() {
   for (const MegatronDeadName& dead : megatron_dead_names()) {
     const MegatronArgument* item = find(dead.name);
     if (item == nullptr) continue;
+    refuse_two_names(dead, *item);
     diagnostics_.warning({.code = "old-name",
                           .where = item->where,
                           .path = item->spelled,
                           .message = fmt::format("is a name of the past, read as {}", spelled(dead.now))});
   }
+}
+
+void MegatronReader::refuse_two_names(const MegatronDeadName& dead, const MegatronArgument& old) {
+  const MegatronArgument* now = find(dead.now);
+  if (!dead.same_value || now == nullptr || now->values.empty() || now->values == old.values) return;
+  if (!now->unexpanded.empty() || !old.unexpanded.empty()) return;
+  diagnostics_.error({.code = "contradiction",
+                      .where = old.where,
+                      .path = old.spelled,
+                      .message = fmt::format("says {}, and {} says {}", join(old.values, " "), now->spelled,
+                                             join(now->values, " ")),
+                      .hint = fmt::format("keep {}", now->spelled),
+                      .notes = {{.where = now->where, .message = "the newer name stands here"}}});
+}
+
+std::string_view MegatronReader::fp8_switch() {
+  if (given("fp8") != nullptr) return "fp8";
+  return flag("fp8_hybrid") ? "fp8_hybrid" : flag("fp8_e4m3") ? "fp8_e4m3" : std::string_view();
+}
+
+bool MegatronReader::is_on(std::string_view name) const {
+  const MegatronArgument* item = find(name);
+  if (item != nullptr && !says_off(*item, is_dump())) return true;
+  return name == "fp8" && (is_on("fp8_hybrid") || is_on("fp8_e4m3"));
 }
 
 const MegatronArgument* MegatronReader::find(std::string_view name) const {
@@ -200,6 +224,13 @@ void MegatronReader::warning(std::string_view name, std::string code, std::strin
                         .hint = std::move(hint)});
 }
 
+void MegatronReader::refuse(const SourceLocation& where, const std::string& what, std::string_view model) {
+  diagnostics_.error({.code = "not-supported",
+                      .where = where,
+                      .path = what,
+                      .message = fmt::format("is not supported: {}", model)});
+}
+
 void MegatronReader::refuse_option(const char* option, std::int64_t asked, std::string_view name,
                                    const std::string& said) {
   diagnostics_.error(contradicted_option(option, std::to_string(asked), said, source(name).where));
@@ -221,6 +252,27 @@ void MegatronReader::unknown(const MegatronArgument& argument) {
                         .hint = std::move(hint)});
 }
 
+std::optional<std::string_view> MegatronReader::without_effect(const MegatronArgument& item,
+                                                               const MegatronFlag* flag) const {
+  if (is_renamed(item.name)) return "said under a newer name";
+  const MegatronSwitch* needed =
+      flag == nullptr ? megatron_switch_of(item.name) : find_megatron_switch(flag->needs);
+  if (needed != nullptr && !is_on(needed->name)) return needed->without;
+  if (flag == nullptr) return std::nullopt;
+  if (flag->kind == MegatronFlagKind::kRead || flag->kind == MegatronFlagKind::kAside) return flag->text;
+  const bool off = says_off(item, is_dump()) || is_harmless(*flag, item);
+  if (flag->kind == MegatronFlagKind::kDefaultOn) return off ? std::nullopt : std::optional("as by default");
+  return off ? std::optional("off") : std::nullopt;
+}
+
+void MegatronReader::report(const MegatronArgument& item, const MegatronFlag& flag) {
+  if (flag.kind == MegatronFlagKind::kRefused) return refuse(item.where, item.spelled, flag.text);
+  diagnostics_.warning({.code = "not-modelled",
+                        .where = item.where,
+                        .path = item.spelled,
+                        .message = fmt::format("is not modelled: {}", flag.text)});
+}
+
 std::vector<std::string> MegatronReader::finish() {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // in the order of the file
   const auto put_aside = [&](std::string_view about, const std::string& name) {
@@ -232,26 +284,15 @@ std::vector<std::string> MegatronReader::finish() {
   for (const MegatronArgument& item : arguments_.items) {
     if (read_.contains(item.name)) continue;
     const MegatronFlag* flag = find_megatron_flag(item.name);
-    if (is_dump() && says_off(item, true)) {
+    const bool on_by_default = flag != nullptr && flag->kind == MegatronFlagKind::kDefaultOn;
+    if (is_dump() && !on_by_default && says_off(item, true)) {
       ++off;
-    } else if (is_renamed(item.name)) {
-      put_aside("said under a newer name", item.spelled);
+    } else if (const auto about = without_effect(item, flag)) {
+      put_aside(*about, item.spelled);
     } else if (flag == nullptr) {
       unknown(item);
-    } else if (flag->kind == MegatronFlagKind::kRead || flag->kind == MegatronFlagKind::kAside) {
-      put_aside(flag->text, item.spelled);
-    } else if (says_off(item, is_dump()) || is_harmless(*flag, item)) {
-      put_aside("off", item.spelled);
-    } else if (flag->kind == MegatronFlagKind::kNotModelled) {
-      diagnostics_.warning({.code = "not-modelled",
-                            .where = item.where,
-                            .path = item.spelled,
-                            .message = fmt::format("is not modelled: {}", flag->text)});
     } else {
-      diagnostics_.error({.code = "not-supported",
-                          .where = item.where,
-                          .path = item.spelled,
-                          .message = fmt::format("is not supported: {}", flag->text)});
+      report(item, *flag);
     }
   }
   std::vector<std::string> lines;

@@ -12,6 +12,7 @@
 #include "base/diagnostic.hpp"
 #include "formats/import_entries.hpp"
 #include "formats/megatron_arguments.hpp"
+#include "formats/megatron_flags.hpp"
 
 namespace stagecraft {
 
@@ -43,14 +44,20 @@ class MegatronReader {
   void note(std::string line) { notes_.push_back(std::move(line)); }
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
+  // Of another model than a decoder.
+  void refuse(const SourceLocation& where, const std::string& what, std::string_view model);
   // Of an option of the importer, where `name` says otherwise: `said`.
   void refuse_option(const char* option, std::int64_t asked, std::string_view name, const std::string& said);
   // About a key of the scenario that no argument says.
   void missing(Severity severity, std::string path, std::string message, std::string hint);
 
   [[nodiscard]] bool is_dump() const { return arguments_.door == MegatronArguments::Door::kDump; }
-  // Before context parallelism, flash attention and fused gradient accumulation.
-  [[nodiscard]] bool of_2021() const { return of_2021_; }
+  // kNow, unless a name of the past stands there and none of now.
+  [[nodiscard]] MegatronEra era() const { return era_; }
+  // Before context parallelism and flash attention.
+  [[nodiscard]] bool is_old() const { return era_ != MegatronEra::kNow; }
+  // The argument that turns fp8 on; empty where none does.
+  std::string_view fp8_switch();
   [[nodiscard]] const MegatronArguments& arguments() const { return arguments_; }
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
@@ -61,11 +68,18 @@ class MegatronReader {
  private:
   [[nodiscard]] const MegatronArgument* find(std::string_view name) const;
   void warn_of_dead_names();
+  void refuse_two_names(const MegatronDeadName& dead, const MegatronArgument& old);
+  // A switch, without marking it as read.
+  [[nodiscard]] bool is_on(std::string_view name) const;
+  // Why an argument that nobody asked for changes nothing; nullopt where it does.
+  [[nodiscard]] std::optional<std::string_view> without_effect(const MegatronArgument& item,
+                                                               const MegatronFlag* flag) const;
+  void report(const MegatronArgument& item, const MegatronFlag& flag);
   void unknown(const MegatronArgument& argument);
 
   MegatronArguments arguments_;
   Diagnostics& diagnostics_;
-  bool of_2021_ = false;
+  MegatronEra era_ = MegatronEra::kNow;
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> assumed_, notes_;
 };

@@ -20,12 +20,15 @@ struct MegatronJob {
   bool experts = false;
   bool learned_positions = false;
   bool fp16 = false, fp8 = false;
+  bool unfused_attention = false;
   std::int64_t gpus = 1, tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1;
   std::int64_t virtual_stages = 1;
   std::int64_t micro_batch_size = 1;
   std::string node = {};
 };
 
+// Of what is no decoder alone, by the script's name, the tokenizer and BERT's options.
+void refuse_megatron_models(MegatronReader& reader);
 // `job.tensor` pads the vocabulary. An entry `vocab` is absent where nothing says it.
 [[nodiscard]] Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request,
                                           MegatronJob& job);

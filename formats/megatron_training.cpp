@@ -47,10 +47,11 @@ void add_batches(MegatronReader& reader, MegatronJob& job, Entries& entries) {
 
 void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   const bool bf16 = reader.flag("bf16"), fp16 = reader.flag("fp16");
-  job.fp8 = reader.given("fp8") != nullptr;
+  const std::string_view fp8 = reader.fp8_switch();
+  job.fp8 = !fp8.empty();
   job.fp16 = fp16 && !job.fp8;
   if (bf16 && fp16) reader.error("fp16", "contradiction", "fp16 and bf16 are both on", "one of them");
-  const char* from = job.fp8 ? "fp8" : fp16 ? "fp16" : "bf16";
+  const std::string_view from = job.fp8 ? fp8 : fp16 ? "fp16" : "bf16";
   ImportSource source = reader.source(from);
   if (!job.fp8 && !fp16 && !bf16) source.comment = "neither fp16 nor bf16";
   entries.push_back(text_entry("precision",
@@ -174,18 +175,32 @@ FragmentEntry read_attention(MegatronReader& reader) {
                    "flash, fused, unfused, local or auto");
     return text_entry("attention", unfused ? "unfused" : "flash", reader.source("attention_backend"));
   }
-  const bool old = reader.of_2021();
+  const bool old = reader.is_old();
   if (!reader.is_dump() || !old)
     reader.assume(old ? "attention unfused" : reader.spelled("attention_backend") + " auto, taken as flash");
   return text_entry(
       "attention", old ? "unfused" : "flash",
-      {.comment = old ? "no flash attention in Megatron-LM of 2021" : "attention-backend auto", .where = {}});
+      {.comment = old ? fmt::format("no flash attention in Megatron-LM {}", megatron_era_name(reader.era()))
+                      : "attention-backend auto",
+       .where = {}});
 }
 
 void warn_of_unfused(MegatronReader& reader, const char* name, bool used) {
   if (reader.given(name) == nullptr || reader.flag(name) || !used) return;
   reader.warning(name, "not-modelled",
                  "some kernels are not fused, and options.fused_kernels knows all or none");
+}
+
+// Sequence parallelism has none, and Megatron-LM turns it off there.
+void warn_of_waiting_all_reduce(MegatronReader& reader, const MegatronJob& job) {
+  constexpr const char* kName = "async_tensor_model_parallel_allreduce";
+  if (job.tensor == 1 || reader.given(kName) == nullptr) return;
+  if (!reader.flag(kName) && !reader.flag("sequence_parallel"))
+    reader.warning(kName, "not-modelled", "is not modelled: the all-reduce of inputs is not overlapped");
+}
+
+std::string not_in(MegatronEra era) {
+  return fmt::format("not in Megatron-LM {}", megatron_era_name(era));
 }
 
 }  // namespace
@@ -197,6 +212,7 @@ Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
   add_moments(reader, entries);
   entries.push_back(RecomputeSection(reader).read());
   entries.push_back(read_attention(reader));
+  job.unfused_attention = entries.back().value.text == "unfused";
   if (const auto said = priced_as_adam(reader.text("optimizer")))
     reader.warning("optimizer", "not-modelled", *said);
   return entries;
@@ -217,12 +233,13 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
   }
   if (job.pipeline > 1) {
     const MegatronArgument* given = reader.given("overlap_p2p_comm");
-    const bool may = job.virtual_stages > 1 && !reader.of_2021();
+    const bool may = job.virtual_stages > 1 && !reader.is_old();
     const bool overlaps = may && (given == nullptr || reader.flag("overlap_p2p_comm"));
     ImportSource source = reader.source("overlap_p2p_comm");
-    if (!may) source.comment = reader.of_2021() ? "not in Megatron-LM of 2021" : "interleaved schedules only";
+    if (!may) source.comment = reader.is_old() ? not_in(reader.era()) : "interleaved schedules only";
     entries.push_back(flag_entry("pipeline", overlaps, source));
   }
+  warn_of_waiting_all_reduce(reader, job);
   if (job.tensor > 1)
     entries.push_back(flag_entry("tensor", reader.flag("tp_comm_overlap"), reader.source("tp_comm_overlap")));
   if (job.expert > 1) {
@@ -270,9 +287,10 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   if (job.fp8 && reader.flag("fp8_param_gather"))
     entries.push_back(flag_entry("fp8_parameters", true, reader.source("fp8_param_gather")));
   const bool fusion_given = reader.given("gradient_accumulation_fusion") != nullptr;
-  if (fusion_given ? !reader.flag("gradient_accumulation_fusion") : reader.of_2021()) {
+  const bool too_old = reader.era() == MegatronEra::k2021;
+  if (fusion_given ? !reader.flag("gradient_accumulation_fusion") : too_old) {
     ImportSource source = reader.source("gradient_accumulation_fusion");
-    if (!fusion_given) source.comment = "not in Megatron-LM of 2021";
+    if (!fusion_given) source.comment = not_in(reader.era());
     entries.push_back(flag_entry("gradient_accumulation_fusion", false, source));
   }
   constexpr const char* kScatter = "scatter_gather_tensors_in_pipeline";  // on unless it says otherwise
@@ -299,6 +317,7 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   warn_of_unfused(reader, "bias_swiglu_fusion", swiglu);
   warn_of_unfused(reader, "bias_dropout_fusion", true);
   warn_of_unfused(reader, "apply_rope_fusion", !job.learned_positions);
+  if (job.unfused_attention) warn_of_unfused(reader, "masked_softmax_fusion", true);
   return entries;
 }
 

@@ -61,6 +61,65 @@ TEST(DeepSpeedImport, TakesOffloadOverlapAndBuckets) {
   EXPECT_EQ(import.at("training.gradient_dtype"), "bf16");
 }
 
+std::string gradient_type(const std::string& settings) {
+  return import_text("{" + settings + "}").at("training.gradient_dtype");
+}
+
+// DeepSpeed's get_data_types: bf16 without ZeRO accumulates in fp32.
+TEST(DeepSpeedImport, AccumulatesBf16InFp32WhereZeroIsOff) {
+  const std::string bf16 = R"("bf16": {"enabled": true})";
+  EXPECT_EQ(gradient_type(bf16), "fp32");
+  EXPECT_EQ(gradient_type(bf16 + R"(, "zero_optimization": {"stage": 0})"), "fp32");
+  EXPECT_EQ(gradient_type(bf16 + R"(, "zero_optimization": {"stage": 1})"), "bf16");
+  EXPECT_EQ(gradient_type(R"("fp16": {"enabled": true})"), "fp16");
+}
+
+TEST(DeepSpeedImport, KnowsTheWordsForATypeOfGradients) {
+  const auto under = [](const std::string& type) {
+    return R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": ")" + type + "\"}";
+  };
+  for (const char* type : {"fp32", "float32", "float", "torch.float32"})
+    EXPECT_EQ(gradient_type(under(type) + R"(, "zero_optimization": {"stage": 2})"), "fp32") << type;
+  for (const char* type : {"bf16", "bfloat16", "torch.bfloat16"})
+    EXPECT_EQ(gradient_type(under(type)), "bf16") << type;
+  for (const char* type : {"banana", "int8"})
+    EXPECT_THAT(
+        import_text("{" + under(type) + "}").messages,
+        testing::ElementsAre("ds.json:1:64: error: data_types.grad_accum_dtype: '" + std::string(type) +
+                             "' is no type of gradients\n  hint: fp32, fp16 or bf16"));
+}
+
+TEST(DeepSpeedImport, ReadsMastersAndMomentsInTheTypeOfTheWeights) {
+  const auto import = [](const std::string& section, const std::string& stage) {
+    return import_text("{" + section + R"(, "zero_optimization": {"stage": )" + stage + "}}");
+  };
+  const std::string masters = R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true)";
+  const Import both = import(masters + R"(, "bf16_optimizer_states": true})", "2");
+  EXPECT_EQ(both.at("training.gradient_dtype"), "bf16");
+  EXPECT_EQ(both.at("training.master_weights"), "false");
+  EXPECT_EQ(both.at("training.moment_dtype"), "bf16");
+  EXPECT_THAT(both.messages, testing::ElementsAre(
+                                 "ds.json:1:61: warning: bf16.bf16_master_weights_and_grads: the weights are "
+                                 "stepped themselves: ZeRO's copy of 2 bytes is left out"));
+  EXPECT_THAT(both.fragment->ignored, IsEmpty());
+  EXPECT_EQ(import(masters + "}", "2").at("training.moment_dtype"), "absent");
+  const Import fp16 = import(R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})", "1");
+  EXPECT_EQ(fp16.at("training.master_weights"), "false");
+  EXPECT_EQ(fp16.at("training.moment_dtype"), "absent");
+  EXPECT_EQ(import(R"("bf16": {"enabled": true})", "2").at("training.master_weights"), "absent");
+  EXPECT_THAT(import(masters + "}", "0").messages, Contains(HasSubstr("is for ZeRO, and ZeRO is off")));
+  EXPECT_THAT(import(R"("bf16": {"enabled": true, "bf16_optimizer_states": true})", "1").messages,
+              Contains(HasSubstr("error: bf16.bf16_optimizer_states: is for masters in bf16")));
+}
+
+TEST(DeepSpeedImport, WarnsOfUnknownSettingsInsideThePrecision) {
+  const Import import = import_text(R"({"bf16": {"enabled": true, "check_grad_overflow": false, "wibble": 1},
+    "fp16": {"loss_scale": 0, "hysteresis": 2}})");
+  EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("bf16.wibble: is not known here")));
+  EXPECT_THAT(import.fragment->ignored,
+              Contains("bf16.check_grad_overflow, fp16.loss_scale, fp16.hysteresis"));
+}
+
 // 1024 = 4 * 8 * 32.
 TEST(DeepSpeedImport, ChecksThatTheBatchMultiplies) {
   const std::string batch = R"({"train_batch_size": 1024, "train_micro_batch_size_per_gpu": 4,
@@ -183,16 +242,17 @@ TEST(NeoxImport, TakesThePrecisionOfAnyVersion) {
     const char *words, *precision, *gradients;
   };
   for (const Case& c : std::initializer_list<Case>{
-           {R"(, "precision": "bfloat16")", "bf16", "bf16"},
+           {R"(, "precision": "bfloat16")", "bf16", "fp32"},
+           {R"(, "precision": "bfloat16", "zero_optimization": {"stage": 1})", "bf16", "bf16"},
            {R"(, "precision": "bfloat16", "fp32_allreduce": True)", "bf16", "fp32"},
            {R"(, "precision": "fp16")", "fp16", "fp16"},
            {R"(, "precision": "fp32", "fp32_allreduce": True)", "fp32", "absent"},
            {R"(, "fp16": {"enabled": true, "type": "bfloat16"}, "fp32_allreduce": True)", "bf16", "fp32"},
-           {R"(, "fp16": {"enabled": true}, "precision": "bfloat16")", "bf16", "bf16"},
+           {R"(, "fp16": {"enabled": true}, "precision": "bfloat16")", "bf16", "fp32"},
            {R"(, "fp16": {"enabled": true}, "precision": "fp16", "fp32_allreduce": False)", "fp16", "fp16"},
            {R"(, "fp16": {"enabled": false})", "fp32", "absent"},
            {R"(, "fp16": {"loss_scale": 0})", "fp16", "fp16"},
-           {R"(, "bf16": {"enabled": true})", "bf16", "bf16"},
+           {R"(, "bf16": {"enabled": true})", "bf16", "fp32"},
            {"", "fp32", "absent"}}) {
     SCOPED_TRACE(c.words);
     const Import import = import_precision(c.words);
@@ -204,6 +264,31 @@ TEST(NeoxImport, TakesThePrecisionOfAnyVersion) {
     EXPECT_EQ(testing::Value(import.fragment->assumed, Contains("precision fp32")),
               std::string(c.words).empty());
   }
+}
+
+// System: Llama 2 as GPT-NeoX's configs/llama2 have it, which give three times the width of a gated block:
+// 32,768 * 2 / 3 = 21,845, the next multiple of 512 is 22,016, half of it the gate's. Expectations: the
+// widths of the published models; parameters of 7B are those of its configuration at Hugging Face.
+TEST(NeoxImport, TakesTwoThirdsOfTheWidthOfAGatedBlock) {
+  const auto import = [](const std::string& more) {
+    return import_text(
+        R"({"num_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "seq_length": 4096,
+      "pos_emb": "rotary", "norm": "rmsnorm", "no_weight_tying": true, "use_bias_in_attn_linear": false,
+      "train_micro_batch_size_per_gpu": 1, "make_vocab_size_divisible_by": 1, )" +
+            more + "}",
+        {.gpus = 8, .vocab = 32'000, .node = "dgx-h100"});
+  };
+  const auto width = [&](const std::string& more) { return import(more).at("model.ffn_hidden"); };
+  const Import llama =
+      import(R"("activation": "swiglu", "intermediate_size": 32768, "mlp_multiple_of": 256)");
+  EXPECT_EQ(llama.at("model.ffn_hidden"), "11008");
+  EXPECT_EQ(parameters(llama), 6'738'415'616);
+  EXPECT_THAT(llama.messages, IsEmpty());
+  EXPECT_EQ(width(R"("activation": "swiglu", "intermediate_size": 86016, "mlp_multiple_of": 256)"), "28672");
+  EXPECT_EQ(width(R"("activation": "swiglu", "mlp_multiple_of": 256)"), "5632");  // 16384, 10922, 11264
+  EXPECT_EQ(width(R"("activation": "swiglu", "expansion_factor": 8)"), "10923");  // 32768, 21845, 21846
+  EXPECT_EQ(width(R"("activation": "gelu", "intermediate_size": 16000)"), "16000");
+  EXPECT_EQ(width(R"("activation": "gelu", "mlp_multiple_of": 3000)"), "18000");
 }
 
 TEST(NeoxImport, RefusesPrecisionsThatContradictOrAreUnknown) {

@@ -1,0 +1,232 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "formats/megatron.hpp"
+#include "tests/formats/megatron_jobs.hpp"
+
+namespace stagecraft {
+namespace {
+
+using namespace testing_megatron;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// The arguments of job() as a log prints them, with more lines behind.
+std::string dump(const std::string& more) {
+  return "---- arguments ----\n"
+         "  num_layers ........ 8\n"
+         "  hidden_size ....... 64\n"
+         "  num_attention_heads 4\n"
+         "  seq_length ........ 32\n"
+         "  max_position_embeddings 32\n"
+         "  micro_batch_size .. 1\n"
+         "  global_batch_size . 64\n"
+         "  padded_vocab_size . 1024\n"
+         "  bf16 .............. True\n"
+         "  world_size ........ 16\n" +
+         more + "---- end of arguments ----\n";
+}
+
+void expect_said(const Import& import, const std::string& said) {
+  EXPECT_THAT(import.messages, Contains(HasSubstr(said)));
+}
+
+void expect_refused(const Import& import, const std::string& said) {
+  EXPECT_FALSE(import.fragment.has_value());
+  expect_said(import, "error: " + said);
+}
+
+void expect_aside(const Import& import, const std::string& line) {
+  ASSERT_TRUE(import.fragment.has_value());
+  EXPECT_THAT(import.fragment->ignored, Contains(line));
+}
+
+TEST(MegatronOptions, Fp8OfAnyAge) {
+  for (const char* option : {"--fp8-hybrid", "--fp8-e4m3", "--fp8-format hybrid", "--fp8 e4m3"}) {
+    const Import import = import_text(job(option));
+    EXPECT_EQ(import.at("training.precision"), "fp8") << option;
+    EXPECT_EQ(import.at("cluster.node"), "dgx-h100") << option;
+  }
+  expect_said(import_text(job("--fp8-hybrid")),
+              "job:3: warning: --fp8-hybrid: is a name of the past, read as --fp8-format");
+  EXPECT_EQ(import_text(dump("  fp8_e4m3 .. True\n  fp8_hybrid .. False\n")).at("training.precision"), "fp8");
+  EXPECT_EQ(import_text(dump("  fp8_e4m3 .. False\n  fp8_hybrid .. False\n")).at("training.precision"),
+            "bf16");
+}
+
+TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
+  const std::string more = "--fp8-dot-product-attention --no-fp8-wgrad --fp8-wibble --fp8-margin 0";
+  const Import with = import_text(job("--fp8-hybrid " + more));
+  expect_said(with, "--fp8-dot-product-attention: is not modelled: attention's products in 8 bit");
+  expect_said(with, "--no-fp8-wgrad: is not modelled: weight gradients stay in 16 bit");
+  expect_said(with, "--fp8-wibble: is not known here");
+  expect_aside(with, "scaling recipes of fp8: --fp8-margin");
+  const Import without = import_text(job(more));
+  expect_aside(without, "without fp8: --fp8-dot-product-attention, --no-fp8-wgrad, --fp8-wibble");
+  EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp8"))));
+}
+
+TEST(MegatronOptions, OfExpertsAreKnownOneByOne) {
+  const std::string more = "--moe-wibble 3 --moe-extended-tp --moe-z-loss-coeff 1e-3";
+  const Import with = import_text(job("--num-experts 8 " + more));
+  expect_said(with, "--moe-wibble: is not known here, and not read");
+  expect_said(with, "--moe-extended-tp: is not modelled: tensor and expert ranks split each expert");
+  expect_aside(with, "which expert a token visits: --moe-z-loss-coeff");
+  const Import without = import_text(job(more));
+  EXPECT_THAT(without.messages, Not(Contains(HasSubstr("moe"))));
+  expect_aside(without, "without num_experts: --moe-wibble, --moe-extended-tp");
+  expect_refused(import_text(job("--num-experts 8 --moe-latent-size 32")),
+                 "--moe-latent-size: is not supported: experts that work in a narrower space");
+}
+
+// Megatron-LM of 2024: the experts of a rank are a group, and a token goes to three of eight ranks at most.
+TEST(MegatronOptions, ALimitOfRanksIsALimitOfGroups) {
+  const std::string limited = "--num-experts 64 --moe-router-topk 6 --moe-router-topk-limited-devices 3 ";
+  const Import import = import_text(job(limited + "--expert-model-parallel-size 8"));
+  EXPECT_EQ(import.at("model.experts.groups"), "8");
+  EXPECT_EQ(import.at("model.experts.top_groups"), "3");
+  EXPECT_EQ(import_text(job(limited)).at("model.experts.groups"), "absent");  // one rank has all
+  expect_refused(import_text(job(limited + "--moe-router-num-groups 8 --moe-router-group-topk 4")),
+                 "--moe-router-topk-limited-devices: limits the ranks, and the groups are limited as well");
+}
+
+TEST(MegatronOptions, SwitchesThatADumpHasOffAreToldOfAsTheirOptionsAre) {
+  const std::string off =
+      "  tp_comm_bulk_dgrad ... False\n  tp_comm_bulk_wgrad ... True\n  tp_comm_overlap_ag ... False\n"
+      "  tp_comm_overlap_rs ... True\n  fp8_wgrad ... False\n";
+  const std::string tensor = "  tensor_model_parallel_size 2\n  sequence_parallel .. True\n";
+  const Import with = import_text(dump(off + tensor + "  tp_comm_overlap .. True\n  fp8 .. hybrid\n"));
+  for (const char* name : {"tp_comm_bulk_dgrad", "tp_comm_overlap_ag", "fp8_wgrad"})
+    expect_said(with, std::string(name) + ": is not modelled: ");
+  expect_aside(with, "as by default: tp_comm_bulk_wgrad, tp_comm_overlap_rs");
+  const Import without = import_text(dump(off + tensor + "  tp_comm_overlap .. False\n"));
+  EXPECT_THAT(without.messages, Not(Contains(HasSubstr("is not modelled"))));
+  const Import options = import_text(job(
+      "--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap --disable-tp-comm-overlap-ag"));
+  expect_said(options, "--disable-tp-comm-overlap-ag: is not modelled: a part of the tensor ranks'");
+}
+
+TEST(MegatronOptions, AnAllReduceOfInputsThatWaitsIsAWarningWhereThereIsOne) {
+  const std::string off = "  async_tensor_model_parallel_allreduce False\n";
+  const std::string tensor = off + "  tensor_model_parallel_size 2\n";
+  const std::string said = "async_tensor_model_parallel_allreduce: is not modelled: the all-reduce of inputs";
+  expect_said(import_text(dump(tensor)), said);
+  for (const std::string& more : {off, tensor + "  sequence_parallel .. True\n"})
+    EXPECT_THAT(import_text(dump(more)).messages, Not(Contains(HasSubstr("all-reduce of inputs"))));
+  expect_said(import_text(job("--tensor-model-parallel-size 2 --no-async-tensor-model-parallel-allreduce")),
+              "--no-async-tensor-model-parallel-allreduce: is not modelled: the all-reduce of inputs");
+}
+
+TEST(MegatronOptions, AFileOfDeepSpeedIsNotRead) {
+  const Import with = import_text(job("--deepspeed --deepspeed_config ds.json --zero-stage 1"));
+  expect_said(with, "--deepspeed_config: is not modelled: a file with more settings, which is not read");
+  EXPECT_EQ(with.at("parallelism.zero_stage"), "1");
+  const Import without = import_text(job("--deepspeed_config ds.json"));
+  expect_aside(without, "of DeepSpeed, which is off: --deepspeed_config");
+  EXPECT_THAT(without.messages, Not(Contains(HasSubstr("deepspeed"))));
+}
+
+TEST(MegatronOptions, PositionsThatNobodyKnowsAreRefused) {
+  for (const char* word : {"alibi", "ropee", "relative", "none"})
+    expect_refused(import_text(job("--position-embedding-type " + std::string(word))),
+                   "--position-embedding-type: '" + std::string(word) + "' positions are not supported");
+  EXPECT_EQ(import_text(job("--position-embedding-type learned_absolute")).at("model.position"), "learned");
+  EXPECT_EQ(import_text(job("--position-embedding-type yarn")).at("model.position"), "rope");
+  const std::string fork = "  position_embedding_type PositionEmbeddingType.";
+  EXPECT_EQ(import_text(dump(fork + "absolute\n")).at("model.position"), "learned");
+  EXPECT_EQ(import_text(dump(fork + "rotary\n")).at("model.position"), "rope");
+}
+
+TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
+  const std::string options = job("");
+  const std::string of_the_job = options.substr(0, options.find("--nnodes"));
+  for (const char* launcher : {"torchrun --nnodes 16 --nproc_per_node 8 pretrain_gpt.py ",
+                               "python -u -m torch.distributed.run --nproc-per-node 8 --nnodes=16 "
+                               "--no-python $HERE/pretrain_gpt.py ",
+                               "torchrun --nnodes 16 --nproc_per_node 8 --standalone ./pretrain_gpt.py "}) {
+    const Import import = import_text(launcher + of_the_job);
+    EXPECT_EQ(import.at("cluster.nodes"), "16") << launcher;
+    EXPECT_EQ(import.at("parallelism.data"), "128") << launcher;
+    EXPECT_THAT(import.messages, Not(Contains(HasSubstr("pretrain_gpt")))) << launcher;
+  }
+  // The value of an option of Megatron-LM's own is none.
+  expect_aside(import_text(job("--data-path words.py")), "files and data: --data-path");
+}
+
+TEST(MegatronOptions, ModelsThatAreNoDecoderAreRefusedByTheirScript) {
+  expect_refused(import_text("torchrun examples/bert/pretrain_bert.py " + job("")),
+                 "examples/bert/pretrain_bert.py: is not supported: an encoder");
+  expect_refused(import_text("pretrain_t5.py " + job("")),
+                 "pretrain_t5.py: is not supported: a model of encoder and decoder");
+  expect_refused(import_text("pretrain_mamba.py " + job("")),
+                 "pretrain_mamba.py: is not supported: state-space layers");
+  EXPECT_TRUE(import_text("pretrain_gpt.py " + job("")).fragment.has_value());
+}
+
+TEST(MegatronOptions, AnEncoderIsRefusedByItsTokenizerAndItsOptions) {
+  expect_refused(import_text(job("--tokenizer-type BertWordPieceLowerCase")),
+                 "--tokenizer-type: is not supported: the tokenizer of BERT, an encoder");
+  expect_refused(import_text(dump("  tokenizer_type BertWordPieceCase\n")),
+                 "tokenizer_type: is not supported");
+  expect_refused(import_text(job("--bert-no-binary-head")),
+                 "--bert-no-binary-head: is not supported: an option of BERT");
+  expect_refused(import_text(job("--decoder-seq-length 128")), "--decoder-seq-length: is not supported");
+  // Every dump has these.
+  EXPECT_TRUE(import_text(dump("  bert_binary_head .. True\n  decoder_seq_length .. None\n")).fragment);
+}
+
+// Fused accumulation came with sequence parallelism, flash attention a year later.
+TEST(MegatronOptions, OfThreeErasHaveTheirDefaults) {
+  const auto fusion = [](const Import& i) { return i.at("options.gradient_accumulation_fusion"); };
+  const Import old = import_text(job("--DDP-impl local"));
+  EXPECT_EQ(fusion(old), "false");
+  EXPECT_EQ(old.at("training.attention"), "unfused");
+  for (const char* option :
+       {"--sequence-parallel", "--recompute-activations", "--use-distributed-optimizer"}) {
+    const Import middle = import_text(job("--DDP-impl local " + std::string(option)));
+    EXPECT_EQ(fusion(middle), "absent") << option;
+    EXPECT_EQ(middle.at("training.attention"), "unfused") << option;
+    ASSERT_TRUE(middle.fragment.has_value());
+    EXPECT_THAT(middle.fragment->assumed, Contains(HasSubstr("defaults of Megatron-LM of 2022: "))) << option;
+  }
+  const Import now = import_text(job("--DDP-impl local --sequence-parallel --swiglu"));
+  EXPECT_EQ(fusion(now), "absent");
+  EXPECT_EQ(now.at("training.attention"), "flash");
+}
+
+TEST(MegatronOptions, AnUnfusedSoftmaxMattersWhereAttentionIsUnfused) {
+  const std::string off = " --no-masked-softmax-fusion";
+  expect_said(import_text(job("--attention-backend unfused" + off)),
+              "--no-masked-softmax-fusion: some kernels are not fused");
+  const Import flash = import_text(job("--attention-backend flash" + off));
+  EXPECT_THAT(flash.messages, Not(Contains(HasSubstr("softmax"))));
+  expect_aside(flash, "of unfused attention: --no-masked-softmax-fusion");
+}
+
+TEST(MegatronOptions, SizesOfACheckpointAreNotRead) {
+  expect_said(import_text(job("--use-checkpoint-args --load x")),
+              "--use-checkpoint-args: the checkpoint's arguments count in place of those given");
+  expect_aside(import_text(job("--use-checkpoint-opt_param-scheduler")),
+               "learning rate, loss and optimizer constants: --use-checkpoint-opt_param-scheduler");
+  // A log has what the checkpoint said.
+  expect_aside(import_text(dump("  use_checkpoint_args True\n")),
+               "the dump has what the checkpoint said: use_checkpoint_args");
+}
+
+TEST(MegatronOptions, AnOldNameThatContradictsTheNewOneIsRefused) {
+  expect_refused(
+      import_text(job("--model-parallel-size 4 --tensor-model-parallel-size 8")),
+      "--model-parallel-size: says 4, and --tensor-model-parallel-size says 8\n  note: job:3: the newer name "
+      "stands here\n  hint: keep --tensor-model-parallel-size");
+  expect_refused(import_text(job("--batch-size 2")), "--batch-size: says 2, and --micro-batch-size says 1");
+  EXPECT_EQ(
+      import_text(job("--model-parallel-size 4 --tensor-model-parallel-size 4")).at("parallelism.tensor"),
+      "4");
+}
+
+}  // namespace
+}  // namespace stagecraft
