@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "sim/goodput/never.hpp"
 
 namespace stagecraft {
 
@@ -15,12 +16,6 @@ constexpr std::uint64_t kMultiply1 = 0xCD9E8D57;
 constexpr std::uint32_t kStep0 = 0x9E3779B9;
 constexpr std::uint32_t kStep1 = 0xBB67AE85;
 constexpr int kRounds = 10;
-
-// Seconds as time; what no int64 holds never happens.
-Duration or_never(double seconds) {
-  constexpr double kLongest = 9.2e9;  // seconds, just under 2^63 ns
-  return seconds < kLongest ? from_seconds(seconds) : Duration::max();
-}
 
 }  // namespace
 
@@ -56,19 +51,19 @@ double Stream::uniform() {
 Duration Stream::exponential(double rate_per_second) {
   SC_CHECK(rate_per_second >= 0, "a rate is not negative");
   const double unit = -std::log(uniform());
-  return rate_per_second > 0 ? or_never(unit / rate_per_second) : Duration::max();
+  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : Duration::max();
 }
 
 Duration Stream::weibull(double shape, double rate_per_second) {
   SC_CHECK(shape > 0, "a Weibull shape is positive");
   SC_CHECK(rate_per_second >= 0, "a rate is not negative");
   const double unit = std::pow(-std::log(uniform()), 1 / shape) / std::tgamma(1 + 1 / shape);
-  return rate_per_second > 0 ? or_never(unit / rate_per_second) : Duration::max();
+  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : Duration::max();
 }
 
 Duration Stream::log_uniform(Duration low, Duration high) {
   SC_CHECK(low > Duration(0) && low <= high, "a range of times is positive and in order");
-  return or_never(to_seconds(low) * std::pow(to_seconds(high) / to_seconds(low), uniform()));
+  return from_seconds_or_never(to_seconds(low) * std::pow(to_seconds(high) / to_seconds(low), uniform()));
 }
 
 int Stream::below(int n) {

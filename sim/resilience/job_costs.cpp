@@ -124,22 +124,38 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
   return layers;
 }
 
-// Weights and optimizer of the fullest GPU. What ZeRO 3 gathers for a moment is no state.
-Bytes state_of_gpu(const Simulation& simulation, const std::vector<LayerJob>& layers) {
+// Of bytes that ZeRO shards or not, what a GPU holds.
+Bytes held_bytes(const ParameterShare& bytes, const ParallelPlan& plan, bool sharded) {
+  const auto part = [&](std::int64_t whole, std::int64_t ranks) {
+    return sharded ? (whole + ranks - 1) / ranks : whole;
+  };
+  return Bytes(part(bytes.dense, plan.shard_group) + part(bytes.experts, plan.expert_shard_group()));
+}
+
+// Weights and optimizer of the fullest GPU, in its own memory or in its host's. What is cast from weights or
+// gathered for a moment is no state.
+Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
+  const Shard shard = shard_of(pricing_request(scenario, plan, false));
+  const StateBytes bytes = state_bytes(shard);
+  const int zero = scenario.parallelism.zero_stage;
+  // The shards of FSDP in fp32 are both (rank_states.hpp).
+  const bool masters_alone = shard.gathered_weights && shard.software.fp32_shards && bytes.has_masters();
   Bytes most{};
-  for (const StageMemory& stage : simulation.report.memory.stages) {
-    Bytes held{};
-    for (const MemoryItem& item : stage.items)
-      if ((item.kind == MemoryClass::kWeights || item.kind == MemoryClass::kOptimizer) &&
-          item.name != "gathered units" && item.name != "units from the host")
-        held += item.size;
+  for (int rank = 0; rank < plan.pipeline; ++rank) {
+    const ParameterShare parameters = rank_share(model, plan, rank);
+    Bytes held = held_bytes(parameters * bytes.optimizer, plan, zero >= 1);
+    if (!masters_alone)
+      held += held_bytes(weight_bytes(parameters, rank_products(model, plan, rank), shard), plan, zero >= 3);
     most = std::max(most, held);
   }
-  if (most > Bytes(0)) return most;
-  // The ledger of abstract stages does not know of states: a rank holds its stages'.
-  std::vector<Bytes> ranks(static_cast<std::size_t>(simulation.prepared.plan.pipeline));
-  for (const HeldStage& held : simulation.prepared.plan.places().all()) {
-    const int rank = simulation.prepared.plan.places().rank_of(held.stage, held.copy);
+  return most;
+}
+
+// Abstract stages: a rank holds its stages'.
+Bytes state_of_gpu(const std::vector<LayerJob>& layers, const ParallelPlan& plan) {
+  std::vector<Bytes> ranks(static_cast<std::size_t>(plan.pipeline));
+  for (const HeldStage& held : plan.places().all()) {
+    const int rank = plan.places().rank_of(held.stage, held.copy);
     ranks[static_cast<std::size_t>(rank)] += layers[static_cast<std::size_t>(held.stage)].state;
   }
   return *std::max_element(ranks.begin(), ranks.end());
@@ -196,9 +212,11 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   costs.replica_gpus = costs.stage_gpus * plan.pipeline;
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     costs.layers = abstract_layers(scenario, *stages, simulation);
+    costs.state_of_gpu = state_of_gpu(costs.layers, plan);
   } else {
     const auto& model = std::get<TransformerSpec>(scenario.model);
     costs.layers = transformer_layers(scenario, model, plan);
+    costs.state_of_gpu = state_of_gpu(scenario, model, plan);
     for (std::size_t group = 0; group < scenario.group_profiles.size(); ++group)
       costs.group_layers.push_back(transformer_layers(scenario, model, plan, group));
   }
@@ -210,7 +228,6 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
     costs.node_network = node_network(cluster);
     costs.gpu_to_host = cluster.groups.front().node.pcie;
   }
-  costs.state_of_gpu = state_of_gpu(simulation, costs.layers);
   costs.state_of_node = costs.state_of_gpu * costs.gpus_per_node;
   costs.network_busy = network_busy(simulation);
   return costs;

@@ -36,7 +36,7 @@ struct JobCosts {
   std::vector<Duration> stage_forward, stage_backward;
   Duration message{};        // the slowest between two stages
   Bytes state{};             // of one copy of the model
-  Bytes state_of_gpu{};      // on the fullest GPU, as ZeRO leaves it
+  Bytes state_of_gpu{};      // of the fullest GPU, as ZeRO leaves it, offloaded or not
   Bytes state_of_node{};     // on the fullest node
   Bandwidth node_network{};  // in and out of a node, each; 0: not known
   Bandwidth gpu_to_host{};   // of one GPU; 0: not known

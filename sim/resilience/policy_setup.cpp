@@ -10,6 +10,7 @@
 #include "base/check.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"
 #include "sim/goodput/policies/hot_spares.hpp"
@@ -118,7 +119,7 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
       .restart = spec_.restart,
       .gpus_per_node = gpus_per_node(),
       .shape = replicas(BatchRule::kKept),
-      .between_failures = rate > 0 ? from_seconds(1 / rate) : Duration::max(),
+      .between_failures = rate > 0 ? from_seconds_or_never(1 / rate) : Duration::max(),
       .checkpoint_cost = spec_.lost == LostNode::kDoneWithout ? checkpoint_on_demand() : Duration::zero()};
   return GoodputSetup{.policy = [job] { return std::make_unique<CheckpointRestart>(job); },
                       .ideal = full(),
@@ -143,7 +144,7 @@ SlowLadder Setup::ladder() {
   const bool alike = nodes() % plan().data == 0;
   return {.notice = rungs.notice,
           .remaining = rungs.lasts.value_or(expected.lasts),
-          .undisturbed = changes > 0 ? from_seconds(1 / changes) : Duration::max(),
+          .undisturbed = changes > 0 ? from_seconds_or_never(1 / changes) : Duration::max(),
           .checkpoint_cost = checkpoint_on_demand(),
           .exchange = rungs.exchange,
           .restart = rungs.restart,

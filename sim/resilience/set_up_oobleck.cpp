@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/never.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/mixed_prices.hpp"
@@ -226,12 +227,13 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   setup.ideal.duration = std::min(setup.ideal.duration, least);
   const double rate = failures_per_second(request.spec, setup.nodes);
   // Each node that goes comes back: two changes a failure.
-  const OobleckPolicySpec job{.samples = setup.ideal.samples,
-                              .reconfigure = reconfigure,
-                              .copy_included = whole,
-                              .recompose = policy.recompose_on_join,
-                              .between_changes = rate > 0 ? from_seconds(1 / (2 * rate)) : Duration::max(),
-                              .least_step = setup.ideal.duration};
+  const OobleckPolicySpec job{
+      .samples = setup.ideal.samples,
+      .reconfigure = reconfigure,
+      .copy_included = whole,
+      .recompose = policy.recompose_on_join,
+      .between_changes = rate > 0 ? from_seconds_or_never(1 / (2 * rate)) : Duration::max(),
+      .least_step = setup.ideal.duration};
   setup.policy = [planner = setup.planner.get(), job] {
     return std::make_unique<OobleckPolicy>(*planner, job);
   };

@@ -14,10 +14,6 @@
 namespace stagecraft {
 namespace {
 
-Duration times(Duration time, double factor) {
-  return from_seconds(to_seconds(time) * factor);
-}
-
 std::string words(Duration time) {
   return human(time);
 }
@@ -79,9 +75,9 @@ std::string detect_words(const FailureSpec& spec) {
 }
 
 void scale_detect(FailureSpec& spec, double factor) {
-  if (spec.detect) spec.detect = times(*spec.detect, factor);
+  if (spec.detect) spec.detect = scaled(*spec.detect, factor);
   for (FailureProcess& process : spec.processes)
-    for (Cause& cause : process.causes) cause.detect = times(cause.detect, factor);
+    for (Cause& cause : process.causes) cause.detect = scaled(cause.detect, factor);
 }
 
 std::string restart_words(const FailureSpec& spec) {
@@ -92,7 +88,7 @@ std::string restart_words(const FailureSpec& spec) {
 }
 
 void scale_restart(FailureSpec& spec, double factor) {
-  for (auto& [gpus, time] : spec.policy.restart) time = times(time, factor);
+  for (auto& [gpus, time] : spec.policy.restart) time = scaled(time, factor);
 }
 
 std::string repair_words(const FailureSpec& spec) {
@@ -104,8 +100,8 @@ std::string repair_words(const FailureSpec& spec) {
 }
 
 void scale_repair(RepairSpec& repair, double factor) {
-  repair.time = times(repair.time, factor);
-  for (Duration& time : repair.times) time = times(time, factor);
+  repair.time = scaled(repair.time, factor);
+  for (Duration& time : repair.times) time = scaled(time, factor);
 }
 
 void scale_repairs(FailureSpec& spec, double factor) {
@@ -142,7 +138,7 @@ std::string block_words(const FailureSpec& spec) {
 }
 
 void scale_block(FailureSpec& spec, double factor) {
-  if (spec.checkpoint.block) spec.checkpoint.block = times(*spec.checkpoint.block, factor);
+  if (spec.checkpoint.block) spec.checkpoint.block = scaled(*spec.checkpoint.block, factor);
 }
 
 std::string interval_words(const FailureSpec& spec) {
@@ -150,7 +146,7 @@ std::string interval_words(const FailureSpec& spec) {
 }
 
 void scale_interval(FailureSpec& spec, double factor) {
-  spec.checkpoint.interval = times(spec.checkpoint.interval, factor);
+  spec.checkpoint.interval = scaled(spec.checkpoint.interval, factor);
 }
 
 std::string reconfigure_words(const FailureSpec& spec) {
@@ -158,7 +154,7 @@ std::string reconfigure_words(const FailureSpec& spec) {
 }
 
 void scale_reconfigure(FailureSpec& spec, double factor) {
-  if (spec.policy.reconfigure) spec.policy.reconfigure = times(*spec.policy.reconfigure, factor);
+  if (spec.policy.reconfigure) spec.policy.reconfigure = scaled(*spec.policy.reconfigure, factor);
 }
 
 // Of the policy that reads it.
@@ -170,7 +166,7 @@ std::string policy_words(const FailureSpec& spec) {
 
 template <Duration PolicySpec::*time>
 void scale_policy(FailureSpec& spec, double factor) {
-  spec.policy.*time = times(spec.policy.*time, factor);
+  spec.policy.*time = scaled(spec.policy.*time, factor);
 }
 
 template <PolicyKind kind, Duration PolicySpec::*time>

@@ -340,7 +340,7 @@ FailureLaw ProcessLoader::load_maintenance() {
   law.notice = map_.duration("notice");
   law.duration = map_.duration("duration");
   must_be_positive(map_, "period", law.period, "a period");
-  if (law.period > Duration(0) && 2 * law.jitter > law.period)
+  if (law.period > Duration(0) && law.jitter > law.period / 2)
     map_.error("jitter", "out-of-range",
                fmt::format("{} is more than half the period, {}", human(law.jitter), human(law.period)),
                "one maintenance comes after the other");

@@ -105,14 +105,40 @@ Duration load_horizon(DefaultedMap& in) {
   return horizon;
 }
 
-// Sums of a few of these and a horizon stay within the 292 years of a Duration.
-void check_times(YamlMap& failures, const FailureSpec& spec) {
-  constexpr Duration kLongest = std::chrono::hours(24 * 7300);
-  const auto check = [&](const char* section, const std::string& name, Duration time) {
-    if (time > kLongest)
-      failures.error(section, "out-of-range", fmt::format("{}: {} is more than 20 years", name, human(time)),
-                     "goodput is about days and weeks");
+// Sums of a few such times and a horizon stay within the 292 years of a Duration.
+struct TimeCheck {
+  YamlMap& failures;
+  void operator()(const char* section, const std::string& name, Duration time) const {
+    constexpr Duration kLongest = std::chrono::hours(24 * 7300);
+    if (time <= kLongest) return;
+    failures.error(section, "out-of-range", fmt::format("{}: {} is more than 20 years", name, human(time)),
+                   "goodput is about days and weeks");
+  }
+};
+
+Duration longest(const RepairSpec& repair) {
+  return repair.times.empty() ? repair.time : std::max(repair.time, repair.times.back());  // they are sorted
+}
+
+void check_times(const FailureProcess& process, const TimeCheck& check) {
+  for (const Cause& cause : process.causes) {
+    check("process", "detect", cause.detect);
+    if (cause.repair) check("process", "repair", longest(*cause.repair));
+  }
+  const auto of_law = [&](const auto& law) {
+    if constexpr (requires { law.creation; }) check("process", "creation", law.creation);
+    if constexpr (requires { law.longest; }) check("process", "longest", law.longest);
+    if constexpr (requires { law.discovery; }) check("process", "discovery", law.discovery);
+    if constexpr (requires { law.notice; }) {
+      check("process", "period", law.period);
+      check("process", "notice", law.notice);
+      check("process", "duration", law.duration);
+    }
   };
+  std::visit(of_law, process.law);
+}
+
+void check_times(const FailureSpec& spec, const TimeCheck& check) {
   const PolicySpec& policy = spec.policy;
   for (const auto& [gpus, time] : policy.restart) check("policy", "restart", time);
   check("policy", "swap", policy.swap);
@@ -132,12 +158,12 @@ void check_times(YamlMap& failures, const FailureSpec& spec) {
   check("checkpoint", "persist", spec.checkpoint.persist.value_or(Duration{}));
   check("checkpoint", "load", spec.checkpoint.load.value_or(Duration{}));
   check("detect", "detect", spec.detect.value_or(Duration{}));
-  for (const FailureProcess& process : spec.processes)
-    for (const Cause& cause : process.causes) check("process", "detect", cause.detect);
+  check("repair", "repair", longest(spec.repair));
+  for (const FailureProcess& process : spec.processes) check_times(process, check);
 }
 
 void check(YamlMap& failures, const FailureSpec& spec, const ClusterSpec* cluster) {
-  check_times(failures, spec);
+  check_times(spec, {.failures = failures});
   int members = 0;
   double incidents = 0;
   for (const FailureProcess& process : spec.processes) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "models/model_spec.hpp"
@@ -79,6 +81,31 @@ TEST(JobCosts, OfLayersWaitForTheSlowestGpuOfTheJob) {
   EXPECT_GT(layers, alike);
   const auto passes = 2 * static_cast<double>(job_costs(scenario, simulate_in_full(scenario)).layers.size());
   EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()), passes);
+}
+
+// Whatever of it lies in the host's memory is state as well; copies that fp8 casts of the weights are none.
+TEST(JobCosts, CountAStateWhereverItLies) {
+  const Scenario plain = shipped("gpt3-175b-1024xA100-1f1b");
+  const MemoryLedger ledger = simulate_in_full(plain).report.memory;
+  Bytes most{};
+  for (const StageMemory& stage : ledger.stages) most = std::max(most, stage.weights + stage.optimizer);
+  const Bytes state = costs_of(plain).state_of_gpu;
+  EXPECT_EQ(state, most);
+  for (const char* part : {"offload.optimizer=1.0", "offload.weights=0.5"})
+    EXPECT_EQ(costs_of(shipped("gpt3-175b-1024xA100-1f1b", {part})).state_of_gpu, state) << part;
+}
+
+TEST(JobCosts, CountNoCopiesOfAState) {
+  const auto in_precision = [](const std::string& precision) {
+    return costs_of(
+        scenario_of("stagecraft: 1\n"
+                    "model: llama-3-70b\n"
+                    "cluster: {node: dgx-h100, nodes: 16}\n"
+                    "parallelism: {tensor: 8, pipeline: 4, data: 4, sequence_parallel: true}\n"
+                    "training: {global_batch_size: 128, sequence_length: 4096, precision: " +
+                    precision + "}\n"));
+  };
+  EXPECT_EQ(in_precision("fp8").state_of_gpu, in_precision("bf16").state_of_gpu);
 }
 
 TEST(JobCosts, KeepAShareOfTheStateOnEachGpuUnderZero) {

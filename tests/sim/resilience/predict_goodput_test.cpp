@@ -124,6 +124,17 @@ TEST(PredictGoodput, NamesTheInputsThatDominate) {
   EXPECT_LT(report.inputs[0].twice, 0);
 }
 
+// Twice a repair of 150 years is more than a Duration holds.
+TEST(PredictGoodput, DoublesATimeThatCannotBeDoubled) {
+  FailureSpec spec = failing(0.1);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(24 * 54'750)};
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.policy.spares = 2;
+  const GoodputReport report = predict_goodput(with(spec), {.inputs = true});
+  EXPECT_FALSE(report.inputs.empty());
+}
+
 TEST(PredictGoodput, TellsTheDiaryOfTheFirstRepeatWhenAsked) {
   const GoodputReport report = predict_goodput(with(failing(2)), {.timeline = true});
   ASSERT_FALSE(report.timeline.empty());
@@ -239,6 +250,16 @@ TEST(PredictGoodput, TellsAStallInOneLineWhoeverComesMeanwhile) {
 TEST_P(EachPolicy, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Scenario scenario = with(losing_nodes(GetParam()));
   EXPECT_EQ(predict_goodput(scenario, {.threads = 1}), predict_goodput(scenario, {.threads = 8}));
+}
+
+// Four nodes meet one in 68 millennia, which is more than a Duration holds.
+TEST_P(EachPolicy, TakesFailuresThatNobodyLivesToSee) {
+  FailureSpec spec = losing_nodes(GetParam());
+  spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 1e-8};
+  spec.policy.slow.restart = GetParam() == PolicyKind::kHotSpares;
+  const GoodputReport report = predict_goodput(with(spec));
+  EXPECT_EQ(report.failures, 0);
+  EXPECT_GT(report.fraction_of_ideal.mean, 0.7) << "redundant work apart, it is the ideal";
 }
 
 TEST_P(EachPolicy, LosesNothingToFailuresWithoutAny) {

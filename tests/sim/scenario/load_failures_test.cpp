@@ -237,6 +237,20 @@ TEST(Failures, HaveNoTimesThatDoNotAddUp) {
   EXPECT_THAT(result.messages, HasSubstr("failures.detect: detect: 7301 days is more than 20 years"));
 }
 
+TEST(Failures, HaveNoRepairsAndNoLawsThatDoNotAddUp) {
+  const auto messages = [](const std::string& section) {
+    return read(kJob + "failures:\n" + section).messages;
+  };
+  EXPECT_THAT(messages("  repair: 54000 days\n"),
+              HasSubstr("failures.repair: repair: 54000 days is more than 20 years"));
+  EXPECT_THAT(messages("  process: {cause: gpu, repair: 54000 days}\n"),
+              HasSubstr("failures.process: repair: 54000 days is more than 20 years"));
+  EXPECT_THAT(messages("  process: {kind: maintenance, notice: 1 h, duration: 54000 days}\n"),
+              HasSubstr("failures.process: duration: 54000 days is more than 20 years"));
+  EXPECT_THAT(messages("  process: {kind: fail-slow, longest: 54000 days}\n"),
+              HasSubstr("failures.process: longest: 54000 days is more than 20 years"));
+}
+
 TEST(FailureProcess, NamesItsCauses) {
   const FailureProcess process = only_process(
       "{causes: [{name: gpu, share: 0.7, detect: 1 s, repair: 2 h}, {name: software, share: 0.3, severity: "
