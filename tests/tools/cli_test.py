@@ -644,6 +644,23 @@ class Answers(Case):
         for text in (one, two):
             self.assertIn("\nshare of the throughput without failures\n", text)
 
+    # Rows and lines by the keys that tell policies of one name apart; of files called alike, by the file.
+    def test_policies_of_one_name_are_told_apart(self):
+        self.write("job.yaml", FAILING)
+        self.write("again.yaml", FAILING)
+        rates = ("--vary", "failures.process.rate_per_node_day=0.1,1", "--set", "failures.repeats=2")
+        policies = "failures.policy={name: hot-spares, spares: 1, restart: 60 s},{name: hot-spares, spares: 3, restart: 60 s},bamboo"
+        ran = stagecraft("goodput", "job.yaml", "--vary", policies, *rates, cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode)
+        names = [line.split("  ")[0] for line in ran.stdout.splitlines()[1:7]]
+        self.assertEqual(["hot-spares, spares 1"] * 2 + ["hot-spares, spares 3"] * 2 + ["bamboo"] * 2, names)
+        self.assertIn("A hot-spares, spares 1   B hot-spares, spares 3   C bamboo\n", ran.stdout)
+        picture = stagecraft("goodput", "job.yaml", "--vary", policies, *rates, "--format", "svg", cwd=self.folder).stdout
+        self.assertIn(">hot-spares, spares 3</text>", picture)
+        files = stagecraft("goodput", "job.yaml", "again.yaml", *rates, cwd=self.folder).stdout
+        self.assertEqual(["scenario", "job.yaml", "job.yaml", "again.yaml", "again.yaml"],
+                         [line.split()[0] for line in files.splitlines()[:5]])
+
     def test_why_is_three_sentences_in_json(self):
         result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
         self.assertEqual((3, "backward"), (len(result["why"]["sentences"]), result["why"]["bound_by"]))
