@@ -586,6 +586,29 @@ class Answers(Case):
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: 1536, ", tokens)
 
+    # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
+    def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
+        stages = "parallelism.pipeline=2,4"
+        ran = stagecraft("compare", PIPELINE, "--vary", stages)
+        table = [line.split("  ") for line in ran.stdout.splitlines()[:3]]
+        head, two, four = ([cell.strip() for cell in row if cell] for row in table)
+        gpus, rate = head.index("GPUs"), head.index("samples/s/GPU")
+        self.assertEqual([("2", "148.1"), ("4", "60.61")], [(row[gpus], row[rate]) for row in (two, four)])
+        self.assertIn("\nthe variants run on 2 to 4 GPUs: samples/s/GPU compares them\nfastest: 2 on 2 GPUs\n"
+                      "most samples/s/GPU: 2 on 2 GPUs\nleast memory", ran.stdout)
+        nodes = stagecraft("compare", FLAGSHIP, "--vary", "cluster.nodes=128,64", "--set", "parallelism.data=null")
+        self.assertRegex(nodes.stdout, r"\nfastest: 128 on 1,024 GPUs\nmost tokens/s/GPU: 64 on 512 GPUs, 1.\d\dx over 128\n")
+        rows = list(csv.DictReader(stagecraft("compare", PIPELINE, "--vary", stages, "--format", "csv").stdout.splitlines()))
+        self.assertEqual([("2", "0"), ("4", "0")], [(row["gpus"], row["tokens_per_s_per_gpu"]) for row in rows])
+        alike = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b").stdout
+        self.assertNotIn("GPU", alike)
+
+    def test_a_difference_of_nothing_is_attributed_to_no_part(self):
+        # 8 + 4 - 1 of 100 ns: 1.1 us of 33 ms.
+        steps = stagecraft("compare", PIPELINE, "--vary", "model.forward=1 ms,1000.1 us,2 ms").stdout
+        self.assertIn("\n1000.1 us: 1.10 us (0.0 %) longer than 1 ms\n", steps)
+        self.assertIn("\n2 ms: 11.0 ms (33.3 %) longer than 1 ms: forward +8.00 ms (73 %), ", steps)
+
     def test_parts_of_schedule_refuse_options_that_they_do_not_take(self):
         order, sizes = ["--schedule", "1f1b"], ["--stages", "4", "--micro-batches", "8"]
         search = {"--memory-limit": "2", "--goal": "makespan", "--effort": "1"}
