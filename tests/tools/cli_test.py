@@ -836,6 +836,27 @@ class Answers(Case):
             self.assertEqual(NO, ran.returncode)
             self.assertIn(f"\n  hint: {hint}", ran.stderr)
 
+    # What is advised is priced: alone it does, or the hint says what it leaves and where to look on.
+    def test_advice_that_would_not_do_says_what_it_leaves(self):
+        enough = stagecraft("run", FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4")
+        self.assertEqual(NO, enough.returncode)
+        self.assertTrue(enough.stderr.endswith("\n  hint: training.recompute: full\n"), enough.stderr)
+        too_large = [FLAGSHIP, "--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
+        ran = stagecraft("run", *too_large, "--require-fit")
+        leaves = re.search(r"hint: training.recompute: full, which alone leaves ([\d.]+) GiB; `stagecraft memory` prices other changes, "
+                           r"`stagecraft search` looks for plans that fit\n$", ran.stderr)
+        self.assertTrue(leaves, ran.stderr)
+        full, = self.results(stagecraft("run", *too_large, "--json", "--set", "training.recompute=full"))
+        self.assertEqual("out-of-memory", full["memory"]["verdict"])
+        self.assertAlmostEqual(full["memory"]["peak_bytes"] / 2**30, float(leaves[1]), delta=0.5)
+
+    def test_an_iteration_that_does_not_fit_says_where_room_is_priced(self):
+        too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=4"]
+        note = f"memory: `stagecraft memory {FLAGSHIP}` prices what would make it fit"
+        said = lambda *words: " ".join(stagecraft(*words).stdout.split())
+        self.assertIn(note, said(*too_much))
+        self.assertNotIn(note, said(*too_much, "--quiet") + said(*too_much, "--json") + said("run", FLAGSHIP))
+
     def test_what_ifs_come_true(self):
         scenario = "scenarios/llama3-8b-64xA100.yaml"
         what_ifs = self.results(stagecraft("memory", scenario, "--json"))[0]["what_ifs"]
