@@ -4,6 +4,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/json.hpp"
@@ -56,6 +57,14 @@ std::string text_of(const Why& why) {
   return out;
 }
 
+// Where what would make it fit is priced: one note, as --require-fit has a hint of its own.
+void say_what_prices_room(const Scenario& scenario, Report& report) {
+  if (report.memory.verdict() != Verdict::kOutOfMemory) return;
+  if (!std::holds_alternative<TransformerSpec>(scenario.model)) return;
+  report.warnings.push_back(
+      fmt::format("memory: `stagecraft memory {}` prices what would make it fit", scenario.source));
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments, Session& session) {
@@ -72,6 +81,7 @@ int run_command(const Arguments& arguments, Session& session) {
     if (arguments.has("json")) {
       own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
     } else {
+      if (!must_fit) say_what_prices_room(scenario, report);
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);

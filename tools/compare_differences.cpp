@@ -62,8 +62,10 @@ std::string explanation(const Report& first, const Report& here, const std::stri
       first.iteration_time > Duration::zero()
           ? " (" + percent(to_seconds(std::chrono::abs(whole)) / to_seconds(first.iteration_time)) + ")"
           : std::string();
-  return fmt::format("{}{} {} than {}: {}", human(std::chrono::abs(whole)), share, relation, first_name,
-                     parts_words(parts, whole));
+  const std::string difference =
+      fmt::format("{}{} {} than {}", human(std::chrono::abs(whole)), share, relation, first_name);
+  // Parts of nothing are many times the whole.
+  return share == " (" + percent(0) + ")" ? difference : difference + ": " + parts_words(parts, whole);
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ std::vector<std::string> csv_header(const Comparison& comparison) {
     header.emplace_back(name);
   for (const std::string_view part : kCategoryNames) header.push_back(fmt::format("breakdown_s.{}", part));
   for (const std::string_view part : kCategoryNames) header.push_back(fmt::format("{}_moved_s", part));
+  header.insert(header.end(), {"gpus", "tokens_per_s_per_gpu"});
   return header;
 }
 
@@ -88,6 +89,8 @@ void add_figures(const Comparison& comparison, std::size_t variant, std::vector<
   const std::optional<Report>& first = comparison.outcomes.front().report;
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     row.push_back(first ? number(to_seconds(report.breakdown[c] - first->breakdown[c])) : "");
+  row.push_back(number(report.gpus));
+  row.push_back(number(report.tokens_per_s() / report.gpus));
 }
 
 void write_moved(JsonWriter& json, const Report& first, const Report& here) {

@@ -87,6 +87,8 @@ class Table {
       abstract_ = abstract_ && outcome.report->peak <= FlopRate(0);
       bytes_ = bytes_ || outcome.report->memory.heaviest().peak() > Bytes(0);
       missed_ = missed_ || !outcome.missed.empty();
+      tokens_ = tokens_ && outcome.report->tokens > 0;
+      gpus_.insert(outcome.report->gpus);
     }
   }
 
@@ -121,12 +123,34 @@ class Table {
       if (fits(i)) fit.push_back(i);
     }
     if (ran.size() < 2) return {};
-    return {fastest(ran, fit), least_memory(ran)};
+    std::vector<std::string> out;
+    if (unlike_gpus())
+      out = {fmt::format("the variants run on {} to {} GPUs: {}/s/GPU compares them", *gpus_.begin(),
+                         *gpus_.rbegin(), unit()),
+             fastest(ran, fit), most_of_a_gpu(good(fit)), least_memory(ran)};
+    else
+      out = {fastest(ran, fit), least_memory(ran)};
+    std::erase(out, "");
+    return out;
   }
 
  private:
   [[nodiscard]] const ComparedWords& words() const {
     return kComparedWords[static_cast<std::size_t>(comparison_.compared())];
+  }
+
+  [[nodiscard]] bool unlike_gpus() const { return gpus_.size() > 1; }
+
+  [[nodiscard]] const char* unit() const { return tokens_ ? "tokens" : "samples"; }
+
+  [[nodiscard]] double rate_of_a_gpu(const Outcome& outcome) const {
+    const Report& report = *outcome.report;
+    return (tokens_ ? report.tokens_per_s() : report.samples_per_s()) / report.gpus;
+  }
+
+  [[nodiscard]] std::string on_gpus(std::size_t variant) const {
+    const int gpus = comparison_.outcomes[variant].report->gpus;
+    return unlike_gpus() ? fmt::format(" on {} GPU{}", with_thousands(gpus), gpus == 1 ? "" : "s") : "";
   }
 
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
@@ -149,9 +173,13 @@ class Table {
     const auto mfu = [](const Outcome& o) {
       return o.report->peak > FlopRate(0) ? percent(o.report->mfu()) : kNone;
     };
+    const auto gpus = [](const Outcome& o) { return with_thousands(o.report->gpus); };
+    const auto of_a_gpu = [this](const Outcome& o) { return fmt::format("{:.4g}", rate_of_a_gpu(o)); };
     std::vector<Column> columns;
+    if (unlike_gpus()) columns.push_back({.title = "GPUs", .cell = gpus});
+    if (!abstract_) columns.push_back({.title = "tokens/s", .cell = tokens});
+    if (unlike_gpus()) columns.push_back({.title = fmt::format("{}/s/GPU", unit()), .cell = of_a_gpu});
     if (!abstract_) {
-      columns.push_back({.title = "tokens/s", .cell = tokens});
       columns.push_back({.title = "MFU", .cell = mfu});
     }
     columns.push_back({.title = "bubble/ideal",
@@ -174,28 +202,43 @@ class Table {
     return comparison_.outcomes[variant].report->memory.verdict() != Verdict::kOutOfMemory;
   }
 
+  // Of those that fit, what meets its assertions.
+  [[nodiscard]] std::vector<std::size_t> good(std::vector<std::size_t> fit) const {
+    std::erase_if(fit, [&](std::size_t i) { return !comparison_.outcomes[i].missed.empty(); });
+    return fit;
+  }
+
   // Of those that fit and meet their assertions: what runs out of memory is fast on paper only.
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
     if (fit.empty()) return "none fits into memory";
-    std::vector<std::size_t> good;
-    for (const std::size_t i : fit)
-      if (comparison_.outcomes[i].missed.empty()) good.push_back(i);
+    const std::vector<std::size_t> meet = good(fit);
     std::vector<std::string> asked;
     if (fit.size() < ran.size()) asked.emplace_back("fits");
-    if (good.size() < fit.size()) asked.emplace_back("meets its assert");
+    if (meet.size() < fit.size()) asked.emplace_back("meets its assert");
     const std::string which = join(asked, " and ");
-    if (good.empty()) return "none " + which;
+    if (meet.empty()) return "none " + which;
     const auto time = [&](std::size_t i) {
       return compared_time(*comparison_.outcomes[i].report, comparison_.compared());
     };
     const std::size_t best = *std::min_element(
-        good.begin(), good.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
+        meet.begin(), meet.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
     std::string out = fmt::format("fastest{}{}{}: {}", which.empty() ? "" : " that ", which, words().ranked,
-                                  names_.spoken(best));
+                                  names_.spoken(best) + on_gpus(best));
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
       out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));
+    return out;
+  }
+
+  [[nodiscard]] std::string most_of_a_gpu(const std::vector<std::size_t>& meet) const {
+    if (meet.empty()) return "";
+    const auto rate = [&](std::size_t i) { return rate_of_a_gpu(comparison_.outcomes[i]); };
+    const std::size_t best = *std::max_element(
+        meet.begin(), meet.end(), [&](std::size_t a, std::size_t b) { return rate(a) < rate(b); });
+    std::string out = fmt::format("most {}/s/GPU: {}{}", unit(), names_.spoken(best), on_gpus(best));
+    if (comparison_.outcomes.front().report && rate(0) > 0 && rate(best) > rate(0))
+      out += fmt::format(", {:.2f}x over {}", rate(best) / rate(0), names_.spoken(0));
     return out;
   }
 
@@ -219,6 +262,8 @@ class Table {
   bool abstract_ = true;  // no variant has hardware
   bool bytes_ = false;    // some variant says what it holds
   bool missed_ = false;   // some variant misses an assertion
+  bool tokens_ = true;    // all variants train on tokens
+  std::set<int> gpus_;    // that variants run on
 };
 
 }  // namespace

@@ -49,12 +49,14 @@ struct VariantCells {
 [[nodiscard]] std::vector<std::string> explanations(const Comparison& comparison);
 
 // What is fastest of those that fit and meet their assertions, by the compared time, and what holds least.
+// Where the variants run on unlike numbers of GPUs also that, and what trains most on each of them.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
 // Of each variant why it cannot run, or which assertions it misses; empty where neither.
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 
 // A row for each variant, what is best, and what explains how the others differ from the first; those that
-// cannot run are rows, with the reason below. A column marks those that miss an assertion, where some do.
+// cannot run are rows, with the reason below. A column marks those that miss an assertion, where some do;
+// two tell the GPUs and what each trains on in a second, where variants run on unlike numbers of them.
 [[nodiscard]] std::string render_text(const Comparison& comparison);
 // The same for a page: a GitHub table, and lists in place of the lines below it.
 [[nodiscard]] std::string render_markdown(const Comparison& comparison);

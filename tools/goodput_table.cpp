@@ -3,30 +3,99 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "base/yaml_json.hpp"
 #include "tools/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {
 
-// What a variant is called beside the number that varies: its values, its policy where nothing else varies.
-std::string line_name(const GoodputComparison& comparison, std::size_t variant,
-                      std::optional<std::size_t> axis) {
-  const GoodputReport& report = *comparison.outcomes[variant].report;
+// A value of failures.policy: a name, and as a mapping keys of its own.
+struct PolicyValue {
+  std::string name;
+  std::map<std::string, std::string> keys = {};
+};
+
+std::string text_of(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kScalar) return node.text;
+  JsonWriter json;
+  write_json(json, node);
+  return json.str();
+}
+
+PolicyValue policy_value(const std::string& text) {
+  Diagnostics diagnostics;
+  const std::optional<YamlNode> node = parse_yaml(text, "failures.policy", diagnostics);
+  if (!node || node->kind != YamlNode::Kind::kMap) return {.name = text};
+  PolicyValue value{.name = text};
+  for (const YamlEntry& entry : node->entries)
+    if (entry.key == "name")
+      value.name = entry.value.text;
+    else
+      value.keys[entry.key] = text_of(entry.value);
+  return value;
+}
+
+// Do policies of this one's name have another value of the key, or none?
+bool tells_apart(const std::vector<PolicyValue>& values, const PolicyValue& one, const std::string& key) {
+  return std::any_of(values.begin(), values.end(), [&](const PolicyValue& other) {
+    const auto found = other.keys.find(key);
+    return other.name == one.name && (found == other.keys.end() || found->second != one.keys.at(key));
+  });
+}
+
+// A mapping is too long for a name: the policy's stands for it, with the keys that tell equal names apart.
+std::vector<std::string> policy_words(const std::vector<std::string>& texts) {
+  std::vector<PolicyValue> values;
+  for (const std::string& text : texts) values.push_back(policy_value(text));
   std::vector<std::string> words;
-  const bool files =
-      std::any_of(comparison.variants.begin(), comparison.variants.end(),
-                  [&](const Variant& v) { return v.file != comparison.variants.front().file; });
-  if (files) words.push_back(report.name);
-  for (std::size_t i = 0; i < comparison.paths.size(); ++i) {
-    if (i == axis) continue;
-    // A mapping is too long for a name.
-    const bool policy = comparison.paths[i] == "failures.policy";
-    words.push_back(policy ? report.policy : comparison.variants[variant].values[i]);
+  for (const PolicyValue& value : values) {
+    std::string& word = words.emplace_back(value.name);
+    for (const auto& [key, text] : value.keys)
+      if (tells_apart(values, value, key)) word += fmt::format(", {} {}", key, text);
   }
-  return words.empty() ? report.policy : join(words, ", ");
+  return words;
+}
+
+// Of each variant, where there are several files: the scenario's name; the file where two are called alike.
+std::vector<std::string> file_words(const GoodputComparison& comparison) {
+  std::map<std::string, std::string> names;  // of files
+  std::set<std::string> distinct;
+  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
+    const std::optional<GoodputReport>& report = comparison.outcomes[i].report;
+    std::string& name = names.try_emplace(comparison.variants[i].file).first->second;
+    if (report && name.empty()) name = report->name;
+  }
+  if (names.size() < 2) return {};
+  for (const auto& [file, name] : names) distinct.insert(name);
+  std::vector<std::string> words;
+  for (const Variant& variant : comparison.variants)
+    words.push_back(distinct.size() == names.size() ? names.at(variant.file) : variant.file);
+  return words;
+}
+
+struct Naming {
+  std::string title;               // of a column
+  std::vector<std::string> words;  // of each variant
+};
+
+// What varies, and what the variants are called by it: files where there are several, then each path.
+std::vector<Naming> namings_of(const GoodputComparison& comparison) {
+  std::vector<Naming> namings = {{.title = "scenario", .words = file_words(comparison)}};
+  for (std::size_t path = 0; path < comparison.paths.size(); ++path) {
+    const std::string& name = comparison.paths[path];
+    std::vector<std::string> values;
+    for (const Variant& variant : comparison.variants) values.push_back(variant.values[path]);
+    if (name == "failures.policy") values = policy_words(values);
+    namings.push_back({.title = name.substr(name.rfind('.') + 1), .words = std::move(values)});
+  }
+  return namings;
 }
 
 // Policies that put all nodes to work have a larger one than those that keep the job's shape.
@@ -63,26 +132,21 @@ GoodputChartOptions chart_options(const GoodputComparison& comparison, std::size
   return options;
 }
 
-// A mapping is too long for a cell: the policy's name stands for it.
-std::string cell_of(const GoodputComparison& comparison, std::size_t variant, std::size_t path) {
-  const bool policy = comparison.paths[path] == "failures.policy";
-  return policy ? comparison.outcomes[variant].report->policy : comparison.variants[variant].values[path];
-}
-
 std::string table_of(const GoodputComparison& comparison) {
-  std::vector<Align> columns(comparison.paths.size(), Align::kLeft);
+  std::vector<Naming> namings = namings_of(comparison);
+  std::erase_if(namings, [](const Naming& naming) { return naming.words.empty(); });
+  std::vector<Align> columns(namings.size(), Align::kLeft);
   columns.insert(columns.end(), 5, Align::kRight);
   TextTable table(columns);
   std::vector<std::string> head;
-  for (const std::string& path : comparison.paths) head.push_back(path.substr(path.rfind('.') + 1));
+  for (const Naming& naming : namings) head.push_back(naming.title);
   head.insert(head.end(), {"samples/s", "95 %", "of ideal", "ETTR", "failures"});
   table.row(head);
   for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
     if (!comparison.outcomes[i].report) continue;
     const GoodputReport& report = *comparison.outcomes[i].report;
     std::vector<std::string> row;
-    for (std::size_t path = 0; path < comparison.paths.size(); ++path)
-      row.push_back(cell_of(comparison, i, path));
+    for (const Naming& naming : namings) row.push_back(naming.words[i]);
     const MeanInterval& rate = report.samples_per_s;
     row.insert(row.end(),
                {fmt::format("{:.4g}", rate.mean), fmt::format("± {:.2g}", rate.ci95[1] - rate.mean),
@@ -129,11 +193,16 @@ std::optional<std::size_t> number_axis(const GoodputComparison& comparison) {
 }
 
 std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t axis) {
+  std::vector<Naming> namings = namings_of(comparison);
+  namings[axis + 1].words.clear();
   std::vector<GoodputRow> rows;
   for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
     if (!comparison.outcomes[i].report) continue;
+    std::vector<std::string> words;
+    for (const Naming& naming : namings)
+      if (!naming.words.empty()) words.push_back(naming.words[i]);
     rows.push_back({.rate = parse_number(comparison.variants[i].values[axis]).value_or(0),
-                    .policy = line_name(comparison, i, axis),
+                    .policy = words.empty() ? comparison.outcomes[i].report->policy : join(words, ", "),
                     .samples_per_s = comparison.outcomes[i].report->samples_per_s.mean});
   }
   return rows;

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -19,9 +20,17 @@ namespace {
 
 constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
+constexpr const char* kMemory = "memory";
 constexpr const char* kBatchPath = "training.global_batch_size";
 constexpr const char* kLayersPath = "parallelism.stage_layers";
 constexpr const char* kEven = "even";  // as many layers in each stage
+
+// What makes room without more GPUs, and the value of it that does most.
+constexpr std::array<std::pair<const char*, const char*>, 5> kRoom = {{{"training.recompute", "full"},
+                                                                       {"parallelism.zero_stage", "3"},
+                                                                       {"offload.optimizer", "1"},
+                                                                       {"offload.activations", "1"},
+                                                                       {"offload.weights", "1"}}};
 
 std::string count_text(std::size_t n) {
   return with_thousands(static_cast<std::int64_t>(n));
@@ -176,9 +185,10 @@ class Text {
         answer_.result.ranked.begin(),
         answer_.result.ranked.begin() +
             static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
-    if (scaling.size() == 1) out += "\n" + table(best, Rows::kRanked);
+    if (scaling.size() == 1) out += "\n" + table(best, Rows::kRanked) + headroom(best);
     if (scaling.size() > 1)
-      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + speedups(scaling);
+      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + headroom(scaling) +
+             speedups(scaling);
     std::vector<RankedPlan> front = answer_.result.pareto;
     const std::size_t all = front.size();
     if (front.size() > kMostFront) front.resize(kMostFront);
@@ -192,9 +202,41 @@ class Text {
  private:
   [[nodiscard]] std::string why_none() const {
     if (answer_.result.fitting > 0) return "none of those that fit keeps what `assert` promises\n";
-    return answer_.result.placed > 0
-               ? "none fits: more GPUs, or recompute, ZeRO and less or more offload, make room\n"
-               : "none can run: see the reasons, and what the space leaves open\n";
+    return answer_.result.placed > 0 ? wrapped_text("", "  ", none_fits())
+                                     : "none can run: see the reasons, and what the space leaves open\n";
+  }
+
+  // Is the value among those that were tried?
+  [[nodiscard]] bool tried(const char* path, std::string_view value) const {
+    const SearchAxis* axis = answer_.space.find(path);
+    return axis != nullptr && std::ranges::find(axis->values, value, &YamlNode::text) != axis->values.end();
+  }
+
+  [[nodiscard]] std::string none_fits() const {
+    if (!std::holds_alternative<TransformerSpec>(answer_.plans.frames.front().scenario.model))
+      return "none fits: what abstract stages hold is given";
+    std::vector<std::string> open;
+    for (const auto& [path, value] : kRoom)
+      if (!tried(path, value)) open.push_back(fmt::format("{}={}", path, value));
+    return "none fits: more GPUs make room" +
+           (open.empty() ? "" : ", or what was not tried: " + join(open, ", "));
+  }
+
+  [[nodiscard]] static bool is_tight(const RankedPlan& plan) {
+    return verdict_of(plan.memory.peak, plan.memory.capacity) == Verdict::kTight;
+  }
+
+  // How to ask for headroom; empty where all of the plans have some.
+  [[nodiscard]] static std::string headroom(const std::vector<RankedPlan>& plans) {
+    std::optional<Bytes> least;
+    for (const RankedPlan& plan : plans)
+      if (is_tight(plan)) least = least ? std::min(*least, plan.memory.capacity) : plan.memory.capacity;
+    if (!least) return "";
+    const double gib = kTightShare * (*least / Bytes(1 << 30));
+    return wrapped_text("", "  ",
+                        fmt::format("tight is over {:.0f} % of {}: --set 'assert.peak_memory=<= {} GiB' asks "
+                                    "for headroom",
+                                    kTightShare * 100, human(*least), static_cast<std::int64_t>(gib)));
   }
 
   [[nodiscard]] std::string counts() const {
@@ -249,9 +291,12 @@ class Text {
     const std::string indent(17, ' ');
     std::string out;
     for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
-      const std::string what = aside.has_any ? fmt::format("orders that {} does not run: {}", aside.software,
-                                                           join(aside.orders, ", "))
-                                             : fmt::format("pipelines: {} has none", aside.software);
+      const std::string plans =
+          fmt::format("{} plan{}", count_text(aside.plans), aside.plans == 1 ? "" : "s");
+      const std::string what = aside.has_any
+                                   ? fmt::format("{} of orders that {} does not run: {}", plans,
+                                                 aside.software, join(aside.orders, ", "))
+                                   : fmt::format("{} with pipelines: {} has none", plans, aside.software);
       out += wrapped_text(out.empty() ? "left aside       " : indent, indent, what);
     }
     return out;
@@ -261,7 +306,7 @@ class Text {
   enum class Rows { kRanked, kScaling, kFront };
 
   [[nodiscard]] std::string table(const std::vector<RankedPlan>& rows, Rows kind) const {
-    const bool numbered = kind == Rows::kRanked;
+    const bool numbered = kind == Rows::kRanked, scaled = kind == Rows::kScaling;
     std::vector<std::vector<PlanCell>> cells;
     for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
     std::vector<std::size_t> shown;
@@ -278,17 +323,19 @@ class Text {
     }
     std::vector<Align> aligns;
     std::vector<std::string> head;
-    if (numbered) aligns.push_back(Align::kRight), head.emplace_back("#");
+    if (numbered || scaled) aligns.push_back(Align::kRight), head.emplace_back(numbered ? "#" : "GPUs");
     for (const std::size_t c : shown)
       aligns.push_back(cells.front()[c].align), head.push_back(short_title(cells.front()[c].title));
-    const std::vector<std::string> figures = figure_titles();
-    aligns.insert(aligns.end(), figures.size(), Align::kRight);
-    head.insert(head.end(), figures.begin(), figures.end());
+    for (std::string& title : figure_titles()) {
+      aligns.push_back(title == kMemory ? Align::kLeft : Align::kRight);
+      head.push_back(std::move(title));
+    }
     TextTable text(aligns);
     text.row(std::move(head));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::vector<std::string> row;
       if (numbered) row.push_back(std::to_string(i + 1));
+      if (scaled) row.push_back(std::to_string(plans_.point(rows[i]).gpus()));
       for (const std::size_t c : shown) row.push_back(cells[i][c].value);
       for (std::string& figure : figure_cells(rows[i])) row.push_back(std::move(figure));
       text.row(std::move(row));
@@ -309,15 +356,21 @@ class Text {
   }
 
   [[nodiscard]] std::vector<std::string> figure_titles() const {
-    std::vector<std::string> titles = {"iteration", "tok/s/GPU", "MFU", "memory"};
+    std::vector<std::string> titles = {"iteration", "tok/s/GPU", "MFU", kMemory};
     if (answer_.space.price) titles.push_back(answer_.space.price->currency + "/Mtok");
     return titles;
+  }
+
+  [[nodiscard]] static std::string memory(const RankedPlan& plan) {
+    const std::string peak = human(plan.memory.peak);
+    if (plan.memory.capacity <= Bytes(0)) return peak;
+    return fmt::format("{} {}", peak, kVerdictNames[static_cast<std::size_t>(plan.memory.verdict())]);
   }
 
   [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {
     const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
     std::vector<std::string> cells = {human(plan.time), fmt::format("{:.4g}", rate),
-                                      percent(figures_.mfu(plan)), human(plan.memory.peak)};
+                                      percent(figures_.mfu(plan)), memory(plan)};
     if (const auto cost = figures_.cost_per_million_tokens(plan))
       cells.push_back(fmt::format("{:.3g}", *cost));
     return cells;

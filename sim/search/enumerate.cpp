@@ -323,7 +323,7 @@ class Enumerator {
   void put(SearchPoint point) {
     SearchFrame& frame = plans_.frames[point.frame];
     if (!(point.pipeline > 1 ? frame.runs.stages : frame.runs.one_stage)) {
-      ++frame.left_aside;
+      if (point.pipeline > 1) ++frame.left_aside;  // one stage runs alike in any order
       return;
     }
     point.stage_layers = split_of(point);

@@ -586,6 +586,29 @@ class Answers(Case):
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: 1536, ", tokens)
 
+    # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
+    def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
+        stages = "parallelism.pipeline=2,4"
+        ran = stagecraft("compare", PIPELINE, "--vary", stages)
+        table = [line.split("  ") for line in ran.stdout.splitlines()[:3]]
+        head, two, four = ([cell.strip() for cell in row if cell] for row in table)
+        gpus, rate = head.index("GPUs"), head.index("samples/s/GPU")
+        self.assertEqual([("2", "148.1"), ("4", "60.61")], [(row[gpus], row[rate]) for row in (two, four)])
+        self.assertIn("\nthe variants run on 2 to 4 GPUs: samples/s/GPU compares them\nfastest: 2 on 2 GPUs\n"
+                      "most samples/s/GPU: 2 on 2 GPUs\nleast memory", ran.stdout)
+        nodes = stagecraft("compare", FLAGSHIP, "--vary", "cluster.nodes=128,64", "--set", "parallelism.data=null")
+        self.assertRegex(nodes.stdout, r"\nfastest: 128 on 1,024 GPUs\nmost tokens/s/GPU: 64 on 512 GPUs, 1.\d\dx over 128\n")
+        rows = list(csv.DictReader(stagecraft("compare", PIPELINE, "--vary", stages, "--format", "csv").stdout.splitlines()))
+        self.assertEqual([("2", "0"), ("4", "0")], [(row["gpus"], row["tokens_per_s_per_gpu"]) for row in rows])
+        alike = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b").stdout
+        self.assertNotIn("GPU", alike)
+
+    def test_a_difference_of_nothing_is_attributed_to_no_part(self):
+        # 8 + 4 - 1 of 100 ns: 1.1 us of 33 ms.
+        steps = stagecraft("compare", PIPELINE, "--vary", "model.forward=1 ms,1000.1 us,2 ms").stdout
+        self.assertIn("\n1000.1 us: 1.10 us (0.0 %) longer than 1 ms\n", steps)
+        self.assertIn("\n2 ms: 11.0 ms (33.3 %) longer than 1 ms: forward +8.00 ms (73 %), ", steps)
+
     def test_parts_of_schedule_refuse_options_that_they_do_not_take(self):
         order, sizes = ["--schedule", "1f1b"], ["--stages", "4", "--micro-batches", "8"]
         search = {"--memory-limit": "2", "--goal": "makespan", "--effort": "1"}
@@ -643,6 +666,23 @@ class Answers(Case):
         self.assertNotIn("of ideal: ", one)
         for text in (one, two):
             self.assertIn("\nshare of the throughput without failures\n", text)
+
+    # Rows and lines by the keys that tell policies of one name apart; of files called alike, by the file.
+    def test_policies_of_one_name_are_told_apart(self):
+        self.write("job.yaml", FAILING)
+        self.write("again.yaml", FAILING)
+        rates = ("--vary", "failures.process.rate_per_node_day=0.1,1", "--set", "failures.repeats=2")
+        policies = "failures.policy={name: hot-spares, spares: 1, restart: 60 s},{name: hot-spares, spares: 3, restart: 60 s},bamboo"
+        ran = stagecraft("goodput", "job.yaml", "--vary", policies, *rates, cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode)
+        names = [line.split("  ")[0] for line in ran.stdout.splitlines()[1:7]]
+        self.assertEqual(["hot-spares, spares 1"] * 2 + ["hot-spares, spares 3"] * 2 + ["bamboo"] * 2, names)
+        self.assertIn("A hot-spares, spares 1   B hot-spares, spares 3   C bamboo\n", ran.stdout)
+        picture = stagecraft("goodput", "job.yaml", "--vary", policies, *rates, "--format", "svg", cwd=self.folder).stdout
+        self.assertIn(">hot-spares, spares 3</text>", picture)
+        files = stagecraft("goodput", "job.yaml", "again.yaml", *rates, cwd=self.folder).stdout
+        self.assertEqual(["scenario", "job.yaml", "job.yaml", "again.yaml", "again.yaml"],
+                         [line.split()[0] for line in files.splitlines()[:5]])
 
     def test_why_is_three_sentences_in_json(self):
         result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
@@ -795,6 +835,27 @@ class Answers(Case):
                              f"training.recompute={recompute}")
             self.assertEqual(NO, ran.returncode)
             self.assertIn(f"\n  hint: {hint}", ran.stderr)
+
+    # What is advised is priced: alone it does, or the hint says what it leaves and where to look on.
+    def test_advice_that_would_not_do_says_what_it_leaves(self):
+        enough = stagecraft("run", FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4")
+        self.assertEqual(NO, enough.returncode)
+        self.assertTrue(enough.stderr.endswith("\n  hint: training.recompute: full\n"), enough.stderr)
+        too_large = [FLAGSHIP, "--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
+        ran = stagecraft("run", *too_large, "--require-fit")
+        leaves = re.search(r"hint: training.recompute: full, which alone leaves ([\d.]+) GiB; `stagecraft memory` prices other changes, "
+                           r"`stagecraft search` looks for plans that fit\n$", ran.stderr)
+        self.assertTrue(leaves, ran.stderr)
+        full, = self.results(stagecraft("run", *too_large, "--json", "--set", "training.recompute=full"))
+        self.assertEqual("out-of-memory", full["memory"]["verdict"])
+        self.assertAlmostEqual(full["memory"]["peak_bytes"] / 2**30, float(leaves[1]), delta=0.5)
+
+    def test_an_iteration_that_does_not_fit_says_where_room_is_priced(self):
+        too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=4"]
+        note = f"memory: `stagecraft memory {FLAGSHIP}` prices what would make it fit"
+        said = lambda *words: " ".join(stagecraft(*words).stdout.split())
+        self.assertIn(note, said(*too_much))
+        self.assertNotIn(note, said(*too_much, "--quiet") + said(*too_much, "--json") + said("run", FLAGSHIP))
 
     def test_what_ifs_come_true(self):
         scenario = "scenarios/llama3-8b-64xA100.yaml"

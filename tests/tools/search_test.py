@@ -4,6 +4,7 @@
 usage: search_test.py STAGECRAFT SOURCE_DIR
 """
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,11 +69,17 @@ class Search(unittest.TestCase):
         self.assertEqual([entry["software"] for entry in aside], ["megatron-lm-2021"])
         self.assertIn("zb-h1", aside[0]["schedules"])
         self.assertGreater(aside[0]["plans"], 0)
-        self.assertIn("left aside       orders that megatron-lm-2021 does not run: interleaved-pytorch,\n",
-                      self.run_it("search", self.file).stdout)
+        self.assertIn(f"left aside       {aside[0]['plans']} plans of orders that megatron-lm-2021 does not run:\n"
+                      "                 interleaved-pytorch, ", self.run_it("search", self.file).stdout)
+        # ZeRO 2 and 3 are FSDP's without a pipeline, and tried on Megatron-LM with one: nothing of it is dropped.
+        spread = ["--vary", "parallelism.zero_stage=1,2"]
+        self.assertEqual([entry["software"] for entry in orders(*spread)[1]], ["megatron-lm-2021"])
+        self.assertNotIn("fsdp-2023", self.run_it("search", self.file, *spread).stdout)
         self.assertEqual(orders("--vary", "schedule=1f1b,zb-h1"), ({"1f1b", "zb-h1"}, []))
         sharded = ["--set", "options.software=fsdp-2023", "--vary", "parallelism.zero_stage=2", "--vary", "parallelism.tensor=1"]
-        self.assertIn("left aside       pipelines: fsdp-2023 has none\n", self.run_it("search", self.file, *sharded).stdout)
+        aside, = orders(*sharded)[1]
+        self.assertIn(f"left aside       {aside['plans']} plans with pipelines: fsdp-2023 has none\n",
+                      self.run_it("search", self.file, *sharded).stdout)
 
     def test_blocks_of_replicas_vary_where_they_are_asked_for(self):
         answer = self.document("--vary", "parallelism.zero_stage=3", "--vary", "parallelism.zero_group=all",
@@ -145,10 +152,33 @@ class Search(unittest.TestCase):
                 product *= plan["plan"]["parallelism." + degree]
             self.assertEqual(product, plan["gpus"])
 
+        text = self.run_it("search", self.file, "--gpus", "2..8", "--fix", "schedule").stdout
+        table = text.split("best plan of each number of GPUs\n")[1].splitlines()
+        self.assertEqual(["GPUs", "2", "4", "8"], [line.split()[0] for line in table[:4]])
+
+    def test_plans_that_leave_little_room_are_marked(self):
+        for hidden, verdicts in ((1024, {"fits"}), (12288, {"fits", "tight"})):
+            words = ["--set", f"model.hidden={hidden}", "--vary", "parallelism.tensor=1,2", "--fix", "schedule", "--top", "6"]
+            ranked = self.document(*words)["ranked"]
+            self.assertEqual(verdicts, {plan["verdict"] for plan in ranked})
+            text = self.run_it("search", self.file, *words).stdout
+            rows = [line for line in text.splitlines() if re.match(r" ?\d+ +\d+ ", line)][:len(ranked)]
+            self.assertEqual([plan["verdict"] for plan in ranked], [re.search("fits|tight", row)[0] for row in rows])
+            self.assertEqual("tight" in verdicts, "--set 'assert.peak_memory=<= 63 GiB' asks for" in text)
+        asked = self.document(*words, "--set", "assert.peak_memory=<= 63 GiB")
+        self.assertEqual({"fits"}, {plan["verdict"] for plan in asked["ranked"]})
+
     def test_what_never_fits_is_the_answer_no(self):
-        done = self.run_it("search", self.file, "--set", "model.layers=20000", "--fix", "schedule", code=NO)
-        self.assertIn("out of memory", done.stdout)
-        self.assertIn("none fits", done.stdout)
+        def said(*words):
+            done = self.run_it("search", self.file, "--set", "model.layers=20000", "--fix", "schedule", *words, code=NO)
+            self.assertIn("out of memory", done.stdout)
+            return " ".join(done.stdout[done.stdout.index("none fits: "):].split())
+
+        # What was tried is no advice: the file fixes the ZeRO stage.
+        self.assertEqual("none fits: more GPUs make room, or what was not tried: parallelism.zero_stage=3, "
+                         "offload.optimizer=1, offload.activations=1, offload.weights=1", said())
+        self.assertIn("not tried: training.recompute=full, offload.optimizer=1, offload.activations=1",
+                      said("--fix", "training.recompute", "--vary", "parallelism.zero_stage=3", "--vary", "offload.weights=0,1"))
 
     # The fastest plan that keeps the promise is written, and runs without a complaint.
     def test_a_plan_that_misses_an_assertion_is_not_listed(self):
