@@ -63,7 +63,7 @@ Priced price(const Cluster& cluster, const HardwareProfile& profile, DeviceId me
   }
   const Tier passing = ranks > 1 ? tier(passing_curve(profile, spec, kind, ranks, size)) : Tier{};
   std::optional<Priced> best;
-  for (const NetworkWay& way : network_ways(cluster, member, group, kind, size)) {
+  for (const NetworkWay& way : network_ways(cluster, profile, member, group, kind, size)) {
     const bool nvls = way.algorithm == "nvls-tree";
     const Priced priced = over_nodes(way, nvls ? tier(nvls_curve(profile, spec, ranks)) : passing);
     if (!best || priced.time.total() < best->time.total()) best = priced;

@@ -120,9 +120,10 @@ Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, Curve cu
   return curve;
 }
 
-bool nccl_runs_nvls(const NodeSpec& node, CollectiveKind kind, int ranks, Bytes size) {
-  if (kind != CollectiveKind::kAllReduce || !serves_nvls(node, ranks)) return false;
-  const NcclSystem system{.generation = *nccl_generation(node.nvlink), .ranks = ranks};
+bool nccl_runs_nvls(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
+                    Bytes size) {
+  if (kind != CollectiveKind::kAllReduce || !serves_nvls(profile, node, ranks)) return false;
+  const NcclSystem system{.generation = *nccl_generation(profile, node.nvlink), .ranks = ranks};
   return nccl_choice(system, kind, size)->algorithm == "nvls";
 }
 
@@ -152,19 +153,21 @@ TierTime time_of(const Curve& curve, double factor, Bytes size) {
   return {.fixed = curve.latency + curve.sqrt_term * std::sqrt(s), .bytes = s * factor / curve.bus_rate};
 }
 
-bool serves_nvls(const NodeSpec& node, int ranks) {
-  const auto generation = nccl_generation(node.nvlink);
-  return ranks > 2 && generation && *generation >= NcclGeneration::kHopper;
+bool serves_nvls(const HardwareProfile& profile, const NodeSpec& node, int ranks) {
+  const auto generation = nccl_generation(profile, node.nvlink);
+  return ranks > 2 && node.nvlink_pairs.empty() && generation && *generation >= NcclGeneration::kHopper;
 }
 
 Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks) {
-  SC_CHECK(serves_nvls(node, ranks), "NVLS has an NVSwitch that adds");
+  SC_CHECK(serves_nvls(profile, node, ranks), "NVLS has an NVSwitch that adds");
   if (auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks, std::nullopt)) {
     curve->sqrt_term = 0;
     return on_links_of(node, profile, *curve);
   }
+  const NcclGeneration generation = *nccl_generation(profile, node.nvlink);
+  const double faster = node.nvlink / nccl_usual_nvlink(generation);
   return {.latency = to_seconds(kNcclNvlsLatency),
-          .bus_rate = nccl_nvls_bandwidth(*nccl_generation(node.nvlink)).count(),
+          .bus_rate = nccl_nvls_bandwidth(generation).count() * faster,
           .algorithm = "nvls",
           .provenance = Provenance::kAnalytic};
 }
@@ -181,7 +184,7 @@ Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, Collec
                     Bytes size) {
   if (on_other_links(node, profile)) return unmeasured(node, ranks);
   const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks, size);
-  if (nvls && nccl_runs_nvls(node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
+  if (nvls && nccl_runs_nvls(profile, node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
   const std::optional<Curve> best =
       fastest(profile, kind, ranks, size, size, {"any", "ring", "tree", "nvls", "direct"});
   return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);

@@ -152,6 +152,22 @@ std::optional<NcclGeneration> nccl_generation(Bandwidth nvlink) {
   return std::nullopt;
 }
 
+std::optional<NcclGeneration> nccl_generation(const HardwareProfile& profile, Bandwidth nvlink) {
+  if (nvlink == Bandwidth(0)) return std::nullopt;
+  const Bandwidth own = profile.device.nvlink;
+  const auto by_links = nccl_generation(own > Bandwidth(0) ? own : nvlink);
+  const bool adds_in_switch = std::ranges::any_of(profile.collectives, [](const CollectiveFit& fit) {
+    return fit.algorithm == "nvls" || fit.algorithm == "nvls-tree";
+  });
+  if (!profile.supports(Precision::kFp8) && !adds_in_switch) return by_links;
+  return std::max(by_links, std::optional(NcclGeneration::kHopper));
+}
+
+Bandwidth nccl_usual_nvlink(NcclGeneration generation) {
+  constexpr std::array kGigabytes = {150.0, 300.0, 450.0, 900.0};
+  return Bandwidth(kGigabytes.at(static_cast<std::size_t>(generation)) * 1e9);
+}
+
 Bandwidth nccl_nvls_bandwidth(NcclGeneration generation) {
   const Generation& card = kGenerations[static_cast<std::size_t>(generation)];
   if (card.nvls_efficiency == 0) return {};

@@ -28,6 +28,7 @@ struct Recipe {
 
 struct Request {
   const Cluster& cluster;
+  const HardwareProfile& profile;
   DeviceId member;
   const GroupPlacement& group;
   CollectiveKind kind;
@@ -50,7 +51,7 @@ std::vector<Recipe> all_reduces(const Request& r) {
   const double trees = tree_volume(group.nodes) * r.size, depth = 2 * ceil_log2(group.nodes);
   // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
   std::vector<Recipe> recipes;
-  if (serves_nvls(r.cluster.node_spec_of(r.member), group.least_ranks_per_node))
+  if (serves_nvls(r.profile, r.cluster.node_spec_of(r.member), group.least_ranks_per_node))
     recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
   else
     recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
@@ -134,9 +135,9 @@ double latency(const FabricSpec& fabric, CollectiveKind kind, double steps) {
 
 }  // namespace
 
-std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member, const GroupPlacement& group,
-                                     CollectiveKind kind, Bytes size) {
-  const Request request{cluster, member, group, kind, static_cast<double>(size.count())};
+std::vector<NetworkWay> network_ways(const Cluster& cluster, const HardwareProfile& profile, DeviceId member,
+                                     const GroupPlacement& group, CollectiveKind kind, Bytes size) {
+  const Request request{cluster, profile, member, group, kind, static_cast<double>(size.count())};
   const FabricSpec& fabric = cluster.spec().fabric;
   const double efficiency = efficiency_of(request);
   const double rate = raw_network(request);

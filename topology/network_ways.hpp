@@ -24,8 +24,8 @@ struct NetworkWay {
 };
 
 // At least one; groups over several nodes only.
-[[nodiscard]] std::vector<NetworkWay> network_ways(const Cluster& cluster, DeviceId member,
-                                                   const GroupPlacement& group, CollectiveKind kind,
-                                                   Bytes size);
+[[nodiscard]] std::vector<NetworkWay> network_ways(const Cluster& cluster, const HardwareProfile& profile,
+                                                   DeviceId member, const GroupPlacement& group,
+                                                   CollectiveKind kind, Bytes size);
 
 }  // namespace stagecraft

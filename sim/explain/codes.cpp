@@ -85,6 +85,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"missing-option", "An option that the model needs is not in the imported file."},
     {"missing-rows", "Rows of a sweep are not in the files to merge. Run their shards."},
     {"mixed-setups", "Samples were measured on different machines or software. Fit them apart."},
+    {"more-than-possible", "A key asks for more than there can be; the message says what it counts as."},
     {"needs-another-key", "A setting works only together with another. The message names it."},
     {"negative-quantity", "A quantity is negative."},
     {"never-ends",

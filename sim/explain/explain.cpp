@@ -25,10 +25,8 @@ struct Said {
   OriginKind kind;
   std::string_view text;
 };
-constexpr std::array<Said, 18> kSaid = {
+constexpr std::array<Said, 17> kSaid = {
     {{"iteration_time_s", OriginKind::kSimulation, "between the ends of two simulated iterations"},
-     {"interval_90_s", OriginKind::kProfile,
-      "the iteration time divided and multiplied by 1 + 1.645 x the spread of prices, by how they are known"},
      {"bubble.makespan_s", OriginKind::kSimulation, "from 0 to the last end of a pass on any rank"},
      {"bubble.span_s", OriginKind::kSimulation,
       "the longest that a rank takes from its first start to its last end"},
@@ -58,6 +56,45 @@ Explanation as_read(const Figure& figure) {
   const auto said =
       std::ranges::find_if(kSaid, [&](const Said& entry) { return figure.path.starts_with(entry.prefix); });
   return leaf(figure.path, figure.value, {.kind = said->kind, .text = std::string(said->text)});
+}
+
+// What make_report() takes the spread of an iteration from.
+Origin interval_origin(const Scenario& scenario) {
+  if (!scenario.profile)
+    return {.kind = OriginKind::kSimulation,
+            .text = "the iteration time: costs that are given have no spread"};
+  const HardwareProfile& profile = *scenario.profile;
+  return {.kind = OriginKind::kProfile,
+          .text = fmt::format(
+              "{}: the iteration time divided and multiplied by e^(1.645 x {})", dated_name(profile),
+              profile.residuals ? "what its residuals leave open of families of operations, by "
+                                  "their shares of the time, and of a run"
+                                : "its spread of prices, by how they are known")};
+}
+
+// Of a GPU; of several devices the mean over the GPUs of the cluster, from its parts.
+Explanation peak_of(const Scenario& scenario, const HardwareProfile& profile) {
+  const auto precision = static_cast<std::size_t>(scenario.training.precision);
+  return leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[precision]),
+              profile.peak(scenario.training.precision),
+              profile_origin(profile, profile.device.provenance, profile.device.source));
+}
+
+Explanation mean_peak_of(const Scenario& scenario) {
+  if (scenario.group_profiles.empty()) return peak_of(scenario, *scenario.profile);
+  std::vector<Explanation> peaks, counts;
+  for (std::size_t i = 0; i < scenario.group_profiles.size(); ++i) {
+    const NodeGroup& group = scenario.cluster->groups[i];
+    const std::string& node = group.node.name.empty() ? group.node.device : group.node.name;
+    counts.push_back(leaf(fmt::format("GPUs of {}", node),
+                          Amount::count(std::int64_t{group.count} * group.node.gpus),
+                          {.kind = OriginKind::kCluster, .text = group.node.device}));
+    peaks.push_back(formula(fmt::format("peaks of {}", node), Operation::kProduct,
+                            {counts.back(), peak_of(scenario, scenario.group_profiles[i])}));
+  }
+  return formula("mean peak of the cluster's GPUs", Operation::kQuotient,
+                 {formula("peaks of all GPUs", Operation::kSum, std::move(peaks)),
+                  formula("GPUs of the cluster", Operation::kSum, std::move(counts))});
 }
 
 Explanation degree(const Scenario& scenario, const char* name, int value) {
@@ -204,13 +241,8 @@ Explanation Explainer::flop_rate(bool hardware) {
 }
 
 Explanation Explainer::utilization(bool hardware) {
-  const auto precision = static_cast<std::size_t>(scenario_.training.precision);
-  const DeviceFacts& device = scenario_.profile->device;
-  return formula(
-      hardware ? "hfu" : "mfu", Operation::kQuotient,
-      {flop_rate(hardware),
-       leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[precision]), simulation_.report.peak,
-            profile_origin(*scenario_.profile, device.provenance, device.source))});
+  return formula(hardware ? "hfu" : "mfu", Operation::kQuotient,
+                 {flop_rate(hardware), mean_peak_of(scenario_)});
 }
 
 std::optional<Explanation> Explainer::rate(const std::string& path) {
@@ -243,6 +275,8 @@ std::optional<Explanation> Explainer::tree(const std::string& path) {
 
 Explanation Explainer::of(const Figure& figure) {
   std::optional<Explanation> found = tree(figure.path);
+  if (!found && figure.path.starts_with("interval_90_s"))
+    return leaf(figure.path, figure.value, interval_origin(scenario_));
   // A formula that does not give the figure is none.
   return found && found->value.value() == figure.value.value() ? *std::move(found) : as_read(figure);
 }

@@ -94,10 +94,17 @@ bool more_network_latency(Scenario& scenario) {
   return some;
 }
 
+// Points of the curve are later by as much as its formula.
+void grow_latency(CollectiveFit& fit) {
+  const Duration before = fit.latency;
+  grow(fit.latency);
+  for (CollectivePoint& point : fit.points) point.time += fit.latency - before;
+}
+
 bool more_latency_in_nodes(Scenario& scenario) {
   if (!scenario.cluster) return false;
   const bool some = each_profile(scenario, [](HardwareProfile& profile) {
-    for (CollectiveFit& fit : profile.collectives) grow(fit.latency);
+    for (CollectiveFit& fit : profile.collectives) grow_latency(fit);
   });
   if (!some) return false;
   each_cluster(scenario, [](ClusterSpec& cluster) {

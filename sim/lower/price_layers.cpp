@@ -411,11 +411,11 @@ StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
       shard_(shard_of(request)),
       of_pipeline_rank_(static_cast<std::size_t>(network.plan.pipeline)) {}
 
-// Full recompute repeats the inner layer as it does any other, block recompute only counts layers of the
-// decoder.
+// Full recompute repeats a prediction and its inner layer as it does any layer, block recompute only counts
+// layers of the decoder.
 StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const {
   const bool repeated = request_.training.recompute.repeats_mtp();
-  StagePrice price = price_operators(mtp_operators(model_, shard_), network_, shard_, groups);
+  StagePrice price = price_operators(mtp_operators(model_, shard_, repeated), network_, shard_, groups);
   add(price, pieces.of({.layer = model_.mtp_kind(), .recomputed = repeated}), 1);
   add(price, pieces.head, 1);
   return price;

@@ -2,15 +2,28 @@
 
 namespace stagecraft {
 
+namespace {
+
+// Of what full recompute leaves alone.
+Shard left_alone(Shard shard, bool recomputed) {
+  if (!recomputed && shard.recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
+  return shard;
+}
+
+}  // namespace
+
 LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind, bool recomputed) {
-  Shard own = shard;
-  if (!recomputed && own.recompute == Recompute::kFull) own.recompute = Recompute::kNone;
-  return layer_operators(model, own, kind);
+  return layer_operators(model, left_alone(shard, recomputed), kind);
+}
+
+LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard, bool recomputed) {
+  return mtp_operators(model, left_alone(shard, recomputed));
 }
 
 std::vector<CountedOps> stage_operators(const TransformerSpec& model, const PricingRequest& request,
                                         const StageContent& content) {
   const Shard shard = shard_of(request);
+  const bool inner_again = request.training.recompute.repeats_mtp();
   std::vector<CountedOps> all;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     const bool experts = kind == LayerKind::kExperts;
@@ -18,7 +31,6 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
     const std::int64_t again =
         experts ? content.recomputed_experts : content.recomputed - content.recomputed_experts;
     const std::int64_t inner = kind == model.mtp_kind() ? content.mtp_layers : 0;
-    const bool inner_again = request.training.recompute.repeats_mtp();
     for (const bool recomputed : {false, true}) {
       const std::int64_t times =
           (recomputed ? again : here - again) + (recomputed == inner_again ? inner : 0);
@@ -32,7 +44,9 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
   if (content.embedding)
     all.push_back({.unit = UnitKind::kEmbedding, .times = 1, .ops = embedding_operators(model, shard)});
   if (content.mtp_layers > 0)
-    all.push_back({.unit = UnitKind::kMtp, .times = content.mtp_layers, .ops = mtp_operators(model, shard)});
+    all.push_back({.unit = UnitKind::kMtp,
+                   .times = content.mtp_layers,
+                   .ops = mtp_operators(model, shard, inner_again)});
   const std::int64_t heads = content.mtp_layers + (content.head ? 1 : 0);
   if (heads > 0)
     all.push_back({.unit = UnitKind::kHead, .times = heads, .ops = head_operators(model, shard)});

@@ -1,5 +1,7 @@
 #include "sim/scenario/load_software.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -93,6 +95,39 @@ std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& op
   return read_preset(*root, options.diagnostics());
 }
 
+// What a profile says is run on its device: sharded software where weights or gradients are sharded, unless it
+// has no pipeline and no tensor ranks and the scenario has.
+std::string default_software(const HardwareProfile& profile, const Scenario& scenario, YamlMap& options,
+                             const PresetPlaces& places) {
+  const DefaultSoftware& usual = profile.software;
+  const ParallelSpec& parallel = scenario.parallelism;
+  if (parallel.zero_stage < 2 || replicas_of(scenario) == 1) return usual.replicated;
+  if (parallel.pipeline == 1 && parallel.tensor == 1) return usual.sharded;
+  const std::optional<SoftwarePreset> found = preset_called(usual.sharded, options, places);
+  return found && found->schedules && found->schedules->empty() ? usual.replicated : usual.sharded;
+}
+
+// One software runs on all devices: of several, that of the first.
+void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
+  std::string& software = scenario.options.software;
+  const HardwareProfile& first = *scenario.profile;
+  software = default_software(first, scenario, options, places);
+  for (const HardwareProfile& profile : scenario.group_profiles) {
+    const std::string other = default_software(profile, scenario, options, places);
+    if (other == software) continue;
+    scenario.warnings.push_back(
+        {.severity = Severity::kWarning,
+         .code = "assumed",
+         .where = options.where_of("software"),
+         .path = options.path_of("software"),
+         .message = fmt::format("is not given: all devices run {}, as profile {} has it; {} has {}", software,
+                                first.name, profile.name, other),
+         .hint = "name the software that the job runs",
+         .notes = {}});
+    return;
+  }
+}
+
 }  // namespace
 
 void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
@@ -106,15 +141,8 @@ void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
   if (!scenario.profile) return;
   OptionsSpec& spec = scenario.options;
-  const DefaultSoftware& usual = scenario.profile->software;
-  const bool sharded = scenario.parallelism.zero_stage >= 2 && replicas_of(scenario) > 1;
-  const bool by_default = spec.software.empty();
-  if (by_default) spec.software = sharded ? usual.sharded : usual.replicated;
-  std::optional<SoftwarePreset> found = preset_called(spec.software, options, places);
-  const bool runs_nothing = found && found->schedules && found->schedules->empty();
-  const bool splits_layers = scenario.parallelism.pipeline > 1 || scenario.parallelism.tensor > 1;
-  if (by_default && sharded && runs_nothing && splits_layers)
-    found = preset_called(spec.software = usual.replicated, options, places);
+  if (spec.software.empty()) choose_software(options, places, scenario);
+  const std::optional<SoftwarePreset> found = preset_called(spec.software, options, places);
   if (!found) return;
   const SoftwarePreset& preset = *found;
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
@@ -128,7 +156,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.operator_overhead = preset.operator_overhead;
   spec.kernel_overhead = preset.kernel_overhead;
   if (!options.has("cuda_graphs") && preset.operator_overhead > Duration::zero())
-    spec.cuda_graphs = usual.cuda_graphs;
+    spec.cuda_graphs = scenario.profile->software.cuda_graphs;
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;

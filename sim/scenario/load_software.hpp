@@ -4,7 +4,8 @@
 // A preset of scenarios/software/ gives defaults for options that the scenario leaves open. A scenario that
 // names none takes what its profile says is run on such devices: by default one software where every rank has
 // whole weights, another where weights or gradients are sharded (ZeRO 2 and 3), unless that has no pipeline
-// and no tensor ranks and the scenario has.
+// and no tensor ranks and the scenario has. Of several devices that
+// say different things, the first is taken, with a warning.
 #pragma once
 
 #include "base/yaml.hpp"

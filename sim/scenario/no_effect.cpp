@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "models/expert_exchange.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
@@ -219,6 +220,15 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listen_to_shared_experts(listener, scenario);
 }
 
+// More than a rank can get, as a token goes to an expert once.
+void listen_to_imbalance(Listener& listener, const TransformerSpec& model, const ParallelSpec& parallel) {
+  const double most = busiest_rank(*model.experts, {.expert = parallel.expert});
+  if (most >= model.experts->imbalance) return;
+  listener.warn("model.experts.imbalance", "more-than-possible",
+                fmt::format("counts as {:.4g}, the most that one of {} ranks can get of {} experts a token",
+                            most, parallel.expert, model.experts->top_k));
+}
+
 void listen_to_experts(Listener& listener, const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   const bool none = model == nullptr || model->layers_of(LayerKind::kExperts) == 0;
@@ -231,6 +241,19 @@ void listen_to_experts(Listener& listener, const Scenario& scenario) {
                "one rank (parallelism.expert) has all tokens");
   listener.say("model.experts.imbalance", !none && model->experts->capacity_factor > 0,
                "with a capacity_factor every expert has as many tokens");
+  if (!none) listen_to_imbalance(listener, *model, scenario.parallelism);
+}
+
+// Buckets are of what runs beside the passes, and of the memory that some software keeps for them.
+void listen_to_buckets(Listener& listener, const Scenario& scenario) {
+  constexpr const char* kPath = "options.bucket_parameters";
+  const int zero = scenario.parallelism.zero_stage;
+  listener.say(kPath, !has_replicas(scenario), "there is one replica, and no gradients are reduced");
+  listener.say(kPath, zero == 3, "ZeRO 3 reduces the gradients of each gathered unit as one");
+  if (zero >= 2 || scenario.overlap.gradients || scenario.options.memory.bucket_copies) return;
+  listener.say(kPath, zero == 0, "overlap.gradients is false, and all gradients are reduced as one");
+  listener.say(kPath, !scenario.overlap.parameters,
+               "overlap.gradients and overlap.parameters are false, and all is reduced and gathered as one");
 }
 
 void listen_to_options(Listener& listener, const Scenario& scenario) {
@@ -239,10 +262,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.scatter_gather", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("options.scatter_gather", parallel.sequence_parallel,
                "under sequence_parallel each tensor rank sends its own part");
-  listener.say("options.bucket_parameters", !has_replicas(scenario),
-               "there is one replica, and no gradients are reduced");
-  listener.say("options.bucket_parameters", parallel.zero_stage == 3,
-               "ZeRO 3 reduces the gradients of each gathered unit as one");
+  listen_to_buckets(listener, scenario);
   listener.say("options.reshard_after_forward", parallel.zero_stage < 3,
                "weights are sharded from zero_stage 3 on");
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,

@@ -220,6 +220,24 @@ TEST(Collective, RunsNvlsWhereItIsFaster) {
   EXPECT_EQ(run({4, 1, 4, 2}, CollectiveKind::kAllReduce, megabytes(800)), "ring");
 }
 
+// System: 32 nodes of 8 GPUs, a Hopper's NVLinks slowed to the H800's 200 GB/s, and an A100's made as fast as
+// a Hopper's. Expectations: NVLSTree for the first, as at 450 GB/s; the faster links never slow the A100 down.
+TEST(Collective, OverNodesRunsWhatTheChipCanWhateverItsLinks) {
+  const auto of = [](Bandwidth chip, Bandwidth link) {
+    HardwareProfile profile = round_profile();
+    profile.device.nvlink = chip;
+    NodeSpec node = round_node();
+    node.nvlink = link;
+    return collective_cost(round_cluster(32, round_fabric(), node), profile, gpu(0),
+                           {.ranks = 256, .nodes = 32, .ranks_per_node = 8, .groups_per_node = 1},
+                           CollectiveKind::kAllReduce, megabytes(800));
+  };
+  EXPECT_EQ(of(450_GBps, 450_GBps).algorithm, "nvls-tree");
+  EXPECT_EQ(of(450_GBps, 200_GBps).algorithm, "nvls-tree");
+  EXPECT_EQ(of(300_GBps, 300_GBps).algorithm, "ring");
+  EXPECT_LE(of(300_GBps, 450_GBps).time, of(300_GBps, 300_GBps).time);
+}
+
 // 60.84 MB = (7,800 B)^2: 12 us + 1.75 * 60.84 MB / 78 GB/s = 1365 us + 7,800 * 8 ns.
 // PCIe of 20 GB/s, 0.42 of it for 8 GPUs: 70.56 MB = (8,400 B)^2: 12 us + 14.7 ms + 8,400 * 8 ns.
 TEST(Collective, WithoutAnyFitIsAssumedFromTheLinks) {

@@ -101,6 +101,25 @@ TEST(NcclModel, KnowsGenerationsByTheirNvlink) {
   EXPECT_FALSE(nccl_generation(Bandwidth(0)).has_value());
 }
 
+// An A100 behind faster links, the H800's slower ones, a mesh of an unknown profile, and of none.
+TEST(NcclModel, KnowsGenerationsByTheChipBeforeTheLinksOfItsNode) {
+  HardwareProfile ampere, hopper, unknown, adds;
+  ampere.device.nvlink = 300_GBps;
+  hopper.device.nvlink = 450_GBps;
+  adds.collectives = {{.ranks = 8, .algorithm = "nvls"}};
+  for (const Bandwidth link : {200_GBps, 330_GBps, 450_GBps, 900_GBps}) {
+    EXPECT_EQ(nccl_generation(ampere, link), NcclGeneration::kAmpere) << link.count();
+    EXPECT_EQ(nccl_generation(hopper, link), NcclGeneration::kHopper) << link.count();
+    EXPECT_EQ(nccl_generation(unknown, link), nccl_generation(link)) << link.count();
+  }
+  EXPECT_EQ(nccl_generation(adds, 200_GBps), NcclGeneration::kHopper);
+  EXPECT_EQ(nccl_generation(adds, 900_GBps), NcclGeneration::kBlackwell);
+  adds.collectives.clear();
+  adds.device.peak_fp8 = 1979_TFLOPps;
+  EXPECT_EQ(nccl_generation(adds, 200_GBps), NcclGeneration::kHopper);
+  EXPECT_FALSE(nccl_generation(hopper, Bandwidth(0)).has_value());
+}
+
 // Property: a larger message never takes less.
 TEST(NcclModel, IsMonotoneInSizeButForTheTreesCorrection) {
   for (const NcclSystem& system : {kA100, kH100, h100_nodes(2), h100_nodes(16)})

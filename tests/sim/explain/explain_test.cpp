@@ -97,6 +97,29 @@ TEST(Explain, FiguresPeopleAskForHaveFormulas) {
     EXPECT_GT(expect_formulas_hold(explainer.of(*figure_at(explained.figures, path))), 0) << path;
 }
 
+// Of a profile that was scored, of one that was not, and of costs that are given.
+TEST(Explain, AnIntervalSaysWhatItsSpreadIsTakenFrom) {
+  Scenario scenario = load("llama3-8b-64xA100.yaml");
+  ASSERT_TRUE(scenario.profile->residuals);
+  EXPECT_THAT(Explained(scenario).of("interval_90_s.0").origin.text, HasSubstr("its residuals"));
+  scenario.profile->residuals.reset();
+  EXPECT_THAT(Explained(scenario).of("interval_90_s.1").origin.text, HasSubstr("by how they are known"));
+  const Explained stages(load("pipeline-4x8.yaml"));
+  EXPECT_THAT(stages.of("interval_90_s.0").origin.text, HasSubstr("no spread"));
+}
+
+// Of several devices a peak is the mean over the cluster's GPUs, and each part names its own device.
+TEST(Explain, AUtilizationOfSeveralDevicesNamesAllOfThem) {
+  const Explained explained(load("goodput/oobleck-mixed.yaml"));
+  ASSERT_GT(explained.scenario.group_profiles.size(), 1u);
+  const Explanation mfu = explained.of("mfu");
+  EXPECT_GT(expect_formulas_hold(mfu), 3);
+  const Explanation* mean = find(mfu, "mean peak of the cluster's GPUs");
+  ASSERT_NE(mean, nullptr);
+  EXPECT_EQ(mean->value, Amount(explained.simulation.report.peak));
+  EXPECT_EQ(find(mfu, "peaks of all GPUs")->inputs.size(), explained.scenario.group_profiles.size());
+}
+
 // System: 4 ranks, 8 micro-batches, F 1 ms, B 2 ms, so 8 forwards on each rank and 9 ms of bubble.
 TEST(Explain, AnAbstractPipelineIsCountsTimesCosts) {
   const Explained explained(load("pipeline-4x8.yaml", {"schedule=1f1b"}));

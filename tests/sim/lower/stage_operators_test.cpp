@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <variant>
@@ -47,6 +48,10 @@ std::int64_t count(const std::vector<CountedOps>& all, UnitKind unit, bool recom
   return times;
 }
 
+const LayerOps& prediction(const std::vector<CountedOps>& all) {
+  return std::ranges::find(all, UnitKind::kMtp, &CountedOps::unit)->ops;
+}
+
 constexpr const char* kPredicts = ", mtp_layers: 1";
 constexpr const char* kExperts = ", mtp_layers: 1, experts: {count: 8, top_k: 2, ffn_hidden: 1024}";
 constexpr const char* kUniform = ", recompute: full";
@@ -61,7 +66,9 @@ TEST(StageOperators, OfLayersThatFullRecomputeLeavesAloneRunOnce) {
     if (piece.unit == UnitKind::kLayer) {
       EXPECT_EQ(piece.ops.recompute.empty(), !piece.recomputed);
     }
+  EXPECT_TRUE(prediction(block).recompute.empty());
   const std::vector<CountedOps> uniform = whole(job(kPredicts, kUniform, 2));
+  EXPECT_FALSE(prediction(uniform).recompute.empty());
   EXPECT_EQ(count(uniform, UnitKind::kLayer, true), 6 + 1);
   EXPECT_EQ(count(uniform, UnitKind::kLayer, false), 0);
 }

@@ -687,6 +687,47 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
       << wrong.messages;
 }
 
+// One software runs on all devices, and their profiles name different ones: that of the first is taken. Where
+// they agree, or the scenario names one, there is nothing to say.
+TEST(Scenario, SaysWhoseSoftwareItTakesOfSeveralDevices) {
+  const auto warnings = [](const std::string& nodes, const std::string& more = "") {
+    const Result result = read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {nodes: [" + nodes +
+                               "], fabric: hdr-fat-tree}\n"
+                               "training: {global_batch_size: 32, sequence_length: 1024}\n" +
+                               more);
+    return result.scenario ? text_of(result.scenario->warnings) : result.messages;
+  };
+  const std::string h100 = "{node: dgx-h100, nodes: 1}", a100 = "{node: dgx-a100-80gb, nodes: 1}",
+                    h200 = "{node: dgx-h200, nodes: 1}";
+  EXPECT_THAT(warnings(h100 + ", " + a100),
+              testing::HasSubstr("options.software: is not given: all devices run megatron-core, as profile "
+                                 "h100-sxm5-80gb has it; a100-sxm4-80gb has megatron-lm-2021"));
+  EXPECT_THAT(warnings(h200 + ", " + h100, "parallelism: {zero_stage: 3}\n"),
+              testing::HasSubstr("all devices run fsdp2"));
+  EXPECT_EQ(warnings(h200 + ", " + h100), "");
+  // The FSDP of 2023 has no tensor ranks, and Megatron-Core runs in its place.
+  EXPECT_THAT(warnings(h100 + ", " + h200, "parallelism: {zero_stage: 3, tensor: 2}\n"),
+              testing::HasSubstr("all devices run megatron-core"));
+  EXPECT_EQ(warnings(h100 + ", " + a100, "options: {software: megatron-core}\n"), "");
+}
+
+// System: 16 experts on 2 ranks, 4 a token. Expectation: no rank gets more than all copies, twice its share.
+TEST(Scenario, SaysWhatAnImpossibleImbalanceCountsAs) {
+  const auto warnings = [](const std::string& imbalance) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: {family: llama, layers: 4, hidden: 1024, heads: 8, kv_heads: 8, ffn_hidden: "
+        "4096, vocab: 8192, experts: {count: 16, top_k: 4, ffn_hidden: 1024, imbalance: " +
+        imbalance +
+        "}}\ncluster: {node: dgx-h100, nodes: 1}\nparallelism: {expert: 2}\n"
+        "training: {global_batch_size: 8, sequence_length: 1024}\n");
+    return result.scenario ? text_of(result.scenario->warnings) : result.messages;
+  };
+  EXPECT_EQ(warnings("2"), "");
+  EXPECT_THAT(
+      warnings("3"),
+      testing::HasSubstr("model.experts.imbalance: counts as 2, the most that one of 2 ranks can get"));
+}
+
 class DataDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {

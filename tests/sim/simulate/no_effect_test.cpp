@@ -65,6 +65,8 @@ const Case kCases[] = {
     {"llama3-8b-64xA100.yaml", {}},
     {"llama3-8b-64xA100.yaml", {"parallelism.zero_stage=3"}},
     {"llama3-8b-64xA100.yaml", {"training.attention=unfused", "parallelism.zero_stage=1"}},
+    {"llama3-8b-64xA100.yaml", {"parallelism.zero_stage=0", "overlap.gradients=false"}},
+    {"llama3-8b-64xA100.yaml", {"overlap.gradients=false", "overlap.parameters=false"}},
     {"seqsel-22b-8xA100-full.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {}},
     {"mixtral-8x7b-64xH100.yaml", {"options.expert_dispatcher=all-gather"}},
