@@ -53,7 +53,9 @@ constexpr KeyHelp kScenarioHelp[] = {
         "none is dropped",
         R"({"type":["number","string"],"pattern":"^[+]?[0-9]*((_[0-9]+)+(\\.[0-9]+)?|(\\.[0-9]*)?[eE][+-]?[0-9]+)$","exclusiveMinimum":0})",
         "number, above 0"},
-    KeyHelp{"model.experts.imbalance", "tokens of the busiest rank over the even share; in published jobs whose router chose freely 1.2 (Mixtral, one expert a rank) to 1.5 (Qwen3 235B, 16 a rank)"},
+    KeyHelp{"model.experts.imbalance",
+            "tokens of the busiest rank over the even share; in published jobs whose router chose freely 1.2 "
+            "(Mixtral, one expert a rank) to 1.5 (Qwen3 235B, 16 a rank)"},
     KeyHelp{"model.ffn_hidden", "width of the MLP",
             "4 `hidden` (family: gpt); `ffn_hidden` of the experts where every layer has them; otherwise "
             "required"},
