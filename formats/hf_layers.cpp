@@ -28,9 +28,12 @@ void HfImport::read_heads() {
   }
   const auto kv_heads = in_.integer({"num_key_value_heads"});
   add("kv_heads", kv_heads);
-  if (!kv_heads && heads && is_llama() && in_.first({"num_key_value_heads"}) == nullptr)
-    add("kv_heads", fragment_number(heads->value, heads->where),
-        "num_key_value_heads is absent: as many as heads");
+  if (!kv_heads && heads && is_llama() && in_.first({"num_key_value_heads"}) == nullptr) {
+    const std::int64_t own = architecture_.kv_heads;
+    add("kv_heads", fragment_number(own > 0 ? own : heads->value, heads->where),
+        own > 0 ? fmt::format("num_key_value_heads is absent: {} of {}", own, model_type)
+                : "num_key_value_heads is absent: as many as heads");
+  }
   if (architecture_.own_head_size) {
     add("head_size", in_.required({"head_dim"}));
   } else if (const auto head_size = in_.integer({"head_dim"})) {

@@ -61,10 +61,11 @@ void HfImport::refuse_window() {
   const auto ceiling = in_.integer({"max_position_embeddings"});
   if (used && !used->value) return;
   const bool absent = !window && !in_.is_null("sliding_window");
-  constexpr std::int64_t kMistralDefault = 4096;
-  const bool by_default = absent && architecture_.window == HfWindow::kUnlessNull;
+  constexpr std::int64_t kDefault = 4096;  // Mistral's and Qwen's
+  const bool switched_on = architecture_.window == HfWindow::kWhenSwitchedOn && used.has_value();
+  const bool by_default = absent && (architecture_.window == HfWindow::kUnlessNull || switched_on);
   if (!window && !by_default) return;
-  const std::int64_t tokens = window ? window->value : kMistralDefault;
+  const std::int64_t tokens = window ? window->value : kDefault;
   if (tokens == 0) return;
   const std::int64_t layers = std::max<std::int64_t>(layers_, 0);
   std::int64_t cut = layers;

@@ -41,6 +41,7 @@ struct HfArchitecture {
   bool qk_norm = false;        // over each head of Q and K
   bool latent = false;         // multi-head latent attention
   bool own_head_size = false;  // `head_dim` is required: hidden over heads would be wrong
+  std::int64_t kv_heads = 0;   // when `num_key_value_heads` is absent; 0: as many as heads
 };
 
 [[nodiscard]] std::span<const HfArchitecture> hf_architectures();

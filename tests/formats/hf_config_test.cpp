@@ -201,6 +201,22 @@ TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
       read(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": 8191")).config.has_value());
 }
 
+// What transformers' configuration classes say of an absent key.
+TEST(HfConfig, FillsInWhatTheTypeSaysOfAbsentKeys) {
+  const std::string without = changed(sample("llama-3-8b"), "\"num_key_value_heads\": 8,", "");
+  const std::string llama = "\"model_type\": \"llama\"";
+  EXPECT_EQ(model_of(without).kv_heads, 32);
+  const std::string mistral = "\"model_type\": \"mistral\", \"sliding_window\": null";
+  EXPECT_EQ(model_of(changed(without, llama, mistral)).kv_heads, 8);
+  const std::string qwen = "\"model_type\": \"qwen2\", \"use_sliding_window\": true";
+  const std::string longer = changed(sample("llama-3-8b"), "\"max_position_embeddings\": 8192",
+                                     "\"max_position_embeddings\": 32768");
+  EXPECT_THAT(
+      read(changed(longer, llama, qwen)).messages,
+      testing::HasSubstr("sliding_window: is not given, and qwen2 then means a window of 4096 tokens"));
+  EXPECT_TRUE(read(changed(longer, llama, qwen + ", \"sliding_window\": null")).config.has_value());
+}
+
 TEST(HfConfig, ReadsAnUnknownTypeWithTheKeysOfLlamaAndWarns) {
   const Read result =
       read(changed(sample("llama-3-8b"), "\"model_type\": \"llama\"", "\"model_type\": \"yi\""));

@@ -105,6 +105,9 @@ TEST(MegatronOptions, SwitchesThatADumpHasOffAreToldOfAsTheirOptionsAre) {
   expect_aside(with, "as by default: tp_comm_bulk_wgrad, tp_comm_overlap_rs");
   const Import without = import_text(dump(off + tensor + "  tp_comm_overlap .. False\n"));
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("is not modelled"))));
+  for (const std::string& text :
+       {dump("  gradient_reduce_div_fusion False\n"), job("--no-gradient-reduce-div-fusion")})
+    expect_said(import_text(text), "is not modelled: gradients are divided by a kernel of their own");
   const Import options = import_text(job(
       "--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap --disable-tp-comm-overlap-ag"));
   expect_said(options, "--disable-tp-comm-overlap-ag: is not modelled: a part of the tensor ranks'");
