@@ -56,6 +56,7 @@ class SearchCommand {
               .fix = arguments.all("fix"),
               .gpus = arguments.text("gpus"),
               .price = arguments.text("price")};
+    for (const std::string& varied : words_.vary) refuse_tied_keys(varied);
   }
 
   int run(const std::string& file) {

@@ -9,12 +9,20 @@
 
 namespace stagecraft {
 
+void refuse_tied_keys(const std::string& varied) {
+  const std::string path = varied.substr(0, varied.find('='));
+  if (path.find(',') == std::string::npos) return;
+  throw UsageError(fmt::format("--vary takes one key, and {} are several", path),
+                   "several --vary make a grid; a sweep can tie keys together (docs/sweeps.md)");
+}
+
 std::vector<Vary> varied_by(const Arguments& arguments) {
   std::vector<Vary> varied;
   for (const std::string& text : arguments.all("vary")) {
     ParsedVary parsed = parse_vary(text);
     if (!parsed.mistake.empty())
       throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
+    refuse_tied_keys(parsed.vary.path);
     if (std::ranges::find(varied, parsed.vary.path, &Vary::path) != varied.end())
       throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
                        "give all its values at once");

@@ -11,7 +11,10 @@
 
 namespace stagecraft {
 
-// throws UsageError for a text that is none, and for a path that is varied twice.
+// "a,b=[1,2],[3,4]" ties keys together, which sweeps alone do. throws UsageError.
+void refuse_tied_keys(const std::string& varied);
+
+// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice.
 [[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
 
 // A path that a study varies, and what says so: "--vary varies it".

@@ -77,7 +77,7 @@ std::string read_schedule_name(YamlMap& map, std::string_view key) {
   if (find_schedule(name) != nullptr) return name;
   map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
             schedule_hint(name, known));
-  return ScheduleSpec{}.name;
+  return name;  // no order of that name: what an order asks of other keys is then not asked
 }
 
 bool drains(const ScheduleSpec& spec) {
@@ -183,6 +183,18 @@ RecomputeSpec load_recompute(YamlMap& training) {
     spec.layers = map.integer("layers", {.min = 1, .max = kMaxDegree, .fallback = 1});
   map.finish();
   return spec;
+}
+
+// That run so many chunks on so many ranks, of enough micro-batches: how many there are is not known here.
+std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
+  constexpr int kEnough = 4;  // of each rank: whole groups, and as many as orders fold
+  const PipelineShape shape{.ranks = parallelism.pipeline,
+                            .micro_batches = kEnough * parallelism.pipeline,
+                            .chunks = parallelism.virtual_stages};
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds())
+    if (kind.chunked && shape.ranks > 1 && !kind.constraint(shape)) names.emplace_back(kind.name);
+  return names;
 }
 
 }  // namespace
@@ -333,14 +345,13 @@ int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given) {
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism) {
   const ScheduleKind* kind = find_schedule(schedule.name);
   if (kind == nullptr || kind->chunked || parallelism.virtual_stages == 1) return;
-  std::vector<std::string> chunked;
-  for (const ScheduleKind& candidate : schedule_kinds())
-    if (candidate.chunked) chunked.emplace_back(candidate.name);
+  const std::vector<std::string> takes = orders_for(parallelism);
+  const std::string others = takes.empty() ? "" : ", or use one of " + join(takes, ", ");
   root.map("parallelism")
       .error(
           "virtual_stages", "contradiction",
           fmt::format("{} chunks a rank, but schedule {} runs 1", parallelism.virtual_stages, schedule.name),
-          fmt::format("leave virtual_stages out, or use one of {}", join(chunked, ", ")));
+          "leave virtual_stages out" + others);
 }
 
 }  // namespace stagecraft
