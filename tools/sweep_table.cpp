@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <set>
 
 #include "base/text.hpp"
@@ -24,6 +25,27 @@ std::string short_name(const std::string& path) {
 
 std::string reading(const std::optional<double>& seconds) {
   return seconds ? human(from_seconds(*seconds)) : "cannot run";
+}
+
+// Six digits of a sampled number: the rows have all.
+std::string short_value(const std::string& value) {
+  constexpr std::size_t kDigits = 6;
+  const std::size_t end = std::min(value.find(' '), value.size());  // of "2.154435 ms" the number
+  const std::string digits = value.substr(0, end);
+  const std::optional<double> number = parse_number(digits);
+  const bool whole = digits.find_first_of(".e") == std::string::npos;
+  if (!number || whole || digits.size() <= kDigits + 1) return value;
+  return fmt::format("{:.{}g}", *number, kDigits) + value.substr(end);
+}
+
+// What a column shows of its values: all digits where fewer do not tell them apart.
+std::map<std::string, std::string> shown_of(const std::set<std::string>& values) {
+  std::map<std::string, std::string> shown;
+  std::set<std::string> distinct;
+  for (const std::string& value : values) distinct.insert(shown[value] = short_value(value));
+  if (distinct.size() < values.size())
+    for (auto& [value, text] : shown) text = value;
+  return shown;
 }
 
 std::string count(std::size_t n, const char* what) {
@@ -72,6 +94,12 @@ std::vector<const SweepTable::Entry*> SweepTable::ranked() const {
   return best;
 }
 
+std::map<std::string, std::string> SweepTable::shown_values(std::size_t path) const {
+  std::set<std::string> values;
+  for (const Entry& entry : entries_) values.insert(entry.values[path]);
+  return shown_of(values);
+}
+
 // Which of the paths have more than one value.
 std::vector<std::size_t> SweepTable::telling() const {
   std::vector<std::size_t> columns;
@@ -108,11 +136,13 @@ std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
   column("memory", bytes, Align::kLeft);
   TextTable table(aligns);
   table.row(titles);
+  std::map<std::size_t, std::map<std::string, std::string>> values;
+  for (const std::size_t i : columns) values[i] = shown_values(i);
   const std::size_t shown = verbose_ ? best.size() : std::min(best.size(), kBest);
   for (std::size_t i = 0; i < shown; ++i) {
     const Entry& entry = *best[i];
     std::vector<std::string> cells;
-    for (const std::size_t at : columns) cells.push_back(entry.values[at]);
+    for (const std::size_t at : columns) cells.push_back(values[at].at(entry.values[at]));
     cells.push_back(reading(entry.seconds));
     if (goodput) cells.push_back(entry.goodput ? fmt::format("{:.4g}/s", *entry.goodput) : kNone);
     if (tokens) cells.push_back(with_thousands(static_cast<std::int64_t>(entry.tokens_per_s)));
@@ -154,6 +184,7 @@ std::string SweepTable::chart() const {
   table.row({short_name(paths_[at]), goodput  ? "samples/s after failures"
                                      : tokens ? "tokens/s"
                                               : "samples/s"});
+  const std::map<std::string, std::string> values = shown_values(at);
   for (const Entry& entry : entries_) {
     std::string bar = kNone;
     if (entry.seconds) {
@@ -164,7 +195,7 @@ std::string SweepTable::chart() const {
       bar += kParts[eighths % 8];
       bar += fmt::format(" {:.4g}{}", merit(entry), entry.feasible ? "" : " " + entry.verdict);
     }
-    table.row({entry.values[at], bar});
+    table.row({values.at(entry.values[at]), bar});
   }
   return "\n" + table.str();
 }

@@ -164,7 +164,10 @@ std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color
 std::string pairs_text(const Cluster& cluster, bool color) {
   const PairClasses pairs = pair_classes(cluster);
   if (pairs.classes.empty()) return {};
-  std::string out = title("pairs of GPUs", color) + (pairs.sampled ? "  (from evenly spaced nodes)\n" : "\n");
+  // What software adds to a message, its latencies of a fabric, is the job's.
+  std::string out =
+      fmt::format("{}  (latency of links and switches alone{})\n", title("pairs of GPUs", color),
+                  pairs.sampled ? "; from evenly spaced nodes" : "");
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"class", "pairs", "links", "switches", "latency", "bandwidth"});
   for (const PairClass& pair : pairs.classes)

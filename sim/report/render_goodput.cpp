@@ -176,7 +176,8 @@ std::string inputs_of(const GoodputReport& report) {
   const bool tried = std::any_of(report.inputs.begin(), report.inputs.end(), [](const GoodputInput& input) {
     return input.half != 0 || input.twice != 0;
   });
-  std::string out = "\n  inputs that dominate, and where they are from\n";
+  std::string out = fmt::format("\n  inputs that dominate, {}and where they are from\n",
+                                tried ? "how samples/s would change, " : "");
   for (const GoodputInput& input : report.inputs) {
     out += fmt::format("  {} = {}", input.name, input.value);
     if (tried) out += fmt::format("; half of it {}, twice {}", change(input.half), change(input.twice));

@@ -686,6 +686,14 @@ class Answers(Case):
         self.assertEqual(["scenario", "job.yaml", "job.yaml", "again.yaml", "again.yaml"],
                          [line.split()[0] for line in files.splitlines()[:5]])
 
+    def test_a_delay_above_the_iteration_is_said_to_be_a_sum(self):
+        shared = "scenarios/llama3-70b-128xH100-shared-links.yaml"
+        note = "                 (delay: summed over the tasks that the link held up)\n"
+        table = stagecraft("run", shared, "--set", "cluster.fabric.oversubscription=4").stdout
+        self.assertEqual(1, table.count(note))
+        self.assertLess(table.index(" delay\n"), table.index(note))
+        self.assertNotIn(note, stagecraft("run", shared, "--set", "network=closed-form").stdout)
+
     def test_why_is_three_sentences_in_json(self):
         result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
         self.assertEqual((3, "backward"), (len(result["why"]["sentences"]), result["why"]["bound_by"]))

@@ -275,6 +275,20 @@ class Forms(Case):
                 reason = row["reasons"][0]
                 self.assertEqual(cells["reason"], f"{reason['code']}: {reason['path']}: {reason['message']}")
 
+    # 10^(-8/3) has a digit for each bit in the rows, and six in the table, where these tell it from the others.
+    def test_a_table_shows_six_digits_of_a_sampled_number(self):
+        sweep = self.folder / "digits.yaml"
+        vary = {"[0.12345678, 0.12345679, 0.5]": ["0.12345678", "0.12345679", "0.5"],
+                "{from: 0.001, to: 0.01, points: 4, scale: log}": ["0.001", "0.00215443", "0.00464159", "0.01"]}
+        for values, shown in vary.items():
+            sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
+                             f"vary: {{failures.process.rate_per_node_day: {values}}}\n")
+            head, *table = run("sweep", sweep, "--table").stdout.splitlines()[:len(shown) + 1]
+            self.assertEqual("rate_per_node_day", head.split()[0])
+            self.assertCountEqual(shown, [line.split()[0] for line in table])
+        rows = [json.loads(line) for line in run("sweep", sweep).stdout.splitlines()]
+        self.assertGreater(len(str(rows[1]["vary"]["failures.process.rate_per_node_day"])), len("0.00215443"))
+
     def test_merge_makes_csv_of_rows(self):
         rows = self.folder / "rows.jsonl"
         rows.write_text(self.undisturbed())
