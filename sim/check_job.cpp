@@ -14,8 +14,10 @@
 #include "base/text.hpp"
 #include "sim/lower/background.hpp"
 #include "sim/lower/fault_plan.hpp"
+#include "sim/lower/price_gradients.hpp"
 #include "sim/lower/stage_parameters.hpp"
 #include "sim/mixed_prices.hpp"
+#include "sim/price_iteration.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "topology/cluster.hpp"
 
@@ -161,6 +163,13 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
+// More than one: gradients or weights go beside the passes.
+bool fills_buckets(const Scenario& scenario) {
+  const int zero = scenario.parallelism.zero_stage;
+  const bool gathers = zero >= 1 && scenario.overlap.parameters;
+  return zero < 3 && has_replicas(scenario) && (gathers || (zero < 2 && scenario.overlap.gradients));
+}
+
 }  // namespace
 
 bool check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
@@ -179,18 +188,33 @@ void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostic
 bool check_buckets(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
   constexpr std::int64_t kMost = 1'000'000;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || !scenario.options.bucket_parameters) return true;
-  const std::int64_t size = *scenario.options.bucket_parameters;
+  if (model == nullptr || !fills_buckets(scenario)) return true;
+  const std::int64_t size = bucket_parameters(pricing_request(scenario, plan));
+  if (2 * (parameter_count(*model) / size) <= kMost) return true;  // each on two ranks at most
   std::int64_t parameters = 0;
   for (int rank = 0; rank < plan.pipeline; ++rank) parameters += rank_share(*model, plan, rank).all();
   if (parameters / size <= kMost) return true;
-  diagnostics.error({.code = "too-many",
-                     .where = place_of(scenario, "options.bucket_parameters"),
-                     .path = "options.bucket_parameters",
-                     .message = fmt::format("makes {} buckets, and at most {} are simulated",
-                                            with_thousands(parameters / size), with_thousands(kMost)),
-                     .hint = fmt::format("it counts parameters: {} or more would do, and the usual is {}",
-                                         with_thousands(parameters / kMost + 1), "40,000,000")});
+  const std::string buckets = with_thousands(parameters / size), most = with_thousands(kMost),
+                    enough = with_thousands(parameters / kMost + 1);
+  if (scenario.options.bucket_parameters)
+    diagnostics.error(
+        {.code = "too-many",
+         .where = place_of(scenario, "options.bucket_parameters"),
+         .path = "options.bucket_parameters",
+         .message = fmt::format("makes {} buckets, and at most {} are simulated", buckets, most),
+         .hint =
+             fmt::format("it counts parameters: {} or more would do, and the usual is 40,000,000", enough)});
+  else
+    diagnostics.error(
+        {.code = "too-many",
+         .where = place_of(scenario, "model"),
+         .path = "model",
+         .message =
+             fmt::format("its {} parameters on the stages of a pipeline make {} buckets, and at most {} are "
+                         "simulated",
+                         with_thousands(parameters), buckets, most),
+         .hint =
+             fmt::format("split it over more tensor ranks, or give options.bucket_parameters: {}", enough)});
   return false;
 }
 

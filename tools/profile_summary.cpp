@@ -32,13 +32,18 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
        {&profile.host.kernel_gap, &profile.host.launch, &profile.host.per_iteration,
         &profile.experts.group_gap, &profile.attention.fixed})
     count(item->provenance);
-  for (const std::optional<Sourced<double>>& item : {profile.host.slowdown, profile.gpu_variability})
+  for (const std::optional<Sourced<double>>& item :
+       {profile.host.slowdown, profile.gpu_variability, profile.memory.fp8_copies})
     if (item) count(item->provenance);
-  if (profile.supports(Precision::kFp8)) count(gemm.fp8_factor.provenance);
+  if (profile.supports(Precision::kFp8)) {
+    count(gemm.fp8_factor.provenance);
+    if (gemm.fp8_prologue) count(gemm.fp8_prologue->provenance);
+  }
   for (const Sourced<Bytes>* item :
        {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
     count(item->provenance);
   for (const FlashKernel& kernel : profile.attention.kernels) {
+    if (kernel.half_head_size) count(kernel.half_head_size->provenance);
     for (const FlashPass* pass : {&kernel.forward, &kernel.backward}) {
       count(pass->causal.provenance);
       count(pass->dense.provenance);

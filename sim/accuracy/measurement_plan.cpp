@@ -10,6 +10,7 @@
 #include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/lower/stage_operators.hpp"
+#include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/simulate.hpp"
 
@@ -58,8 +59,9 @@ Sample attention_sample(const Op& op, std::int64_t length, const TransformerSpec
 
 class ShapePlanner {
  public:
-  ShapePlanner(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan)
-      : profile_(*scenario.profile),
+  ShapePlanner(const HardwareProfile& profile, const Scenario& scenario, const TransformerSpec& model,
+               const ParallelPlan& plan)
+      : profile_(profile),
         model_(model),
         plan_(plan),
         request_(pricing_request(scenario, plan)),
@@ -114,8 +116,9 @@ class ShapePlanner {
 void MeasurementPlan::add(const Scenario& scenario, Diagnostics& diagnostics) {
   const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (!prepared || model == nullptr || !scenario.profile) return;
-  ShapePlanner(scenario, *model, prepared->plan).add_to(wanted_);
+  if (!prepared || model == nullptr) return;
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    ShapePlanner(*profile, scenario, *model, prepared->plan).add_to(wanted_);
 }
 
 std::vector<WantedPoint> MeasurementPlan::points() const {

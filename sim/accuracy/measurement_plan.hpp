@@ -14,14 +14,16 @@ namespace stagecraft {
 
 class MeasurementPlan {
  public:
-  // Reports what is wrong with the scenario. Stages with given times ask nothing of a profile.
+  // Reports what is wrong with the scenario. Stages with given times ask nothing of a profile; of several
+  // devices all are asked.
   void add(const Scenario& scenario, Diagnostics& diagnostics);
 
   // Most valuable first; `value`: per cent of what has to be guessed at.
   [[nodiscard]] std::vector<WantedPoint> points() const;
 
  private:
-  std::map<std::string, WantedPoint> wanted_;  // by sample key; `value`: seconds of an iteration of one GPU
+  std::map<std::string, WantedPoint>
+      wanted_;  // by sample key; `value`: seconds of an iteration of one GPU of each device
 };
 
 }  // namespace stagecraft

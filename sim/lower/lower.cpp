@@ -402,11 +402,12 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
     builder_.add_dependency(gather.last, segment.first);
     return;
   }
+  // Every copy of a rank has its buckets in the same order.
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
   if (replica == 0) pending.push_back({&bucket, pass.chunk, {}});
-  const auto same = std::find_if(pending.begin(), pending.end(),
-                                 [&](const PendingBucket& p) { return p.price == &bucket; });
-  same->ready.push_back(segment.last);
+  PendingBucket& same = pending[tasks_of(replica, rank).buckets++];
+  SC_CHECK(same.price == &bucket, "a bucket of each copy");
+  same.ready.push_back(segment.last);
 }
 
 Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,

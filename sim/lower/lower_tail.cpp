@@ -39,6 +39,7 @@ void Lowering::add_reductions() {
       }
     }
     pending.clear();
+    for (int r = 0; r < options_.replicas; ++r) tasks_of(r, rank).buckets = 0;
   }
 }
 

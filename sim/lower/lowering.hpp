@@ -83,6 +83,7 @@ class Lowering {
     std::vector<PendingReduction> reductions{};
     std::vector<Handle> blocking{};
     std::size_t collectives = 0;
+    std::size_t buckets = 0;                    // ready so far, of those that are pending
     std::vector<std::optional<Handle>> done{};  // [chunk]: the last backward
     // Of this iteration: whole backwards in order, and [chunk]: which of them is its last.
     std::vector<Handle> backwards{};

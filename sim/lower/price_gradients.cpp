@@ -113,9 +113,10 @@ PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gra
                       Category::kDataComm});
 }
 
-bool GradientPricing::shares_in_a_node(int rank, const Sharing& sharing) {
-  return std::ranges::all_of(groups(rank, sharing.shards),
-                             [](const PlacedGroup& group) { return group.placement.nodes == 1; });
+bool GradientPricing::on_links_apart(int rank, const Sharing& sharing) {
+  const auto in_a_node = [](const PlacedGroup& group) { return group.placement.nodes == 1; };
+  return std::ranges::all_of(groups(rank, sharing.shards), in_a_node) &&
+         std::ranges::none_of(groups(rank, sharing.shard_replicas), in_a_node);
 }
 
 Bytes GradientPricing::gradients_of(std::int64_t parameters) const {
@@ -195,7 +196,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
                             sharing.shards_n};
       }
       unit.reduce.add(scatter(rank, sharing, gradients, pieces));
-      const bool beside = sharing.shards_n > 1 && shares_in_a_node(rank, sharing);
+      const bool beside = sharing.shards_n > 1 && on_links_apart(rank, sharing);
       (beside ? unit.replicate : unit.reduce).add(replicate(rank, sharing, gradients));
       if (request_.parallelism.zero_stage >= 3)
         unit.gather.add(gather(rank, sharing, Bytes(count(weights)), pieces));

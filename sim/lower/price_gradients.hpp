@@ -7,8 +7,8 @@
 //     ZeRO 1     reduce-scattered over N (and its shard all-reduced over R); weights gathered over N
 //     ZeRO 2     the reduce-scatter happens in every backward, unit by unit, and so does the all-reduce
 //                over R (PyTorch's hybrid sharding does it with every reduction, on a stream of its own:
-//                beside the reduce-scatters and gathers of other units where these stay in a node, behind
-//                them where both are on its network)
+//                beside the reduce-scatters and gathers of other units where these stay in a node and it
+//                does not, behind them where both are on the same links)
 //     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end. DeepSpeed's
 //                hooks do so matrix by matrix (options.gathers_matrices): n collectives of 1/n each, whose
 //                lists have a tensor for each rank that is copied by a kernel of its own, for which the
@@ -68,7 +68,8 @@ class GradientPricing {
   [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients,
                                   const CollectivePieces& pieces = {});
   [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
-  [[nodiscard]] bool shares_in_a_node(int rank, const Sharing& sharing);
+  // Shards stay in a node, and their replicas are on others.
+  [[nodiscard]] bool on_links_apart(int rank, const Sharing& sharing);
   [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights,
                                  const CollectivePieces& pieces = {});
   [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);

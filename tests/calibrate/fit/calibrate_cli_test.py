@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,13 @@ class Fit(unittest.TestCase):
         summary = json.loads(shown.stdout)
         self.assertEqual("mine", summary["name"])
         self.assertEqual(1, summary["provenance"]["measured"]["collectives"])
+
+    def test_show_counts_every_constant_of_a_profile(self):
+        for name in ("a100-sxm4-80gb", "h100-sxm5-80gb", "gb200-186gb"):
+            text = (SOURCE / f"calibrate/profiles/{name}.yaml").read_text().split("\nresiduals:")[0]
+            constants = len(re.findall(r"\{value:|(?:causal|dense): \{rate", text))
+            shown = json.loads(stagecraft("calibrate", "show", name, "--json").stdout)
+            self.assertEqual(constants, sum(known["constants"] for known in shown["provenance"].values()), name)
 
     def test_json_is_one_document(self):
         ran = self.fit(map(all_reduce, SIZES), "--json")

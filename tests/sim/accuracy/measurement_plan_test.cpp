@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -61,6 +62,28 @@ TEST(MeasurementPlan, TheSameScenarioTwiceAsksForNothingMore) {
     EXPECT_EQ(sample_key(once[i].point), sample_key(twice[i].point));
     EXPECT_DOUBLE_EQ(once[i].value, twice[i].value);
   }
+}
+
+// Whichever group comes first.
+TEST(MeasurementPlan, OfSeveralDevicesAsksForAll) {
+  const auto on = [](const std::string& first, const std::string& second) {
+    return points_of({scenario_of(
+        "stagecraft: 1\n"
+        "model: {family: gpt, layers: 4, hidden: 2048, heads: 16, vocab: 51200, max_sequence_length: 2048}\n"
+        "cluster: {nodes: [{node: " +
+        first + ", nodes: 1}, {node: " + second +
+        ", nodes: 1}], fabric: hdr-fat-tree}\n"
+        "parallelism: {tensor: 4, pipeline: 2}\noptions: {software: megatron-core}\n"
+        "training: {global_batch_size: 8, micro_batch_size: 1}\n")});
+  };
+  std::map<std::string, double> values, other_way;
+  for (const WantedPoint& point : on("dgx-h100", "dgx-a100-80gb"))
+    values[sample_key(point.point)] = point.value;
+  for (const WantedPoint& point : on("dgx-a100-80gb", "dgx-h100"))
+    other_way[sample_key(point.point)] = point.value;
+  ASSERT_FALSE(values.empty());
+  ASSERT_EQ(values.size(), other_way.size());
+  for (const auto& [key, value] : values) EXPECT_NEAR(other_way[key], value, 1e-9) << key;
 }
 
 TEST(MeasurementPlan, FlashAttentionIsAskedForAtThreeLengths) {

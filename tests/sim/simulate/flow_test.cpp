@@ -195,6 +195,16 @@ TEST(Flow, OfShardsLosesWhatTheClosedFormLoses) {
   }
 }
 
+// Blocks of half a node and their replicas share its NVLinks, whichever way it is priced.
+TEST(Flow, OfHalvesOfANodeLosesWhatTheClosedFormLoses) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+      "training: {global_batch_size: 16, micro_batch_size: 1, sequence_length: 2048, recompute: full}\n"
+      "parallelism: {zero_stage: 3, zero_group: 4}\noptions: {software: fsdp2}\n");
+  const double closed = to_seconds(simulate(scenario).iteration_time);
+  EXPECT_NEAR(to_seconds(flow(scenario).network.idle_time), closed, 0.02 * closed);
+}
+
 // Matrix by matrix, with copies that the closed form counts among the traffic that slows passes.
 TEST(Flow, OfShardsThatComeMatrixByMatrixIsNearTheClosedForm) {
   const Scenario scenario = shipped("llama3-8b-fsdp-64xH100", {"options.software=megatron-deepspeed-2021"});

@@ -99,6 +99,21 @@ TEST(Jobs, InARowTakeWhatTheyTakeOnAverage) {
             (RepeatedReport{.iterations = 4, .mean = 90ms, .least = 90ms, .most = 90ms}));
 }
 
+// Of an iteration that takes no time, all that follow take none.
+TEST(Jobs, InARowTakeNoTimeWhereOneTakesNone) {
+  Scenario scenario = scenario_of(
+      host("  iterations: 3\n  placement: {nodes: [0, 2]}\n  jobs: [" + kTwin + "nodes: [1, 3]}]\n"));
+  auto& stages = std::get<StagesSpec>(scenario.model);
+  for (std::vector<Duration>* cost : {&stages.forward, &stages.input_gradient, &stages.weight_gradient})
+    for (Duration& time : *cost) time = Duration::zero();
+  for (Bytes& gradient : stages.gradient) gradient = Bytes(0);
+  const Report report = simulate(scenario);
+  EXPECT_EQ(report.iteration_time, 0ms);
+  ASSERT_TRUE(report.network.repeated);
+  EXPECT_EQ(report.network.repeated->iterations, 3);
+  EXPECT_EQ(report.network.repeated->most, 0ms);
+}
+
 // Ours with 4,000 MB, as above, takes 670 ms in its first iteration. The other one is then in the 10th of the
 // 30 ms that it computes: the second meets it in another phase.
 TEST(Jobs, InARowMeetInOtherPhases) {

@@ -207,7 +207,7 @@ TEST(Zero, StageThreeExposesItsFirstGather) {
 }
 
 // Blocks of 8 in a node: the sum over their replicas has a stream of its own. Blocks of 16 over two nodes:
-// both kinds of sums need the NICs, and one follows the other.
+// both kinds of sums need the NICs, and one follows the other. So do both over the NVLinks of one node.
 TEST(Zero, ReplicasOfBlocksInANodeAreSummedBesideTheirReductions) {
   const auto unit = [](int nodes, int block) {
     Scenario scenario = llama("zero_stage: 3");
@@ -221,6 +221,9 @@ TEST(Zero, ReplicasOfBlocksInANodeAreSummedBesideTheirReductions) {
   EXPECT_EQ(in_node.reduce.total(), unit(1, 8).reduce.total());
   EXPECT_EQ(over_nodes.replicate.total(), Duration::zero());
   EXPECT_GT(over_nodes.reduce.total(), alone.reduce.total());
+  const UnitPrice halves = unit(1, 4);
+  EXPECT_EQ(halves.replicate.total(), Duration::zero());
+  EXPECT_GT(halves.reduce.total(), unit(1, 8).reduce.total());
 }
 
 // Each gather saved, hidden or put off makes the iteration shorter.

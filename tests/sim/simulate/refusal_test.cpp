@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/simulate_parts.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -118,6 +119,26 @@ TEST(Infeasible, AreActivationsThatNobodyCanCount) {
   EXPECT_THAT(refused([&] { (void)memory_of(scenario("3200")); }),
               testing::ElementsAre("training.global_batch_size"));
   EXPECT_EQ(memory_of(scenario("64")).verdict(), Verdict::kOutOfMemory);
+}
+
+// System: 16 layers of 12 * 2,000,000^2, 7.7e14 parameters and 19 million buckets of the usual size. Those of
+// ZeRO 3 are its units.
+TEST(Infeasible, AreMoreBucketsOfTheUsualSizeThanCanBeSimulated) {
+  const auto scenario = [](const char* zero) {
+    return scenario_of(
+        std::string(
+            "stagecraft: 1\nmodel: {family: gpt, layers: 16, hidden: 2000000, heads: 16, vocab: 51200, "
+            "max_sequence_length: 1024}\n"
+            "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n"
+            "parallelism: {data: 8, zero_stage: ") +
+        zero + "}\n");
+  };
+  Diagnostics few, many;
+  EXPECT_TRUE(place(scenario("3"), few));
+  EXPECT_FALSE(place(scenario("0"), many));
+  ASSERT_EQ(many.items().size(), 1U);
+  EXPECT_EQ(many.items().front().path, "model");
+  EXPECT_THAT(many.items().front().message, testing::HasSubstr("buckets, and at most 1,000,000"));
 }
 
 // Nanoseconds end at 292 years: 8 micro-batches of 30,000 days in 4 stages are 2,600.
