@@ -22,8 +22,8 @@ class MeasurementPlan {
   [[nodiscard]] std::vector<WantedPoint> points() const;
 
  private:
-  std::map<std::string, WantedPoint>
-      wanted_;  // by sample key; `value`: seconds of an iteration of one GPU of each device
+  // By sample key; `value`: seconds of an iteration of one GPU of each device.
+  std::map<std::string, WantedPoint> wanted_;
 };
 
 }  // namespace stagecraft
