@@ -1,12 +1,15 @@
 #include "sim/lower/fold_links.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 
 namespace stagecraft {
 namespace {
@@ -14,7 +17,7 @@ namespace {
 struct Use {
   std::uint32_t route = 0;
   double flows = 0;
-  friend auto operator<=>(const Use&, const Use&) = default;
+  friend bool operator==(const Use&, const Use&) = default;
 };
 
 // How the routes use one link.
@@ -48,21 +51,31 @@ std::vector<Column> columns_of(const LinkEpochs& capacity, std::span<const std::
   return columns;
 }
 
-// Leaves the first of links that are alike; ascending by link.
+std::uint64_t hash_of(const Column& column) {
+  StableHash hash;
+  for (const Bandwidth capacity : column.capacity) hash.add(std::bit_cast<std::uint64_t>(capacity.count()));
+  for (const Use& use : column.uses) hash.add(use.route).add(std::bit_cast<std::uint64_t>(use.flows));
+  return hash.value();
+}
+
+// Of links that are alike the first, in their order.
 std::vector<Column> merged(std::vector<Column> columns) {
-  std::sort(columns.begin(), columns.end(), [](const Column& a, const Column& b) {
-    if (a.capacity != b.capacity) return a.capacity < b.capacity;
-    if (a.uses != b.uses) return a.uses < b.uses;
-    return a.link < b.link;
-  });
   std::vector<Column> kept;
+  std::unordered_multimap<std::uint64_t, std::size_t> known;  // by hash, of those that are kept
   for (Column& column : columns) {
-    if (!kept.empty() && kept.back().capacity == column.capacity && kept.back().uses == column.uses)
-      ++kept.back().alike;
-    else
-      kept.push_back(std::move(column));
+    const std::uint64_t hash = hash_of(column);
+    const auto [first, last] = known.equal_range(hash);
+    const auto alike = std::find_if(first, last, [&](const auto& entry) {
+      const Column& other = kept[entry.second];
+      return other.capacity == column.capacity && other.uses == column.uses;
+    });
+    if (alike != last) {
+      ++kept[alike->second].alike;
+      continue;
+    }
+    known.emplace(hash, kept.size());
+    kept.push_back(std::move(column));
   }
-  std::sort(kept.begin(), kept.end(), [](const Column& a, const Column& b) { return a.link < b.link; });
   return kept;
 }
 
