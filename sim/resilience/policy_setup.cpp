@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "base/check.hpp"
-#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
@@ -17,6 +15,7 @@
 #include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/replay/scenario_replay.hpp"
+#include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/held_states.hpp"
 
@@ -139,14 +138,10 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
                       .checkpoints = spec_.kind != PolicyKind::kNone};
 }
 
-// In 99 % of the time enough for the failures of a day (ByteRobust; resilience.md, section 6), which takes
-// the pool to be full again every morning, and for all nodes that are away at once, however long repairs
-// take.
+// Enough for the failures of a day, and for all nodes that are away at once, however long repairs take.
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
-  const double daily = -std::expm1(-failures_per_s() / nodes() * kSecondsPerDay);
-  return std::max(standby_pool(nodes(), daily),
-                  spares_for(request_.spec, nodes(), unavailable_share(request_.spec, nodes())));
+  return std::max(spares_for_a_day(request_.spec, nodes()), spares_for(request_.spec, nodes()));
 }
 
 SlowLadder Setup::ladder() {
