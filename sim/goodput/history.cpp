@@ -1,11 +1,9 @@
 #include "sim/goodput/history.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <variant>
 
 #include "base/check.hpp"
-#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 #include "sim/goodput/processes/fleet.hpp"
 #include "sim/goodput/processes/laws.hpp"
@@ -81,15 +79,6 @@ double mean_seconds(const RepairSpec& repair) {
   return sum / static_cast<double>(repair.times.size());
 }
 
-// The most at once: one begins a period after the other, give or take the jitter of both.
-int in_maintenance(const FailureSpec& spec) {
-  double most = 0;
-  for (const FailureProcess& process : spec.processes)
-    if (const auto* law = std::get_if<Maintenance>(&process.law))
-      most += std::ceil(to_seconds(law->duration + 2 * law->jitter) / to_seconds(law->period));
-  return static_cast<int>(std::min(most, 1e6));
-}
-
 }  // namespace
 
 History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
@@ -124,20 +113,21 @@ NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {
           .repair_s = losses.repair_s / losses.share};
 }
 
+double nodes_of_each(const FailureProcess& process, int nodes) {
+  const auto* bursts = std::get_if<BurstFailures>(&process.law);
+  return bursts == nullptr ? 1 : mean_burst(*bursts, std::min(bursts->domain_nodes, nodes));
+}
+
 double unavailable_share(const FailureSpec& spec, int nodes) {
   double away = 0;  // seconds of repair for each second of a node
   for (const FailureProcess& process : spec.processes) {
     FailureSpec alone = spec;
     alone.processes = {process};
     const NodeLosses losses = node_losses(spec, process);
-    away += failures_per_second(alone, nodes) / nodes * losses.share * losses.repair_s;
+    away += failures_per_second(alone, nodes) * nodes_of_each(process, nodes) / nodes * losses.share *
+            losses.repair_s;
   }
   return away / (1 + away);
-}
-
-int spares_for(const FailureSpec& spec, int nodes, double away) {
-  const int maintained = std::min(nodes, in_maintenance(spec));
-  return maintained + standby_pool(nodes + maintained, away, Spare::kLikeAnyNode);
 }
 
 SlownessExpected slowness_expected(const FailureSpec& spec, int nodes) {

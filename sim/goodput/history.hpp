@@ -31,14 +31,12 @@ struct NodeLosses {
   double detect_s = 0, repair_s = 0;
 };
 [[nodiscard]] NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process);
+// Nodes that one such failure costs on average, of `nodes` that are all up: of bursts more than one.
+[[nodiscard]] double nodes_of_each(const FailureProcess& process, int nodes);
 
 // Of the time of a node, the share that it is away for repair: mean repair over mean repair and mean time
 // between failures that cost the node. 0 of a trace, and where nodes never come back.
 [[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);
-
-// The spares that keep `nodes` places filled in 99 % of the time, where each node and each spare is away for
-// this share of it, besides those that maintenance takes away at once.
-[[nodiscard]] int spares_for(const FailureSpec& spec, int nodes, double away);
 
 // Of nodes that go on, slowly, when all `nodes` are up: onsets a second of all processes together, and how
 // long slowness lasts in the mean; zero without such a process.

@@ -130,11 +130,9 @@ double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCo
       const auto* bursts = std::get_if<BurstFailures>(&process.law);
       if (bursts != nullptr) losses += burst_losses(*bursts, rate, nodes, m);
       if (bursts != nullptr && m == 1) continue;
-      const double nodes_of_each =
-          bursts != nullptr ? mean_burst(*bursts, std::min(bursts->domain_nodes, nodes)) : 1;
-      alone += rate * nodes_of_each;
-      empty += rate * nodes_of_each *
-               (of_nodes.detect_s + to_seconds(how.stall) + (how.waits ? of_nodes.repair_s : 0));
+      const double lost = rate * nodes_of_each(process, nodes);
+      alone += lost;
+      empty += lost * (of_nodes.detect_s + to_seconds(how.stall) + (how.waits ? of_nodes.repair_s : 0));
     }
   }
   const double coincide = alone * std::pow(-std::expm1(-empty / nodes), m - 1);

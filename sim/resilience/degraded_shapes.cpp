@@ -292,23 +292,18 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
   return paces.empty() ? std::vector<double>{1} : paces;
 }
 
-std::vector<int> DegradedShapes::states(int nodes) {
+Holders DegradedShapes::holders(int nodes) {
   const std::scoped_lock lock(mutex_);
-  std::vector<int> states(static_cast<std::size_t>(nodes));
-  std::iota(states.begin(), states.end(), 0);
   const auto shape = on_nodes_.find(nodes);
-  if (shape == on_nodes_.end() || !plan_of(shape->second)) return states;
-  const ParallelPlan& plan = *plan_of(shape->second);
-  std::map<std::set<std::pair<int, int>>, int> numbers;
-  int rank = 0;
-  for (int node = 0; node < nodes; ++node) {
-    std::set<std::pair<int, int>> held;
-    const int end = std::min(rank + node_sizes_[static_cast<std::size_t>(node)], plan.gpus());
-    for (; rank < end; ++rank)
-      held.emplace(plan.mesh.coordinate(rank, Axis::kPipeline), plan.mesh.coordinate(rank, Axis::kTensor));
-    states[static_cast<std::size_t>(node)] = numbers.try_emplace(std::move(held), node).first->second;
+  if (shape == on_nodes_.end() || !plan_of(shape->second)) {
+    Holders alone;
+    for (int node = 0; node < nodes; ++node) alone.push_back({node});
+    return alone;
   }
-  return states;
+  const JobStates states{.model = scenario_.model,
+                         .plan = *plan_of(shape->second),
+                         .zero_stage = scenario_.parallelism.zero_stage};
+  return held_by_nodes(states, {node_sizes_.begin(), node_sizes_.begin() + nodes});
 }
 
 std::vector<GoodputShape> DegradedShapes::asked() const {

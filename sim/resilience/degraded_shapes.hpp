@@ -24,6 +24,7 @@
 #include "sim/goodput/policy.hpp"
 #include "sim/goodput/slowness.hpp"
 #include "sim/report/goodput_report.hpp"
+#include "sim/resilience/held_states.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
 
@@ -61,10 +62,9 @@ class DegradedShapes {
   // their slowest place's factor.
   [[nodiscard]] std::vector<double> slow_replicas(int nodes, const std::vector<SlowPlace>& slow);
 
-  // Which states each node holds of the shape that was asked for on `nodes`: the same number, from 0 on,
-  // where all pipeline and tensor ranks are the same, whose weights and optimizer data replicas have alike.
-  // Of shapes that nobody asked for no two nodes are alike.
-  [[nodiscard]] std::vector<int> states(int nodes);
+  // Which nodes hold each state of the shape that was asked for on `nodes`. Of shapes that nobody asked for
+  // every node has one of its own.
+  [[nodiscard]] Holders holders(int nodes);
 
   // What was asked for so far, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "base/check.hpp"
-#include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
@@ -17,7 +15,9 @@
 #include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/replay/scenario_replay.hpp"
+#include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
+#include "sim/resilience/held_states.hpp"
 
 namespace stagecraft {
 namespace {
@@ -44,6 +44,17 @@ bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) 
                               recycles ? "the least that hold a pipeline" : "the whole job"),
        .hint = fmt::format("add a row {}: samples per second, or one with fewer nodes", least)});
   return false;
+}
+
+// What keeps states from being on several nodes.
+std::string spread_of(const SetupRequest& request) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const int zero = request.scenario.parallelism.zero_stage;
+  if (zero > 0) return fmt::format("zero_stage {} shards each state over {} ranks", zero, plan.shard_group);
+  const int holders = plan.expert * plan.expert_tensor;
+  if (holders > plan.tensor * plan.context)
+    return fmt::format("experts lie on {} ranks of several replicas", holders);
+  return fmt::format("{} replicas on {} nodes", plan.data, request.shapes.nodes());
 }
 
 // No shape counts as faster than all nodes.
@@ -127,14 +138,10 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
                       .checkpoints = spec_.kind != PolicyKind::kNone};
 }
 
-// In 99 % of the time enough for the failures of a day (ByteRobust; resilience.md, section 6), which takes
-// the pool to be full again every morning, and for all nodes that are away at once, however long repairs
-// take.
+// Enough for the failures of a day, and for all nodes that are away at once, however long repairs take.
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
-  const double daily = -std::expm1(-failures_per_s() / nodes() * kSecondsPerDay);
-  return std::max(standby_pool(nodes(), daily),
-                  spares_for(request_.spec, nodes(), unavailable_share(request_.spec, nodes())));
+  return std::max(spares_for_a_day(request_.spec, nodes()), spares_for(request_.spec, nodes()));
 }
 
 SlowLadder Setup::ladder() {
@@ -162,24 +169,15 @@ bool Setup::has_peers(HotSparesSpec& job) {
     error("failures.policy.backup", "a job of one node has nobody to keep a copy", "use state: checkpoint");
     return false;
   }
-  const int zero = request_.scenario.parallelism.zero_stage;
-  if (zero > 0) {
-    error("failures.policy.state",
-          fmt::format("zero_stage {} keeps one copy of each state: no peer has that of a lost node", zero),
-          "use backup: 0.009, which copies every shard to a peer, or state: checkpoint");
-    return false;
-  }
-  job.states = [&shapes = request_.shapes](int places) { return shapes.states(places); };
-  const std::vector<int> states = job.states(nodes());
-  for (int node = 0; node < nodes(); ++node) {
-    if (std::ranges::count(states, states[static_cast<std::size_t>(node)]) > 1) continue;
-    error("failures.policy.state",
-          fmt::format("{} replicas on {} nodes: no peer holds the states of node {}", plan().data, nodes(),
-                      node),
-          "use state: checkpoint, with mode: in-memory where it has to be fast");
-    return false;
-  }
-  return true;
+  job.holders = [&shapes = request_.shapes](int places) { return shapes.holders(places); };
+  const std::optional<int> alone = without_peer(job.holders(nodes()));
+  if (!alone) return true;
+  const bool sharded = request_.scenario.parallelism.zero_stage > 0;
+  error("failures.policy.state",
+        fmt::format("{}: no peer holds the states of node {}", spread_of(request_), *alone),
+        sharded ? "use backup: 0.009, which copies every shard to a peer, or state: checkpoint"
+                : "use state: checkpoint, with mode: in-memory where it has to be fast");
+  return false;
 }
 
 std::optional<GoodputSetup> Setup::hot_spares() {
@@ -190,7 +188,8 @@ std::optional<GoodputSetup> Setup::hot_spares() {
                     .restart = spec_.restart,
                     .gpus_per_node = gpus_per_node(),
                     .state = spec_.state};
-  GoodputSetup setup{.ideal = full(), .nodes = nodes() + spares(), .spares = spares()};
+  const int pool = spares();
+  GoodputSetup setup{.ideal = full(), .nodes = nodes() + pool, .spares = pool};
   if (spec_.state == StateSource::kPeer && !has_peers(job)) return std::nullopt;
   if (spec_.slow.any()) job.slow = ladder();
   if (spec_.slow.restart) job.smaller = replicas(BatchRule::kKept);
@@ -211,6 +210,8 @@ std::optional<GoodputSetup> Setup::elastic() {
   // Replicas that share a node go with it.
   const int replica_nodes = whole_nodes ? replica_gpus / node_gpus : 1;
   const int replicas_of_job = nodes() / replica_nodes;
+  if (!may_lose_replicas(request_, whole_nodes ? 1 : node_gpus / replica_gpus, diagnostics_))
+    return std::nullopt;
   if (spec_.min_replicas > replicas_of_job) {
     error("failures.policy.min_replicas",
           fmt::format("{} is more than the job's {} replicas", spec_.min_replicas, replicas_of_job),
@@ -331,6 +332,27 @@ SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) 
   if (!policy.throughput.empty()) return {};
   return
       [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
+}
+
+bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const JobStates states{
+      .model = request.scenario.model, .plan = plan, .zero_stage = request.scenario.parallelism.zero_stage};
+  return are_copies(held_by_replicas(states, side_by_side), plan.data / side_by_side);
+}
+
+bool may_lose_replicas(const SetupRequest& request, int side_by_side, Diagnostics& diagnostics) {
+  if (replicas_are_copies(request, side_by_side)) return true;
+  const bool sharded = request.scenario.parallelism.zero_stage > 0;
+  diagnostics.error(
+      {.code = "policy-constraint",
+       .path = "failures.policy",
+       .message =
+           fmt::format("{}: {} goes on without a replica, and no other has its states", spread_of(request),
+                       kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)]),
+       .hint = fmt::format("use {}, or checkpoint-restart with lost: done-without",
+                           sharded ? "zero_stage: 0" : "as many expert ranks as a replica has")});
+  return false;
 }
 
 Duration peer_transfer(const JobCosts& costs) {

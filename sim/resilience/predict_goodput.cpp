@@ -15,6 +15,7 @@
 #include "sim/goodput/memory_losses.hpp"
 #include "sim/goodput/restart_time.hpp"
 #include "sim/goodput/run_repeats.hpp"
+#include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
 #include "sim/resilience/job_costs.hpp"
@@ -234,9 +235,8 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
 void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
   const int working = ran.setup.nodes - ran.setup.spares;
-  const double away = unavailable_share(spec, working);
-  const int pool = spares_for(spec, working, away);
-  if (pool == ran.setup.spares || (away <= 0 && pool == 0)) return;
+  const int pool = spares_for(spec, working);
+  if (pool == ran.setup.spares || (pool == 0 && unavailable_share(spec, working) <= 0)) return;
   const PolicyKind kind = spec.policy.kind;
   const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
   const std::string spares = fmt::format("{} spare{}", pool, pool == 1 ? "" : "s");

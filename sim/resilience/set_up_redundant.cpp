@@ -87,6 +87,7 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
                  .local_rendezvous = policy.local_rendezvous,
                  .slowdown = policy.takeover_slowdown,
                  .rebalance_threshold = policy.rebalance_threshold,
+                 .copies = replicas_are_copies(request, workers.replicas),
                  .peer_transfer = peer_transfer(request.costs)};
   const ShapedStep ideal = full_step(request);
   job.step = [&shapes = request.shapes, workers, work, stages, ideal](int pipelines) {
@@ -101,7 +102,9 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
                       .nodes = request.shapes.nodes()};
 }
 
-std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& workers) {
+std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& workers,
+                                    Diagnostics& diagnostics) {
+  if (!may_lose_replicas(request, workers.replicas, diagnostics)) return std::nullopt;
   const ShapedStep ideal = full_step(request);
   RecycleSpec job{
       .shape = {.stage_times = {},
@@ -127,7 +130,7 @@ std::optional<GoodputSetup> set_up_redundant(const SetupRequest& request, Diagno
   const std::optional<Workers> workers = workers_of(request, diagnostics);
   if (!workers) return std::nullopt;
   if (request.spec.policy.kind == PolicyKind::kBamboo) return bamboo(request, *workers, diagnostics);
-  return recycle(request, *workers);
+  return recycle(request, *workers, diagnostics);
 }
 
 }  // namespace stagecraft

@@ -91,10 +91,15 @@ std::optional<std::pair<int, ShapedStep>> Bamboo::best(int nodes) const {
   return std::nullopt;
 }
 
+int Bamboo::state_beside(int state) const {
+  const int first = state / spec_.stages * spec_.stages;
+  return first + (state - first + 1) % spec_.stages;
+}
+
 bool Bamboo::state_survives() const {
-  std::vector<char> alive(as_index(spec_.stages), 0);
-  for (const int stage : state_)
-    if (stage >= 0) alive[as_index(stage)] = alive[as_index((stage + 1) % spec_.stages)] = 1;
+  std::vector<char> alive(as_index((spec_.copies ? 1 : std::max(holding_, 1)) * spec_.stages), 0);
+  for (const int state : state_)
+    if (state >= 0) alive[as_index(state)] = alive[as_index(state_beside(state))] = 1;
   return std::find(alive.begin(), alive.end(), 0) == alive.end();
 }
 
@@ -182,7 +187,7 @@ bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due
     if (node >= 0) places_[as_index(node)] = 1;
   std::fill(arriving_.begin(), arriving_.end(), -1);
   auto next = machines.in_order().begin();
-  bool moves = false;
+  bool moves = !spec_.copies && pipelines != holding_;
   for (int place = 0; place < pipelines * spec_.stages; ++place) {
     int& node = holder_[as_index(place)];
     if (node < 0) {
@@ -191,16 +196,15 @@ bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due
       places_[as_index(node)] = 1;
     }
     place_[as_index(node)] = place;
-    const int stage = place % spec_.stages;
-    moves = moves || !has_state(node, stage);
-    arriving_[as_index(node)] = stage;
+    moves = moves || !has_state(node, state_of(place));
+    arriving_[as_index(node)] = state_of(place);
   }
   return moves;
 }
 
-bool Bamboo::has_state(int node, int stage) const {
+bool Bamboo::has_state(int node, int state) const {
   const int own = state_[as_index(node)];
-  return own >= 0 && (own == stage || (own + 1) % spec_.stages == stage);
+  return own >= 0 && (own == state || state_beside(own) == state);
 }
 
 void Bamboo::know_nodes(const Machines& machines) {
@@ -212,7 +216,9 @@ void Bamboo::know_nodes(const Machines& machines) {
 }
 
 void Bamboo::settle(Duration now) {
-  if (pipelines_ > 0 && !in_stall(now)) state_ = arriving_;
+  if (pipelines_ == 0 || in_stall(now)) return;
+  state_ = arriving_;
+  holding_ = pipelines_;
 }
 
 }  // namespace stagecraft

@@ -14,7 +14,8 @@
 //               adds. A loss of a node with a place begins it again once it is detected.
 //   state       of a stage survives while one node has it as its own or as its shadow; else the job
 //               goes back to its last checkpoint. A node in a place whose state it has not gets it from
-//               a peer.
+//               a peer. Where pipelines share states out (ZeRO, experts) each place has one of its own
+//               in place of its stage's, and another number of pipelines shares them out anew.
 //   process     faults are losses whose node waits at once.
 //   cost        the step of P pipelines contains the redundant forward (redundant_stage_times).
 //
@@ -39,7 +40,8 @@ struct BambooSpec {
   Duration local_rendezvous{};
   double slowdown = 1;             // >= 1
   double rebalance_threshold = 0;  // of 2·overloaded/active
-  Duration peer_transfer{};        // a stage's state from another pipeline
+  bool copies = true;              // each pipeline has all states
+  Duration peer_transfer{};        // a node's state from whoever has it
 };
 
 class Bamboo : public Policy {
@@ -62,7 +64,10 @@ class Bamboo : public Policy {
   [[nodiscard]] std::optional<std::pair<int, ShapedStep>> best(int nodes) const;
   [[nodiscard]] int overloaded() const;
   [[nodiscard]] bool state_survives() const;
-  [[nodiscard]] bool has_state(int node, int stage) const;
+  // Numbers of states: of stages, or of places.
+  [[nodiscard]] int state_of(int place) const { return spec_.copies ? place % spec_.stages : place; }
+  [[nodiscard]] int state_beside(int state) const;  // of the next stage of the same pipeline
+  [[nodiscard]] bool has_state(int node, int state) const;
   // What happens at the instant a stall ends still finds the job in it.
   [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }
   // Puts usable nodes into the places of so many pipelines. returns whether one of them lacks its state.
@@ -76,8 +81,9 @@ class Bamboo : public Policy {
   std::vector<int> holder_;    // by place p·S + s: a node, -1: nobody
   std::vector<int> places_;    // by node: 0, 1, 2
   std::vector<int> place_;     // by node: the one that it was given
-  std::vector<int> state_;     // by node: the stage whose state it has, besides the next one's; -1: none
+  std::vector<int> state_;     // by node: the state it has, besides the next stage's; -1: none
   std::vector<int> arriving_;  // the same once the stall is over
+  int holding_ = 0;            // pipelines that the states are those of
   Duration training_since_{};  // the end of the last stall
   bool global_ = true;         // what the last rendezvous was, or the next will be
   bool started_ = false;

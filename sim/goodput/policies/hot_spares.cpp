@@ -106,12 +106,11 @@ bool HotSpares::state_survives() const {
       if (lost_[place] != 0 && lost_[(place + distance) % places] != 0) return false;
     return places > distance;
   }
-  if (!spec_.states) return false;
-  const std::vector<int> states = spec_.states(static_cast<int>(places));
-  std::vector<char> alive(places);
-  for (std::size_t place = 0; place < places; ++place)
-    if (lost_[place] == 0) alive[static_cast<std::size_t>(states[place])] = 1;
-  return std::ranges::all_of(states, [&](int state) { return alive[static_cast<std::size_t>(state)] != 0; });
+  if (!spec_.holders) return false;
+  const auto is_left = [&](int place) { return lost_[static_cast<std::size_t>(place)] == 0; };
+  return std::ranges::all_of(spec_.holders(static_cast<int>(places)), [&](const std::vector<int>& of_state) {
+    return std::ranges::any_of(of_state, is_left);
+  });
 }
 
 // The whole job on the fastest nodes, or without those that are slow: whichever trains faster.

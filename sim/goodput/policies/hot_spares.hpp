@@ -4,8 +4,8 @@
 //             of the pool. Pool empty: the job stops (idle) until a repair, and then restarts cold, within
 //             `restart`. A repaired node joins the pool.
 //   pool      whoever is up and has no place: with s spares the history has nodes + s.
-//   state     from the last checkpoint; or from peers: only the step in flight is lost while each place's
-//             state has a replica that survives, else the checkpoint. With backups each node's shard is
+//   state     from the last checkpoint; or from peers: only the step in flight is lost while each state has
+//             a holder that survives, else the checkpoint. With backups each node's shard is
 //             copied every step to a place further on, whoever shards what.
 //   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
 //             a spare takes the place of a slow node, which joins the pool; and without a spare the job may
@@ -34,9 +34,8 @@ struct HotSparesSpec {
   std::vector<std::pair<int, Duration>> restart;  // by GPUs
   int gpus_per_node = 1;
   StateSource state = StateSource::kCheckpoint;
-  // kPeer: which states each of so many places holds, numbered from 0 to below their number; those with the
-  // same number are each other's peers.
-  std::function<std::vector<int>(int places)> states = {};
+  // kPeer: of each state of a job on so many places those that hold it, which are each other's peers.
+  std::function<std::vector<std::vector<int>>(int places)> holders = {};
   int backup_distance = 0;   // kPeer, > 0: nobody's states are alike, but the place so far on has a copy
   Duration peer_transfer{};  // kPeer: a node's state from a replica
   std::optional<SlowLadder> slow = {};  // absent: ignored

@@ -13,6 +13,7 @@
 
 #include "base/check.hpp"
 #include "sim/goodput/machines.hpp"
+#include "sim/goodput/spares.hpp"
 #include "tests/sim/goodput/failure_specs.hpp"
 
 namespace stagecraft {
@@ -277,13 +278,13 @@ TEST(Maintenance, NeedsASpareForEachNodeThatItTakesAtOnce) {
   const auto spares = [](Duration duration, Duration jitter) {
     return spares_for(failures(Maintenance{.period = kDay, .jitter = jitter, .duration = duration},
                                node_failure(), 100 * kDay),
-                      8, 0);
+                      8);
   };
   EXPECT_EQ(spares(hours(4), {}), 1);
   EXPECT_EQ(spares(hours(24), {}), 1);
   EXPECT_EQ(spares(hours(25), {}), 2);
   EXPECT_EQ(spares(hours(23), hours(1)), 2);
-  EXPECT_EQ(spares_for(failures(ExponentialFailures{}, node_failure(), kDay), 8, 0), 0);
+  EXPECT_EQ(spares_for(failures(ExponentialFailures{}, node_failure(), kDay), 8), 0);
 }
 
 TEST(ComponentFailures, OfOneComponentAreWhatTheyAreWithoutTheOthers) {

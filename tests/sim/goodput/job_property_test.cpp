@@ -221,12 +221,13 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
           .swap = seconds(dice.between(0, 5)),
           .restart = restart,
           .state = static_cast<StateSource>(dice.between(0, 1)),
-          .states =
+          .holders =
               [](int places) {
-                std::vector<int> states;
+                const std::size_t states = static_cast<std::size_t>(std::max(1, places / 2));
+                std::vector<std::vector<int>> holders(states);
                 for (int place = 0; place < places; ++place)
-                  states.push_back(place % std::max(1, places / 2));
-                return states;
+                  holders[static_cast<std::size_t>(place) % states].push_back(place);
+                return holders;
               },
           .backup_distance = dice.chance(30) ? dice.between(1, busy) : 0,
           .peer_transfer = seconds(dice.between(0, 3)),

@@ -258,11 +258,11 @@ TEST(SlowReplica, OfAShapeThatNobodyAskedForTakesItsSlowestNodesFactor) {
   EXPECT_DOUBLE_EQ(shapes.slow_replicas(4, {{.place = 0, .compute = 2}}).at(0), 99.0 / 57);
 }
 
-TEST(DegradedShape, KnowsWhichNodesHoldTheSameStates) {
+TEST(DegradedShape, KnowsWhichNodesHoldEachState) {
   const Scenario scenario = scenario_of(pipelines(2, 16));
   DegradedShapes shapes = shapes_of(scenario);
-  EXPECT_EQ(shapes.states(8), (std::vector<int>{0, 0, 2, 2, 4, 4, 6, 6}));
-  EXPECT_EQ(shapes.states(4), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(shapes.holders(8), (Holders{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
+  EXPECT_EQ(shapes.holders(4), (Holders{{0}, {1}, {2}, {3}}));
 }
 
 }  // namespace

@@ -300,6 +300,26 @@ std::vector<Diagnostic> refusal_of(const Scenario& scenario) {
   return {Diagnostic{}};
 }
 
+// ZeRO shares the states out over the replicas: no other has those of one that is lost. Bamboo's shadows do.
+TEST(PredictGoodput, RefusesToGoOnWithoutStatesThatNobodyElseHas) {
+  for (const PolicyKind kind : {PolicyKind::kElastic, PolicyKind::kRecycle}) {
+    Scenario scenario = with(losing_nodes(kind));
+    scenario.parallelism.zero_stage = 1;
+    const Diagnostic refusal = refusal_of(scenario).front();
+    EXPECT_EQ(refusal.path, "failures.policy");
+    EXPECT_THAT(refusal.message, testing::HasSubstr("zero_stage 1 shards each state over 2 ranks"));
+    EXPECT_FALSE(refusal.hint.empty());
+    scenario.parallelism.zero_group = 1;
+    EXPECT_GT(predict_goodput(scenario).fraction_of_ideal.mean, 0) << "each replica has its own";
+  }
+  Scenario bamboo = with(losing_nodes(PolicyKind::kBamboo));
+  const GoodputReport whole = predict_goodput(bamboo);
+  bamboo.parallelism.zero_stage = 1;
+  const GoodputReport shared = predict_goodput(bamboo);
+  EXPECT_GT(shared.fraction_of_ideal.mean, 0);
+  EXPECT_LE(shared.fraction_of_ideal.mean, whole.fraction_of_ideal.mean);
+}
+
 // Whoever replaces a lost node can fail as any other: how long the lost one is in repair changes nothing.
 TEST(PredictGoodput, AReplacedNodeFailsAsAnyOther) {
   FailureSpec spec = failing(2);

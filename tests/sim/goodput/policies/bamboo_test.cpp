@@ -135,6 +135,20 @@ TEST(Bamboo, AWaitingNodeReplacesTheLostOne) {
   EXPECT_EQ(account[Bucket::kReconfigure], seconds(20));
 }
 
+// Of node 1's own state node 0 had the only other copy. A pipeline of node 0 and of another gets the states of
+// both pipelines.
+TEST(Bamboo, HasAStateInEachPlaceWherePipelinesShareThemOut) {
+  const History both = made::history(4, {removal(325, 1), removal(375, 0)});
+  const History one = made::history(4, {removal(325, 1)});
+  BambooSpec spec = two_by_two();
+  spec.peer_transfer = seconds(3);
+  EXPECT_EQ(run(both, spec)[Bucket::kStateTransfer], seconds(0));
+  EXPECT_EQ(run(one, spec)[Bucket::kStateTransfer], seconds(0));
+  spec.copies = false;
+  EXPECT_EQ(run(both, spec)[Bucket::kStateTransfer], seconds(7)) << "from the checkpoint";
+  EXPECT_EQ(run(one, spec)[Bucket::kStateTransfer], seconds(3));
+}
+
 TEST(Bamboo, TheLossOfAnOverloadedNodeIsFatal) {
   const Account account = run(made::history(4, {removal(325, 1), removal(375, 0)}));
   EXPECT_EQ(account.steps, 6);

@@ -37,6 +37,7 @@ std::unique_ptr<Policy> random_bamboo(Dice& dice, int nodes) {
       .local_rendezvous = seconds(dice.between(0, 20)),
       .slowdown = 1 + dice.between(0, 2) / 2.0,
       .rebalance_threshold = dice.between(0, 20) / 100.0,
+      .copies = dice.chance(70),
       .peer_transfer = seconds(dice.between(0, 5))});
 }
 

@@ -97,11 +97,11 @@ TEST(CheckpointRestart, ANewcomerIsUsedWhenItIsReady) {
   EXPECT_EQ(account.samples, 4 * 6);  // from 67
 }
 
-// Places 0, 2, 4, … hold the same states, and so do 1, 3, 5, ….
-std::vector<int> every_other(int places) {
-  std::vector<int> states;
-  for (int place = 0; place < places; ++place) states.push_back(place % 2);
-  return states;
+// Places 0, 2, 4, … hold one state, and 1, 3, 5, … the other.
+std::vector<std::vector<int>> every_other(int places) {
+  std::vector<std::vector<int>> holders(2);
+  for (int place = 0; place < places; ++place) holders[static_cast<std::size_t>(place % 2)].push_back(place);
+  return holders;
 }
 
 HotSparesSpec with_spares() {
@@ -110,7 +110,7 @@ HotSparesSpec with_spares() {
           .samples = 4,
           .swap = seconds(6),
           .restart = {{1, seconds(15)}},
-          .states = every_other,
+          .holders = every_other,
           .peer_transfer = seconds(1)};
 }
 

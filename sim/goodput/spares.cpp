@@ -1,0 +1,116 @@
+#include "sim/goodput/spares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "base/check.hpp"
+#include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/history.hpp"
+#include "sim/goodput/processes/laws.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The most at once: one begins a period after the other, give or take the jitter of both.
+int in_maintenance(const FailureSpec& spec) {
+  double most = 0;
+  for (const FailureProcess& process : spec.processes)
+    if (const auto* law = std::get_if<Maintenance>(&process.law))
+      most += std::ceil(to_seconds(law->duration + 2 * law->jitter) / to_seconds(law->period));
+  return static_cast<int>(std::min(most, 1e6));
+}
+
+bool takes_several(const FailureProcess& process, int nodes) {
+  return std::holds_alternative<TraceReplay>(process.law) || nodes_of_each(process, nodes) > 1;
+}
+
+// Of the processes those whose nodes come back, without maintenance and without who says which nodes there are.
+FailureSpec with_repairs(const FailureSpec& spec) {
+  FailureSpec kept = spec;
+  std::erase_if(kept.processes, [&](const FailureProcess& process) {
+    if (says_who_is_there(process.law) || std::holds_alternative<Maintenance>(process.law)) return true;
+    return !std::holds_alternative<TraceReplay>(process.law) && node_losses(spec, process).repair_s <= 0;
+  });
+  return kept;
+}
+
+// In 99 % of the time no more of the nodes are away.
+class AwayInHistories {
+ public:
+  AwayInHistories(const FailureSpec& spec, int nodes) : time_(static_cast<std::size_t>(nodes) + 1) {
+    constexpr int kEnoughLosses = 4'000, kMostHistories = 400;
+    int losses = 0;
+    for (int repeat = 0; repeat < kMostHistories && losses < kEnoughLosses; ++repeat)
+      losses += add(history_of(spec, nodes, 0, repeat), spec.horizon);
+  }
+
+  [[nodiscard]] int at_most() const {
+    double all = 0, within = 0;
+    for (const double time : time_) all += time;
+    int away = 0;
+    while ((within += time_[static_cast<std::size_t>(away)]) < 0.99 * all) ++away;
+    return away;
+  }
+
+ private:
+  int add(const History& history, Duration horizon) {
+    Duration since{};
+    int away = 0, losses = 0;
+    for (const Incident& incident : history.incidents) {
+      const bool lost = incident.kind == IncidentKind::kRemove;
+      if (!lost && incident.kind != IncidentKind::kAdd) continue;
+      time_[static_cast<std::size_t>(away)] += to_seconds(incident.time - since);
+      since = incident.time;
+      away += lost ? 1 : -1;
+      losses += lost ? 1 : 0;
+    }
+    time_[static_cast<std::size_t>(away)] += to_seconds(horizon - since);
+    return losses;
+  }
+
+  std::vector<double> time_;  // by nodes that are away
+};
+
+// Of the nodes and these spares. Where all of them go at once no number is enough, and twice the nodes are the
+// most.
+int pool_in_histories(const FailureSpec& spec, int nodes) {
+  const int most = 2 * nodes;
+  int spares = 0;
+  for (int before = -1; before < spares && spares < most;) {
+    before = spares;
+    spares = std::clamp(AwayInHistories(spec, nodes + spares).at_most(), spares, most);
+  }
+  return spares;
+}
+
+bool any_takes_several(const FailureSpec& spec, int nodes) {
+  return std::ranges::any_of(
+      spec.processes, [nodes](const FailureProcess& process) { return takes_several(process, nodes); });
+}
+
+}  // namespace
+
+int spares_for(const FailureSpec& spec, int nodes) {
+  SC_CHECK(nodes >= 1, "a job has a node");
+  const int maintained = std::min(nodes, in_maintenance(spec)), all = nodes + maintained;
+  const FailureSpec repaired = with_repairs(spec);
+  if (any_takes_several(repaired, nodes)) return maintained + pool_in_histories(repaired, all);
+  return maintained + standby_pool(all, unavailable_share(spec, nodes), Spare::kLikeAnyNode);
+}
+
+int spares_for_a_day(const FailureSpec& spec, int nodes) {
+  FailureSpec day = with_repairs(spec);
+  if (!any_takes_several(day, nodes)) {
+    const double failing = -std::expm1(-failures_per_second(spec, nodes) / nodes * kSecondsPerDay);
+    return standby_pool(nodes, failing);
+  }
+  day.repair = {.kind = RepairKind::kConstant, .time = std::chrono::hours(24), .times = {}, .file = {}};
+  for (FailureProcess& process : day.processes)
+    for (Cause& cause : process.causes) cause.repair.reset();
+  return AwayInHistories(day, nodes).at_most();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,23 @@
+// How many spares keep all places of a job filled in 99 % of the time.
+//
+//   alone     nodes that are lost one by one are away independently of each other: a binomial law
+//             (closed_forms.hpp, standby_pool).
+//   together  bursts and recorded faults take several at once: the 99th percentile over the time of made
+//             histories, which have a seed of their own.
+//   planned   and as many as maintenance takes at once.
+//   without   nodes that never come back, and where a process says which nodes there are.
+//
+//   source    resilience.md, section 6; ByteRobust (arXiv 2509.16293): the failures of a day.
+#pragma once
+
+#include "sim/goodput/failure_spec.hpp"
+
+namespace stagecraft {
+
+// Whoever is away for repair or maintenance, spares among them.
+[[nodiscard]] int spares_for(const FailureSpec& spec, int nodes);
+
+// Whoever fails within a day, of a pool that is full again every morning.
+[[nodiscard]] int spares_for_a_day(const FailureSpec& spec, int nodes);
+
+}  // namespace stagecraft

@@ -1,0 +1,37 @@
+// Who holds which state of a job: what a peer can give a node that has lost its own.
+//
+//   state   weights and optimizer of the dense part of a pipeline rank, as a tensor rank has it; and of its
+//           experts, as a rank of the expert mesh has them. From ZeRO 1 on each shard of them, by its position
+//           among those that share a copy, is a state of its own.
+//   unit    whoever is lost and comes back as one: a node, or a replica
+//   source  who shares what: sim/plan/parallel_plan.hpp.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/model_spec.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+// Of each state the units that hold it, ascending.
+using Holders = std::vector<std::vector<int>>;
+
+struct JobStates {
+  const ModelSpec& model;
+  const ParallelPlan& plan;
+  int zero_stage = 0;
+};
+
+// Nodes of so many GPUs each, in the order of the ranks; GPUs beyond the plan hold nothing.
+[[nodiscard]] Holders held_by_nodes(const JobStates& job, const std::vector<int>& node_gpus);
+// Data replicas, so many of which are lost as one.
+[[nodiscard]] Holders held_by_replicas(const JobStates& job, int side_by_side);
+
+// The first unit with a state that no other has; nullopt: each has peers.
+[[nodiscard]] std::optional<int> without_peer(const Holders& holders);
+// Has each of so many units all states?
+[[nodiscard]] bool are_copies(const Holders& holders, int units);
+
+}  // namespace stagecraft
