@@ -125,8 +125,8 @@ class Table {
     if (ran.size() < 2) return {};
     std::vector<std::string> out;
     if (unlike_gpus())
-      out = {fmt::format("the variants run on {} to {} GPUs: {}/s/GPU compares them", *gpus_.begin(),
-                         *gpus_.rbegin(), unit()),
+      out = {fmt::format("the variants run on {} to {} GPUs: {}/s/GPU compares them",
+                         with_thousands(*gpus_.begin()), with_thousands(*gpus_.rbegin()), unit()),
              fastest(ran, fit), most_of_a_gpu(good(fit)), least_memory(ran)};
     else
       out = {fastest(ran, fit), least_memory(ran)};

@@ -34,7 +34,8 @@ struct SearchFrame {
   bool chunked = false;  // its schedule takes chunks
   int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
   RunOrders runs = {};
-  std::size_t left_aside = 0;  // plans that are none, as its software does not run its order
+  // Plans of several stages that are none, as its software does not run its order.
+  std::size_t left_aside = 0;
 };
 
 struct SearchPlans {
