@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "sim/engine/engine.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -34,27 +31,6 @@ TEST(Lower, BucketsAreReducedBesideTheLastBackward) {
   prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(4, seconds(Category::kDataComm, 3))};
   EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = false}), 36s);
   EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true}), 30s);
-}
-
-// The least of three runs, as others use the machine.
-double seconds_to_lower(std::size_t buckets) {
-  const PipelineShape shape{.ranks = 1, .micro_batches = 1};
-  IterationPrices prices = uniform_prices(shape, {});
-  prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(buckets, seconds(Category::kDataComm, 1))};
-  const Schedule schedule = schedule_of("1f1b", shape);
-  double least = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    EXPECT_GT(lower(schedule, prices, {}).task_count(), 2 * buckets);
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return least;
-}
-
-// Property: of 16 times the buckets the graph takes some 16 times as long; looking each up among all of them
-// would take 256 times.
-TEST(Lower, TakesTimeInStepWithTheNumberOfBuckets) {
-  EXPECT_LT(seconds_to_lower(64'000), 64 * seconds_to_lower(4'000));
 }
 
 // System: as above, but a backward lasts half as long again while gradients are reduced beside it.
