@@ -25,12 +25,10 @@ std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) 
 
 // The first GPUs of the cluster; of the last node only a part where they do not fill it.
 ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
-  ClusterSpec part = cluster;
-  part.groups.clear();
-  part.links.clear();  // they name nodes, which may not be there any more
+  std::vector<NodeGroup> part;
   for (const NodeGroup& group : cluster.groups) {
     const int whole = std::min(group.count, gpus / group.node.gpus);
-    if (whole > 0) part.groups.push_back({.node = group.node, .count = whole});
+    if (whole > 0) part.push_back({.node = group.node, .count = whole});
     gpus -= whole * group.node.gpus;
     if (whole == group.count) continue;
     if (gpus > 0) {
@@ -39,11 +37,11 @@ ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
       rest.sockets = 1;
       rest.gpus_per_pcie_switch = 0;
       rest.nvlink_pairs.clear();
-      part.groups.push_back({.node = std::move(rest), .count = 1});
+      part.push_back({.node = std::move(rest), .count = 1});
     }
     break;
   }
-  return part;
+  return with_groups(cluster, std::move(part));
 }
 
 std::vector<int> depths_of(const Scenario& scenario) {
