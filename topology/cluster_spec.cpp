@@ -185,6 +185,39 @@ void load_shape(YamlMap& map, FabricSpec& fabric) {
     contradiction(map, "routing_seed", "adaptive routing has nothing to draw", "give `routing: ecmp`");
 }
 
+bool has_room(const FabricSpec& fabric, int servers) {
+  if (fabric.kind == FabricKind::kTorus) {
+    std::int64_t routers = 1;
+    for (const int size : fabric.dims) routers *= size;
+    return routers == servers;
+  }
+  const std::int64_t routers = std::int64_t{fabric.groups} * fabric.routers_per_group;
+  return fabric.kind != FabricKind::kDragonfly || routers * fabric.nodes_per_router >= servers;
+}
+
+FabricSpec as_one_switch(const FabricSpec& fabric) {
+  FabricSpec one = fabric;
+  one.kind = FabricKind::kSingleSwitch;
+  one.groups = one.routers_per_group = one.nodes_per_router = 0;
+  one.global_links = 1;
+  one.dims.clear();
+  one.link_bandwidth = one.global_bandwidth = Bandwidth(0);
+  return one;
+}
+
+// Each node in each plane, and each plane with the same rails.
+bool has_planes(const ClusterSpec& cluster) {
+  const FabricSpec& fabric = cluster.fabric;
+  int most = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    const int nics =
+        std::min(fabric.nics_per_node > 0 ? fabric.nics_per_node : group.node.nics, group.node.gpus);
+    if (nics < fabric.planes) return false;
+    most = std::max(most, nics);
+  }
+  return fabric.kind != FabricKind::kRailOptimized || most % fabric.planes == 0;
+}
+
 }  // namespace
 
 int ClusterSpec::gpu_count() const {
@@ -217,6 +250,13 @@ ClusterSpec part_of(const ClusterSpec& whole, std::span<const int> servers) {
     ++part.groups.back().count;
   }
   return part;
+}
+
+ClusterSpec with_groups(const ClusterSpec& cluster, std::vector<NodeGroup> groups) {
+  ClusterSpec other{.groups = std::move(groups), .gpus_used = 0, .fabric = cluster.fabric, .links = {}};
+  if (!has_room(other.fabric, other.server_count())) other.fabric = as_one_switch(other.fabric);
+  if (!has_planes(other)) other.fabric.planes = 1;
+  return other;
 }
 
 NodeSpec load_node(YamlMap& map) {

@@ -134,6 +134,10 @@ struct ClusterSpec {
 // Some servers of a cluster, in the order of the list, as a cluster of their own: neighbours of one group are
 // a group. The exceptions stay with the whole, whose links they name.
 [[nodiscard]] ClusterSpec part_of(const ClusterSpec& whole, std::span<const int> servers);
+// The network of a cluster between other nodes. What cannot hold them, a torus of another size, a dragonfly of
+// fewer places, is one switch with the same NICs; nodes with fewer NICs than there are planes share one.
+// Links that differ name nodes of the cluster as it was, and are left out.
+[[nodiscard]] ClusterSpec with_groups(const ClusterSpec& cluster, std::vector<NodeGroup> groups);
 // The group that a server belongs to: an index into `groups`.
 [[nodiscard]] std::size_t group_of(const ClusterSpec& cluster, int server);
 

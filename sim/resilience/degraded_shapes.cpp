@@ -25,12 +25,10 @@ std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) 
 
 // The first GPUs of the cluster; of the last node only a part where they do not fill it.
 ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
-  ClusterSpec part = cluster;
-  part.groups.clear();
-  part.links.clear();  // they name nodes, which may not be there any more
+  std::vector<NodeGroup> part;
   for (const NodeGroup& group : cluster.groups) {
     const int whole = std::min(group.count, gpus / group.node.gpus);
-    if (whole > 0) part.groups.push_back({.node = group.node, .count = whole});
+    if (whole > 0) part.push_back({.node = group.node, .count = whole});
     gpus -= whole * group.node.gpus;
     if (whole == group.count) continue;
     if (gpus > 0) {
@@ -39,11 +37,11 @@ ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
       rest.sockets = 1;
       rest.gpus_per_pcie_switch = 0;
       rest.nvlink_pairs.clear();
-      part.groups.push_back({.node = std::move(rest), .count = 1});
+      part.push_back({.node = std::move(rest), .count = 1});
     }
     break;
   }
-  return part;
+  return with_groups(cluster, std::move(part));
 }
 
 std::vector<int> depths_of(const Scenario& scenario) {
@@ -55,6 +53,21 @@ std::vector<int> depths_of(const Scenario& scenario) {
   if (std::find(depths.begin(), depths.end(), scenario.parallelism.pipeline) == depths.end())
     depths.push_back(scenario.parallelism.pipeline);
   return depths;
+}
+
+// Every link between nodes, whatever says how fast it is. Others' traffic keeps its share of it, so that ours
+// takes `factor` times as long.
+void slow_network(Scenario& scenario, double factor) {
+  const auto slow = [factor](Bandwidth& rate) { rate = Bandwidth(rate.count() / factor); };
+  ClusterSpec& cluster = *scenario.cluster;
+  for (NodeGroup& group : cluster.groups) slow(group.node.nic_bandwidth);
+  FabricSpec& fabric = cluster.fabric;
+  for (Bandwidth* rate : {&fabric.nic_bandwidth, &fabric.link_bandwidth, &fabric.global_bandwidth})
+    slow(*rate);
+  for (LinkException& link : cluster.links)
+    if (link.bandwidth) slow(*link.bandwidth);
+  for (BackgroundSpec& traffic : scenario.network.background)
+    if (traffic.from.node != traffic.to.node) slow(traffic.rate);
 }
 
 // A pace that is known at factors of 1, 1.25, …, 2, 3, 4.5, …, and linear between.
@@ -224,12 +237,12 @@ std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
 double DegradedShapes::with_slower_network(double factor) {
   const auto known = slower_networks_.find(factor);
   if (known != slower_networks_.end()) return known->second;
-  const auto slower = [factor](Bandwidth rate) { return Bandwidth(rate.count() / factor); };
   Scenario scenario = scenario_;
-  for (NodeGroup& group : scenario.cluster->groups)
-    group.node.nic_bandwidth = slower(group.node.nic_bandwidth);
-  scenario.cluster->fabric.nic_bandwidth = slower(scenario.cluster->fabric.nic_bandwidth);
-  const double pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_);
+  slow_network(scenario, factor);
+  Diagnostics refusals;
+  double pace = factor;
+  if (prepare(scenario, refusals))
+    pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_);
   return slower_networks_[factor] = std::max(1.0, pace);
 }
 

@@ -49,9 +49,9 @@ class DegradedShapes {
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
-  // times as long: simulated with the network of every node so much slower, because rings and pipelines go at
-  // the pace of their slowest link (an upper bound), at factors of 1, 1.25, ..., 2, 3, 4.5, ... and linear
-  // between. Abstract stages without a cluster have no network to slow down: `factor` itself.
+  // times as long: simulated with all links between nodes, and others' traffic on them, so much slower, because
+  // rings and pipelines go at the pace of their slowest link (an upper bound), at factors of 1, 1.25, ..., 2, 3,
+  // 4.5, ... and linear between. Abstract stages without a cluster have no network to slow down: `factor` itself.
   [[nodiscard]] double slow_traffic(double factor);
 
   // How many times as long each data replica of the shape that was asked for on `nodes` takes that has slow

@@ -54,12 +54,8 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
 }
 
 ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus) {
-  ClusterSpec spec = cluster;
-  const NodeSpec node = cluster.groups[group].node;
-  spec.groups = {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}};
-  spec.gpus_used = 0;
-  spec.links.clear();
-  return spec;
+  const NodeSpec& node = cluster.groups[group].node;
+  return with_groups(cluster, {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}});
 }
 
 // Bytes of all ranks together, for what each parameter takes.

@@ -58,25 +58,23 @@ PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   base_.order.reset();
   base_.schedule = {.name = "1f1b"};
   base_.network.background.clear();
-  if (!base_.cluster) return;
-  base_.cluster->links.clear();
-  base_.cluster->gpus_used = 0;
 }
 
 // So many nodes of each group.
 void PipelineTimes::place(const std::vector<int>& nodes, Scenario& scenario) const {
   const std::vector<NodeGroup>& groups = base_.cluster->groups;
   SC_CHECK(nodes.size() == groups.size(), "every group of the cluster has a count");
-  scenario.cluster->groups.clear();
+  std::vector<NodeGroup> placed;
   scenario.group_profiles.clear();
   int room = 0;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     if (nodes[group] == 0) continue;
     const int count = nodes[group] * *scenario.parallelism.data;
-    scenario.cluster->groups.push_back({.node = groups[group].node, .count = count});
+    placed.push_back({.node = groups[group].node, .count = count});
     room += count * groups[group].node.gpus;
     if (!base_.group_profiles.empty()) scenario.group_profiles.push_back(base_.group_profiles[group]);
   }
+  scenario.cluster = with_groups(*base_.cluster, std::move(placed));
   if (!scenario.group_profiles.empty()) scenario.profile = scenario.group_profiles.front();
   if (scenario.group_profiles.size() == 1) scenario.group_profiles.clear();
   const int gpus = stage_gpus_ * *scenario.parallelism.data * scenario.parallelism.pipeline;

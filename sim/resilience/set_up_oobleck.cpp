@@ -90,11 +90,11 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   scenario.order.reset();
   scenario.schedule = {.name = "1f1b"};
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
-  ClusterSpec& cluster = *scenario.cluster;
-  cluster.groups = {{.node = cluster.groups[smallest_group(scenario)].node, .count = nodes}};
+  const ClusterSpec& cluster = *request.scenario.cluster;
+  scenario.cluster =
+      with_groups(cluster, {{.node = cluster.groups[smallest_group(request.scenario)].node, .count = nodes}});
   scenario.profile = smallest_device(request.scenario);
   scenario.group_profiles.clear();
-  cluster.links.clear();
   scenario.network.background.clear();
   return scenario;
 }

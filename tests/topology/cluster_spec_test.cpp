@@ -325,5 +325,47 @@ TEST(FabricPresets, OfExamplesSayThatTheyAreMadeUp) {
   }
 }
 
+// System: 4 nodes of 8 GPUs and 8 NICs.
+ClusterSpec four_on(const FabricSpec& fabric) {
+  return {.groups = {{round_node(), 4}}, .fabric = fabric, .links = {{.name = "node 3 nic 1 -> leaf 0"}}};
+}
+
+TEST(ClusterWithOtherNodes, KeepsAFabricThatHoldsThem) {
+  FabricSpec dragonfly = round_fabric(FabricKind::kDragonfly);
+  dragonfly.groups = dragonfly.routers_per_group = dragonfly.nodes_per_router = 2;
+  dragonfly.link_bandwidth = 10_GBps;
+  for (const FabricSpec& fabric : {round_fabric(), round_fabric(FabricKind::kRailOptimized),
+                                   round_fabric(FabricKind::kSingleSwitch), dragonfly})
+    for (const int nodes : {1, 3, 8}) {
+      const ClusterSpec other = with_groups(four_on(fabric), {{round_node(), nodes}});
+      EXPECT_EQ(other, (ClusterSpec{.groups = {{round_node(), nodes}}, .fabric = fabric})) << nodes;
+    }
+}
+
+TEST(ClusterWithOtherNodes, HasOneSwitchWhereItsFabricHoldsOthers) {
+  FabricSpec torus = round_fabric(FabricKind::kTorus), dragonfly = round_fabric(FabricKind::kDragonfly);
+  torus.dims = {2, 2};
+  dragonfly.groups = dragonfly.routers_per_group = 2;
+  dragonfly.nodes_per_router = 1;
+  torus.link_bandwidth = dragonfly.link_bandwidth = 10_GBps;
+  EXPECT_EQ(with_groups(four_on(torus), {{round_node(), 4}}).fabric, torus);
+  for (const FabricSpec& fabric : {torus, dragonfly}) {
+    const ClusterSpec other = with_groups(four_on(fabric), {{round_node(), 5}});
+    EXPECT_EQ(other.fabric, round_fabric(FabricKind::kSingleSwitch));
+    EXPECT_EQ(Cluster(other).node_count(), 5);
+  }
+}
+
+TEST(ClusterWithOtherNodes, HasOnePlaneWhereANodeHasTooFewNics) {
+  FabricSpec fabric = round_fabric();
+  fabric.planes = 8;
+  NodeSpec half = round_node();
+  half.gpus = 4;
+  const ClusterSpec other = with_groups(four_on(fabric), {{round_node(), 2}, {half, 1}});
+  EXPECT_EQ(other.fabric, round_fabric());
+  EXPECT_EQ(Cluster(other).gpu_count(), 20);
+  EXPECT_EQ(with_groups(four_on(fabric), {{round_node(), 2}}).fabric, fabric);
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -191,6 +191,27 @@ TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
   EXPECT_NEAR(shapes.slow_traffic(1.1), 1 + 0.4 * (shapes.slow_traffic(1.25) - 1), 1e-12) << "linear between";
 }
 
+// Of a NIC of 25 GB/s others take 7.5, which a network 4.5 times as slow would not have.
+TEST(DegradedShapes, SlowTrafficLeavesOthersTheirShareOfTheLinks) {
+  const Scenario scenario = scenario_of(
+      kSmallModel +
+      std::string("network: {mode: flow, background: [{from: node 0, to: node 3, rate: 60 GB/s}]}\n"));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_GT(shapes.slow_traffic(4), 1);
+  EXPECT_LT(shapes.slow_traffic(4), 4);
+}
+
+// Messages of 2 MB at 100 MB/s take most of the time, whatever the NICs are.
+TEST(DegradedShapes, SlowTrafficIsSlowOnTheLinksOfATorus) {
+  std::string text = kSmallModel;
+  const std::string nodes = "nodes: 4";
+  text.replace(text.find(nodes), nodes.size(),
+               "nodes: 4, fabric: {kind: torus, dims: [2, 2], link_bandwidth: 100 MB/s}");
+  const Scenario scenario = scenario_of(text + "network: {mode: flow}\n");
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_GT(shapes.slow_traffic(2), 1.5);
+}
+
 TEST(DegradedShapes, AbstractStagesHaveNoNetworkToSlowDown) {
   const Scenario scenario = scenario_of(pipelines(2, 8));
   DegradedShapes shapes = shapes_of(scenario);

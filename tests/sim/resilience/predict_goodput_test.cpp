@@ -320,6 +320,30 @@ TEST(PredictGoodput, RefusesToGoOnWithoutStatesThatNobodyElseHas) {
   EXPECT_LE(shared.fraction_of_ideal.mean, whole.fraction_of_ideal.mean);
 }
 
+// Fabrics that hold so many nodes and no others: a torus, a full dragonfly, eight planes for nodes of eight NICs.
+TEST(PredictGoodput, TakesFabricsThatHoldNoOtherNumberOfNodes) {
+  for (const char* fabric :
+       {"{kind: torus, dims: [2, 2], link_bandwidth: 400 Gb/s}",
+        "{kind: dragonfly, groups: 2, routers_per_group: 2, nodes_per_router: 1, link_bandwidth: 400 Gb/s}",
+        "{kind: fat-tree, planes: 8}"})
+    for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kElastic, PolicyKind::kVaruna,
+                                  PolicyKind::kOobleck, PolicyKind::kBamboo}) {
+      SCOPED_TRACE(testing::Message() << fabric << ' ' << kPolicyNames[static_cast<std::size_t>(kind)]);
+      Scenario scenario = scenario_of(
+          "stagecraft: 1\n"
+          "model: {family: gpt, layers: 8, hidden: 1024, heads: 8, vocab: 51200, max_sequence_length: 1024}\n"
+          "cluster: {node: dgx-a100-80gb, nodes: 4, fabric: " +
+          std::string(fabric) +
+          "}\n"
+          "parallelism: {tensor: 4, pipeline: 2, data: 4}\n"
+          "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 1024}\n");
+      FailureSpec spec = losing_nodes(kind);
+      spec.repeats = 2;
+      scenario.failures = std::move(spec);
+      EXPECT_GT(predict_goodput(scenario).fraction_of_ideal.mean, 0);
+    }
+}
+
 // Whoever replaces a lost node can fail as any other: how long the lost one is in repair changes nothing.
 TEST(PredictGoodput, AReplacedNodeFailsAsAnyOther) {
   FailureSpec spec = failing(2);
