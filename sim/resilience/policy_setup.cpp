@@ -210,8 +210,6 @@ std::optional<GoodputSetup> Setup::elastic() {
   // Replicas that share a node go with it.
   const int replica_nodes = whole_nodes ? replica_gpus / node_gpus : 1;
   const int replicas_of_job = nodes() / replica_nodes;
-  if (!may_lose_replicas(request_, whole_nodes ? 1 : node_gpus / replica_gpus, diagnostics_))
-    return std::nullopt;
   if (spec_.min_replicas > replicas_of_job) {
     error("failures.policy.min_replicas",
           fmt::format("{} is more than the job's {} replicas", spec_.min_replicas, replicas_of_job),
@@ -242,7 +240,8 @@ std::optional<GoodputSetup> Setup::elastic() {
   return GoodputSetup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
                       .ideal = full(),
                       .nodes = nodes() + spares,
-                      .spares = spares};
+                      .spares = spares,
+                      .notes = notes_on_copies(request_, whole_nodes ? 1 : node_gpus / replica_gpus)};
 }
 
 std::optional<GoodputSetup> Setup::varuna() {
@@ -341,18 +340,13 @@ bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
   return are_copies(held_by_replicas(states, side_by_side), (plan.data + side_by_side - 1) / side_by_side);
 }
 
-bool may_lose_replicas(const SetupRequest& request, int side_by_side, Diagnostics& diagnostics) {
-  if (replicas_are_copies(request, side_by_side)) return true;
-  const bool sharded = request.scenario.parallelism.zero_stage > 0;
-  diagnostics.error(
-      {.code = "policy-constraint",
-       .path = "failures.policy",
-       .message =
-           fmt::format("{}: {} goes on without a replica, and no other has its states", spread_of(request),
-                       kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)]),
-       .hint = fmt::format("use {}, or checkpoint-restart with lost: done-without",
-                           sharded ? "zero_stage: 0" : "as many expert ranks as a replica has")});
-  return false;
+std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {
+  if (replicas_are_copies(request, side_by_side)) return {};
+  const std::string_view policy = kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)];
+  return {
+      fmt::format("{}: {} goes on with replicas that lack the states of a lost one, and what it takes to "
+                  "have these again is not counted (checkpoint-restart counts it)",
+                  spread_of(request), policy)};
 }
 
 Duration peer_transfer(const JobCosts& costs) {

@@ -63,8 +63,8 @@ struct GoodputSetup {
 [[nodiscard]] SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy);
 // Does each data replica hold all states? So many of them are lost as one, and hold them together.
 [[nodiscard]] bool replicas_are_copies(const SetupRequest& request, int side_by_side);
-// Else refuses a policy whose other replicas go on without one.
-[[nodiscard]] bool may_lose_replicas(const SetupRequest& request, int side_by_side, Diagnostics& diagnostics);
+// Where they do not: what a policy whose other replicas go on without one leaves out.
+[[nodiscard]] std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side);
 // The time of a node's states over its network; zero where the network is not known.
 [[nodiscard]] Duration peer_transfer(const JobCosts& costs);
 // After a change, of Oobleck and ReCycle: the whole of it as given, else processes and groups without the

@@ -102,9 +102,7 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
                       .nodes = request.shapes.nodes()};
 }
 
-std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& workers,
-                                    Diagnostics& diagnostics) {
-  if (!may_lose_replicas(request, workers.replicas, diagnostics)) return std::nullopt;
+GoodputSetup recycle(const SetupRequest& request, const Workers& workers) {
   const ShapedStep ideal = full_step(request);
   RecycleSpec job{
       .shape = {.stage_times = {},
@@ -121,7 +119,8 @@ std::optional<GoodputSetup> recycle(const SetupRequest& request, const Workers& 
   for (const StageWork& work : workers.work) job.shape.stage_times.push_back(work.whole());
   return GoodputSetup{.policy = [job] { return std::make_unique<Recycle>(job); },
                       .ideal = ideal,
-                      .nodes = request.shapes.nodes()};
+                      .nodes = request.shapes.nodes(),
+                      .notes = notes_on_copies(request, workers.replicas)};
 }
 
 }  // namespace
@@ -130,7 +129,7 @@ std::optional<GoodputSetup> set_up_redundant(const SetupRequest& request, Diagno
   const std::optional<Workers> workers = workers_of(request, diagnostics);
   if (!workers) return std::nullopt;
   if (request.spec.policy.kind == PolicyKind::kBamboo) return bamboo(request, *workers, diagnostics);
-  return recycle(request, *workers, diagnostics);
+  return recycle(request, *workers);
 }
 
 }  // namespace stagecraft
