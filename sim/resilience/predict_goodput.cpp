@@ -314,13 +314,16 @@ void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& option
   constexpr double kMatters = 2e-4;
   const RunRequest request{
       .seed = options.seed, .repeats = std::min(spec.repeats, kFewRepeats), .threads = options.threads};
-  const double as_is = run(job, spec, request).result.samples_per_s.mean;
+  // On the same nodes: a pool that these inputs ask for does not vary with them.
+  FailureSpec base = spec;
+  if (spec.policy.kind == PolicyKind::kHotSpares) base.policy.spares = report.spares;
+  const double as_is = run(job, base, request).result.samples_per_s.mean;
   if (as_is <= 0) return;
   for (const VariedInput& input : varied_inputs()) {
     const std::string value = input.value(spec);
     if (value.empty()) continue;
     const auto changed = [&](double factor) {
-      FailureSpec varied = spec;
+      FailureSpec varied = base;
       input.scale(varied, factor);
       return run(job, varied, request).result.samples_per_s.mean / as_is - 1;
     };

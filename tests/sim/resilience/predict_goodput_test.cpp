@@ -252,6 +252,23 @@ TEST_P(EachPolicy, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(predict_goodput(scenario, {.threads = 1}), predict_goodput(scenario, {.threads = 8}));
 }
 
+// A pool that nobody gave is what the inputs ask for; while these vary it stays, as if it had been given.
+TEST(PredictGoodput, VariesInputsOnTheSameNodes) {
+  FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
+  ASSERT_FALSE(spec.policy.spares.has_value());
+  const GoodputReport own = predict_goodput(with(spec), {.inputs = true});
+  ASSERT_GT(own.spares, 0);
+  ASSERT_FALSE(own.inputs.empty());
+  spec.policy.spares = own.spares;
+  const GoodputReport given = predict_goodput(with(spec), {.inputs = true});
+  ASSERT_EQ(given.inputs.size(), own.inputs.size());
+  for (std::size_t i = 0; i < own.inputs.size(); ++i) {
+    EXPECT_EQ(given.inputs[i].name, own.inputs[i].name);
+    EXPECT_EQ(given.inputs[i].twice, own.inputs[i].twice) << own.inputs[i].name;
+    EXPECT_EQ(given.inputs[i].half, own.inputs[i].half) << own.inputs[i].name;
+  }
+}
+
 // Four nodes meet one in 68 millennia, which is more than a Duration holds.
 TEST_P(EachPolicy, TakesFailuresThatNobodyLivesToSee) {
   FailureSpec spec = losing_nodes(GetParam());
