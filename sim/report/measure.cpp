@@ -39,10 +39,32 @@ std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline,
   return parts;
 }
 
-std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline) {
+namespace {
+
+// What of a task lies in the window.
+Duration within(const Timeline& timeline, TaskId task, Window window) {
+  const Duration from = std::max(timeline.start[task], window.begin);
+  const Duration to = std::min(timeline.end[task], window.end);
+  return std::max(Duration::zero(), to - from);
+}
+
+// The same by category: the parts of a task follow each other.
+void add_within(const Program& program, const Timeline& timeline, TaskId task, Window window,
+                Breakdown& sum) {
+  Duration at = timeline.start[task];
+  for (const TaskPart& part : parts_of(program, timeline, task)) {
+    const Duration from = std::max(at, window.begin);
+    const Duration to = std::min(at + part.time, window.end);
+    if (to > from) sum[static_cast<std::size_t>(part.category)] += to - from;
+    at += part.time;
+  }
+}
+
+// [rank]: the passes of each simulated rank, and what of them lies in the window.
+std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
   std::vector<RankPasses> ranks;
-  for (std::size_t r = 0; r < program.resources.size(); ++r) {
-    const Resource& resource = program.resources[ResourceId(static_cast<std::uint32_t>(r))];
+  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    const Resource& resource = program.resources[ResourceId(r)];
     if (resource.kind != ResourceKind::kStream) continue;
     const auto rank = static_cast<std::size_t>(resource.rank);
     if (ranks.size() <= rank) ranks.resize(rank + 1);
@@ -50,15 +72,19 @@ std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& t
       const TaskId task(t);
       if (!is_pass(program, task)) continue;
       RankPasses& passes = ranks[rank];
-      passes.work += time_of(timeline, task);
+      passes.work += within(timeline, task, window);
       passes.first = std::min(passes.first, timeline.start[task]);
       passes.last = std::max(passes.last, timeline.end[task]);
-      for (const TaskPart& part : parts_of(program, timeline, task)) {
-        passes.by_category[static_cast<std::size_t>(part.category)] += part.time;
-      }
+      add_within(program, timeline, task, window, passes.by_category);
     }
   }
   return ranks;
+}
+
+}  // namespace
+
+std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline) {
+  return passes_within(program, timeline, {.begin = {}, .end = Duration::max()});
 }
 
 std::size_t busiest_rank(const std::vector<RankPasses>& ranks) {
@@ -256,46 +282,6 @@ Window iteration_window(const Program& program, const Timeline& timeline) {
   if (ends.size() < 3) return {.begin = ends.front(), .end = ends.back()};
   return {.begin = ends[ends.size() - 3], .end = ends[ends.size() - 2]};
 }
-
-namespace {
-
-// What of a task lies in the window.
-Duration within(const Timeline& timeline, TaskId task, Window window) {
-  const Duration from = std::max(timeline.start[task], window.begin);
-  const Duration to = std::min(timeline.end[task], window.end);
-  return std::max(Duration::zero(), to - from);
-}
-
-// The same by category: the parts of a task follow each other.
-void add_within(const Program& program, const Timeline& timeline, TaskId task, Window window,
-                Breakdown& sum) {
-  Duration at = timeline.start[task];
-  for (const TaskPart& part : parts_of(program, timeline, task)) {
-    const Duration from = std::max(at, window.begin);
-    const Duration to = std::min(at + part.time, window.end);
-    if (to > from) sum[static_cast<std::size_t>(part.category)] += to - from;
-    at += part.time;
-  }
-}
-
-// [rank]: the passes of each simulated rank in the window.
-std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
-  std::vector<RankPasses> ranks;
-  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
-    const Resource& resource = program.resources[ResourceId(r)];
-    if (resource.kind != ResourceKind::kStream) continue;
-    const auto rank = static_cast<std::size_t>(resource.rank);
-    if (ranks.size() <= rank) ranks.resize(rank + 1);
-    for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
-      if (!is_pass(program, TaskId(t))) continue;
-      ranks[rank].work += within(timeline, TaskId(t), window);
-      add_within(program, timeline, TaskId(t), window, ranks[rank].by_category);
-    }
-  }
-  return ranks;
-}
-
-}  // namespace
 
 Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window) {
   const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
