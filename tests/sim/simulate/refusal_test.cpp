@@ -105,7 +105,7 @@ TEST(Infeasible, AreMoreBucketsThanCanBeSimulated) {
 }
 
 // GPipe holds all of its micro-batches: 400 of 2e16 bytes, one of which could be counted.
-TEST(Infeasible, AreActivationsThatNobodyCanCount) {
+TEST(Infeasible, AreMicroBatchesThatNobodyCanCount) {
   const auto scenario = [](const char* batch) {
     return scenario_of(
         std::string(
