@@ -15,12 +15,6 @@ Duration work_of(const StagePrice& stage) {
          stage.weight_gradient.total();
 }
 
-Duration work_of(const IterationPrices& prices) {
-  Duration sum{};
-  for (const StagePrice& stage : prices.stages) sum += work_of(stage);
-  return sum;
-}
-
 Duration end_of(const RankPrice& rank) {
   Duration sum{};
   for_each_price(rank, [&sum](const PassPrice& price) { sum += price.total(); });
@@ -101,10 +95,6 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
     });
   for (const IterationPrices& prices : kinds)
     if (prices.host.total() > mixed.host.total()) mixed.host = prices.host;
-  std::set<std::size_t> used;
-  for (const std::set<std::size_t>& of_rank : groups) used.insert(of_rank.begin(), of_rank.end());
-  mixed.offload = slowest<OffloadPrice>(
-      kinds, used, [](const IterationPrices& prices) { return std::pair(&prices.offload, work_of(prices)); });
   return mixed;
 }
 

@@ -1,7 +1,10 @@
 #include "sim/lower/pass_memory.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
@@ -31,6 +34,7 @@ SavedTensors nonzero(std::initializer_list<SavedTensor> tensors) {
 struct LayerCount {
   LayerKind kind;
   std::int64_t plain, recomputed;
+  bool prediction = false;  // of multi-token prediction
 };
 
 class StageSum {
@@ -44,13 +48,18 @@ class StageSum {
     const std::int64_t recomputed_experts = content.recompute_pass ? 0 : content.recomputed_experts;
     const std::int64_t dense = content.layers - content.expert_layers;
     const std::int64_t dense_again = recomputed - recomputed_experts;
-    if (dense > 0) counts_.push_back({LayerKind::kDense, dense - dense_again, dense_again});
+    if (dense > 0)
+      counts_.push_back({.kind = LayerKind::kDense, .plain = dense - dense_again, .recomputed = dense_again});
     if (content.expert_layers > 0)
-      counts_.push_back(
-          {LayerKind::kExperts, content.expert_layers - recomputed_experts, recomputed_experts});
+      counts_.push_back({.kind = LayerKind::kExperts,
+                         .plain = content.expert_layers - recomputed_experts,
+                         .recomputed = recomputed_experts});
     if (content.mtp_layers > 0) {
       const bool again = habits.recomputed_mtp;
-      counts_.push_back({model.mtp_kind(), again ? 0 : content.mtp_layers, again ? content.mtp_layers : 0});
+      counts_.push_back({.kind = model.mtp_kind(),
+                         .plain = again ? 0 : content.mtp_layers,
+                         .recomputed = again ? content.mtp_layers : 0,
+                         .prediction = true});
     }
   }
 
@@ -146,7 +155,8 @@ class StageSum {
     const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
     const Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
                            on_gpu(boundary_activation(model_, shard_));
-    const SavedTensors recomputed = backward_of(count.kind, std::max(again, expanded), head + plain_layers());
+    const SavedTensors recomputed =
+        backward_of(count.kind, std::max(again, expanded), head + gone_plain_layers());
     if (count.plain == 0) return recomputed;
     const SavedTensors plain = backward_of(count.kind, again, head);
     return total(plain) > total(recomputed) ? plain : recomputed;
@@ -162,12 +172,21 @@ class StageSum {
                     {"weight gradient", weight_gradient_transient(model_, plain_, kind)}});
   }
 
-  // What a micro-batch keeps of the layers that are not made again.
-  Bytes plain_layers() const {
+  // What a micro-batch has let go of when layers that it makes again run backwards: all others, and of those that
+  // are offloaded the buffers that they went through, two layers at most (RankLedger::staged_activations).
+  Bytes gone_plain_layers() const {
     Bytes kept{};
-    for (const LayerCount& count : counts_)
-      kept += on_gpu(total(layer_tensors(model_, plain_, count.kind))) * count.plain;
-    return kept;
+    std::vector<Bytes> on_their_way;
+    for (const LayerCount& count : counts_) {
+      const Bytes layer = total(layer_tensors(model_, plain_, count.kind));
+      kept += on_gpu(layer) * count.plain;
+      const std::int64_t staged = count.prediction ? 0 : std::min<std::int64_t>(count.plain, 2);
+      on_their_way.insert(on_their_way.end(), static_cast<std::size_t>(staged), layer);
+    }
+    std::ranges::sort(on_their_way, std::greater{});
+    on_their_way.resize(std::min<std::size_t>(on_their_way.size(), 2));
+    const Bytes staged = std::accumulate(on_their_way.begin(), on_their_way.end(), Bytes(0));
+    return kept + share_of(staged, habits_.offloaded);
   }
 
   Bytes word_gradient() const {

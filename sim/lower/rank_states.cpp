@@ -238,9 +238,12 @@ void RankStates::add_gradients(LedgerItems& items) const {
   if (zero() >= 2 && queues())
     return items.add(kGradients, "gradients to be reduced",
                      beside_shards(unreduced(), parameters_ * state.gradient));
-  if (zero() == 3 || (zero() == 2 && reduces_units()))
+  // Where passes hold whole gradients, those of the unit are among them.
+  const bool held_whole = zero() == 2 && accumulates_whole(request_.job);
+  if (zero() == 3 || (zero() == 2 && reduces_units() && !held_whole))
     return items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
-  if (zero() == 2) items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * state.gradient));
+  if (zero() == 2 && !reduces_units())
+    items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
 }
 

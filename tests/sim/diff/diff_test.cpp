@@ -112,11 +112,11 @@ TEST(TraceDiff, GroupsAreToldByRanksThenByDescription) {
   EXPECT_EQ(group("", ""), Activity::kOtherGroup);  // two groups have two ranks
 }
 
-// Gradients are scattered over two GPUs, and each shard is then summed with its copy on two others.
+// Gradients are scattered over the GPUs of a node, and each shard is then summed with its copy on another.
 TEST(TraceDiff, SumsOverTheReplicasOfAShardAreTrafficToo) {
-  const Scenario scenario = scenario_of(
-      "made_2x1.yaml",
-      {"cluster.gpus=4", "parallelism.data=4", "parallelism.zero_stage=2", "parallelism.zero_group=2"});
+  const Scenario scenario =
+      scenario_of("made_2x1.yaml", {"cluster.gpus=16", "parallelism.data=16", "training.global_batch_size=16",
+                                    "parallelism.zero_stage=2", "parallelism.zero_group=8"});
   const RankOps ops = predicted_rank(scenario, simulate_in_full(scenario), 0).ops;
   EXPECT_EQ(ops.traffic.count({Activity::kData, "reduce-scatter"}), 1u);
   EXPECT_EQ(ops.traffic.count({Activity::kData, "all-reduce"}), 1u);

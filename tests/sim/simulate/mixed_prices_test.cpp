@@ -73,16 +73,6 @@ TEST(MixedPrices, ThePeakIsThatOfTheMeanGpu) {
   EXPECT_DOUBLE_EQ(simulate(on(kTwoAndFour)).peak.count(), (2 * h100 + 4 * a100) / 6);
 }
 
-// Whatever group comes first: copies hide behind the passes of the A100, which are the longer ones.
-TEST(MixedPrices, OffloadIsThatOfTheSlowestDevice) {
-  const std::string more = "offload: {activations: 1}\n";
-  const auto of = [&](const std::string& nodes) { return simulate(on(nodes, more)).offload; };
-  const std::string other_way = "{node: dgx-a100-80gb, nodes: 3}, {node: dgx-h100, nodes: 3}";
-  EXPECT_EQ(of(kThreeAndThree), of(other_way));
-  EXPECT_GT(of(kThreeAndThree).required_activations, Bandwidth(0));
-  EXPECT_LT(of(kThreeAndThree).required_activations, of(kH100).required_activations);
-}
-
 TEST(MixedPrices, WhatOneDeviceCannotDoIsRefused) {
   const auto refusal = [](const Scenario& scenario) {
     Diagnostics diagnostics;

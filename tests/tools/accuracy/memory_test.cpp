@@ -41,7 +41,7 @@ TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
 }
 
 // Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. 405B is printed as 82.5 GiB by 1F1B and
-// 72.7 interleaved, 78.7 and 77.2 are said (docs/accuracy.md).
+// 72.7 interleaved, 78.5 and 77.0 are said (docs/accuracy.md).
 TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
   const MemoryScores scores = score_memory(set, repository());
