@@ -115,8 +115,9 @@ TEST(TraceDiff, GroupsAreToldByRanksThenByDescription) {
 // Gradients are scattered over the GPUs of a node, and each shard is then summed with its copy on another.
 TEST(TraceDiff, SumsOverTheReplicasOfAShardAreTrafficToo) {
   const Scenario scenario =
-      scenario_of("made_2x1.yaml", {"cluster.gpus=16", "parallelism.data=16", "training.global_batch_size=16",
-                                    "parallelism.zero_stage=2", "parallelism.zero_group=8"});
+      scenario_of("made_2x1.yaml",
+                  {"cluster={node: dgx-a100-80gb, nodes: 2}",
+                   "parallelism={data: 16, zero_stage: 2, zero_group: 8}", "training.global_batch_size=16"});
   const RankOps ops = predicted_rank(scenario, simulate_in_full(scenario), 0).ops;
   EXPECT_EQ(ops.traffic.count({Activity::kData, "reduce-scatter"}), 1u);
   EXPECT_EQ(ops.traffic.count({Activity::kData, "all-reduce"}), 1u);
