@@ -95,11 +95,14 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
 
 // What is on the host, back on the GPU.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
-  for (const auto& [name, share] :
-       {std::pair{"optimizer", &OffloadSpec::optimizer}, std::pair{"activations", &OffloadSpec::activations},
-        std::pair{"weights", &OffloadSpec::weights}})
+  const auto without = [&](const char* name, double OffloadSpec::*share) {
     if (scenario.offload.*share > 0)
-      add(variants, scenario, fmt::format("offload.{}=0", name), [&](Scenario& s) { s.offload.*share = 0; });
+      add(variants, scenario, fmt::format("offload.{}=0", name),
+          [share](Scenario& s) { s.offload.*share = 0; });
+  };
+  without("optimizer", &OffloadSpec::optimizer);
+  without("activations", &OffloadSpec::activations);
+  without("weights", &OffloadSpec::weights);
 }
 
 // Whether hosts, not GPUs, are what is short.
