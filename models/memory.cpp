@@ -308,6 +308,10 @@ StateBytes state_bytes(const Shard& shard) {
   return {.weight = 2, .gradient = g, .optimizer = 4 + moments, .gradient_copy = copied ? 4 : 0};
 }
 
+bool masters_alone(const Shard& shard) {
+  return shard.gathered_weights && shard.software.fp32_shards && state_bytes(shard).has_masters();
+}
+
 Bytes total(const SavedTensors& tensors) {
   Bytes sum{};
   for (const SavedTensor& tensor : tensors) sum += tensor.size;

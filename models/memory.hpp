@@ -32,6 +32,8 @@ struct StateBytes {
 // precision-aware optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
 // Of the shard precision, gradient, moment and master_weights alone count.
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
+// Of FSDP, which shards weights in fp32: are the masters the only weights that stay?
+[[nodiscard]] bool masters_alone(const Shard& shard);
 
 enum class FreedBy : std::uint8_t {
   kInputGradient,   // the operator that produced it passes its gradient on

@@ -122,6 +122,9 @@ struct ParameterShare {
   friend ParameterShare operator*(const ParameterShare& share, std::int64_t times) {
     return {.dense = share.dense * times, .experts = share.experts * times};
   }
+  friend ParameterShare operator-(const ParameterShare& x, const ParameterShare& y) {
+    return {.dense = x.dense - y.dense, .experts = x.experts - y.experts};
+  }
   friend bool operator==(const ParameterShare&, const ParameterShare&) = default;
 };
 // Of a layer: split t ways, key/value heads replicated where k < t; routed experts e x et ways, router, norms

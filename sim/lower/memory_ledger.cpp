@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <utility>
 
 #include "base/check.hpp"
@@ -119,26 +117,24 @@ class RankLedger {
   const RankStates states_;
 };
 
-// What two layers keep, the one that computes and the one that is on its way, as far as there are two; of
-// checkpoints those beside the one that is being made again.
+// Of the stage that has most; of checkpoints those beside the one that is being made again.
 Bytes RankLedger::staged_activations() const {
   const std::int64_t group = pass_habits(request_.job.training.recompute, OffloadSpec{}).checkpoint_group;
   const bool full = shard_.recompute == Recompute::kFull;
   Bytes most{};
   for (const int stage : states_.held()) {
     const StageContent& here = content(stage);
-    std::vector<Bytes> layers;
-    const auto add = [&](std::int64_t count, Bytes size) {
-      layers.insert(layers.end(), static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, 2)), size);
-    };
     const std::int64_t experts = here.expert_layers - (full ? here.recomputed_experts : 0);
     const std::int64_t plain = here.layers - (full ? here.recomputed : 0);
-    if (plain > experts) add(plain - experts, total(layer_tensors(model_, shard_)));
-    if (experts > 0) add(experts, total(layer_tensors(model_, shard_, LayerKind::kExperts)));
-    if (full) add((here.recomputed + group - 1) / group - 1, boundary_activation(model_, shard_));
-    std::ranges::sort(layers, std::greater{});
-    layers.resize(std::min<std::size_t>(layers.size(), 2));
-    most = std::max(most, std::accumulate(layers.begin(), layers.end(), Bytes(0)));
+    std::vector<KeptLayers> layers;
+    if (plain > experts)
+      layers.push_back({.count = plain - experts, .each = total(layer_tensors(model_, shard_))});
+    if (experts > 0)
+      layers.push_back({.count = experts, .each = total(layer_tensors(model_, shard_, LayerKind::kExperts))});
+    if (full)
+      layers.push_back(
+          {.count = (here.recomputed + group - 1) / group - 1, .each = boundary_activation(model_, shard_)});
+    most = std::max(most, on_their_way(layers));
   }
   return most;
 }

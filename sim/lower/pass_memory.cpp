@@ -1,8 +1,6 @@
 #include "sim/lower/pass_memory.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -173,20 +171,16 @@ class StageSum {
   }
 
   // What a micro-batch has let go of when layers that it makes again run backwards: all others, and of those that
-  // are offloaded the buffers that they went through, two layers at most (RankLedger::staged_activations).
+  // are offloaded the buffers that they went through.
   Bytes gone_plain_layers() const {
     Bytes kept{};
-    std::vector<Bytes> on_their_way;
+    std::vector<KeptLayers> staged;
     for (const LayerCount& count : counts_) {
       const Bytes layer = total(layer_tensors(model_, plain_, count.kind));
       kept += on_gpu(layer) * count.plain;
-      const std::int64_t staged = count.prediction ? 0 : std::min<std::int64_t>(count.plain, 2);
-      on_their_way.insert(on_their_way.end(), static_cast<std::size_t>(staged), layer);
+      if (!count.prediction) staged.push_back({.count = count.plain, .each = layer});
     }
-    std::ranges::sort(on_their_way, std::greater{});
-    on_their_way.resize(std::min<std::size_t>(on_their_way.size(), 2));
-    const Bytes staged = std::accumulate(on_their_way.begin(), on_their_way.end(), Bytes(0));
-    return kept + share_of(staged, habits_.offloaded);
+    return kept + share_of(on_their_way(staged), habits_.offloaded);
   }
 
   Bytes word_gradient() const {
@@ -239,6 +233,17 @@ class StageSum {
 
 Bytes share_of(Bytes size, double share) {
   return to_bytes(static_cast<double>(size.count()) * share);
+}
+
+Bytes on_their_way(const std::vector<KeptLayers>& layers) {
+  Bytes first{}, second{};
+  for (const KeptLayers& alike : layers) {
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(alike.count, 2); ++i) {
+      second = std::max(second, std::min(first, alike.each));
+      first = std::max(first, alike.each);
+    }
+  }
+  return first + second;
 }
 
 PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "models/memory.hpp"
 #include "sim/lower/prices.hpp"
@@ -29,6 +30,14 @@ struct PassHabits {
 };
 // A share of a size, to the nearest byte.
 [[nodiscard]] Bytes share_of(Bytes size, double share);
+// Layers that keep alike.
+struct KeptLayers {
+  std::int64_t count = 0;
+  Bytes each;
+};
+// What the buffers of offloaded activations hold: the layer that computes and the one that is on its way to the
+// host or back, the largest two as far as there are two.
+[[nodiscard]] Bytes on_their_way(const std::vector<KeptLayers>& layers);
 // A group of `uniform` recompute has `layers` layers, one of `block` a single one.
 [[nodiscard]] PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload);
 

@@ -47,11 +47,7 @@ ParameterShare whole_gradients(const TransformerSpec& model, const PricingReques
   if (!accumulates_whole(job)) return {};
   const ParallelPlan& plan = job.plan;
   const ParameterShare whole = stage_share(model, plan, stage) * state_bytes(shard).gradient;
-  const auto beside = [](std::int64_t bytes, std::int64_t ranks) {
-    return bytes - (bytes + ranks - 1) / ranks;
-  };
-  return {.dense = beside(whole.dense, plan.shard_group),
-          .experts = beside(whole.experts, plan.expert_shard_group())};
+  return whole - sharded(whole, plan);
 }
 
 RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank)
@@ -108,8 +104,7 @@ Bytes RankStates::unreduced() const {
 
 // Of what is whole beside the shards; with them it is never more than without ZeRO.
 Bytes RankStates::beside_shards(Bytes whole, const ParameterShare& all) const {
-  const HeldBytes shards = held_bytes(all, true, 1);
-  return std::min(whole, Bytes(all.all()) - shards.dense - shards.experts);
+  return std::min(whole, Bytes((all - sharded(all, plan_)).all()));
 }
 
 // Of all units, in model order.
@@ -172,9 +167,7 @@ Bytes RankStates::stream_blocks() const {
 // never more than there are.
 Bytes RankStates::staged_units() const {
   const auto shard = [&](const ParameterShare& bytes) {
-    const std::int64_t n = zero() >= 3 ? plan_.shard_group : 1;
-    const std::int64_t expert_n = zero() >= 3 ? plan_.expert_shard_group() : 1;
-    return (bytes.dense + n - 1) / n + (bytes.experts + expert_n - 1) / expert_n;
+    return (zero() >= 3 ? sharded(bytes, plan_) : bytes).all();
   };
   std::int64_t most = 0;
   for (const StageUnit& unit : units_) most = std::max(most, shard(weights_of(unit)));
@@ -182,18 +175,14 @@ Bytes RankStates::staged_units() const {
 }
 
 // Of `bytes` what the rank has, all or its shard; `kept` of it on the GPU.
-RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool sharded, double kept) const {
-  const auto part = [&](std::int64_t whole, int ranks) {
-    const std::int64_t n = sharded ? ranks : 1;
-    return share_of(Bytes((whole + n - 1) / n), kept);
-  };
-  return {.dense = part(bytes.dense, plan_.shard_group),
-          .experts = part(bytes.experts, plan_.expert_shard_group())};
+RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool cut, double kept) const {
+  const ParameterShare part = cut ? sharded(bytes, plan_) : bytes;
+  return {.dense = share_of(Bytes(part.dense), kept), .experts = share_of(Bytes(part.experts), kept)};
 }
 
-void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool sharded,
+void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool cut,
                              double kept) const {
-  const HeldBytes held = held_bytes(bytes, sharded, kept);
+  const HeldBytes held = held_bytes(bytes, cut, kept);
   add_apart(items, kind, held.dense, held.experts);
 }
 
@@ -212,19 +201,15 @@ Bytes RankStates::fp8_copies() const {
   return share_of(Bytes(cast), gathered ? 1 : copies);
 }
 
-bool RankStates::masters_alone() const {
-  return shard_.gathered_weights && shard_.software.fp32_shards && state_bytes(shard_).has_masters();
-}
-
 void RankStates::add_weights(LedgerItems& items) const {
   const double offloaded = request_.job.offload.weights;
-  if (!masters_alone()) add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
+  if (!masters_alone(shard_)) add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
   items.add(kWeights, "fp8 copies of weights", fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
-  if (offloaded > 0 && !masters_alone())
+  if (offloaded > 0 && !masters_alone(shard_))
     items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }
 
@@ -263,7 +248,7 @@ Bytes RankStates::on_host() const {
   const StateBytes state = state_bytes(shard_);
   HeldBytes held = held_bytes(parameters_ * (state.optimizer + kFp32Bytes), zero() >= 1, offload.optimizer);
   Bytes sum = held.dense + held.experts;
-  if (masters_alone()) return sum;
+  if (masters_alone(shard_)) return sum;
   held = held_bytes(weights(), zero() >= 3, offload.weights);
   return sum + held.dense + held.experts;
 }
@@ -277,9 +262,9 @@ Bytes RankStates::joined_gradients() const {
   const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
-  const bool sharded = zero() >= 1;
-  const std::int64_t bytes = state.gradient_copy + (sharded ? state.gradient : 0);
-  const HeldBytes held = held_bytes(parameters_ * bytes, sharded, kept);
+  const bool cut = zero() >= 1;
+  const HeldBytes held =
+      held_bytes(parameters_ * (state.gradient_copy + (cut ? state.gradient : 0)), cut, kept);
   return held.dense + held.experts;
 }
 

@@ -49,8 +49,6 @@ class RankStates {
     Bytes dense, experts;
   };
 
-  // Does the optimizer shard the only weights that there are?
-  bool masters_alone() const;
   // Of Megatron-FSDP: do gradients wait whole for those before them?
   bool queues() const { return shard_.software.communication_unit > 0; }
   // Is what no layer holds gathered until the backward ends (megatron_fsdp.py, _root_pre_backward)?
@@ -73,8 +71,8 @@ class RankStates {
   Bytes fp8_copies() const;
   Bytes joined_gradients() const;
   Bytes large_copies() const;
-  HeldBytes held_bytes(const ParameterShare& bytes, bool sharded, double kept) const;
-  void add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool sharded,
+  HeldBytes held_bytes(const ParameterShare& bytes, bool cut, double kept) const;
+  void add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool cut,
                    double kept) const;
 
   const TransformerSpec& model_;

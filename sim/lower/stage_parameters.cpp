@@ -134,6 +134,12 @@ UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
   return of_layer_[static_cast<std::size_t>(layer)];
 }
 
+ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan) {
+  const auto part = [](std::int64_t all, std::int64_t ranks) { return (all + ranks - 1) / ranks; };
+  return {.dense = part(whole.dense, plan.shard_group),
+          .experts = part(whole.experts, plan.expert_shard_group())};
+}
+
 ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
   ParameterShare bytes = share * state_bytes(shard).weight;
   if (!shard.fp8_parameters) return bytes;

@@ -63,6 +63,9 @@ class MatricesOfUnits {
   std::array<UnitMatrices, kLayerKindNames.size()> of_layer_;
 };
 
+// What a rank has of a whole that is cut over those who share it, each part rounded up.
+[[nodiscard]] ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan);
+
 // Bytes of weights, of which `products` are kept and gathered in fp8 where the shard says so.
 [[nodiscard]] ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products,
                                           const Shard& shard);

@@ -120,29 +120,22 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
   return layers;
 }
 
-// Of bytes that ZeRO shards or not, what a GPU holds.
-Bytes held_bytes(const ParameterShare& bytes, const ParallelPlan& plan, bool sharded) {
-  const auto part = [&](std::int64_t whole, std::int64_t ranks) {
-    return sharded ? (whole + ranks - 1) / ranks : whole;
-  };
-  return Bytes(part(bytes.dense, plan.shard_group) + part(bytes.experts, plan.expert_shard_group()));
-}
-
 // Weights and optimizer of the fullest GPU, in its own memory or in its host's. What is cast from weights or
 // gathered for a moment is no state.
 Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
   const Shard shard = shard_of(pricing_request(scenario, plan, false));
   const StateBytes bytes = state_bytes(shard);
   const int zero = scenario.parallelism.zero_stage;
-  // The shards of FSDP in fp32 are both (rank_states.hpp).
-  const bool masters_alone = shard.gathered_weights && shard.software.fp32_shards && bytes.has_masters();
+  const auto held = [&](const ParameterShare& whole, bool cut) {
+    return Bytes((cut ? sharded(whole, plan) : whole).all());
+  };
   Bytes most{};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     const ParameterShare parameters = rank_share(model, plan, rank);
-    Bytes held = held_bytes(parameters * bytes.optimizer, plan, zero >= 1);
-    if (!masters_alone)
-      held += held_bytes(weight_bytes(parameters, rank_products(model, plan, rank), shard), plan, zero >= 3);
-    most = std::max(most, held);
+    Bytes state = held(parameters * bytes.optimizer, zero >= 1);
+    if (!masters_alone(shard))
+      state += held(weight_bytes(parameters, rank_products(model, plan, rank), shard), zero >= 3);
+    most = std::max(most, state);
   }
   return most;
 }
