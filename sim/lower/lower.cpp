@@ -44,8 +44,6 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   SC_CHECK(options.iterations >= (schedule.flush ? 1 : 2),
            "an order without an end needs several iterations");
   for (auto& kinds : pass_kinds_) kinds.resize(prices.stages.size());
-  for (auto& passes : segment_kinds_)
-    for (auto& kinds : passes) kinds.resize(prices.stages.size());
   for (auto& steps : message_steps_) steps.resize(prices.edges.size());
   SC_CHECK(options.weights.empty() || options.weights.size() == static_cast<std::size_t>(options.replicas),
            "every copy has a weight");
@@ -126,6 +124,7 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   }
   for (const auto& at : last)
     if (at) stretch[*at].last_backward = true;
+  put_beside_ends(stretch);
   if (!options_.pairs) return stretch;
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
     RankPass &first = stretch[i], &second = stretch[i + 1];

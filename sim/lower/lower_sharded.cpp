@@ -44,17 +44,56 @@ bool Lowering::reduces_in(const RankPass& pass) const {
                      [](const UnitPrice& unit) { return unit.reduce.total() > Duration::zero(); });
 }
 
-// In steady state as much traffic runs beside a segment as its own unit has: the gather of the next unit and
-// the reduction of the one before. The segment loses to it for as long as both run.
+std::vector<UnitPrice> Lowering::units_of(const RankPass& pass) const {
+  std::vector<UnitPrice> units = stage_price(pass).units;
+  if (pass.action.pass != Pass::kForward) std::reverse(units.begin(), units.end());
+  return units;
+}
+
+// What the pass moves of a unit, beside passes.
+Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice& unit) const {
+  UnitTraffic traffic;
+  const bool reduces = reduces_in(pass);
+  // A reduction that the pass waits for is in front of the next gather.
+  const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
+  if (gathers_in(pass) && options_.overlap_parameters && !waits) {
+    const bool twice = pass.action.pass != Pass::kForward && unit.gathered_twice;
+    traffic.gather = unit.gather.total() * (twice ? 2 : 1);
+  }
+  if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
+    traffic.reduce = unit.reduce.total();
+    traffic.replicate = unit.replicate.total();
+  }
+  return traffic;
+}
+
+// A pass gathers its first unit beside the last segment of the one before, and reduces its last unit beside the
+// first segment of the one behind it.
+void Lowering::put_beside_ends(Stretch& stretch) const {
+  for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
+    RankPass &pass = stretch[i], &next = stretch[i + 1];
+    const std::vector<UnitPrice>&units = stage_price(pass).units, &next_units = stage_price(next).units;
+    if (units.empty() || next_units.empty()) continue;
+    const bool forward = pass.action.pass == Pass::kForward;
+    const bool next_forward = next.action.pass == Pass::kForward;
+    pass.beside_last.gather = traffic_of(next, next_forward ? next_units.front() : next_units.back()).gather;
+    next.beside_first = traffic_of(pass, forward ? units.back() : units.front());
+    next.beside_first.gather = {};
+  }
+}
+
+// The segment loses to what moves beside it for as long as both run. Of what moves beside each other on two
+// streams, the longer takes the device: the sums over replicas take it where they outlast the rest.
 Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
-                                     Duration beside) {
+                                     const UnitTraffic& beside) {
   std::vector<TaskPart> parts = parts_of(pass);
   Duration duration{};
   for (TaskPart& part : parts) duration += part.time = cut(part.time, ends, index);
   const double load = overlap_load();
-  if (load > 0 && beside > Duration::zero() && duration > Duration::zero() && !flows_) {
+  const Duration busy = std::max(beside.gather + beside.reduce, beside.replicate);
+  if (load > 0 && busy > Duration::zero() && duration > Duration::zero() && !flows_) {
     // Until the traffic ends, or all the way: 1 - load of the device.
-    const double whole = to_seconds(duration), until_end = load * to_seconds(beside);
+    const double whole = to_seconds(duration), until_end = load * to_seconds(busy);
     const double lost = load < 1 ? std::min(until_end, whole * load / (1 - load)) : until_end;
     const double factor = 1 + lost / whole;
     for (TaskPart& part : parts) part.time = from_seconds(to_seconds(part.time) * factor);
@@ -72,25 +111,13 @@ double Lowering::load_beside() const {
   return flows_ ? overlap_load() : 0;
 }
 
-// Of what moves beside each other on two streams, the longer takes the device: the sums over replicas take it
-// where they outlast the rest.
-Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit,
-                                             std::span<const Duration> ends, std::size_t index) {
+Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment) {
   const bool gathers = gathers_in(pass), reduces = reduces_in(pass);
   PassPrice gather = unit.gather;
   if (pass.action.pass != Pass::kForward && unit.gathered_twice) gather.add(unit.gather);
-  Duration beside{}, outlasting{};
-  // A reduction that the pass waits for is in front of the next gather.
-  const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
-  if (gathers && options_.overlap_parameters && !waits) beside += gather.total();
-  if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
-    beside += unit.reduce.total();
-    outlasting = std::max(Duration::zero(), unit.replicate.total() - beside);
-  }
-  SegmentKind kind{.segment = segment_of(pass, ends, index, beside + outlasting),
-                   .gather = {},
-                   .reduce = {},
-                   .replicate = {}};
+  const UnitTraffic own = traffic_of(pass, unit);
+  const Duration outlasting = std::max(Duration::zero(), own.replicate - own.gather - own.reduce);
+  SegmentKind kind{.segment = std::move(segment), .gather = {}, .reduce = {}, .replicate = {}};
   const double gather_load = options_.overlap_parameters ? load_beside() : 0;
   const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
   if (gathers && gather.total() > Duration::zero())
@@ -105,13 +132,11 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
 }
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
-  const bool reduces = reduces_in(pass);
   const Pass of = pass.action.pass;
-  auto& kinds = pass.lasts ? fused_segments_[{reduces, of, pass.place, *pass.lasts}]
-                           : segment_kinds_[reduces ? 1 : 0][static_cast<std::size_t>(of)][pass.place];
+  auto& kinds =
+      segment_kinds_[{reduces_in(pass), of, pass.place, pass.lasts, pass.beside_first, pass.beside_last}];
   if (!kinds.empty()) return kinds;
-  std::vector<UnitPrice> units = stage_price(pass).units;
-  if (of != Pass::kForward) std::reverse(units.begin(), units.end());
+  const std::vector<UnitPrice> units = units_of(pass);
   std::vector<Duration> ends;
   for (const UnitPrice& unit : units) {
     const Duration backward = (of != Pass::kWeightGradient ? unit.input_gradient : Duration::zero()) +
@@ -119,7 +144,11 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     const Duration before = ends.empty() ? Duration::zero() : ends.back();
     ends.push_back(before + (of == Pass::kForward ? unit.forward : backward));
   }
-  for (std::size_t i = 0; i < units.size(); ++i) kinds.push_back(segment_kind(pass, units[i], ends, i));
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    UnitTraffic beside = i == 0 ? pass.beside_first : traffic_of(pass, units[i - 1]);
+    beside.gather = i + 1 < units.size() ? traffic_of(pass, units[i + 1]).gather : pass.beside_last.gather;
+    kinds.push_back(segment_kind(pass, units[i], segment_of(pass, ends, i, beside)));
+  }
   return kinds;
 }
 

@@ -40,6 +40,12 @@ class Lowering {
  private:
   using Handle = ProgramBuilder::Handle;
 
+  // What moves beside a segment of a cut pass.
+  struct UnitTraffic {
+    Duration gather{}, reduce{}, replicate{};
+    friend auto operator<=>(const UnitTraffic&, const UnitTraffic&) = default;
+  };
+
   // A pass in the order of its rank.
   struct RankPass {
     Action action;          // micro-batches are counted through all iterations
@@ -48,6 +54,8 @@ class Lowering {
     // Of its stage, in its iteration; backward passes are those that make gradients of weights.
     bool first_forward = false, first_backward = false, last_backward = false;
     std::optional<Duration> lasts = {};  // where it is one of a fused pair
+    UnitTraffic beside_first{},
+        beside_last{};  // its first and last segments: of the passes before and behind it
   };
   // Of a rank, from the end of an iteration to the end of the next.
   using Stretch = std::vector<RankPass>;
@@ -163,10 +171,14 @@ class Lowering {
   bool gathers_in(const RankPass& pass) const;
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
-  SegmentKind segment_kind(const RankPass& pass, const UnitPrice& unit, std::span<const Duration> ends,
-                           std::size_t index);
+  // The units of a pass in its order, and what each moves.
+  std::vector<UnitPrice> units_of(const RankPass& pass) const;
+  UnitTraffic traffic_of(const RankPass& pass, const UnitPrice& unit) const;
+  void put_beside_ends(Stretch& stretch) const;
+  SegmentKind segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment);
   const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
-  Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index, Duration beside);
+  Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
+                   const UnitTraffic& beside);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double overlap_load() const;
   double load_beside() const;
@@ -230,12 +242,13 @@ class Lowering {
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
   std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
-  // [with reductions][pass][place][in the order of the pass]
-  std::array<std::array<std::vector<std::vector<SegmentKind>>, kPassCount>, 2> segment_kinds_;
-  // The same of passes that last otherwise in a fused pair.
+  // Passes that last otherwise in a fused pair.
   using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;
-  std::map<FusedKey, std::vector<SegmentKind>> fused_segments_;
+  // With reductions or without, the pass, its place, its length in a pair, and what moves beside its ends: its
+  // segments in order.
+  using SegmentsKey = std::tuple<bool, Pass, std::size_t, std::optional<Duration>, UnitTraffic, UnitTraffic>;
+  std::map<SegmentsKey, std::vector<SegmentKind>> segment_kinds_;
 };
 
 }  // namespace stagecraft
