@@ -9,14 +9,16 @@ namespace stagecraft {
 namespace {
 
 // What compute loses to the traffic of weights and gradients beside it.
-double overlap_slowdown_of(const Scenario& scenario) {
+double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& prices) {
   const bool sharded = scenario.parallelism.zero_stage >= 2;
-  if (sharded && scenario.options.sharded_overlap_slowdown) return *scenario.options.sharded_overlap_slowdown;
+  const auto loaded = [&](double slowdown) { return 1 + (slowdown - 1) * prices.unit_load; };
+  if (sharded && scenario.options.sharded_overlap_slowdown)
+    return loaded(*scenario.options.sharded_overlap_slowdown);
   double most = 1;
   for (const HardwareProfile* profile : profiles_of(scenario))
     most = std::max(most,
                     (sharded ? profile->sharded_overlap_slowdown : profile->gradient_overlap_slowdown).value);
-  return most;
+  return sharded ? loaded(most) : most;
 }
 
 std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
@@ -74,7 +76,7 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
           .reduce_last = scenario.options.memory.whole_gradients,
           .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
           .gather_once = keeps_whole,
-          .overlap_slowdown = overlap_slowdown_of(scenario),
+          .overlap_slowdown = overlap_slowdown_of(scenario, prices),
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),
           .rollback = expected_rollback(scenario, schedule, prices),

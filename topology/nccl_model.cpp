@@ -168,6 +168,11 @@ Bandwidth nccl_usual_nvlink(NcclGeneration generation) {
   return Bandwidth(kGigabytes.at(static_cast<std::size_t>(generation)) * 1e9);
 }
 
+int nccl_network_channels(int nics, Bandwidth nic) {
+  const int found = nic >= Bandwidth(25e9) ? 2 * nics : nics;
+  return std::min(2 * found, kNcclNetworkChannels);
+}
+
 Bandwidth nccl_nvls_bandwidth(NcclGeneration generation) {
   const Generation& card = kGenerations[static_cast<std::size_t>(generation)];
   if (card.nvls_efficiency == 0) return {};

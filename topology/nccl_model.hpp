@@ -40,6 +40,12 @@ enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell 
 [[nodiscard]] Bandwidth nccl_usual_nvlink(NcclGeneration generation);
 inline constexpr Duration kNcclNvlsLatency = std::chrono::microseconds(25);
 
+// Channels, of a multiprocessor each, that carry collectives between nodes: one is found for each NIC and doubled,
+// once more where a channel has 25 GB/s or more; 16 serve 8 NICs at any rate.
+//   source  src/graph/search.cc, ncclTopoDupChannels(); src/graph/connect.cc, ncclTopoPostset()
+[[nodiscard]] int nccl_network_channels(int nics, Bandwidth nic);
+inline constexpr int kNcclNetworkChannels = 16;  // at most
+
 struct NcclSystem {
   NcclGeneration generation = NcclGeneration::kAmpere;
   int ranks = 2;

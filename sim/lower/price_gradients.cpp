@@ -8,6 +8,7 @@
 #include "models/partition.hpp"
 #include "sim/lower/network_patterns.hpp"
 #include "sim/lower/stage_parameters.hpp"
+#include "topology/nccl_model.hpp"
 
 namespace stagecraft {
 namespace {
@@ -111,6 +112,19 @@ PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gra
   return group_price(network_, groups(rank, sharing.shard_replicas),
                      {CollectiveKind::kAllReduce, Bytes(rounded_up(gradients.count(), sharing.shards_n)),
                       Category::kDataComm});
+}
+
+double GradientPricing::channel_share(int rank) {
+  double most = 0;
+  for (const PlacedGroup& group : groups(rank, dense_.shards)) {
+    if (group.placement.nodes == 1) return 1;
+    const FabricSpec& fabric = network_.cluster.spec().fabric;
+    const NodeSpec& node = network_.cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(group.member)));
+    const int nics = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
+    const Bandwidth nic = fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
+    most = std::max(most, static_cast<double>(nccl_network_channels(nics, nic)) / kNcclNetworkChannels);
+  }
+  return most;
 }
 
 bool GradientPricing::on_links_apart(int rank, const Sharing& sharing) {

@@ -49,6 +49,9 @@ class GradientPricing {
 
   // The end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
   [[nodiscard]] RankPrice price_rank(int rank);
+  // The share of NCCL's channels, hence of what compute can lose to them, that traffic between the shards of a
+  // rank takes: all within a node, between nodes those of its NICs.
+  [[nodiscard]] double channel_share(int rank);
   // Fills in the traffic of the units of a stage. None remain where no rank shares anything.
   void price_units(HeldStage held, StagePrice& price);
 

@@ -136,6 +136,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                                ? price_edge(model, network, request, held)
                                : EdgePrice{});
   }
+  if (request.parallelism.zero_stage >= 2) prices.unit_load = gradients.channel_share(0);
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;
   prices.host.add(Category::kOther, host.value, host.provenance);

@@ -152,6 +152,7 @@ struct IterationPrices {
       edges;  // behind each stage; behind the last of a copy there is none, and it is empty
   std::vector<RankPrice> ranks;  // pipeline ranks
   PassPrice host;                // once an iteration
+  double unit_load = 1;          // of what compute can lose to the traffic of units, so much it loses
   OffloadPrice offload{};        // its stalls and steps are in the passes and the optimizer already
   PatternTable patterns{};       // of all traffic above; empty where the network is closed-form
 };
