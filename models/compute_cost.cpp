@@ -84,8 +84,9 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
   const FlashHead head = flash_head(op.kind, shape);
   const auto keys = static_cast<double>(shape.keys);
+  // A block that is begun takes as long as a full one: its share of the work runs at its share of the rate.
   const double blocks =
-      static_cast<double>(shape.batch) * std::ceil(static_cast<double>(shape.queries) / kFlashBlockQueries);
+      static_cast<double>(shape.batch) * static_cast<double>(shape.queries) / kFlashBlockQueries;
   const double rate = curve.rate.count() * keys / (keys + curve.half_length) *
                       flash_occupancy(pass.half_blocks.value * profile.device.sms, blocks) *
                       flash_head_share(kernel.half_head_size.value_or(model.half_head_size).value, head.size);

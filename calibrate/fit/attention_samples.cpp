@@ -47,7 +47,7 @@ double share_of(const HardwareProfile& profile, double half_blocks, double half_
   const double length = static_cast<double>(extent_of(sample, "sequence", 0));
   const double heads =
       static_cast<double>(extent_of(sample, "batch", 1)) * static_cast<double>(extent_of(sample, "heads", 1));
-  return flash_occupancy(half_blocks * profile.device.sms, heads * std::ceil(length / kFlashBlockQueries)) *
+  return flash_occupancy(half_blocks * profile.device.sms, heads * length / kFlashBlockQueries) *
          flash_head_share(half_head_size, static_cast<double>(extent_of(sample, "head_size", 0)));
 }
 

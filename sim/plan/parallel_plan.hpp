@@ -7,7 +7,6 @@
 //   ways has two copies of every stage, on the same GPUs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -57,11 +56,11 @@ struct ParallelPlan {
   // Ranks over which gradients are reduced: of dense weights, and of routed experts.
   [[nodiscard]] int replicas() const { return data * context; }
   [[nodiscard]] int expert_data() const { return tensor * context * data / (expert * expert_tensor); }
-  // Ranks that share the sharded states of routed experts: all that hold the expert, unless shard_group is
-  // limited; then shard_group, but never more than hold the expert.
-  [[nodiscard]] int expert_shard_group() const {
-    return shard_group == replicas() ? expert_data() : std::min(shard_group, expert_data());
-  }
+  // Ranks that share the sharded states of routed experts: there are as many sharded copies of experts as of dense
+  // weights.
+  //   source  Megatron-Core, parallel_state.py, intra_partial_expert_data_parallel_size; torchtitan,
+  //           ParallelDims, dp_shard_mod_ep
+  [[nodiscard]] int expert_shard_group() const { return expert_data() / (replicas() / shard_group); }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
   [[nodiscard]] StagePlaces places() const {
     return {.placement = placement, .ranks = pipeline, .chunks = virtual_stages};

@@ -185,7 +185,8 @@ void Resolver::check_batch(std::int64_t data) const {
   }
 }
 
-// ZeRO shards over blocks of the data × context ranks, and experts over blocks of the ranks that hold them.
+// ZeRO shards over blocks of the data × context ranks, and experts over as many blocks of the ranks that hold
+// them.
 void Resolver::check_shard_group(std::int64_t data) const {
   if (!spec_.zero_group) return;
   const std::int64_t replicas = saturating_product({data, spec_.context});
@@ -206,14 +207,15 @@ void Resolver::check_expert_shard_group(std::int64_t data, std::int64_t replicas
   if (stage_ranks % holders != 0 || *spec_.zero_group == replicas) return;
   const std::int64_t copies = stage_ranks / holders;
   const auto fits = [&](std::int64_t group) {
-    return replicas % group == 0 && copies % std::min(group, copies) == 0;
+    return replicas % group == 0 && copies % (replicas / group) == 0;
   };
   if (fits(*spec_.zero_group)) return;
   report_.error(
       "parallelism.zero_group", "not-divisible",
-      fmt::format("{} does not divide the {} ranks that hold the same experts, tensor × context × data "
-                  "/ (expert × expert_tensor)",
-                  *spec_.zero_group, copies),
+      fmt::format(
+          "{} sharded copies do not divide the {} ranks that hold the same experts, tensor × context × "
+          "data / (expert × expert_tensor)",
+          replicas / *spec_.zero_group, copies),
       would(nearest_legal(*spec_.zero_group, replicas, fits), "leave it out: all replicas share"));
 }
 

@@ -215,19 +215,28 @@ TEST(ZeroGroup, DividesTheReplicas) {
   EXPECT_EQ(plan->shard_group, 4);
 }
 
-// System: 12 GPUs, d=12, e=4: an expert lives on 3 ranks. Expectations: groups of 6 or 12 are cut to 3; 2
-// cannot.
+// System: 12 GPUs, d=12, e=4: an expert lives on 3 ranks. Expectations: with one copy of the states these share it;
+// with three each has its own; two are not possible.
 TEST(ZeroGroup, DividesTheRanksThatHoldAnExpert) {
   Case c = with_experts(12, {.expert = 4, .zero_stage = 1});
   EXPECT_EQ(outcome_of(c).plan->expert_shard_group(), 3);
+  c.parallelism.zero_group = 4;
+  EXPECT_EQ(outcome_of(c).plan->expert_shard_group(), 1);
   c.parallelism.zero_group = 6;
-  EXPECT_EQ(outcome_of(c).plan->expert_shard_group(), 3);
-  c.parallelism.zero_group = 2;
-  EXPECT_EQ(
-      message_of(c),
-      "case.yaml: error: parallelism.zero_group: 2 does not divide the 3 ranks that hold the same experts, "
-      "tensor × context × data / (expert × expert_tensor)\n"
-      "  hint: 1 or 3 would");
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.zero_group: 2 sharded copies do not divide the 3 ranks that hold "
+            "the same "
+            "experts, tensor × context × data / (expert × expert_tensor)\n"
+            "  hint: 4 or 12 would");
+}
+
+// System: Mixtral's case, 8 nodes of 8 GPUs, each with one copy: its 8 ranks hold an expert each. And tensor 8 on 4
+// replicas in two copies: of the 32 ranks that hold all experts, 16 share each.
+TEST(ZeroGroup, MakesAsManyCopiesOfExpertsAsOfDenseWeights) {
+  Case c = with_experts(64, {.expert = 8, .zero_stage = 3, .zero_group = 8});
+  EXPECT_EQ(outcome_of(c).plan->expert_shard_group(), 1);
+  c = with_experts(32, {.tensor = 8, .sequence_parallel = true, .zero_stage = 1, .zero_group = 2});
+  EXPECT_EQ(outcome_of(c).plan->expert_shard_group(), 16);
 }
 
 // Experts that are split fewer ways than the dense layers are held by more ranks than there are replicas.

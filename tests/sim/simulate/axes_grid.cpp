@@ -71,7 +71,7 @@ void draw_sharding(ParallelSpec& spec, const Degrees& degrees, Draw& draw) {
   spec.zero_stage = draw.of<int>({0, 1, 2, 3});
   const int replicas = degrees.data * degrees.context;
   const int copies = degrees.tensor * replicas / (spec.expert * spec.expert_tensor);
-  if (spec.zero_stage == 0 || replicas < 4 || copies % 2 != 0) return;
+  if (spec.zero_stage == 0 || replicas < 4 || copies % (replicas / 2) != 0) return;
   if (draw.below(2) == 0) spec.zero_group = 2;
 }
 

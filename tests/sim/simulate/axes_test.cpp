@@ -122,7 +122,7 @@ TEST(AxesMemory, OfAllRanksIsTheModelAndItsReplicas) {
     const std::int64_t t = spec.tensor, replicas = *spec.data * spec.context, gpus = t * replicas;
     const std::int64_t copies = gpus / (spec.expert * spec.expert_tensor);  // of an expert
     const std::int64_t group = spec.zero_group.value_or(replicas);
-    const std::int64_t expert_group = spec.zero_group ? std::min(group, copies) : copies;
+    const std::int64_t expert_group = copies / (replicas / group);
     const std::int64_t dense = (held.once + t * held.everywhere) * replicas;
     const std::int64_t experts = held.experts * copies;
     const MemoryLedger memory = memory_of(scenario);
