@@ -384,7 +384,7 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                "it is of messages between stages on several nodes; collectives have collective_latency and "
                "step_latency");
   if (!scenario.network.shared()) return;  // where cluster.links has none at all
-  const ClusterSpec& whole = scenario.fabric ? *scenario.fabric : *scenario.cluster;
+  const ClusterSpec& whole = whole_cluster(scenario);
   for (std::size_t i = 0; i < whole.links.size(); ++i)
     listener.say(fmt::format("cluster.links.{}.latency", i), true,
                  "prices know the latencies of the fabric, not of single links; topology show does");
