@@ -12,13 +12,9 @@ namespace stagecraft {
 namespace {
 
 // Those that serve the node's first `gpus` GPUs.
-int nics_of(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
-  const std::int64_t all = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
+int nics_serving(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
+  const std::int64_t all = fabric.nics_of(node);
   return static_cast<int>((all * gpus + node.gpus - 1) / node.gpus);
-}
-
-Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
-  return fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
 }
 
 // Of `network` on `nics` equal NICs: what `gpus` get that send equally much.
@@ -49,8 +45,8 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
 void Cluster::add_servers(int group) {
   const NodeSpec& spec = spec_.groups[static_cast<std::size_t>(group)].node;
   SC_CHECK(spec.gpus > 0 && spec_.gpus_used <= spec.gpus, "a node has the GPUs that are used of it");
-  const int gpus = spec_.gpus_used > 0 ? spec_.gpus_used : spec.gpus;
-  const int nics = nics_of(spec, spec_.fabric, gpus);
+  const int gpus = spec_.gpus_of(spec);
+  const int nics = nics_serving(spec, spec_.fabric, gpus);
   SC_CHECK(nics > 0, "a node has a NIC");
   const int vertices = std::min(nics, gpus);
   NvSwitch domain;
@@ -60,7 +56,7 @@ void Cluster::add_servers(int group) {
     const bool first = i % spec.nvlink_domain == 0;
     if (first) nodes_.push_back({.first_gpu = gpu_count()});
     if (first && shared) domain = add_nvswitch(graph_, spec, -1, node_count() - 1);
-    const Bandwidth network = nics * nic_bandwidth_of(spec, spec_.fabric);
+    const Bandwidth network = nics * spec_.fabric.nic_rate_of(spec);
     const Bandwidth even = even_part(network, vertices, gpus);
     servers_.push_back({.group = group,
                         .node = node_count() - 1,

@@ -16,10 +16,9 @@ namespace {
 // The GPUs of each node, in the order of the cluster.
 std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) {
   if (!scenario.cluster) return std::vector<int>(static_cast<std::size_t>(full.gpus()), 1);
-  if (scenario.cluster->gpus_used > 0) return {scenario.cluster->gpus_used};
   std::vector<int> sizes;
   for (const NodeGroup& group : scenario.cluster->groups)
-    sizes.insert(sizes.end(), static_cast<std::size_t>(group.count), group.node.gpus);
+    sizes.insert(sizes.end(), static_cast<std::size_t>(group.count), scenario.cluster->gpus_of(group.node));
   return sizes;
 }
 

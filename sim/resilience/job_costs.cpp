@@ -174,8 +174,8 @@ Bandwidth node_network(const ClusterSpec& cluster) {
   std::optional<Bandwidth> least;
   for (const NodeGroup& group : cluster.groups) {
     const FabricSpec& fabric = cluster.fabric;
-    const int nics = fabric.nics_per_node > 0 ? fabric.nics_per_node : group.node.nics;
-    const Bandwidth nic = fabric.nic_bandwidth.count() > 0 ? fabric.nic_bandwidth : group.node.nic_bandwidth;
+    const int nics = fabric.nics_of(group.node);
+    const Bandwidth nic = fabric.nic_rate_of(group.node);
     const Bandwidth all(nic.count() * nics * fabric.point_to_point_efficiency);
     least = least ? std::min(*least, all) : all;
   }
@@ -213,7 +213,7 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   fill_stages(simulation, costs);
   if (scenario.cluster) {
     const ClusterSpec& cluster = *scenario.cluster;
-    costs.gpus_per_node = cluster.gpus_used > 0 ? cluster.gpus_used : cluster.groups.front().node.gpus;
+    costs.gpus_per_node = cluster.gpus_of(cluster.groups.front().node);
     costs.node_network = node_network(cluster);
     costs.gpu_to_host = cluster.groups.front().node.pcie;
   }

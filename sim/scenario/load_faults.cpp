@@ -22,7 +22,7 @@ class JobGpus {
     const ClusterSpec& whole = whole_cluster(scenario);
     for (int server = 0; server < whole.server_count(); ++server) {
       first_.push_back(count_);
-      count_ += whole.gpus_used > 0 ? whole.gpus_used : whole.groups[group_of(whole, server)].node.gpus;
+      count_ += whole.gpus_of_server(server);
     }
     first_.push_back(count_);
     if (scenario.fabric) {

@@ -303,8 +303,7 @@ void listen_to_trace(Listener& listener, const Scenario& scenario, const Failure
                      const std::string& path) {
   const auto* replay = std::get_if<TraceReplay>(&process.law);
   if (replay == nullptr || !scenario.cluster) return;
-  int nodes = scenario.failures->policy.spares.value_or(0);
-  for (const NodeGroup& group : scenario.cluster->groups) nodes += static_cast<int>(group.count);
+  const int nodes = scenario.cluster->server_count() + scenario.failures->policy.spares.value_or(0);
   const int most = most_at_once(*replay);
   if (most <= nodes) return;
   listener.warn(
