@@ -255,11 +255,6 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   add(sum.traffic.weight_gradient, price.traffic.weight_gradient, times);
 }
 
-Duration total(const StagePrice& price) {
-  return price.forward.total() + price.recompute.total() + price.input_gradient.total() +
-         price.weight_gradient.total();
-}
-
 bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
   const auto node = [&](const LayerGroups& groups) -> const NodeSpec& {
     return cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(groups.member)));
@@ -483,7 +478,7 @@ StagePrice StagePricing::price(HeldStage held) {
   StagePrice price;
   for (const std::size_t i : placements_of(network_.plan.places().rank_of(held.stage, held.copy))) {
     const StagePrice here = sum_of(pieces_[i], content);
-    if (slowest != nullptr && total(here) <= total(price)) continue;
+    if (slowest != nullptr && here.total() <= price.total()) continue;
     slowest = &pieces_[i];
     price = here;
   }

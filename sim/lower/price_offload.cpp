@@ -86,8 +86,7 @@ class OffloadPricing {
     const Bytes activations = share_of(whole.kept, request_.offload.activations);
     const Bytes weights = share_of(weights_of(held.stage), request_.offload.weights);
     const Duration forward = price.forward.total();
-    const Duration backward =
-        price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total();
+    const Duration backward = price.backward();
     OffloadPrice& offload = prices_.offload;
     const Duration least = std::min(forward, backward);
     offload.required_activations = std::max(offload.required_activations, rate(activations, least));

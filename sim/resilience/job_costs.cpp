@@ -17,10 +17,6 @@
 namespace stagecraft {
 namespace {
 
-Duration backward_of(const StagePrice& stage) {
-  return stage.recompute.total() + stage.input_gradient.total() + stage.weight_gradient.total();
-}
-
 StateBytes bytes_of(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   return state_bytes(Shard{.precision = training.precision,
@@ -89,7 +85,7 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   for (int stage = 0; stage < plan->stage_count(); ++stage) {
     const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
     layers.push_back({.forward = price.forward.total(),
-                      .backward = backward_of(price),
+                      .backward = price.backward(),
                       .state = bytes_of_stage(model, *plan, stage, kept_bytes(bytes)),
                       .gradient = bytes_of_stage(model, *plan, stage, bytes.gradient),
                       .activation = activation * copies * plan->context});
@@ -112,7 +108,7 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
     const StagePrice& price = simulation.prices.stages[stage];
     const Bytes gradient = entry(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
-                      .backward = backward_of(price),
+                      .backward = price.backward(),
                       .state = gradient / bytes.gradient * kept_bytes(bytes),
                       .gradient = gradient,
                       .activation = entry(model.activation, stage)});
@@ -186,7 +182,7 @@ void fill_stages(const Simulation& simulation, JobCosts& costs) {
   for (std::size_t i = 0; i < simulation.prepared.plan.stages.size(); ++i) {
     const StagePrice& stage = simulation.prices.stages[i];
     costs.stage_forward.push_back(stage.forward.total());
-    costs.stage_backward.push_back(backward_of(stage));
+    costs.stage_backward.push_back(stage.backward());
   }
   for (const EdgePrice& edge : simulation.prices.edges)
     costs.message = std::max({costs.message, edge.forward.total(), edge.backward.total()});
