@@ -124,13 +124,11 @@ Bytes RankLedger::staged_activations() const {
   Bytes most{};
   for (const int stage : states_.held()) {
     const StageContent& here = content(stage);
-    const std::int64_t experts = here.expert_layers - (full ? here.recomputed_experts : 0);
-    const std::int64_t plain = here.layers - (full ? here.recomputed : 0);
     std::vector<KeptLayers> layers;
-    if (plain > experts)
-      layers.push_back({.count = plain - experts, .each = total(layer_tensors(model_, shard_))});
-    if (experts > 0)
-      layers.push_back({.count = experts, .each = total(layer_tensors(model_, shard_, LayerKind::kExperts))});
+    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+      const std::int64_t kept = here.layers_of(kind) - (full ? here.recomputed_of(kind) : 0);
+      if (kept > 0) layers.push_back({.count = kept, .each = total(layer_tensors(model_, shard_, kind))});
+    }
     if (full)
       layers.push_back(
           {.count = (here.recomputed + group - 1) / group - 1, .each = boundary_activation(model_, shard_)});
@@ -168,14 +166,9 @@ Bytes RankLedger::merged_outputs() const {
 void RankLedger::add_buffers(LedgerItems& items) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
-  bool dense = false, experts = false;
-  for (const int stage : states_.held()) {
-    dense = dense || content(stage).layers > content(stage).expert_layers;
-    experts = experts || content(stage).expert_layers > 0;
-  }
-  if (dense) items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_));
-  if (experts)
-    items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, LayerKind::kExperts));
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (std::ranges::any_of(states_.held(), [&](int stage) { return content(stage).layers_of(kind) > 0; }))
+      items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, kind));
   if (request_.job.offload.activations > 0)
     items.add(kBuffers, "activations on their way to the host",
               share_of(staged_activations(), request_.job.offload.activations));

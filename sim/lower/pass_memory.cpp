@@ -42,16 +42,11 @@ class StageSum {
       : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
     if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
     // What a pass of its own makes again is there as a whole, as if nothing was recomputed.
-    const std::int64_t recomputed = content.recompute_pass ? 0 : content.recomputed;
-    const std::int64_t recomputed_experts = content.recompute_pass ? 0 : content.recomputed_experts;
-    const std::int64_t dense = content.layers - content.expert_layers;
-    const std::int64_t dense_again = recomputed - recomputed_experts;
-    if (dense > 0)
-      counts_.push_back({.kind = LayerKind::kDense, .plain = dense - dense_again, .recomputed = dense_again});
-    if (content.expert_layers > 0)
-      counts_.push_back({.kind = LayerKind::kExperts,
-                         .plain = content.expert_layers - recomputed_experts,
-                         .recomputed = recomputed_experts});
+    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+      const std::int64_t layers = content.layers_of(kind);
+      const std::int64_t again = content.recompute_pass ? 0 : content.recomputed_of(kind);
+      if (layers > 0) counts_.push_back({.kind = kind, .plain = layers - again, .recomputed = again});
+    }
     if (content.mtp_layers > 0) {
       const bool again = habits.recomputed_mtp;
       counts_.push_back({.kind = model.mtp_kind(),

@@ -454,15 +454,13 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
 }
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
-  constexpr auto kDense = static_cast<std::size_t>(LayerKind::kDense);
-  constexpr auto kExperts = static_cast<std::size_t>(LayerKind::kExperts);
-  const std::int64_t dense = content.layers - content.expert_layers;
-  const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
   StagePrice price;
-  add(price, pieces.layer[kDense], dense - dense_again);
-  add(price, pieces.recomputed[kDense], dense_again);
-  add(price, pieces.layer[kExperts], content.expert_layers - content.recomputed_experts);
-  add(price, pieces.recomputed[kExperts], content.recomputed_experts);
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    const auto i = static_cast<std::size_t>(kind);
+    const std::int64_t again = content.recomputed_of(kind);
+    add(price, pieces.layer[i], content.layers_of(kind) - again);
+    add(price, pieces.recomputed[i], again);
+  }
   if (content.embedding) add(price, pieces.embedding, 1);
   add(price, pieces.mtp, content.mtp_layers);
   // The head is last in a forward, where it covers nothing that was waited for, and first in a backward.

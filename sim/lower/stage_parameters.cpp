@@ -37,11 +37,9 @@ ParameterShare share_of_layers(const TransformerSpec& model, const ParallelPlan&
                                OfLayer of_layer, OfMtp of_mtp) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   const WeightSplit split = split_of(plan);
-  const std::int64_t dense = content.layers - content.expert_layers;
   ParameterShare share;
-  if (dense > 0) add(share, of_layer(model, LayerKind::kDense, split), dense);
-  if (content.expert_layers > 0)
-    add(share, of_layer(model, LayerKind::kExperts, split), content.expert_layers);
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (const std::int64_t layers = content.layers_of(kind)) add(share, of_layer(model, kind, split), layers);
   if (content.mtp_layers > 0) add(share, of_mtp(model, split), content.mtp_layers);
   return share;
 }

@@ -37,6 +37,12 @@ struct StageContent {
   bool embedding = false;
   bool head = false;
 
+  [[nodiscard]] std::int64_t layers_of(LayerKind kind) const {
+    return kind == LayerKind::kExperts ? expert_layers : layers - expert_layers;
+  }
+  [[nodiscard]] std::int64_t recomputed_of(LayerKind kind) const {
+    return kind == LayerKind::kExperts ? recomputed_experts : recomputed - recomputed_experts;
+  }
   friend bool operator==(const StageContent&, const StageContent&) = default;
 };
 
