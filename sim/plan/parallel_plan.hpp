@@ -90,4 +90,8 @@ struct PlanRequest {
 //   here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);
 
+// What the even split counts: the layers, and the ends where they count as one each.
+//   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
+[[nodiscard]] std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec);
+
 }  // namespace stagecraft
