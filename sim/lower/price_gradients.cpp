@@ -63,9 +63,7 @@ std::int64_t bucket_parameters(const PricingRequest& request) {
 }
 
 std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
-  const bool sharded = request.parallelism.zero_stage >= 1;
-  return rounded_up(share.dense, sharded ? request.plan.shard_group : 1) +
-         rounded_up(share.experts, sharded ? request.plan.expert_shard_group() : 1);
+  return (request.parallelism.zero_stage >= 1 ? sharded(share, request.plan) : share).all();
 }
 
 GradientPricing::GradientPricing(const TransformerSpec& model, const Network& network,
