@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
+#include "models/operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -179,8 +179,7 @@ class StageSum {
   }
 
   Bytes word_gradient() const {
-    const StateBytes state = state_bytes(shard_);
-    return Bytes(state.weight * vocabulary_share(model_, shard_.tensor) * model_.hidden);
+    return Bytes(state_bytes(shard_).weight * word_parameters(model_, shard_.tensor));
   }
 
   // Rows of all tokens of the tensor group, where a rank keeps only its own.

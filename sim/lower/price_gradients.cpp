@@ -5,7 +5,6 @@
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
 #include "sim/lower/network_patterns.hpp"
 #include "sim/lower/stage_parameters.hpp"
 
@@ -211,9 +210,9 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
   if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
-  const std::int64_t words = vocabulary_share(model_, shard_.tensor);
+  const std::int64_t words = word_parameters(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
-  const Bytes size(rounded_up(words * model_.hidden * state_bytes(shard_).gradient, shards));
+  const Bytes size(rounded_up(words * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 

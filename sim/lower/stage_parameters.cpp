@@ -2,7 +2,6 @@
 
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,7 +17,7 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
 
 // Of the head's matrix, what the rank holds already as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
-  return model.tied_embeddings && ends_meet(plan) ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
+  return model.tied_embeddings && ends_meet(plan) ? word_parameters(model, plan.tensor) : 0;
 }
 
 // The copy of the embedding that multi-token prediction looks the shifted tokens up in, where the rank has
@@ -26,8 +25,8 @@ std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& p
 std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                const StageContent& content) {
   if (content.mtp_layers == 0 || ends_meet(plan)) return 0;
-  const std::int64_t words = vocabulary_share(model, plan.tensor) * model.hidden;
-  return embedding_parameters(model, plan.tensor) - (model.tied_embeddings ? words : 0);
+  const std::int64_t words = model.tied_embeddings ? word_parameters(model, plan.tensor) : 0;
+  return embedding_parameters(model, plan.tensor) - words;
 }
 
 using OfLayer = ParameterShare (*)(const TransformerSpec&, LayerKind, const WeightSplit&);
