@@ -329,14 +329,11 @@ MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerReques
 
 MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, const Schedule& schedule,
                            Bytes capacity) {
-  const auto entry = [](const std::vector<Bytes>& list, std::size_t stage) {
-    return list.empty() ? Bytes(0) : list.size() == 1 ? list.front() : list.at(stage);
-  };
   std::vector<PassMemory> passes;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     PassMemory& pass = passes.emplace_back();
     // How large the inputs are that recomputed stages keep is not given.
-    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = entry(model.activation, stage);
+    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = of_stage(model.activation, stage);
   }
   const std::optional<Schedule> unrolled_twice = replayed(schedule);
   const Schedule& drained = unrolled_twice ? *unrolled_twice : schedule;
@@ -346,7 +343,7 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     const ReplayPeak peak = replay_memory(order, passes);
     LedgerItems items;
     for (const HeldStage& held : plan.places().held_by(rank))
-      items.add(kGradients, "gradients", entry(model.gradient, static_cast<std::size_t>(held.stage)));
+      items.add(kGradients, "gradients", of_stage(model.gradient, static_cast<std::size_t>(held.stage)));
     items.add(kActivations, "activations", peak.live);
     ledger.stages.push_back(std::move(items).stage(rank));
     ledger.stages.back().moment = moment_of(order, peak, passes);

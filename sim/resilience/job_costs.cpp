@@ -93,12 +93,6 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   return layers;
 }
 
-template <class T>
-T entry(const std::vector<T>& list, std::size_t stage) {
-  if (list.empty()) return T{};
-  return list.size() == 1 ? list.front() : list.at(stage);
-}
-
 std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec& model,
                                       const Simulation& simulation) {
   const StateBytes bytes = bytes_of(scenario);
@@ -106,12 +100,12 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
   // Where the pipeline runs both ways there are two copies of each, alike.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
-    const Bytes gradient = entry(model.gradient, stage);
+    const Bytes gradient = of_stage(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
                       .state = gradient / bytes.gradient * kept_bytes(bytes),
                       .gradient = gradient,
-                      .activation = entry(model.activation, stage)});
+                      .activation = of_stage(model.activation, stage)});
   }
   return layers;
 }

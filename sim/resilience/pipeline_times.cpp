@@ -19,7 +19,7 @@ std::vector<T> by_rank(const std::vector<T>& stages, const std::vector<int>& cou
   for (const int count : counts) {
     T held{};
     for (int i = 0; i < count; ++i, ++stage) {
-      const T& one = stages.size() == 1 ? stages.front() : stages.at(stage);
+      const T one = of_stage(stages, stage);
       held = last_alone ? one : held + one;
     }
     ranks.push_back(held);
