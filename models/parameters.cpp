@@ -1,3 +1,4 @@
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/layer_matrices.hpp"
 #include "models/model_spec.hpp"
@@ -42,7 +43,7 @@ std::int64_t expert_parameters(const TransformerSpec& model, const LayerMatrices
 
 // [h, 2h], column-parallel; where t does not divide h the fullest rank counts.
 std::int64_t mtp_projection(const TransformerSpec& model, const WeightSplit& split) {
-  return 2 * model.hidden * ((model.hidden + split.tensor - 1) / split.tensor);
+  return 2 * model.hidden * ceil_div(model.hidden, split.tensor);
 }
 
 // Sums over the layers of both kinds, multi-token prediction and the ends; `of_layer` counts one layer.

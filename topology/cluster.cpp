@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "topology/cluster_links.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 // Those that serve the node's first `gpus` GPUs.
 int nics_serving(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
   const std::int64_t all = fabric.nics_of(node);
-  return static_cast<int>((all * gpus + node.gpus - 1) / node.gpus);
+  return static_cast<int>(ceil_div(all * gpus, node.gpus));
 }
 
 // Of `network` on `nics` equal NICs: what `gpus` get that send equally much.

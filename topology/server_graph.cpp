@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -37,8 +38,7 @@ ServerGraph::ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, 
   if (has_root) root_ = add(graph, VertexKind::kPcieRoot, sockets_, sockets_ == 1);
   nic_ = add(graph, VertexKind::kNic, place.nics);
   if (per_pcie_switch_ > 0)
-    pcie_switch_ =
-        add(graph, VertexKind::kPcieSwitch, (place.gpus + per_pcie_switch_ - 1) / per_pcie_switch_);
+    pcie_switch_ = add(graph, VertexKind::kPcieSwitch, ceil_div(place.gpus, per_pcie_switch_));
   const Duration root_latency = has_mesh_ ? Duration::zero() : spec.nvlink_latency;
   for (int i = 0; i < place.gpus; ++i) {
     if (has_switch_) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "base/text.hpp"
 #include "models/memory.hpp"
@@ -131,7 +132,7 @@ Bytes RankLedger::staged_activations() const {
     }
     if (full)
       layers.push_back(
-          {.count = (here.recomputed + group - 1) / group - 1, .each = boundary_activation(model_, shard_)});
+          {.count = ceil_div(here.recomputed, group) - 1, .each = boundary_activation(model_, shard_)});
     most = std::max(most, on_their_way(layers));
   }
   return most;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/lower/network_patterns.hpp"
 
@@ -69,7 +70,7 @@ GroupPlacement rails_of(const GroupPlacement& whole) {
           .nodes = whole.nodes,
           .ranks_per_node = 1,
           .groups_per_node = whole.groups_per_node * least,
-          .groups_per_rank = (whole.ranks_per_node + least - 1) / least};
+          .groups_per_rank = ceil_div(whole.ranks_per_node, least)};
 }
 
 GroupPlacement in_node_of(const GroupPlacement& whole) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "models/op_builder.hpp"
 #include "models/operators.hpp"
 
@@ -94,7 +95,7 @@ class StageSum {
     }
     const Bytes row = boundary_activation(model_, shard_);
     if (checkpoints > 0) {
-      const std::int64_t groups = (checkpoints + habits_.checkpoint_group - 1) / habits_.checkpoint_group;
+      const std::int64_t groups = ceil_div(checkpoints, habits_.checkpoint_group);
       // The first one's input lies in the receive buffer of the micro-batch.
       const std::int64_t received = shard_.software.step_messages && !content_.embedding ? 1 : 0;
       add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
@@ -10,10 +11,6 @@
 
 namespace stagecraft {
 namespace {
-
-std::int64_t rounded_up(std::int64_t amount, std::int64_t parts) {
-  return (amount + parts - 1) / parts;
-}
 
 // Buckets of two kinds in the order in which a pass completes them: by the share of their kind that is done,
 // dense ones first among equals.
@@ -106,7 +103,7 @@ PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradi
 PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
   if (sharing.shards_n == sharing.ranks) return {};
   return group_price(network_, groups(rank, sharing.shard_replicas),
-                     {CollectiveKind::kAllReduce, Bytes(rounded_up(gradients.count(), sharing.shards_n)),
+                     {CollectiveKind::kAllReduce, Bytes(ceil_div(gradients.count(), sharing.shards_n)),
                       Category::kDataComm});
 }
 
@@ -138,7 +135,7 @@ PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weight
 PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
                                        const CollectivePieces& pieces) {
   const CollectiveJob job{.kind = kind,
-                          .size = Bytes(rounded_up(size.count(), pieces.count)),
+                          .size = Bytes(ceil_div(size.count(), pieces.count)),
                           .category = Category::kDataComm,
                           .beside = pieces.copies};
   PassPrice price;
@@ -212,7 +209,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
   const std::int64_t words = word_parameters(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
-  const Bytes size(rounded_up(words * state_bytes(shard_).gradient, shards));
+  const Bytes size(ceil_div(words * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 

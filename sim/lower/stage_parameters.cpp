@@ -1,5 +1,6 @@
 #include "sim/lower/stage_parameters.hpp"
 
+#include "base/ceil_div.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
 
@@ -132,9 +133,8 @@ UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
 }
 
 ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan) {
-  const auto part = [](std::int64_t all, std::int64_t ranks) { return (all + ranks - 1) / ranks; };
-  return {.dense = part(whole.dense, plan.shard_group),
-          .experts = part(whole.experts, plan.expert_shard_group())};
+  return {.dense = ceil_div(whole.dense, plan.shard_group),
+          .experts = ceil_div(whole.experts, plan.expert_shard_group())};
 }
 
 ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "sim/lower/messages.hpp"
 
 namespace stagecraft {
@@ -135,7 +136,7 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
   TrainingSpec& training = scenario.training;
   training.micro_batch_size = shape.micro_batch;
   const std::int64_t at_once = shape.data * shape.micro_batch;
-  training.global_batch_size = (samples_of(shape) + at_once - 1) / at_once * at_once;
+  training.global_batch_size = ceil_div(samples_of(shape), at_once) * at_once;
   if (scenario.cluster && scenario.cluster->gpus_used == 0) {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
@@ -51,7 +52,7 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
 
 ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus) {
   const NodeSpec& node = cluster.groups[group].node;
-  return with_groups(cluster, {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}});
+  return with_groups(cluster, {{.node = node, .count = ceil_div(gpus, node.gpus)}});
 }
 
 // Bytes of all ranks together, for what each parameter takes.

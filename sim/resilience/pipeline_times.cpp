@@ -4,6 +4,7 @@
 #include <numeric>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/simulate.hpp"
 
@@ -85,7 +86,7 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
                                     int micro_batches, int pipelines) const {
   Scenario scenario = base_;
   ParallelSpec& parallelism = scenario.parallelism;
-  parallelism.data = (pipelines + replicas_ - 1) / replicas_ * replicas_;
+  parallelism.data = ceil_div(pipelines, replicas_) * replicas_;
   parallelism.pipeline = static_cast<int>(layers_per_stage.size());
   if (auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     *stages = by_rank(*stages, layers_per_stage);
