@@ -217,7 +217,7 @@ double average_nodes(const Replay& replay, Rules rules) {
   double node_seconds = published ? replay.counts.front().nodes * to_seconds(replay.counts.front().time) : 0;
   for (std::size_t i = 0; i < replay.counts.size(); ++i) {
     const Duration until = i + 1 < replay.counts.size() ? replay.counts[i + 1].time : end;
-    const double length = static_cast<double>((until - replay.counts[i].time).count()) / 1e9;  // may be < 0
+    const double length = to_seconds(until - replay.counts[i].time);  // may be < 0
     node_seconds += replay.counts[i].nodes * length;
   }
   return node_seconds / to_seconds(end);
