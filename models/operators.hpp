@@ -111,9 +111,6 @@ struct LayerOps {
 // 1): zeroing, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
-// Sum of FLOPs of the math operators.
-[[nodiscard]] Flops total_flops(const Ops& ops);
-
 // Parameters that one GPU holds. Dense ones are reduced over data x context ranks, those of routed experts
 // over the expert-data ranks.
 struct ParameterShare {
