@@ -25,10 +25,6 @@ Bandwidth even_part(Bandwidth network, int nics, int gpus) {
   return static_cast<double>(gpus) / (nics * fullest) * network;
 }
 
-DeviceId device(int gpu) {
-  return DeviceId(static_cast<std::uint32_t>(gpu));
-}
-
 }  // namespace
 
 Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
@@ -235,14 +231,14 @@ std::vector<DeviceId> Cluster::representatives() const {
     const Server& server = servers_[i];
     if (server.gpus == 0) continue;
     if (touched_[i]) {
-      for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device(server.first_gpu + slot));
+      for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device_of(server.first_gpu + slot));
       continue;
     }
     std::vector<Entry> entries;
     for (int nic = 0; fabric_ && nic < server.nics; ++nic)
       entries.push_back(fabric_->entry_of(static_cast<int>(i), nic));
     std::set<int>& seen = nodes_seen[std::move(entries)];
-    if (seen.size() < 2 && seen.insert(server.node).second) some.push_back(device(server.first_gpu));
+    if (seen.size() < 2 && seen.insert(server.node).second) some.push_back(device_of(server.first_gpu));
   }
   return some;
 }

@@ -257,7 +257,7 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
 
 bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
   const auto node = [&](const LayerGroups& groups) -> const NodeSpec& {
-    return cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(groups.member)));
+    return cluster.node_spec_of(device_of(groups.member));
   };
   return a.placement == b.placement && node(a) == node(b);
 }
@@ -279,7 +279,7 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       const RankMesh& mesh = shape.mesh(network.plan);
       const Axis axis = *shape.axes.begin();  // groups of layers lie along one
       if (mesh.degree(axis) == 1) continue;   // a group of one costs nothing, wherever it is
-      const int node = network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+      const int node = network.cluster.node_of(device_of(member));
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
       if (is_new) at->second = placement_of(network, member, group);
       groups.placement[i] = at->second;
