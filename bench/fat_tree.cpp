@@ -2,13 +2,15 @@
 
 #include <string>
 
+#include "base/ceil_div.hpp"
+
 namespace stagecraft {
 
 FatTree::FatTree(ProgramBuilder& builder, int hosts) {
   const auto link = [&](const std::string& name) {
     return builder.add_link({.name = name, .capacity = kLink});
   };
-  const int leaves = (hosts + kHostsPerLeaf - 1) / kHostsPerLeaf;
+  const int leaves = ceil_div(hosts, kHostsPerLeaf);
   for (int host = 0; host < hosts; ++host) {
     up_.push_back(link("host " + std::to_string(host) + " -> leaf"));
     down_.push_back(link("leaf -> host " + std::to_string(host)));

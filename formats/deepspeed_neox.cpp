@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/text.hpp"
 #include "formats/deepspeed_reader.hpp"
 
@@ -124,7 +125,7 @@ class NeoxImport {
     if (gated) source.comment += fmt::format(": two thirds of {}, half of them the gate's", width);
     const std::int64_t step = 2 * reader_.integer("mlp_multiple_of", 1, kMaxWays).value_or(1);
     const std::int64_t wide = gated ? width * 2 / 3 : width;
-    const std::int64_t whole = (wide + step - 1) / step * step;
+    const std::int64_t whole = ceil_div(wide, step) * step;
     return entry("ffn_hidden", std::max<std::int64_t>(1, gated ? whole / 2 : whole), source);
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/text.hpp"
 #include "base/yaml.hpp"
 #include "formats/input_text.hpp"
@@ -71,7 +72,7 @@ Diagnostic contradicted_option(const std::string& option, std::string_view asked
 }
 
 std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step) {
-  return (tokens + step - 1) / step * step;
+  return ceil_div(tokens, step) * step;
 }
 
 std::optional<std::string> priced_as_adam(std::string_view optimizer) {

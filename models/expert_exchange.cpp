@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/op_builder.hpp"
 
@@ -22,7 +23,7 @@ std::int64_t scaled(std::int64_t count, double factor) {
 }
 
 std::int64_t fp8_row_bytes(const TransformerSpec& model) {
-  return model.hidden + kScaleOfRowBytes * ((model.hidden + kScaledTogether - 1) / kScaledTogether);
+  return model.hidden + kScaleOfRowBytes * ceil_div(model.hidden, kScaledTogether);
 }
 
 TokenChoice choice_of(const ExpertsSpec& experts) {

@@ -95,12 +95,6 @@ double repeated(const ForwardFlops& forward, RecomputeModules modules) {
 
 }  // namespace
 
-Flops total_flops(const Ops& ops) {
-  Flops sum{};
-  for (const Op& op : ops) sum += op.flops;
-  return sum;
-}
-
 LayerCounts layers_in(const TransformerSpec& model) {
   return {.dense = model.layers_of(LayerKind::kDense),
           .experts = model.layers_of(LayerKind::kExperts),

@@ -1,5 +1,6 @@
 #include "models/fujii_memory.hpp"
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -9,7 +10,7 @@ std::optional<FujiiEstimate> fujii_estimate(const TransformerSpec& model, const 
            "degrees are at least 1");
   if (model.experts || model.latent_attention || model.activation != Activation::kSwiglu) return std::nullopt;
   const std::int64_t h = model.hidden, f = model.ffn_hidden;
-  const std::int64_t layers = (model.layers + layout.pipeline - 1) / layout.pipeline;
+  const std::int64_t layers = ceil_div(model.layers, layout.pipeline);
   const std::int64_t attention = 2 * h * (model.heads + model.kv_heads) * model.head_size;
   const std::int64_t words = model.vocab * h * (model.tied_embeddings ? 1 : 2);
   FujiiEstimate estimate;

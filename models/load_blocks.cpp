@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/ceil_div.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -88,7 +90,7 @@ void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
     map.error("top_groups", "out-of-range",
               fmt::format("{} × {} experts to choose from are fewer than top_k = {}", experts.top_groups,
                           size, experts.top_k),
-              fmt::format("use at least {}", (experts.top_k + size - 1) / size));
+              fmt::format("use at least {}", ceil_div(experts.top_k, size)));
   }
 }
 

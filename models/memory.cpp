@@ -382,16 +382,6 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard
   return Bytes(sizes.input(held) + 2 * pairs * expert_row(model, shard));  // tokens, gradients
 }
 
-LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  const Bytes whole = total(layer_tensors(model, shard, kind));
-  if (shard.recompute != Recompute::kFull) return {.kept = whole, .transient = Bytes(0)};
-  return {.kept = boundary_activation(model, shard), .transient = whole};
-}
-
-Bytes embedding_activation(const TransformerSpec& model, const Shard& shard) {
-  return total(embedding_tensors(model, shard));
-}
-
 Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
   return total(head_tensors(model, shard));
 }

@@ -76,13 +76,6 @@ using SavedTensors = std::vector<SavedTensor>;
 [[nodiscard]] Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard,
                                               LayerKind kind = LayerKind::kDense);
 
-struct LayerActivation {
-  Bytes kept;       // from forward to backward, per micro-batch
-  Bytes transient;  // one layer's full activations, live while it is recomputed; 0 without full recompute
-};
-[[nodiscard]] LayerActivation layer_activation(const TransformerSpec& model, const Shard& shard,
-                                               LayerKind kind = LayerKind::kDense);
-[[nodiscard]] Bytes embedding_activation(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
 // Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient takes as much.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -119,6 +120,13 @@ struct StagesSpec {
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;
 };
+
+// Of a list of StagesSpec; of an empty one nothing.
+template <class T>
+[[nodiscard]] T of_stage(const std::vector<T>& list, std::size_t stage) {
+  if (list.empty()) return T{};
+  return list.size() == 1 ? list.front() : list.at(stage);
+}
 
 using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 

@@ -5,6 +5,7 @@
 //
 //   source  DeepSeek-AI (arXiv 2412.19437), section 2.2, eq. 21; Megatron-LM
 //           core/transformer/multi_token_prediction.py @13f8f526 and @d98e8a64.
+#include "base/ceil_div.hpp"
 #include "models/elementwise.hpp"
 #include "models/norm_operators.hpp"
 #include "models/op_builder.hpp"
@@ -17,7 +18,7 @@ namespace {
 Linear mtp_projection(const TransformerSpec& model, const Shard& shard) {
   return {.name = "mtp projection",
           .tokens = shard.tokens(),
-          .out = (model.hidden + shard.tensor - 1) / shard.tensor,
+          .out = ceil_div(model.hidden, shard.tensor),
           .in = 2 * model.hidden,
           .fp8_input = gathers_fp8(shard)};
 }

@@ -111,9 +111,6 @@ struct LayerOps {
 // 1): zeroing, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
-// Sum of FLOPs of the math operators.
-[[nodiscard]] Flops total_flops(const Ops& ops);
-
 // Parameters that one GPU holds. Dense ones are reduced over data x context ranks, those of routed experts
 // over the expert-data ranks.
 struct ParameterShare {
@@ -138,6 +135,8 @@ struct ParameterShare {
 // last stage has no embedding, it keeps a copy for all its predictions (stage_share).
 [[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
 [[nodiscard]] ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSplit& split);
+// The matrix of words alone, split t ways.
+[[nodiscard]] std::int64_t word_parameters(const TransformerSpec& model, std::int64_t tensor);
 // Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
 [[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);
 // Final norm and the matrix, also if tied: with p > 1 each end keeps its own copy.

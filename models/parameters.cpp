@@ -1,3 +1,4 @@
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/layer_matrices.hpp"
 #include "models/model_spec.hpp"
@@ -40,13 +41,9 @@ std::int64_t expert_parameters(const TransformerSpec& model, const LayerMatrices
   return matrices.expert + block_biases(model, model.experts->ffn_hidden / expert_tensor);
 }
 
-std::int64_t vocabulary_matrix(const TransformerSpec& model, std::int64_t tensor) {
-  return vocabulary_share(model, tensor) * model.hidden;
-}
-
 // [h, 2h], column-parallel; where t does not divide h the fullest rank counts.
 std::int64_t mtp_projection(const TransformerSpec& model, const WeightSplit& split) {
-  return 2 * model.hidden * ((model.hidden + split.tensor - 1) / split.tensor);
+  return 2 * model.hidden * ceil_div(model.hidden, split.tensor);
 }
 
 // Sums over the layers of both kinds, multi-token prediction and the ends; `of_layer` counts one layer.
@@ -99,13 +96,17 @@ ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSpl
   return share;
 }
 
+std::int64_t word_parameters(const TransformerSpec& model, std::int64_t tensor) {
+  return vocabulary_share(model, tensor) * model.hidden;
+}
+
 std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor) {
   const bool learned = model.position == Position::kLearned;
-  return vocabulary_matrix(model, tensor) + (learned ? model.max_sequence_length * model.hidden : 0);
+  return word_parameters(model, tensor) + (learned ? model.max_sequence_length * model.hidden : 0);
 }
 
 std::int64_t head_parameters(const TransformerSpec& model, std::int64_t tensor) {
-  return vocabulary_matrix(model, tensor) + norm_parameters(model, model.hidden);
+  return word_parameters(model, tensor) + norm_parameters(model, model.hidden);
 }
 
 std::int64_t parameter_count(const TransformerSpec& model) {

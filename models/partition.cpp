@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -55,7 +56,7 @@ std::int64_t value_head_size(const TransformerSpec& model) {
 }
 
 std::int64_t vocabulary_share(const TransformerSpec& model, std::int64_t tensor) {
-  return (model.vocab + tensor - 1) / tensor;
+  return ceil_div(model.vocab, tensor);
 }
 
 }  // namespace stagecraft

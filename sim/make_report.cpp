@@ -112,8 +112,8 @@ LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec&
                               const ParallelPlan& plan) {
   LayerCounts counts{.predictions = recompute.repeats_mtp() ? model.mtp_layers : 0};
   for (const StageContent& content : plan.stages) {
-    counts.dense += content.recomputed - content.recomputed_experts;
-    counts.experts += content.recomputed_experts;
+    counts.dense += content.recomputed_of(LayerKind::kDense);
+    counts.experts += content.recomputed_of(LayerKind::kExperts);
   }
   return counts;
 }

@@ -10,11 +10,6 @@
 namespace stagecraft {
 namespace {
 
-Duration work_of(const StagePrice& stage) {
-  return stage.forward.total() + stage.recompute.total() + stage.input_gradient.total() +
-         stage.weight_gradient.total();
-}
-
 Duration end_of(const RankPrice& rank) {
   Duration sum{};
   for_each_price(rank, [&sum](const PassPrice& price) { sum += price.total(); });
@@ -80,7 +75,7 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
     const int rank = request.plan.places().rank_of(held.stage, held.copy);
     mixed.stages[stage] = slowest<StagePrice>(
         kinds, groups[static_cast<std::size_t>(rank)], [stage](const IterationPrices& prices) {
-          return std::pair(&prices.stages[stage], work_of(prices.stages[stage]));
+          return std::pair(&prices.stages[stage], prices.stages[stage].total());
         });
   }
   for (std::size_t i = 0; i < mixed.edges.size(); ++i)

@@ -59,7 +59,7 @@ double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) 
 
 // Nanoseconds are counted to 2^63, which the longest of all timelines has to stay below.
 void check_length(const Scenario& scenario, double seconds) {
-  constexpr double kYear = 365.25 * 86400, kMost = 100 * kYear;
+  constexpr double kMost = 100 * kSecondsPerYear;
   if (seconds < kMost) return;
   Diagnostics diagnostics;
   diagnostics.error(
@@ -70,7 +70,7 @@ void check_length(const Scenario& scenario, double seconds) {
                               scenario.schedule.iterations == 1
                                   ? "an iteration"
                                   : fmt::format("{} iterations in a row", scenario.schedule.iterations),
-                              seconds / kYear),
+                              seconds / kSecondsPerYear),
        .hint = "a time, a length or a number of layers has too many digits",
        .notes = {}});
   diagnostics.throw_if_errors();

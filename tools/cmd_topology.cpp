@@ -43,7 +43,7 @@ ParallelPlan plan_of(const Scenario& scenario) {
 
 int show(const Scenario& scenario, const Arguments& arguments, Session& session) {
   const ParallelPlan plan = plan_of(scenario);
-  const Cluster cluster(scenario.fabric ? *scenario.fabric : *scenario.cluster);
+  const Cluster cluster(whole_cluster(scenario));
   std::optional<Cluster> part;
   if (scenario.fabric) part.emplace(cluster.part(scenario.network.placement));
   const TopologyView view{
@@ -77,7 +77,7 @@ void write_health(const Scenario& scenario, const Cluster& cluster, const Cluste
 
 int check(const Scenario& scenario, const Arguments& arguments, Session& session) {
   refuse_without_cluster(scenario);
-  const Cluster cluster(scenario.fabric ? *scenario.fabric : *scenario.cluster);
+  const Cluster cluster(whole_cluster(scenario));
   const ClusterHealth health = health_of(cluster);
   const int code = !health.unreachable ? kDone : kAnswerIsNo;
   if (arguments.has("json")) {

@@ -34,11 +34,6 @@ const ScheduleKind& schedule_kind(const Arguments& arguments) {
   if (!name) throw UsageError("--schedule is missing", "one of " + join(names, ", "));
   const ScheduleKind* kind = find_schedule(*name);
   if (kind != nullptr) return *kind;
-  for (const std::string_view planned : planned_schedules()) {
-    if (planned == *name)
-      throw UsageError(fmt::format("--schedule: '{}' is not supported yet", *name),
-                       "one of " + join(names, ", "));
-  }
   throw UsageError(fmt::format("--schedule: '{}' is not a schedule", *name),
                    suggest(*name, names, names.size()));
 }

@@ -13,10 +13,6 @@ namespace {
 
 constexpr int kMostRanks = 4'096;  // looked at for each axis
 
-DeviceId gpu(int rank) {
-  return DeviceId(static_cast<std::uint32_t>(rank));
-}
-
 // The next rank of the same group; the rank itself where there is none.
 int neighbour(const RankMesh& mesh, int rank, Axis axis) {
   const int degree = mesh.degree(axis);
@@ -39,7 +35,8 @@ class AxisCount {
     for (int rank = 0; rank < mesh.size(); rank += step) {
       const int next = neighbour(mesh, rank, axis);
       if (next == rank) continue;
-      ++pairs[{cluster_.switches_between(gpu(rank), gpu(next)), megabytes(gpu(rank), gpu(next))}];
+      ++pairs[{cluster_.switches_between(device_of(rank), device_of(next)),
+               megabytes(device_of(rank), device_of(next))}];
       ++all;
     }
     for (const auto& [key, count] : pairs)

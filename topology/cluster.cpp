@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "topology/cluster_links.hpp"
 
@@ -12,13 +13,9 @@ namespace stagecraft {
 namespace {
 
 // Those that serve the node's first `gpus` GPUs.
-int nics_of(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
-  const std::int64_t all = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
-  return static_cast<int>((all * gpus + node.gpus - 1) / node.gpus);
-}
-
-Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
-  return fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
+int nics_serving(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
+  const std::int64_t all = fabric.nics_of(node);
+  return static_cast<int>(ceil_div(all * gpus, node.gpus));
 }
 
 // Of `network` on `nics` equal NICs: what `gpus` get that send equally much.
@@ -26,10 +23,6 @@ Bandwidth even_part(Bandwidth network, int nics, int gpus) {
   if (gpus % nics == 0) return network;
   const int fullest = gpus / nics + 1;
   return static_cast<double>(gpus) / (nics * fullest) * network;
-}
-
-DeviceId device(int gpu) {
-  return DeviceId(static_cast<std::uint32_t>(gpu));
 }
 
 }  // namespace
@@ -49,8 +42,8 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
 void Cluster::add_servers(int group) {
   const NodeSpec& spec = spec_.groups[static_cast<std::size_t>(group)].node;
   SC_CHECK(spec.gpus > 0 && spec_.gpus_used <= spec.gpus, "a node has the GPUs that are used of it");
-  const int gpus = spec_.gpus_used > 0 ? spec_.gpus_used : spec.gpus;
-  const int nics = nics_of(spec, spec_.fabric, gpus);
+  const int gpus = spec_.gpus_of(spec);
+  const int nics = nics_serving(spec, spec_.fabric, gpus);
   SC_CHECK(nics > 0, "a node has a NIC");
   const int vertices = std::min(nics, gpus);
   NvSwitch domain;
@@ -60,7 +53,7 @@ void Cluster::add_servers(int group) {
     const bool first = i % spec.nvlink_domain == 0;
     if (first) nodes_.push_back({.first_gpu = gpu_count()});
     if (first && shared) domain = add_nvswitch(graph_, spec, -1, node_count() - 1);
-    const Bandwidth network = nics * nic_bandwidth_of(spec, spec_.fabric);
+    const Bandwidth network = nics * spec_.fabric.nic_rate_of(spec);
     const Bandwidth even = even_part(network, vertices, gpus);
     servers_.push_back({.group = group,
                         .node = node_count() - 1,
@@ -238,14 +231,14 @@ std::vector<DeviceId> Cluster::representatives() const {
     const Server& server = servers_[i];
     if (server.gpus == 0) continue;
     if (touched_[i]) {
-      for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device(server.first_gpu + slot));
+      for (int slot = 0; slot < server.gpus; ++slot) some.push_back(device_of(server.first_gpu + slot));
       continue;
     }
     std::vector<Entry> entries;
     for (int nic = 0; fabric_ && nic < server.nics; ++nic)
       entries.push_back(fabric_->entry_of(static_cast<int>(i), nic));
     std::set<int>& seen = nodes_seen[std::move(entries)];
-    if (seen.size() < 2 && seen.insert(server.node).second) some.push_back(device(server.first_gpu));
+    if (seen.size() < 2 && seen.insert(server.node).second) some.push_back(device_of(server.first_gpu));
   }
   return some;
 }

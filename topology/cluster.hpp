@@ -33,6 +33,9 @@
 namespace stagecraft {
 
 using DeviceId = Id<struct DeviceTag>;  // a GPU, 0 .. gpu_count-1: server by server
+[[nodiscard]] constexpr DeviceId device_of(int gpu) {
+  return DeviceId(static_cast<std::uint32_t>(gpu));
+}
 
 class Cluster {
  public:

@@ -210,8 +210,7 @@ bool has_planes(const ClusterSpec& cluster) {
   const FabricSpec& fabric = cluster.fabric;
   int most = 0;
   for (const NodeGroup& group : cluster.groups) {
-    const int nics =
-        std::min(fabric.nics_per_node > 0 ? fabric.nics_per_node : group.node.nics, group.node.gpus);
+    const int nics = std::min(fabric.nics_of(group.node), group.node.gpus);
     if (nics < fabric.planes) return false;
     most = std::max(most, nics);
   }
@@ -231,6 +230,10 @@ int ClusterSpec::server_count() const {
   int total = 0;
   for (const NodeGroup& group : groups) total += group.count;
   return total;
+}
+
+int ClusterSpec::gpus_of_server(int server) const {
+  return gpus_of(groups[group_of(*this, server)].node);
 }
 
 std::size_t group_of(const ClusterSpec& cluster, int server) {

@@ -47,6 +47,7 @@ struct NodeSpec {
   std::string default_fabric{};
   std::string source{};
 
+  [[nodiscard]] Bandwidth uplink() const { return pcie_uplink > Bandwidth(0) ? pcie_uplink : pcie; }
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 
@@ -97,6 +98,13 @@ struct FabricSpec {
   Duration tensor_collective_overhead{};  // site term: the caller adds it to every tensor-parallel collective
   std::string source{};
 
+  // Of a node of this fabric: how many NICs, and what one of them carries.
+  [[nodiscard]] int nics_of(const NodeSpec& node) const {
+    return nics_per_node > 0 ? nics_per_node : node.nics;
+  }
+  [[nodiscard]] Bandwidth nic_rate_of(const NodeSpec& node) const {
+    return nic_bandwidth > Bandwidth(0) ? nic_bandwidth : node.nic_bandwidth;
+  }
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
 };
 
@@ -128,6 +136,9 @@ struct ClusterSpec {
   std::vector<LinkException> links{};
   [[nodiscard]] int gpu_count() const;
   [[nodiscard]] int server_count() const;
+  // GPUs that are used of a node.
+  [[nodiscard]] int gpus_of(const NodeSpec& node) const { return gpus_used > 0 ? gpus_used : node.gpus; }
+  [[nodiscard]] int gpus_of_server(int server) const;
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -93,9 +93,7 @@ class PairCount {
  private:
   using Key = std::tuple<int, int, Duration, std::int64_t, std::string>;
 
-  [[nodiscard]] DeviceId gpu(int node, int slot) const {
-    return DeviceId(static_cast<std::uint32_t>(cluster_.first_gpu(node) + slot));
-  }
+  [[nodiscard]] DeviceId gpu(int node, int slot) const { return device_of(cluster_.first_gpu(node) + slot); }
   [[nodiscard]] bool between_nodes(const PairClass& pair) const {
     return cluster_.node_of(pair.from) != cluster_.node_of(pair.to);
   }
@@ -194,7 +192,7 @@ ClusterTotals totals(const Cluster& cluster) {
   std::sort(cables.begin(), cables.end());
   sum.cables = static_cast<std::size_t>(std::unique(cables.begin(), cables.end()) - cables.begin());
   for (int node = 0; node < cluster.node_count(); ++node)
-    sum.injection += cluster.node_network(DeviceId(static_cast<std::uint32_t>(cluster.first_gpu(node))));
+    sum.injection += cluster.node_network(device_of(cluster.first_gpu(node)));
   return sum;
 }
 

@@ -5,14 +5,11 @@
 #include <functional>
 #include <numeric>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
 namespace {
-
-int quotient_up(int a, int b) {
-  return (a + b - 1) / b;
-}
 
 int block_size(const FabricSpec& spec, int servers) {
   switch (spec.kind) {
@@ -39,7 +36,7 @@ Fabric::Fabric(const FabricSpec& spec, int servers, int nics)
       rails_(spec.kind == FabricKind::kRailOptimized ? nics : spec.planes) {
   SC_CHECK(block_size_ > 0, "a leaf switch has nodes below it");
   SC_CHECK(spec.planes > 0 && rails_ % spec.planes == 0, "every plane has the same rails");
-  blocks_ = quotient_up(servers, block_size_);
+  blocks_ = ceil_div(servers, block_size_);
   if (spec.kind == FabricKind::kDragonfly) {
     SC_CHECK(blocks_ <= spec.groups * spec.routers_per_group, "the nodes fit a dragonfly");
     blocks_ = spec.groups * spec.routers_per_group;
@@ -49,7 +46,7 @@ Fabric::Fabric(const FabricSpec& spec, int servers, int nics)
              "a torus has its nodes");
   if (spec.nodes_per_pod > 0) {
     SC_CHECK(spec.nodes_per_pod % block_size_ == 0, "a pod has whole leaves");
-    pods_ = quotient_up(servers, spec.nodes_per_pod);
+    pods_ = ceil_div(servers, spec.nodes_per_pod);
   }
 }
 

@@ -105,7 +105,7 @@ GroupPlacement on_nodes(const Cluster& cluster, const std::vector<int>& members)
   std::vector<int> parts;  // ranks on each node
   int last_node = -1;
   for (const int member : members) {
-    const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+    const int node = cluster.node_of(device_of(member));
     if (node != last_node) parts.push_back(0);
     last_node = node;
     ++parts.back();
@@ -139,7 +139,7 @@ GroupPlacement RankMesh::place(const Cluster& cluster, int rank, const std::vect
                                GroupKey group_key) const {
   SC_CHECK(size() <= cluster.gpu_count(), "every rank has a GPU");
   GroupPlacement result = on_nodes(cluster, members);
-  const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
+  const int node = cluster.node_of(device_of(rank));
   const int first = cluster.first_gpu(node);
   const int end = std::min(first + cluster.gpus_in(node), size());
   std::vector<decltype(group_key(rank))> groups;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -37,8 +38,7 @@ ServerGraph::ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, 
   if (has_root) root_ = add(graph, VertexKind::kPcieRoot, sockets_, sockets_ == 1);
   nic_ = add(graph, VertexKind::kNic, place.nics);
   if (per_pcie_switch_ > 0)
-    pcie_switch_ =
-        add(graph, VertexKind::kPcieSwitch, (place.gpus + per_pcie_switch_ - 1) / per_pcie_switch_);
+    pcie_switch_ = add(graph, VertexKind::kPcieSwitch, ceil_div(place.gpus, per_pcie_switch_));
   const Duration root_latency = has_mesh_ ? Duration::zero() : spec.nvlink_latency;
   for (int i = 0; i < place.gpus; ++i) {
     if (has_switch_) {
@@ -59,14 +59,13 @@ void ServerGraph::add_pcie(FabricGraph& graph, const NodeSpec& spec) {
       graph.add_cable(nth(root_, a), nth(root_, b), spec.socket_link, Duration::zero());
   if (per_pcie_switch_ == 0) return;
   const Duration latency = spec.nvlink > Bandwidth(0) ? Duration::zero() : spec.nvlink_latency;
-  const Bandwidth uplink = spec.pcie_uplink > Bandwidth(0) ? spec.pcie_uplink : spec.pcie;
   for (int i = 0; i < place_.gpus; ++i)
     graph.add_cable(gpu(i), nth(pcie_switch_, i / per_pcie_switch_), spec.pcie, latency);
   for (int i = 0; i < place_.nics; ++i)
     graph.add_cable(nic(i), nth(pcie_switch_, first_slot_of(i) / per_pcie_switch_), spec.pcie,
                     Duration::zero());
   for (int first = 0; first < place_.gpus; first += per_pcie_switch_)
-    graph.add_cable(nth(pcie_switch_, first / per_pcie_switch_), nth(root_, socket_of(first)), uplink,
+    graph.add_cable(nth(pcie_switch_, first / per_pcie_switch_), nth(root_, socket_of(first)), spec.uplink(),
                     Duration::zero());
 }
 

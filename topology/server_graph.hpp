@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "topology/cluster_spec.hpp"
 #include "topology/fabric_graph.hpp"
 #include "topology/fabric_ways.hpp"
@@ -36,9 +37,7 @@ class ServerGraph {
   [[nodiscard]] VertexId gpu(int slot) const { return nth(gpu_, slot); }
   [[nodiscard]] VertexId nic(int nic) const { return nth(nic_, nic); }
   [[nodiscard]] int nic_of(int slot) const { return slot * place_.nics / place_.gpus; }
-  [[nodiscard]] int first_slot_of(int nic) const {
-    return (nic * place_.gpus + place_.nics - 1) / place_.nics;
-  }
+  [[nodiscard]] int first_slot_of(int nic) const { return ceil_div(nic * place_.gpus, place_.nics); }
 
   void walk(Ways& ways, int from, int to) const;  // between two GPUs
   void walk_out(Ways& ways, int slot, int nic) const;

@@ -4,15 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
 
 namespace {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // What a product can be cut into.
 struct Cut {

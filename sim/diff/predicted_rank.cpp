@@ -245,8 +245,7 @@ PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulat
   }
   double operators = 0;
   for (const auto& [kind, total] : out.ops.kinds) operators += total.seconds;
-  out.beyond =
-      Duration(out.ops.occupation.compute.count() - static_cast<std::int64_t>(operators * 1e9 + 0.5));
+  out.beyond = out.ops.occupation.compute - from_seconds(operators);
   return out;
 }
 

@@ -51,7 +51,7 @@ void write_families(JsonWriter& json, const TraceDiff& diff) {
     write_row(json, family.row);
     json.end_object();
   }
-  json.end_array().field("beyond_operators_s", static_cast<double>(diff.beyond.count()) / 1e9);
+  json.end_array().field("beyond_operators_s", to_seconds(diff.beyond));
 }
 
 void write_traffic(JsonWriter& json, const TraceDiff& diff) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/text.hpp"
 #include "sim/explain/figures.hpp"
 #include "sim/simulate.hpp"
@@ -174,7 +175,7 @@ std::optional<std::int64_t> next_batch(const Scenario& scenario) {
   const std::int64_t step = now / prepared->plan.micro_batches;
   Scenario changed = scenario;
   constexpr int kTries = 64;  // interleaving wants multiples of the stages
-  std::int64_t batch = now + step * ((now + step * 10 - 1) / (step * 10));
+  std::int64_t batch = now + step * ceil_div(now, step * 10);
   for (int i = 0; i < kTries; ++i, batch += step) {
     changed.training.global_batch_size = batch;
     Diagnostics diagnostics;

@@ -14,11 +14,6 @@
 namespace stagecraft {
 namespace {
 
-Duration total(const StagePrice& price) {
-  return price.forward.total() + price.recompute.total() + price.input_gradient.total() +
-         price.weight_gradient.total();
-}
-
 // Of one of the pieces, or of all of them.
 std::string name_of(const CountedOps& piece, bool all) {
   switch (piece.unit) {
@@ -65,7 +60,7 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
     Duration here{};
     for (CountedOps& counted : stage_operators(*model, request, content)) {
       StagePrice price = price_operators(counted.ops, network, shard, groups);
-      here += total(price) * counted.times;
+      here += price.total() * counted.times;
       pieces.push_back({.name = name_of(counted, false),
                         .all = name_of(counted, true),
                         .times = counted.times,

@@ -35,13 +35,6 @@ double binomial(int n, double p, int k) {
 
 }  // namespace
 
-double expected_segment_time(const Segment& s) {
-  const double mean = s.mean_time_between_failures;
-  SC_CHECK(mean > 0 && s.work >= 0 && s.checkpoint >= 0 && s.downtime >= 0 && s.restart >= 0,
-           "the parts of a segment take no negative time");
-  return std::exp(s.restart / mean) * (mean + s.downtime) * std::expm1((s.work + s.checkpoint) / mean);
-}
-
 // Newton on f(x) = e^{−x} − (1 − x) e^{C/M}, x = W/M in (0, 1): f is convex and rises from its least value
 // on, and sqrt(2C/M) is right of the root, so that the steps come from one side.
 double optimal_interval(double checkpoint, double mean_time_between_failures) {
@@ -65,33 +58,11 @@ double young_interval(double checkpoint, double mean_time_between_failures) {
   return std::sqrt(2 * checkpoint * mean_time_between_failures);
 }
 
-double daly_first_order_interval(double checkpoint, double mean_time_between_failures) {
-  return std::max(0.0, young_interval(checkpoint, mean_time_between_failures) - checkpoint);
-}
-
 double daly_interval(double checkpoint, double mean_time_between_failures) {
   const double young = young_interval(checkpoint, mean_time_between_failures);
   if (checkpoint >= 2 * mean_time_between_failures) return mean_time_between_failures;
   const double half = checkpoint / (2 * mean_time_between_failures);
   return young * (1 + std::sqrt(half) / 3 + half / 9) - checkpoint;
-}
-
-double daly_time_per_work(const Segment& segment) {
-  SC_CHECK(segment.work > 0, "time per work needs work");
-  Segment without_downtime = segment;
-  without_downtime.downtime = 0;
-  return expected_segment_time(without_downtime) / segment.work;
-}
-
-double ettr_approximation(const EttrInputs& in) {
-  SC_CHECK(in.interval > 0 && in.failures_per_second >= 0, "a checkpoint interval is positive");
-  const double lost = in.failures_per_second * (in.restart + in.interval / 2 + in.until_usable);
-  return (1 - lost) / (1 + in.stall / in.interval);
-}
-
-double elastic_goodput(const ElasticCycle& cycle) {
-  SC_CHECK(cycle.replicas >= 1 && cycle.mean_time_between_failures > 0, "a cycle has a replica and a length");
-  return 1 - (cycle.stall + cycle.away / cycle.replicas + cycle.rejoin) / cycle.mean_time_between_failures;
 }
 
 // Group by group: with `left` of the lost nodes among `rest` nodes, a group of m has j of them by the
@@ -133,23 +104,6 @@ int standby_pool(int nodes, double probability, Spare spare) {
     (covers(middle) ? enough : too_few) = middle;
   }
   return enough;
-}
-
-double availability(double mean_time_to_failure, double mean_time_to_repair) {
-  SC_CHECK(mean_time_to_failure > 0 && mean_time_to_repair >= 0, "times to failure are positive");
-  return mean_time_to_failure / (mean_time_to_failure + mean_time_to_repair);
-}
-
-double probability_up(int nodes, double availability, int up) {
-  SC_CHECK(up >= 0 && up <= nodes, "no more nodes are up than there are");
-  return binomial(nodes, availability, up);
-}
-
-double free_recovery_throughput(int nodes, double availability,
-                                const std::function<double(int nodes)>& throughput) {
-  double sum = 0;
-  for (int up = 0; up <= nodes; ++up) sum += probability_up(nodes, availability, up) * throughput(up);
-  return sum;
 }
 
 }  // namespace stagecraft

@@ -21,8 +21,6 @@
 
 namespace stagecraft {
 
-inline constexpr double kSecondsPerDay = 86'400;
-
 // How bad a failure is (Unicron's ladder, arXiv 2401.00134): a process failure needs a restart of the job's
 // processes, a node failure takes the node away until it is repaired.
 enum class FailureSeverity : std::uint8_t { kProcess, kNode };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "base/text.hpp"
 #include "models/memory.hpp"
@@ -124,16 +125,14 @@ Bytes RankLedger::staged_activations() const {
   Bytes most{};
   for (const int stage : states_.held()) {
     const StageContent& here = content(stage);
-    const std::int64_t experts = here.expert_layers - (full ? here.recomputed_experts : 0);
-    const std::int64_t plain = here.layers - (full ? here.recomputed : 0);
     std::vector<KeptLayers> layers;
-    if (plain > experts)
-      layers.push_back({.count = plain - experts, .each = total(layer_tensors(model_, shard_))});
-    if (experts > 0)
-      layers.push_back({.count = experts, .each = total(layer_tensors(model_, shard_, LayerKind::kExperts))});
+    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+      const std::int64_t kept = here.layers_of(kind) - (full ? here.recomputed_of(kind) : 0);
+      if (kept > 0) layers.push_back({.count = kept, .each = total(layer_tensors(model_, shard_, kind))});
+    }
     if (full)
       layers.push_back(
-          {.count = (here.recomputed + group - 1) / group - 1, .each = boundary_activation(model_, shard_)});
+          {.count = ceil_div(here.recomputed, group) - 1, .each = boundary_activation(model_, shard_)});
     most = std::max(most, on_their_way(layers));
   }
   return most;
@@ -168,14 +167,9 @@ Bytes RankLedger::merged_outputs() const {
 void RankLedger::add_buffers(LedgerItems& items) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
-  bool dense = false, experts = false;
-  for (const int stage : states_.held()) {
-    dense = dense || content(stage).layers > content(stage).expert_layers;
-    experts = experts || content(stage).expert_layers > 0;
-  }
-  if (dense) items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_));
-  if (experts)
-    items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, LayerKind::kExperts));
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (std::ranges::any_of(states_.held(), [&](int stage) { return content(stage).layers_of(kind) > 0; }))
+      items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, kind));
   if (request_.job.offload.activations > 0)
     items.add(kBuffers, "activations on their way to the host",
               share_of(staged_activations(), request_.job.offload.activations));
@@ -336,14 +330,11 @@ MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerReques
 
 MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, const Schedule& schedule,
                            Bytes capacity) {
-  const auto entry = [](const std::vector<Bytes>& list, std::size_t stage) {
-    return list.empty() ? Bytes(0) : list.size() == 1 ? list.front() : list.at(stage);
-  };
   std::vector<PassMemory> passes;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     PassMemory& pass = passes.emplace_back();
     // How large the inputs are that recomputed stages keep is not given.
-    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = entry(model.activation, stage);
+    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = of_stage(model.activation, stage);
   }
   const std::optional<Schedule> unrolled_twice = replayed(schedule);
   const Schedule& drained = unrolled_twice ? *unrolled_twice : schedule;
@@ -353,7 +344,7 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     const ReplayPeak peak = replay_memory(order, passes);
     LedgerItems items;
     for (const HeldStage& held : plan.places().held_by(rank))
-      items.add(kGradients, "gradients", entry(model.gradient, static_cast<std::size_t>(held.stage)));
+      items.add(kGradients, "gradients", of_stage(model.gradient, static_cast<std::size_t>(held.stage)));
     items.add(kActivations, "activations", peak.live);
     ledger.stages.push_back(std::move(items).stage(rank));
     ledger.stages.back().moment = moment_of(order, peak, passes);

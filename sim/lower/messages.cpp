@@ -5,15 +5,12 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/lower/network_patterns.hpp"
 
 namespace stagecraft {
 namespace {
-
-DeviceId device(int rank) {
-  return DeviceId(static_cast<std::uint32_t>(rank));
-}
 
 // The first of a group speaks for it, except where nodes differ. Along the pipeline each GPU of the rank is
 // in a group of its own, and of the parts of a group each rank is asked.
@@ -39,14 +36,13 @@ int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
 }
 
 int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member) {
-  const int node = cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+  const int node = cluster.node_of(device_of(member));
   const int stage = plan.mesh.coordinate(member, Axis::kPipeline);
   // A node's GPUs are neighbours in number: walk out from the member both ways.
   int count = 0;
   const auto alike = [&](int rank) { return plan.mesh.coordinate(rank, Axis::kPipeline) == stage; };
   const auto here = [&](int rank) {
-    return rank >= 0 && rank < plan.gpus() &&
-           cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank))) == node;
+    return rank >= 0 && rank < plan.gpus() && cluster.node_of(device_of(rank)) == node;
   };
   for (int rank = member; here(rank); ++rank) count += alike(rank) ? 1 : 0;
   for (int rank = member - 1; here(rank); --rank) count += alike(rank) ? 1 : 0;
@@ -60,7 +56,7 @@ std::vector<int> pipeline_members(const ParallelPlan& plan, int pipeline_rank) {
 
 bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
   return a.placement == b.placement &&
-         cluster.node_spec_of(device(a.member)) == cluster.node_spec_of(device(b.member));
+         cluster.node_spec_of(device_of(a.member)) == cluster.node_spec_of(device_of(b.member));
 }
 
 GroupPlacement rails_of(const GroupPlacement& whole) {
@@ -69,7 +65,7 @@ GroupPlacement rails_of(const GroupPlacement& whole) {
           .nodes = whole.nodes,
           .ranks_per_node = 1,
           .groups_per_node = whole.groups_per_node * least,
-          .groups_per_rank = (whole.ranks_per_node + least - 1) / least};
+          .groups_per_rank = ceil_div(whole.ranks_per_node, least)};
 }
 
 GroupPlacement in_node_of(const GroupPlacement& whole) {
@@ -175,7 +171,7 @@ std::size_t CollectiveMemo::Hash::operator()(const Question& question) const {
 
 const CollectiveCost& CollectiveMemo::cost(const Cluster& cluster, const HardwareProfile& profile,
                                            const PlacedGroup& group, const CollectiveJob& job) {
-  const DeviceId member = device(group.member);
+  const DeviceId member = device_of(group.member);
   const auto [at, is_new] = known_.try_emplace({.node = &cluster.node_spec_of(member),
                                                 .placement = group.placement,
                                                 .kind = job.kind,
@@ -187,7 +183,7 @@ const CollectiveCost& CollectiveMemo::cost(const Cluster& cluster, const Hardwar
 CollectiveCost network_cost(const Network& network, const PlacedGroup& group, const CollectiveJob& job) {
   if (network.collectives != nullptr)
     return network.collectives->cost(network.cluster, network.profile, group, job);
-  return collective_cost(network.cluster, network.profile, device(group.member), group.placement, job.kind,
+  return collective_cost(network.cluster, network.profile, device_of(group.member), group.placement, job.kind,
                          job.size);
 }
 
@@ -250,13 +246,13 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
   std::pair<int, int> before{-1, -1};
   for (std::size_t i = 0; i < senders.size(); ++i) {
     const int a = senders[i], b = receivers[i];
-    const std::pair nodes{cluster.node_of(device(a)), cluster.node_of(device(b))};
+    const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
     if (nodes == before) continue;  // what the GPU before it sent
     before = nodes;
     const CollectiveCost out =
-        message_cost(cluster, device(a), device(b), size, same_stage_on_node(cluster, plan, a));
+        message_cost(cluster, device_of(a), device_of(b), size, same_stage_on_node(cluster, plan, a));
     const CollectiveCost home =
-        message_cost(cluster, device(b), device(a), size, same_stage_on_node(cluster, plan, b));
+        message_cost(cluster, device_of(b), device_of(a), size, same_stage_on_node(cluster, plan, b));
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }
@@ -297,7 +293,7 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
   CollectiveCost slowest;
   std::pair before{-1, -1};
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    const std::pair nodes{cluster.node_of(device(ours[i])), cluster.node_of(device(theirs[i]))};
+    const std::pair nodes{cluster.node_of(device_of(ours[i])), cluster.node_of(device_of(theirs[i]))};
     if (nodes == before) continue;  // as the GPU before it
     before = nodes;
     const bool one_node = nodes.first == nodes.second;

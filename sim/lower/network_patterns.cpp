@@ -21,7 +21,7 @@ std::vector<DeviceId> devices(const std::vector<int>& ranks) {
 }
 
 int node_of(const Network& network, int rank) {
-  return network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank)));
+  return network.cluster.node_of(device_of(rank));
 }
 
 // Those of the group of `member` that share its node.

@@ -4,8 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
+#include "models/operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,16 +43,11 @@ class StageSum {
       : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
     if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
     // What a pass of its own makes again is there as a whole, as if nothing was recomputed.
-    const std::int64_t recomputed = content.recompute_pass ? 0 : content.recomputed;
-    const std::int64_t recomputed_experts = content.recompute_pass ? 0 : content.recomputed_experts;
-    const std::int64_t dense = content.layers - content.expert_layers;
-    const std::int64_t dense_again = recomputed - recomputed_experts;
-    if (dense > 0)
-      counts_.push_back({.kind = LayerKind::kDense, .plain = dense - dense_again, .recomputed = dense_again});
-    if (content.expert_layers > 0)
-      counts_.push_back({.kind = LayerKind::kExperts,
-                         .plain = content.expert_layers - recomputed_experts,
-                         .recomputed = recomputed_experts});
+    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+      const std::int64_t layers = content.layers_of(kind);
+      const std::int64_t again = content.recompute_pass ? 0 : content.recomputed_of(kind);
+      if (layers > 0) counts_.push_back({.kind = kind, .plain = layers - again, .recomputed = again});
+    }
     if (content.mtp_layers > 0) {
       const bool again = habits.recomputed_mtp;
       counts_.push_back({.kind = model.mtp_kind(),
@@ -99,7 +95,7 @@ class StageSum {
     }
     const Bytes row = boundary_activation(model_, shard_);
     if (checkpoints > 0) {
-      const std::int64_t groups = (checkpoints + habits_.checkpoint_group - 1) / habits_.checkpoint_group;
+      const std::int64_t groups = ceil_div(checkpoints, habits_.checkpoint_group);
       // The first one's input lies in the receive buffer of the micro-batch.
       const std::int64_t received = shard_.software.step_messages && !content_.embedding ? 1 : 0;
       add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
@@ -184,8 +180,7 @@ class StageSum {
   }
 
   Bytes word_gradient() const {
-    const StateBytes state = state_bytes(shard_);
-    return Bytes(state.weight * vocabulary_share(model_, shard_.tensor) * model_.hidden);
+    return Bytes(state_bytes(shard_).weight * word_parameters(model_, shard_.tensor));
   }
 
   // Rows of all tokens of the tensor group, where a rank keeps only its own.

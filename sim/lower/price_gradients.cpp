@@ -2,20 +2,16 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.hpp"
 #include "models/compute_cost.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
 #include "sim/lower/network_patterns.hpp"
 #include "sim/lower/stage_parameters.hpp"
 #include "topology/nccl_model.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::int64_t rounded_up(std::int64_t amount, std::int64_t parts) {
-  return (amount + parts - 1) / parts;
-}
 
 // Buckets of two kinds in the order in which a pass completes them: by the share of their kind that is done,
 // dense ones first among equals.
@@ -64,9 +60,7 @@ std::int64_t bucket_parameters(const PricingRequest& request) {
 }
 
 std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
-  const bool sharded = request.parallelism.zero_stage >= 1;
-  return rounded_up(share.dense, sharded ? request.plan.shard_group : 1) +
-         rounded_up(share.experts, sharded ? request.plan.expert_shard_group() : 1);
+  return (request.parallelism.zero_stage >= 1 ? sharded(share, request.plan) : share).all();
 }
 
 GradientPricing::GradientPricing(const TransformerSpec& model, const Network& network,
@@ -110,7 +104,7 @@ PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradi
 PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
   if (sharing.shards_n == sharing.ranks) return {};
   return group_price(network_, groups(rank, sharing.shard_replicas),
-                     {CollectiveKind::kAllReduce, Bytes(rounded_up(gradients.count(), sharing.shards_n)),
+                     {CollectiveKind::kAllReduce, Bytes(ceil_div(gradients.count(), sharing.shards_n)),
                       Category::kDataComm});
 }
 
@@ -155,7 +149,7 @@ PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weight
 PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
                                        const CollectivePieces& pieces) {
   const CollectiveJob job{.kind = kind,
-                          .size = Bytes(rounded_up(size.count(), pieces.count)),
+                          .size = Bytes(ceil_div(size.count(), pieces.count)),
                           .category = Category::kDataComm,
                           .beside = pieces.copies};
   PassPrice price;
@@ -227,9 +221,9 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
   if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
-  const std::int64_t words = vocabulary_share(model_, shard_.tensor);
+  const std::int64_t words = word_parameters(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
-  const Bytes size(rounded_up(words * model_.hidden * state_bytes(shard_).gradient, shards));
+  const Bytes size(ceil_div(words * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 

@@ -255,14 +255,9 @@ void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   add(sum.traffic.weight_gradient, price.traffic.weight_gradient, times);
 }
 
-Duration total(const StagePrice& price) {
-  return price.forward.total() + price.recompute.total() + price.input_gradient.total() +
-         price.weight_gradient.total();
-}
-
 bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
   const auto node = [&](const LayerGroups& groups) -> const NodeSpec& {
-    return cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(groups.member)));
+    return cluster.node_spec_of(device_of(groups.member));
   };
   return a.placement == b.placement && node(a) == node(b);
 }
@@ -284,7 +279,7 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       const RankMesh& mesh = shape.mesh(network.plan);
       const Axis axis = *shape.axes.begin();  // groups of layers lie along one
       if (mesh.degree(axis) == 1) continue;   // a group of one costs nothing, wherever it is
-      const int node = network.cluster.node_of(DeviceId(static_cast<std::uint32_t>(member)));
+      const int node = network.cluster.node_of(device_of(member));
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
       if (is_new) at->second = placement_of(network, member, group);
       groups.placement[i] = at->second;
@@ -459,15 +454,13 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
 }
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
-  constexpr auto kDense = static_cast<std::size_t>(LayerKind::kDense);
-  constexpr auto kExperts = static_cast<std::size_t>(LayerKind::kExperts);
-  const std::int64_t dense = content.layers - content.expert_layers;
-  const std::int64_t dense_again = content.recomputed - content.recomputed_experts;
   StagePrice price;
-  add(price, pieces.layer[kDense], dense - dense_again);
-  add(price, pieces.recomputed[kDense], dense_again);
-  add(price, pieces.layer[kExperts], content.expert_layers - content.recomputed_experts);
-  add(price, pieces.recomputed[kExperts], content.recomputed_experts);
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+    const auto i = static_cast<std::size_t>(kind);
+    const std::int64_t again = content.recomputed_of(kind);
+    add(price, pieces.layer[i], content.layers_of(kind) - again);
+    add(price, pieces.recomputed[i], again);
+  }
   if (content.embedding) add(price, pieces.embedding, 1);
   add(price, pieces.mtp, content.mtp_layers);
   // The head is last in a forward, where it covers nothing that was waited for, and first in a backward.
@@ -483,7 +476,7 @@ StagePrice StagePricing::price(HeldStage held) {
   StagePrice price;
   for (const std::size_t i : placements_of(network_.plan.places().rank_of(held.stage, held.copy))) {
     const StagePrice here = sum_of(pieces_[i], content);
-    if (slowest != nullptr && total(here) <= total(price)) continue;
+    if (slowest != nullptr && here.total() <= price.total()) continue;
     slowest = &pieces_[i];
     price = here;
   }

@@ -22,8 +22,7 @@ struct HostLink {
 // Of one of `gpus` that all copy: those below one PCIe switch share its way to the host.
 Bandwidth pcie_to_host(const NodeSpec& node, int gpus) {
   if (node.gpus_per_pcie_switch == 0) return node.pcie;
-  const Bandwidth uplink = node.pcie_uplink > Bandwidth(0) ? node.pcie_uplink : node.pcie;
-  return std::min(node.pcie, uplink / std::min(node.gpus_per_pcie_switch, gpus));
+  return std::min(node.pcie, node.uplink() / std::min(node.gpus_per_pcie_switch, gpus));
 }
 
 HostLink host_link(const Network& network) {
@@ -33,7 +32,7 @@ HostLink host_link(const Network& network) {
     const NodeSpec& node = group.node;
     const Bandwidth memory =
         node.host_memory_bandwidth > Bandwidth(0) ? node.host_memory_bandwidth : kAssumedHostMemory;
-    const int sharing = cluster.gpus_used > 0 ? cluster.gpus_used : node.gpus;
+    const int sharing = cluster.gpus_of(node);
     const Bandwidth each = (1.0 / sharing) * memory;
     const HostLink here{.copy = std::min(kCopyShare * pcie_to_host(node, sharing), each), .memory = each};
     if (worst.copy == Bandwidth(0) || here.copy < worst.copy) worst.copy = here.copy;
@@ -87,8 +86,7 @@ class OffloadPricing {
     const Bytes activations = share_of(whole.kept, request_.offload.activations);
     const Bytes weights = share_of(weights_of(held.stage), request_.offload.weights);
     const Duration forward = price.forward.total();
-    const Duration backward =
-        price.recompute.total() + price.input_gradient.total() + price.weight_gradient.total();
+    const Duration backward = price.backward();
     OffloadPrice& offload = prices_.offload;
     const Duration least = std::min(forward, backward);
     offload.required_activations = std::max(offload.required_activations, rate(activations, least));

@@ -5,20 +5,15 @@
 namespace stagecraft {
 namespace {
 
-template <class T>
-T entry(const std::vector<T>& list, std::size_t stage) {
-  if (list.empty()) return T{};
-  return list.size() == 1 ? list.front() : list.at(stage);
-}
-
 StagePrice price_stage(const StagesSpec& model, const StageContent& content, std::size_t stage) {
   StagePrice price;
-  price.forward.add(Category::kForward, entry(model.forward, stage), Provenance::kAssumed);
-  price.input_gradient.add(Category::kBackward, entry(model.input_gradient, stage), Provenance::kAssumed);
-  price.weight_gradient.add(Category::kBackward, entry(model.weight_gradient, stage), Provenance::kAssumed);
+  price.forward.add(Category::kForward, of_stage(model.forward, stage), Provenance::kAssumed);
+  price.input_gradient.add(Category::kBackward, of_stage(model.input_gradient, stage), Provenance::kAssumed);
+  price.weight_gradient.add(Category::kBackward, of_stage(model.weight_gradient, stage),
+                            Provenance::kAssumed);
   const std::vector<Duration>& again = model.recompute.empty() ? model.forward : model.recompute;
   if (content.recompute_pass)
-    price.recompute.add(Category::kRecompute, entry(again, stage), Provenance::kAssumed);
+    price.recompute.add(Category::kRecompute, of_stage(again, stage), Provenance::kAssumed);
   return price;
 }
 
@@ -54,13 +49,13 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
     if (plan.data > 1)
       end.gradient_buckets[chunk].push_back(
           group_price(network, groups_of(network, rank, RankGroup::kReplicas),
-                      {CollectiveKind::kAllReduce, entry(model.gradient, stage), Category::kDataComm}));
-    if (places.copies() > 1 && entry(model.gradient, stage) > Bytes(0))
+                      {CollectiveKind::kAllReduce, of_stage(model.gradient, stage), Category::kDataComm}));
+    if (places.copies() > 1 && of_stage(model.gradient, stage) > Bytes(0))
       end.copies[chunk] = pair_price(network, places.rank_of(held.stage, 0), places.rank_of(held.stage, 1),
-                                     entry(model.gradient, stage));
+                                     of_stage(model.gradient, stage));
     if (held.stage + 1 < places.stages())
       prices.edges[places.index_of(held.stage, held.copy)] =
-          edge_price(network, held, entry(model.activation, stage));
+          edge_price(network, held, of_stage(model.activation, stage));
   }
   return prices;
 }

@@ -64,6 +64,10 @@ std::vector<TaskPart> PassPrice::parts() const {
   return parts;
 }
 
+Duration StagePrice::backward() const {
+  return recompute.total() + input_gradient.total() + weight_gradient.total();
+}
+
 PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes) {
   PassParts parts;
   const bool backward = gives_gradient(pass);

@@ -98,6 +98,10 @@ struct StagePrice {
   std::vector<UnitPrice> units{};
   bool kept_gathered = false;
   PassTraffic traffic{};  // empty where the network is closed-form
+
+  // Of one micro-batch: what is made again and both gradients; with the forward, all of it.
+  [[nodiscard]] Duration backward() const;
+  [[nodiscard]] Duration total() const { return forward.total() + backward(); }
 };
 
 // The prices that a pass is made of.

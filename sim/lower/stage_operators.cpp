@@ -26,14 +26,11 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
   const bool inner_again = request.training.recompute.repeats_mtp();
   std::vector<CountedOps> all;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    const bool experts = kind == LayerKind::kExperts;
-    const std::int64_t here = experts ? content.expert_layers : content.layers - content.expert_layers;
-    const std::int64_t again =
-        experts ? content.recomputed_experts : content.recomputed - content.recomputed_experts;
+    const std::int64_t again = content.recomputed_of(kind);
     const std::int64_t inner = kind == model.mtp_kind() ? content.mtp_layers : 0;
     for (const bool recomputed : {false, true}) {
       const std::int64_t times =
-          (recomputed ? again : here - again) + (recomputed == inner_again ? inner : 0);
+          (recomputed ? again : content.layers_of(kind) - again) + (recomputed == inner_again ? inner : 0);
       if (times > 0)
         all.push_back({.layer = kind,
                        .recomputed = recomputed,

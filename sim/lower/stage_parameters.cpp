@@ -1,8 +1,8 @@
 #include "sim/lower/stage_parameters.hpp"
 
+#include "base/ceil_div.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
-#include "models/partition.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,7 +18,7 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
 
 // Of the head's matrix, what the rank holds already as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
-  return model.tied_embeddings && ends_meet(plan) ? vocabulary_share(model, plan.tensor) * model.hidden : 0;
+  return model.tied_embeddings && ends_meet(plan) ? word_parameters(model, plan.tensor) : 0;
 }
 
 // The copy of the embedding that multi-token prediction looks the shifted tokens up in, where the rank has
@@ -26,8 +26,8 @@ std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& p
 std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                const StageContent& content) {
   if (content.mtp_layers == 0 || ends_meet(plan)) return 0;
-  const std::int64_t words = vocabulary_share(model, plan.tensor) * model.hidden;
-  return embedding_parameters(model, plan.tensor) - (model.tied_embeddings ? words : 0);
+  const std::int64_t words = model.tied_embeddings ? word_parameters(model, plan.tensor) : 0;
+  return embedding_parameters(model, plan.tensor) - words;
 }
 
 using OfLayer = ParameterShare (*)(const TransformerSpec&, LayerKind, const WeightSplit&);
@@ -37,11 +37,9 @@ ParameterShare share_of_layers(const TransformerSpec& model, const ParallelPlan&
                                OfLayer of_layer, OfMtp of_mtp) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   const WeightSplit split = split_of(plan);
-  const std::int64_t dense = content.layers - content.expert_layers;
   ParameterShare share;
-  if (dense > 0) add(share, of_layer(model, LayerKind::kDense, split), dense);
-  if (content.expert_layers > 0)
-    add(share, of_layer(model, LayerKind::kExperts, split), content.expert_layers);
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (const std::int64_t layers = content.layers_of(kind)) add(share, of_layer(model, kind, split), layers);
   if (content.mtp_layers > 0) add(share, of_mtp(model, split), content.mtp_layers);
   return share;
 }
@@ -135,9 +133,8 @@ UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
 }
 
 ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan) {
-  const auto part = [](std::int64_t all, std::int64_t ranks) { return (all + ranks - 1) / ranks; };
-  return {.dense = part(whole.dense, plan.shard_group),
-          .experts = part(whole.experts, plan.expert_shard_group())};
+  return {.dense = ceil_div(whole.dense, plan.shard_group),
+          .experts = ceil_div(whole.experts, plan.expert_shard_group())};
 }
 
 ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {

@@ -36,6 +36,12 @@ struct StageContent {
   bool embedding = false;
   bool head = false;
 
+  [[nodiscard]] std::int64_t layers_of(LayerKind kind) const {
+    return kind == LayerKind::kExperts ? expert_layers : layers - expert_layers;
+  }
+  [[nodiscard]] std::int64_t recomputed_of(LayerKind kind) const {
+    return kind == LayerKind::kExperts ? recomputed_experts : recomputed - recomputed_experts;
+  }
   friend bool operator==(const StageContent&, const StageContent&) = default;
 };
 
@@ -82,5 +88,9 @@ struct PlanRequest {
 //   requires  degrees, batch sizes and counts of at least 1: the loader refuses less (throws InternalError
 //   here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);
+
+// What the even split counts: the layers, and the ends where they count as one each.
+//   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
+[[nodiscard]] std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec);
 
 }  // namespace stagecraft

@@ -7,18 +7,17 @@
 #include "sim/plan/divisors.hpp"
 #include "sim/plan/plan_checks.hpp"
 
-namespace stagecraft::plan_checks {
+namespace stagecraft {
 
+std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec) {
+  return model.layers + (spec.embedding_as_layer ? 1 : 0) + (spec.loss_as_layer ? 1 : 0);
+}
+
+namespace plan_checks {
 namespace {
 
 std::int64_t stage_count(const ParallelSpec& spec) {
   return saturating_product({spec.pipeline, spec.virtual_stages});
-}
-
-// What the even split counts: the layers, and the ends where they count as one each.
-//   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
-std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec) {
-  return model.layers + (spec.embedding_as_layer ? 1 : 0) + (spec.loss_as_layer ? 1 : 0);
 }
 
 std::string counted_text(const TransformerSpec& model, const ParallelSpec& spec) {
@@ -160,4 +159,5 @@ std::vector<StageContent> stage_contents(const TransformerSpec& model, const Par
   return stages;
 }
 
-}  // namespace stagecraft::plan_checks
+}  // namespace plan_checks
+}  // namespace stagecraft

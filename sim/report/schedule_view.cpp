@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/ceil_div.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -84,7 +85,7 @@ Duration round_up(Duration time) {
 Duration column_of(const ScheduleView& view, int width) {
   const Duration wanted = std::max(shortest_pass(view) / 2, Duration(1));
   if (view.play.makespan / wanted.count() <= width) return wanted;
-  return round_up(Duration((view.play.makespan + width - 1) / width));
+  return round_up(Duration(ceil_div(view.play.makespan, width)));
 }
 
 std::int64_t columns(std::int64_t time, Duration column) {

@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 // An interval that no job lives to see.
-constexpr double kNever = 100 * 365.25 * kSecondsPerDay;
+constexpr double kNever = 100 * kSecondsPerYear;
 
 // No bandwidth given: nothing to wait for.
 Duration over(double bytes, Bandwidth rate) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "sim/lower/messages.hpp"
 
 namespace stagecraft {
@@ -16,10 +17,9 @@ namespace {
 // The GPUs of each node, in the order of the cluster.
 std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) {
   if (!scenario.cluster) return std::vector<int>(static_cast<std::size_t>(full.gpus()), 1);
-  if (scenario.cluster->gpus_used > 0) return {scenario.cluster->gpus_used};
   std::vector<int> sizes;
   for (const NodeGroup& group : scenario.cluster->groups)
-    sizes.insert(sizes.end(), static_cast<std::size_t>(group.count), group.node.gpus);
+    sizes.insert(sizes.end(), static_cast<std::size_t>(group.count), scenario.cluster->gpus_of(group.node));
   return sizes;
 }
 
@@ -136,7 +136,7 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
   TrainingSpec& training = scenario.training;
   training.micro_batch_size = shape.micro_batch;
   const std::int64_t at_once = shape.data * shape.micro_batch;
-  training.global_batch_size = (samples_of(shape) + at_once - 1) / at_once * at_once;
+  training.global_batch_size = ceil_div(samples_of(shape), at_once) * at_once;
   if (scenario.cluster && scenario.cluster->gpus_used == 0) {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
@@ -16,10 +17,6 @@
 
 namespace stagecraft {
 namespace {
-
-Duration backward_of(const StagePrice& stage) {
-  return stage.recompute.total() + stage.input_gradient.total() + stage.weight_gradient.total();
-}
 
 StateBytes bytes_of(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
@@ -55,7 +52,7 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
 
 ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus) {
   const NodeSpec& node = cluster.groups[group].node;
-  return with_groups(cluster, {{.node = node, .count = (gpus + node.gpus - 1) / node.gpus}});
+  return with_groups(cluster, {{.node = node, .count = ceil_div(gpus, node.gpus)}});
 }
 
 // Bytes of all ranks together, for what each parameter takes.
@@ -89,18 +86,12 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   for (int stage = 0; stage < plan->stage_count(); ++stage) {
     const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
     layers.push_back({.forward = price.forward.total(),
-                      .backward = backward_of(price),
+                      .backward = price.backward(),
                       .state = bytes_of_stage(model, *plan, stage, kept_bytes(bytes)),
                       .gradient = bytes_of_stage(model, *plan, stage, bytes.gradient),
                       .activation = activation * copies * plan->context});
   }
   return layers;
-}
-
-template <class T>
-T entry(const std::vector<T>& list, std::size_t stage) {
-  if (list.empty()) return T{};
-  return list.size() == 1 ? list.front() : list.at(stage);
 }
 
 std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec& model,
@@ -110,12 +101,12 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
   // Where the pipeline runs both ways there are two copies of each, alike.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
-    const Bytes gradient = entry(model.gradient, stage);
+    const Bytes gradient = of_stage(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
-                      .backward = backward_of(price),
+                      .backward = price.backward(),
                       .state = gradient / bytes.gradient * kept_bytes(bytes),
                       .gradient = gradient,
-                      .activation = entry(model.activation, stage)});
+                      .activation = of_stage(model.activation, stage)});
   }
   return layers;
 }
@@ -174,8 +165,8 @@ Bandwidth node_network(const ClusterSpec& cluster) {
   std::optional<Bandwidth> least;
   for (const NodeGroup& group : cluster.groups) {
     const FabricSpec& fabric = cluster.fabric;
-    const int nics = fabric.nics_per_node > 0 ? fabric.nics_per_node : group.node.nics;
-    const Bandwidth nic = fabric.nic_bandwidth.count() > 0 ? fabric.nic_bandwidth : group.node.nic_bandwidth;
+    const int nics = fabric.nics_of(group.node);
+    const Bandwidth nic = fabric.nic_rate_of(group.node);
     const Bandwidth all(nic.count() * nics * fabric.point_to_point_efficiency);
     least = least ? std::min(*least, all) : all;
   }
@@ -186,7 +177,7 @@ void fill_stages(const Simulation& simulation, JobCosts& costs) {
   for (std::size_t i = 0; i < simulation.prepared.plan.stages.size(); ++i) {
     const StagePrice& stage = simulation.prices.stages[i];
     costs.stage_forward.push_back(stage.forward.total());
-    costs.stage_backward.push_back(backward_of(stage));
+    costs.stage_backward.push_back(stage.backward());
   }
   for (const EdgePrice& edge : simulation.prices.edges)
     costs.message = std::max({costs.message, edge.forward.total(), edge.backward.total()});
@@ -213,7 +204,7 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   fill_stages(simulation, costs);
   if (scenario.cluster) {
     const ClusterSpec& cluster = *scenario.cluster;
-    costs.gpus_per_node = cluster.gpus_used > 0 ? cluster.gpus_used : cluster.groups.front().node.gpus;
+    costs.gpus_per_node = cluster.gpus_of(cluster.groups.front().node);
     costs.node_network = node_network(cluster);
     costs.gpu_to_host = cluster.groups.front().node.pcie;
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <variant>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/simulate.hpp"
 
@@ -19,7 +20,7 @@ std::vector<T> by_rank(const std::vector<T>& stages, const std::vector<int>& cou
   for (const int count : counts) {
     T held{};
     for (int i = 0; i < count; ++i, ++stage) {
-      const T& one = stages.size() == 1 ? stages.front() : stages.at(stage);
+      const T one = of_stage(stages, stage);
       held = last_alone ? one : held + one;
     }
     ranks.push_back(held);
@@ -85,7 +86,7 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
                                     int micro_batches, int pipelines) const {
   Scenario scenario = base_;
   ParallelSpec& parallelism = scenario.parallelism;
-  parallelism.data = (pipelines + replicas_ - 1) / replicas_ * replicas_;
+  parallelism.data = ceil_div(pipelines, replicas_) * replicas_;
   parallelism.pipeline = static_cast<int>(layers_per_stage.size());
   if (auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     *stages = by_rank(*stages, layers_per_stage);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/never.hpp"
@@ -337,7 +338,7 @@ bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
   const ParallelPlan& plan = request.simulation.prepared.plan;
   const JobStates states{
       .model = request.scenario.model, .plan = plan, .zero_stage = request.scenario.parallelism.zero_stage};
-  return are_copies(held_by_replicas(states, side_by_side), (plan.data + side_by_side - 1) / side_by_side);
+  return are_copies(held_by_replicas(states, side_by_side), ceil_div(plan.data, side_by_side));
 }
 
 std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {

@@ -226,10 +226,9 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
-  constexpr double kYear = 365.25 * kSecondsPerDay;
   if (in_memory(spec))
     report.advice.interval_why +=
-        fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kYear);
+        fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kSecondsPerYear);
 }
 
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.

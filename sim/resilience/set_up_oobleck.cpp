@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
@@ -149,7 +150,7 @@ class Tails {
   // Of the kind of node whose pipelines have the longest.
   [[nodiscard]] Duration of(int pipelines) {
     const int largest = std::min(nodes_ - spec_.max_failures * spec_.min_nodes, templates_.most_nodes());
-    const int micro_batches = (spec_.micro_batches + pipelines - 1) / pipelines;
+    const int micro_batches = ceil_div(spec_.micro_batches, pipelines);
     Duration longest{};
     for (std::size_t group = 0; group < spec_.groups.size(); ++group) {
       Composition nodes(spec_.groups.size());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "sim/goodput/policies/bamboo.hpp"
 #include "sim/goodput/policies/degraded_steps.hpp"
 #include "sim/goodput/policies/recycle.hpp"
@@ -93,8 +94,8 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
   job.step = [&shapes = request.shapes, workers, work, stages, ideal](int pipelines) {
     std::optional<ShapedStep> step = shapes.replicas(pipelines * stages, BatchRule::kKept);
     if (!step || step->nodes != pipelines * stages) return std::optional<ShapedStep>();
-    step->duration = std::max(step->duration, ideal.duration) +
-                     redundant_part(workers, (work + pipelines - 1) / pipelines);
+    step->duration =
+        std::max(step->duration, ideal.duration) + redundant_part(workers, ceil_div(work, pipelines));
     return step;
   };
   return GoodputSetup{.policy = [job] { return std::make_unique<Bamboo>(job); },

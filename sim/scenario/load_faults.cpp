@@ -19,10 +19,10 @@ class JobGpus {
  public:
   explicit JobGpus(const Scenario& scenario) {
     if (!scenario.cluster) return;
-    const ClusterSpec& whole = scenario.fabric ? *scenario.fabric : *scenario.cluster;
+    const ClusterSpec& whole = whole_cluster(scenario);
     for (int server = 0; server < whole.server_count(); ++server) {
       first_.push_back(count_);
-      count_ += whole.gpus_used > 0 ? whole.gpus_used : whole.groups[group_of(whole, server)].node.gpus;
+      count_ += whole.gpus_of_server(server);
     }
     first_.push_back(count_);
     if (scenario.fabric) {
@@ -141,7 +141,7 @@ void FaultReader::read_link() {
     map_.error("link", "contradiction", "there is no cluster, so there is no link", "describe the cluster");
     return;
   }
-  const Cluster cluster(scenario_.fabric ? *scenario_.fabric : *scenario_.cluster);
+  const Cluster cluster(whole_cluster(scenario_));
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < cluster.link_count(); ++i) {
     names.push_back(cluster.link_name(EdgeId(i)));

@@ -145,7 +145,7 @@ FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const Prese
 
 // NIC vertices: where NICs outnumber GPUs, a GPU has them as one.
 int nics_in(const NodeSpec& node, const FabricSpec& fabric) {
-  return std::min(fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics, node.gpus);
+  return std::min(fabric.nics_of(node), node.gpus);
 }
 
 void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {

@@ -23,25 +23,11 @@ std::optional<int> take_number(std::string_view& text, std::string_view word) {
   return value;
 }
 
-int node_count(const ClusterSpec& cluster) {
-  int nodes = 0;
-  for (const NodeGroup& group : cluster.groups) nodes += group.count;
-  return nodes;
-}
-
-int gpus_of(const ClusterSpec& cluster, int node) {
-  if (cluster.gpus_used > 0) return cluster.gpus_used;
-  for (const NodeGroup& group : cluster.groups) {
-    if (node < group.count) return group.node.gpus;
-    node -= group.count;
-  }
-  return 0;
-}
-
 // Whether no two GPUs are apart from each other.
 bool same_place(const NodePlace& a, const NodePlace& b, const ClusterSpec* cluster) {
   if (a == b) return true;
-  return a.node == b.node && cluster != nullptr && gpus_of(*cluster, a.node) == 1;
+  return a.node == b.node && cluster != nullptr && a.node < cluster->server_count() &&
+         cluster->gpus_of_server(a.node) == 1;
 }
 
 NodePlace load_place(YamlMap& map, std::string_view key, const ClusterSpec* cluster) {
@@ -55,15 +41,15 @@ NodePlace load_place(YamlMap& map, std::string_view key, const ClusterSpec* clus
     return {};
   }
   if (cluster == nullptr) return *place;
-  const int nodes = node_count(*cluster);
+  const int nodes = cluster->server_count();
   if (place->node >= nodes)
     map.error(key, "out-of-range", fmt::format("node {} is not one of the cluster's {}", place->node, nodes),
               fmt::format("nodes are 0 to {}", nodes - 1));
-  else if (place->gpu && *place->gpu >= gpus_of(*cluster, place->node))
+  else if (place->gpu && *place->gpu >= cluster->gpus_of_server(place->node))
     map.error(key, "out-of-range",
               fmt::format("gpu {} is not one of the {} of node {}", *place->gpu,
-                          gpus_of(*cluster, place->node), place->node),
-              fmt::format("GPUs of a node are 0 to {}", gpus_of(*cluster, place->node) - 1));
+                          cluster->gpus_of_server(place->node), place->node),
+              fmt::format("GPUs of a node are 0 to {}", cluster->gpus_of_server(place->node) - 1));
   return *place;
 }
 

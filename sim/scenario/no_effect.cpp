@@ -303,8 +303,7 @@ void listen_to_trace(Listener& listener, const Scenario& scenario, const Failure
                      const std::string& path) {
   const auto* replay = std::get_if<TraceReplay>(&process.law);
   if (replay == nullptr || !scenario.cluster) return;
-  int nodes = scenario.failures->policy.spares.value_or(0);
-  for (const NodeGroup& group : scenario.cluster->groups) nodes += static_cast<int>(group.count);
+  const int nodes = scenario.cluster->server_count() + scenario.failures->policy.spares.value_or(0);
   const int most = most_at_once(*replay);
   if (most <= nodes) return;
   listener.warn(
@@ -384,7 +383,7 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                "it is of messages between stages on several nodes; collectives have collective_latency and "
                "step_latency");
   if (!scenario.network.shared()) return;  // where cluster.links has none at all
-  const ClusterSpec& whole = scenario.fabric ? *scenario.fabric : *scenario.cluster;
+  const ClusterSpec& whole = whole_cluster(scenario);
   for (std::size_t i = 0; i < whole.links.size(); ++i)
     listener.say(fmt::format("cluster.links.{}.latency", i), true,
                  "prices know the latencies of the fabric, not of single links; topology show does");

@@ -406,7 +406,7 @@ std::string to_yaml(const Scenario& scenario) {
   out.number("stagecraft", 1);
   out.text("name", scenario.name);
   std::visit([&](const auto& model) { print_section(out, "model", model); }, scenario.model);
-  if (scenario.cluster) print_section(out, "cluster", scenario.fabric ? *scenario.fabric : *scenario.cluster);
+  if (scenario.cluster) print_section(out, "cluster", whole_cluster(scenario));
   if (scenario.profile && scenario.group_profiles.empty()) out.text("profile", scenario.profile->name);
   print_section(out, "parallelism", scenario.parallelism);
   print_section(out, "schedule",

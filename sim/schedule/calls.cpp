@@ -211,23 +211,6 @@ std::vector<RankCalls> calls_of(const Schedule& schedule, CallStyle style) {
   return calls;
 }
 
-std::string print_calls(const std::vector<Action>& order, const RankCalls& calls) {
-  std::string text;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    for (const Call& call : calls[i]) {
-      std::string words;
-      for (const PeerTransfer& transfer : call) {
-        words += words.empty() ? "" : "+";
-        words +=
-            std::string(transfer.send ? "send_" : "recv_") + (transfer.gradient ? "backward" : "forward");
-      }
-      text += (text.empty() ? "{" : " {") + words + "}";
-    }
-    if (i < order.size()) text += (text.empty() ? "" : " ") + to_string(order[i]);
-  }
-  return text;
-}
-
 Play play_calls(const Schedule& schedule, const ScheduleCosts& costs, const std::vector<RankCalls>& calls) {
   SC_CHECK(schedule.flush && calls.size() == schedule.ranks.size(),
            "calls of every rank of an order that drains");

@@ -41,8 +41,6 @@ using RankCalls = std::vector<std::vector<Call>>;
 [[nodiscard]] std::optional<ScheduleProblem> refuse_calls(const Schedule& schedule, CallStyle style);
 // [rank]. requires an order that refuse_calls lets pass.
 [[nodiscard]] std::vector<RankCalls> calls_of(const Schedule& schedule, CallStyle style);
-// "0F0 {send_forward} ... {send_forward+recv_backward}", as the published files of calls write them.
-[[nodiscard]] std::string print_calls(const std::vector<Action>& order, const RankCalls& calls);
 
 // As play(), with messages by these calls. requires calls without deadlock.
 [[nodiscard]] Play play_calls(const Schedule& schedule, const ScheduleCosts& costs,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/schedule/alternation.hpp"
 #include "sim/schedule/interleaved.hpp"
@@ -29,7 +30,7 @@ std::vector<Action> interleaved_group(const PipelineShape& shape, int rank) {
   const int p = shape.ranks;
   const int v = shape.chunks;
   const int group = group_of(shape);
-  const int groups = (shape.micro_batches + group - 1) / group;
+  const int groups = ceil_div(shape.micro_batches, group);
   const std::vector<ChunkStep> table = chunk_table(groups * group, v, group);
   const std::size_t n = table.size();
   const std::size_t warm_up = std::min(static_cast<std::size_t>((p - 1 - rank) + (v - 1) * group), n);

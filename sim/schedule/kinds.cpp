@@ -288,16 +288,10 @@ constexpr std::array kKinds{
                  .generate = steady_order<steady_one_f_one_b>},
 };
 
-constexpr std::array<std::string_view, 0> kPlanned{};
-
 }  // namespace
 
 std::span<const ScheduleKind> schedule_kinds() {
   return kKinds;
-}
-
-std::span<const std::string_view> planned_schedules() {
-  return kPlanned;
 }
 
 const ScheduleKind* find_schedule(std::string_view name) {

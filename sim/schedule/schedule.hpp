@@ -128,8 +128,6 @@ struct ScheduleKind {
 };
 
 [[nodiscard]] std::span<const ScheduleKind> schedule_kinds();
-// Names of the contract whose generators come later; the loader refuses them by name.
-[[nodiscard]] std::span<const std::string_view> planned_schedules();
 [[nodiscard]] const ScheduleKind* find_schedule(std::string_view name);
 
 // All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.

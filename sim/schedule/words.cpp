@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -110,7 +111,7 @@ std::int64_t lower_bound(const SearchProblem& problem) {
     }
     const std::int64_t idle =
         std::max<std::int64_t>(0, first_gradient - room * longest(pipeline, rank, &StageCosts::forward));
-    const std::int64_t own = std::max(work + idle, (occupied + room - 1) / room);
+    const std::int64_t own = std::max(work + idle, ceil_div(occupied, room));
     const std::int64_t head = problem.head(rank);
     bound = std::max(bound, span ? own : head + own);
     // After its last input gradient, of chunk 0, a rank has weight gradients only, of what its memory holds.

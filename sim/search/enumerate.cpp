@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/plan/parallel_plan.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/search/frames.hpp"
 #include "sim/search/same_plans.hpp"
@@ -110,12 +111,10 @@ class AxisReader {
   Diagnostics& diagnostics_;
 };
 
-// Layers that an even split counts: check_even_split() of sim/plan.
-std::int64_t counted_layers(const Scenario& scenario) {
+// That stages are made of.
+std::int64_t layers_to_split(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr) return kMostDegree;
-  const ParallelSpec& parallel = scenario.parallelism;
-  return model->layers + (parallel.embedding_as_layer ? 1 : 0) + (parallel.loss_as_layer ? 1 : 0);
+  return model != nullptr ? counted_layers(*model, scenario.parallelism) : kMostDegree;
 }
 
 class Enumerator {
@@ -156,7 +155,7 @@ class Enumerator {
       if (gpus_ % t != 0 || (tensor_.all() && heads % t != 0)) continue;
       point.tensor = static_cast<int>(t);
       for (const std::int64_t p : choices(pipeline_, own.pipeline, gpus_ / t)) {
-        if (gpus_ % (t * p) != 0 || (pipeline_.all() && p > counted_layers(*scenario_))) continue;
+        if (gpus_ % (t * p) != 0 || (pipeline_.all() && p > layers_to_split(*scenario_))) continue;
         point.pipeline = static_cast<int>(p);
         add_contexts(point);
       }
@@ -226,8 +225,8 @@ class Enumerator {
     if (pipeline == 1 && chunks_.axis != nullptr) return some_unchunked_ ? Numbers{} : Numbers{1};
     Numbers counts;
     if (chunks_.all()) {
-      const std::int64_t layers = counted_layers(*scenario_) / pipeline;
-      const bool even = !space_.uneven_stages && counted_layers(*scenario_) % pipeline == 0;
+      const std::int64_t layers = layers_to_split(*scenario_) / pipeline;
+      const bool even = !space_.uneven_stages && layers_to_split(*scenario_) % pipeline == 0;
       const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
       for (std::int64_t v = 2; v <= most; ++v)
         if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
@@ -84,7 +85,7 @@ class Crew {
       }
     };
     std::vector<std::jthread> threads;
-    const std::size_t useful = std::min(workers_.size(), (count + step - 1) / step);
+    const std::size_t useful = std::min(workers_.size(), ceil_div(count, step));
     for (std::size_t i = 1; i < useful; ++i) threads.emplace_back([&, i] { labour(workers_[i], false); });
     labour(workers_.front(), true);
     threads.clear();  // joins

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "models/operators.hpp"
+#include "tests/models/op_lists.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
@@ -225,6 +226,7 @@ TEST(TensorParallelism, ConservesFlops) {
       const Shard shard{.sequence = 2048, .micro_batch = 2, .tensor = t, .attention = Attention::kUnfused};
       const LayerOps layer = layer_operators(model, shard), head = head_operators(model, shard);
       const auto all = [](const LayerOps& ops) {
+        using op_lists::total_flops;
         return total_flops(ops.forward) + total_flops(ops.input_gradient) + total_flops(ops.weight_gradient);
       };
       const Flops one_rank = static_cast<double>(model.layers) * all(layer) + all(head);

@@ -31,95 +31,89 @@ Shard recomputing(Shard shard, Recompute recompute) {
   return shard;
 }
 
-// Expectations: Figure 1's formulas at s = 2048, t = 8: s b h (10 + 24/t + 5as/ht), 34 s b h / t, 2 s b h.
-TEST(LayerActivation, OfGptsIsTheTablesPerLayer) {
+Bytes kept(const TransformerSpec& model, const Shard& shard, LayerKind kind = LayerKind::kDense) {
+  return total(layer_tensors(model, shard, kind));
+}
+
+// Expectations: Figure 1's formulas at s = 2048, t = 8: s b h (10 + 24/t + 5as/ht), 34 s b h / t.
+TEST(LayerTensors, OfGptsIsTheTablesPerLayer) {
   struct Row {
     TransformerSpec model;
     std::int64_t micro_batch;
-    Bytes baseline, selective_with_sp, full;
+    Bytes baseline, selective_with_sp;
   };
   const Bytes half_mib = 512_KiB;
-  const std::vector<Row> rows{{zoo::gpt_22b(), 4, 1264_MiB, 204_MiB, 96_MiB},
-                              {zoo::gpt3_175b(), 1, 552_MiB, 102_MiB, 48_MiB},
-                              {zoo::gpt_530b(), 1, 840_MiB, 170_MiB, 80_MiB},
-                              {zoo::gpt_1t(), 1, 1050_MiB, 212_MiB + half_mib, 100_MiB}};
+  const std::vector<Row> rows{{zoo::gpt_22b(), 4, 1264_MiB, 204_MiB},
+                              {zoo::gpt3_175b(), 1, 552_MiB, 102_MiB},
+                              {zoo::gpt_530b(), 1, 840_MiB, 170_MiB},
+                              {zoo::gpt_1t(), 1, 1050_MiB, 212_MiB + half_mib}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.model.hidden);
     const Shard shard = unfused(row.micro_batch, 8);
     const Shard sp = with_sequence_parallelism(shard);
-    EXPECT_EQ(layer_activation(row.model, shard).kept, row.baseline);
-    EXPECT_EQ(layer_activation(row.model, recomputing(sp, Recompute::kSelective)).kept,
-              row.selective_with_sp);
-    EXPECT_EQ(layer_activation(row.model, recomputing(shard, Recompute::kFull)).kept, row.full);
+    EXPECT_EQ(kept(row.model, shard), row.baseline);
+    EXPECT_EQ(kept(row.model, recomputing(sp, Recompute::kSelective)), row.selective_with_sp);
   }
 }
 
 // Table 2, first row: s b h (34 + 5 a s / h).
-TEST(LayerActivation, WithoutParallelismIsThirtyFourAndFiveScores) {
+TEST(LayerTensors, WithoutParallelismIsThirtyFourAndFiveScores) {
   const TransformerSpec model = zoo::gpt_22b();
   const std::int64_t s = 2048, b = 3, h = 6144, a = 64;
-  EXPECT_EQ(layer_activation(model, unfused(b, 1)).kept, Bytes(34 * s * b * h + 5 * a * s * s * b));
+  EXPECT_EQ(kept(model, unfused(b, 1)), Bytes(34 * s * b * h + 5 * a * s * s * b));
 }
 
-TEST(LayerActivation, WithSequenceParallelismIsSplitEvenly) {
+TEST(LayerTensors, WithSequenceParallelismIsSplitEvenly) {
   for (const std::int64_t t : {2, 4, 8}) {
-    const Bytes one = layer_activation(zoo::gpt_22b(), unfused(1, 1)).kept;
-    const Bytes part = layer_activation(zoo::gpt_22b(), with_sequence_parallelism(unfused(1, t))).kept;
+    const Bytes one = kept(zoo::gpt_22b(), unfused(1, 1));
+    const Bytes part = kept(zoo::gpt_22b(), with_sequence_parallelism(unfused(1, t)));
     EXPECT_EQ(t * part, one);
   }
 }
 
 // Flash keeps what selective recompute keeps, and a log-sum-exp of 4 bytes per token and head.
-TEST(LayerActivation, OfFlashAttentionIsSelectivePlusItsLogSumExp) {
+TEST(LayerTensors, OfFlashAttentionIsSelectivePlusItsLogSumExp) {
   Shard flash = unfused(2, 4);
   flash.attention = Attention::kFlash;
-  const Bytes selective =
-      layer_activation(zoo::gpt_22b(), recomputing(unfused(2, 4), Recompute::kSelective)).kept;
-  EXPECT_EQ(layer_activation(zoo::gpt_22b(), flash).kept - selective, Bytes(4 * 2048 * 2 * 64 / 4));
+  const Bytes selective = kept(zoo::gpt_22b(), recomputing(unfused(2, 4), Recompute::kSelective));
+  EXPECT_EQ(kept(zoo::gpt_22b(), flash) - selective, Bytes(4 * 2048 * 2 * 64 / 4));
 }
 
 // Masks: one byte per element of s b h twice, and 3 of the 5 bytes per score (dropout's output and mask).
-TEST(LayerActivation, LosesItsMasksWithoutDropout) {
+TEST(LayerTensors, LosesItsMasksWithoutDropout) {
   TransformerSpec model = zoo::gpt_22b();
-  const Bytes with = layer_activation(model, unfused(1, 1)).kept;
+  const Bytes with = kept(model, unfused(1, 1));
   model.dropout = false;
   const std::int64_t s = 2048;
-  EXPECT_EQ(with - layer_activation(model, unfused(1, 1)).kept, Bytes(2 * s * 6144 + 3 * 64 * s * s));
-}
-
-TEST(LayerActivation, HoldsOneWholeLayerWhileItIsRecomputed) {
-  const Shard shard = unfused(1, 8);
-  const LayerActivation full = layer_activation(zoo::gpt3_175b(), recomputing(shard, Recompute::kFull));
-  EXPECT_EQ(full.transient, layer_activation(zoo::gpt3_175b(), shard).kept);
-  EXPECT_EQ(layer_activation(zoo::gpt3_175b(), shard).transient, Bytes(0));
+  EXPECT_EQ(with - kept(model, unfused(1, 1)), Bytes(2 * s * 6144 + 3 * 64 * s * s));
 }
 
 // T (8h + 4aq + 4kq + 4a + 6f) / t by tensor; operator by operator silu(gate) adds 2f, and each of the two
 // norms 4h: its input in fp32 and what its weight multiplies in place of the input.
-TEST(LayerActivation, OfLlamaIsTheSumOfItsTensors) {
+TEST(LayerTensors, OfLlamaIsTheSumOfItsTensors) {
   Shard shard{.sequence = 8192};
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, Bytes(1'141'899'264));
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'141'899'264));
   shard.fused_kernels = false;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, Bytes(1'376'780'288 + 8 * 8192 * 4096));
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'376'780'288 + 8 * 8192 * 4096));
   const Shard eight{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
-  EXPECT_EQ(layer_activation(zoo::llama3_70b(), eight).kept, Bytes(281'280'512));
-  EXPECT_EQ(layer_activation(zoo::llama31_405b(), eight).kept, Bytes(533'200'896));
+  EXPECT_EQ(kept(zoo::llama3_70b(), eight), Bytes(281'280'512));
+  EXPECT_EQ(kept(zoo::llama31_405b(), eight), Bytes(533'200'896));
 }
 
-TEST(LayerActivation, DoublesInFp32ButForMasks) {
+TEST(LayerTensors, DoublesInFp32ButForMasks) {
   TransformerSpec model = zoo::gpt_22b();
   model.dropout = false;
   Shard shard = unfused(1, 1);
-  const Bytes half = layer_activation(model, shard).kept;
+  const Bytes half = kept(model, shard);
   shard.precision = Precision::kFp32;
-  EXPECT_EQ(layer_activation(model, shard).kept, 2 * half);
+  EXPECT_EQ(kept(model, shard), 2 * half);
 }
 
 // Section 4.3 of the paper: s b h / t of embedding dropout masks per micro-batch in flight; ids are int64.
-TEST(EmbeddingActivation, IsTokenIdsAndADropoutMask) {
+TEST(EmbeddingTensors, IsTokenIdsAndADropoutMask) {
   const Shard shard = with_sequence_parallelism(unfused(4, 8));
-  EXPECT_EQ(embedding_activation(zoo::gpt_22b(), shard), Bytes(8 * 8192 + 8192 * 6144 / 8));
-  EXPECT_EQ(embedding_activation(zoo::llama3_8b(), {.sequence = 8192}), Bytes(8 * 8192));
+  EXPECT_EQ(total(embedding_tensors(zoo::gpt_22b(), shard)), Bytes(8 * 8192 + 8192 * 6144 / 8));
+  EXPECT_EQ(total(embedding_tensors(zoo::llama3_8b(), {.sequence = 8192})), Bytes(8 * 8192));
 }
 
 // Section 4.3: 4 s b h / t (1 + V/h) for the final norm, the head and the loss.
@@ -243,7 +237,7 @@ TEST(Figure1, IsReproducedToTheDigit) {
     const Shard shard = unfused(row.micro_batch, 8);
     const Shard best = recomputing(with_sequence_parallelism(shard), Recompute::kSelective);
     const auto gib = [&](const Shard& s) {
-      return static_cast<double>(layer_activation(row.model, s).kept.count()) * in_flight / kGiB;
+      return static_cast<double>(kept(row.model, s).count()) * in_flight / kGiB;
     };
     EXPECT_DOUBLE_EQ(gib(shard), row.baseline);
     EXPECT_DOUBLE_EQ(gib(best), row.best);
@@ -317,7 +311,7 @@ TEST(ExpertLayer, SplitsWidthsByTheExpertTensorDegreeAndNotByTensor) {
 }
 
 // Checkpoints around attention and feed-forward: what the norms read and what they give, 4 tensors of s h.
-TEST(LayerActivation, OfModulesCheckpointedOneByOneKeepsTheirInputs) {
+TEST(LayerTensors, OfModulesCheckpointedOneByOneKeepsTheirInputs) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules().with(RecomputeModule::kSelfAttention).with(RecomputeModule::kMlp);
   EXPECT_EQ(total(layer_tensors(zoo::llama3_8b(), shard)), Bytes(4 * 2 * 4096 * 4096));
@@ -348,16 +342,16 @@ TEST(LatentAttention, KeepsCompressedAndExpandedForms) {
 }
 
 // s/c tokens a rank: all but the scores of unfused attention, which keep their s keys, fall c times.
-TEST(LayerActivation, IsSplitOverTheContextRanks) {
-  const Bytes whole = layer_activation(zoo::llama3_8b(), {.sequence = 8192}).kept;
-  EXPECT_EQ(4 * layer_activation(zoo::llama3_8b(), {.sequence = 8192, .context = 4}).kept, whole);
+TEST(LayerTensors, IsSplitOverTheContextRanks) {
+  const Bytes whole = kept(zoo::llama3_8b(), {.sequence = 8192});
+  EXPECT_EQ(4 * kept(zoo::llama3_8b(), {.sequence = 8192, .context = 4}), whole);
 }
 
-TEST(LayerActivation, LosesBothNormOutputsToTheirRecompute) {
+TEST(LayerTensors, LosesBothNormOutputsToTheirRecompute) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);
-  const Bytes none = layer_activation(zoo::llama3_8b(), {.sequence = 8192}).kept;
-  EXPECT_EQ(none - layer_activation(zoo::llama3_8b(), shard).kept, Bytes(2 * 2 * 8192 * 4096));
+  const Bytes none = kept(zoo::llama3_8b(), {.sequence = 8192});
+  EXPECT_EQ(none - kept(zoo::llama3_8b(), shard), Bytes(2 * 2 * 8192 * 4096));
   EXPECT_EQ(layer_transient(zoo::llama3_8b(), shard).recomputed, Bytes(2 * 2 * 8192 * 4096));
 }
 
@@ -365,41 +359,40 @@ TEST(LayerActivation, LosesBothNormOutputsToTheirRecompute) {
 // 14336; 32 log-sum-exps a token. With two tensor ranks under sequence parallelism each product of the rank
 // is split or partial, and both reduced blocks are kept beside: 8192 x 2 x (2048 + 512 + 2048 + 4096 + 2048 +
 // 7168 + 2048) + 16 x 4 x 8192.
-TEST(LayerActivation, OfRecomputeByOperatorKeepsEverySecondProduct) {
+TEST(LayerTensors, OfRecomputeByOperatorKeepsEverySecondProduct) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard),
             Bytes(8192LL * 2 * (4096 + 4096 + 1024 + 4096 + 14336) + 32 * 4 * 8192));
   shard.tensor = 2;
   shard.sequence_parallel = true;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard),
             Bytes(8192LL * 2 * (2048 + 512 + 2048 + 4096 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
 }
 
 // Transformer Engine: QKV's, up's and down's inputs are one byte, the projection's one more beside the core's
 // output. torchao keeps what it is given.
-TEST(LayerActivation, InFp8KeepsInputsOfProductsInOneByte) {
+TEST(LayerTensors, InFp8KeepsInputsOfProductsInOneByte) {
   Shard shard{.sequence = 8192};
-  const Bytes sixteen = layer_activation(zoo::llama3_8b(), shard).kept;
+  const Bytes sixteen = kept(zoo::llama3_8b(), shard);
   shard.precision = Precision::kFp8;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept,
-            sixteen - Bytes(8192LL * (4096 + 4096 - 4096 + 14336)));
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), sixteen - Bytes(8192LL * (4096 + 4096 - 4096 + 14336)));
   shard.dynamic_scaling = true;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, sixteen);
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), sixteen);
 }
 
 // Tokens at their experts and the inputs of the down products; the router reads 16 bit. Tokens that were sent
 // in fp8 are no smaller for it.
-TEST(LayerActivation, OfExpertsInFp8KeepsTokensInOneByte) {
+TEST(LayerTensors, OfExpertsInFp8KeepsTokensInOneByte) {
   const TransformerSpec mixtral = zoo::mixtral_8x7b();
   Shard shard{.sequence = 4096, .expert = 8};
-  const auto kept = [&] { return layer_activation(mixtral, shard, LayerKind::kExperts).kept; };
-  const Bytes sixteen = kept();
+  const auto of_experts = [&] { return kept(mixtral, shard, LayerKind::kExperts); };
+  const Bytes sixteen = of_experts();
   shard.precision = Precision::kFp8;
-  const Bytes eight = kept();
+  const Bytes eight = of_experts();
   EXPECT_EQ(eight, sixteen - Bytes(received_pairs(mixtral, shard) * (4096 + 14336)));
   shard.fp8_dispatch = true;  // and a scale of four bytes for each 128 values
-  EXPECT_EQ(kept(), eight + Bytes(received_pairs(mixtral, shard) * 4 * 4096 / 128));
+  EXPECT_EQ(of_experts(), eight + Bytes(received_pairs(mixtral, shard) * 4 * 4096 / 128));
 }
 
 // What the experts give is spread over rows for the tokens of all eight ranks before it is scattered.
@@ -435,13 +428,13 @@ TEST(HeadTransient, IsAMatrixMoreWhereLogitsAreSharded) {
 
 // Inputs of QKV and up: 7/8 of two tensors of 8192 x 4096 more than their shards, but where they come in
 // chunks.
-TEST(LayerActivation, OfGatheredInputsThatAreKept) {
+TEST(LayerTensors, OfGatheredInputsThatAreKept) {
   Shard shard{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
-  const Bytes sharded = layer_activation(zoo::llama3_8b(), shard).kept;
+  const Bytes sharded = kept(zoo::llama3_8b(), shard);
   shard.software.gathered_inputs = true;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept - sharded, Bytes(2 * 2 * 8192LL * 4096 * 7 / 8));
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard) - sharded, Bytes(2 * 2 * 8192LL * 4096 * 7 / 8));
   shard.overlap_tensor = true;
-  EXPECT_EQ(layer_activation(zoo::llama3_8b(), shard).kept, sharded);
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), sharded);
   const Bytes head = head_activation(zoo::llama3_8b(), shard);
   shard.software.gathered_inputs = false;
   EXPECT_EQ(head - head_activation(zoo::llama3_8b(), shard), Bytes(2 * 8192LL * 4096 * 7 / 8));

@@ -75,6 +75,12 @@ inline std::string_view partner(const Ops& ops, std::string_view name) {
   return std::find_if(std::make_reverse_iterator(at), ops.rend(), gemm)->name;
 }
 
+inline Flops total_flops(const Ops& ops) {
+  Flops sum{};
+  for (const Op& op : ops) sum += op.flops;
+  return sum;
+}
+
 inline Bytes total_bytes(const Ops& ops) {
   Bytes sum;
   for (const Op& op : ops) sum += op.bytes;

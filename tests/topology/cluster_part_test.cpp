@@ -12,7 +12,7 @@ namespace {
 using namespace testing_topology;
 
 DeviceId gpu(int number) {
-  return DeviceId(static_cast<std::uint32_t>(number));
+  return device_of(number);
 }
 
 // System: 5 nodes of 8 GPUs, 4 nodes to a leaf; a job on nodes 4 and 1, in this order.

@@ -64,7 +64,7 @@ inline HardwareProfile round_profile() {
 }
 
 inline DeviceId gpu(int index) {
-  return DeviceId(static_cast<std::uint32_t>(index));
+  return device_of(index);
 }
 
 }  // namespace stagecraft::testing_topology

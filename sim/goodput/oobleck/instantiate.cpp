@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -253,7 +254,7 @@ class PoolSearch {
 // The most nodes up to `nodes` that at least `fewest` and at most `limit` pipelines use up; 0 where none.
 int usable(int nodes, const InstantiateRequest& request, int fewest, int limit) {
   for (; nodes >= request.min_nodes; --nodes) {
-    const int k = std::max(fewest, (nodes + request.most_nodes - 1) / request.most_nodes);
+    const int k = std::max(fewest, ceil_div(nodes, request.most_nodes));
     if (k <= limit && k * request.min_nodes <= nodes) return nodes;
   }
   return 0;

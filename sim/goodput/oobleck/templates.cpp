@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -189,7 +190,7 @@ std::vector<int> counts_not_covered(const TemplateRange& range) {
 int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node) {
   SC_CHECK(memory_of_node > Bytes{0}, "a node has memory");
   const Bytes needed = parameters * 6 + largest_activation;
-  const std::int64_t nodes = (needed.count() + memory_of_node.count() - 1) / memory_of_node.count();
+  const std::int64_t nodes = ceil_div(needed.count(), memory_of_node.count());
   return static_cast<int>(std::max<std::int64_t>(nodes, 1));
 }
 

@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
 namespace {
 
-std::int64_t rounded_up(std::int64_t number, std::int64_t divisor) {
-  return (number + divisor - 1) / divisor;
-}
-
 std::int64_t micro_batches_of(const RecycleShape& shape, int dead) {
   SC_CHECK(dead >= 0 && dead < shape.pipelines, "a stage has a live worker");
-  return rounded_up(shape.micro_batches * shape.pipelines, shape.pipelines - dead);
+  return ceil_div(shape.micro_batches * shape.pipelines, shape.pipelines - dead);
 }
 
 Duration lower_bound(const RecycleShape& shape, std::span<const int> dead) {

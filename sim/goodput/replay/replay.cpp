@@ -210,19 +210,6 @@ double samples_per_second(const Replay& replay, Rules rules, std::int64_t sample
   return static_cast<double>(replay.kept_steps() * samples_per_step) / to_seconds(end - *replay.start);
 }
 
-double average_nodes(const Replay& replay, Rules rules) {
-  const bool published = rules == Rules::kPublished;
-  const Duration end = published ? last_step_end(replay) : replay.end;
-  if (end <= Duration{} || replay.counts.empty()) return 0;
-  double node_seconds = published ? replay.counts.front().nodes * to_seconds(replay.counts.front().time) : 0;
-  for (std::size_t i = 0; i < replay.counts.size(); ++i) {
-    const Duration until = i + 1 < replay.counts.size() ? replay.counts[i + 1].time : end;
-    const double length = static_cast<double>((until - replay.counts[i].time).count()) / 1e9;  // may be < 0
-    node_seconds += replay.counts[i].nodes * length;
-  }
-  return node_seconds / to_seconds(end);
-}
-
 Account account_of(const Replay& replay, const ReplayPrices& prices) {
   SC_CHECK(prices.ideal_step > Duration{} && prices.from >= Duration{} && prices.from <= replay.end,
            "an account needs an ideal and a stretch of time");

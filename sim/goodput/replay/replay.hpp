@@ -95,11 +95,6 @@ struct Replay {
 // `end` (corrected). 0 where nothing was trained.
 [[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
 
-// Nodes that exist, on average. Corrected: from 0 to `end`. Published: the first number counts from 0 on, and
-// all is divided by the end of the last step; what changed after that is counted first and taken off again,
-// at the last number.
-[[nodiscard]] double average_nodes(const Replay& replay, Rules rules);
-
 // Time from `from` to the end in buckets, and what else an account says: a kept step of length d is
 // productive for min(d, ideal_step) and degraded for the rest, a rendezvous is reconfigure, a stopped job
 // idle, training without a kept step lost work. Of a stop's cause are what was lost since the stop before,

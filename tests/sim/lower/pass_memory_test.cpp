@@ -13,6 +13,8 @@
 namespace stagecraft {
 namespace {
 
+using namespace stagecraft::literals;
+
 Shard unfused_selective() {
   return {.sequence = 2048, .attention = Attention::kUnfused, .recompute = Recompute::kSelective};
 }
@@ -26,10 +28,10 @@ Bytes size_of(const SavedTensors& tensors, std::string_view name) {
 TEST(PassMemory, SumsTheLayersAndEndsOfItsStage) {
   const Shard shard{.sequence = 8192};
   const TransformerSpec model = zoo::llama3_8b();
-  const Bytes layer = layer_activation(model, shard).kept;
+  const Bytes layer = total(layer_tensors(model, shard));
   EXPECT_EQ(pass_memory(model, shard, {.layers = 3}).kept, 3 * layer);
   EXPECT_EQ(pass_memory(model, shard, {.layers = 1, .embedding = true, .head = true}).kept,
-            layer + embedding_activation(model, shard) + head_activation(model, shard));
+            layer + total(embedding_tensors(model, shard)) + head_activation(model, shard));
 }
 
 TEST(PassMemory, CountsDenseAndExpertLayersApart) {
@@ -60,13 +62,32 @@ TEST(PassMemory, OfASplitBackwardLivesMostlyUntilW) {
   EXPECT_EQ(memory.freed_by_input_gradient, Bytes(2 * element));
 }
 
+// Korthikanti et al. (arXiv 2205.05198), Table 2: 2 s b h a layer, of s = 2048 and t = 8.
+TEST(PassMemory, OfFullRecomputeIsTheTables) {
+  struct Row {
+    TransformerSpec model;
+    std::int64_t micro_batch;
+    Bytes kept;
+  };
+  for (const auto& [model, micro_batch, kept] :
+       {Row{zoo::gpt_22b(), 4, 96_MiB}, Row{zoo::gpt3_175b(), 1, 48_MiB}, Row{zoo::gpt_530b(), 1, 80_MiB},
+        Row{zoo::gpt_1t(), 1, 100_MiB}}) {
+    const Shard shard{.sequence = 2048,
+                      .micro_batch = micro_batch,
+                      .tensor = 8,
+                      .attention = Attention::kUnfused,
+                      .recompute = Recompute::kFull};
+    EXPECT_EQ(pass_memory(model, shard, {.layers = 1, .recomputed = 1}).kept, kept) << model.hidden;
+  }
+}
+
 // Checkpoints of 12 layers in groups of 4: three inputs are kept, four layers expanded at once. The first
 // norm of what is made again saves the checkpoint itself.
 TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();
   const Bytes row = boundary_activation(model, shard);
-  const Bytes whole = layer_activation(model, shard).transient;
+  const Bytes whole = total(layer_tensors(model, shard));
   const StageContent content{.layers = 12, .recomputed = 12};
   const StageTensors one = stage_tensors(model, shard, content);
   EXPECT_EQ(total(one.kept), 12 * row);
@@ -80,9 +101,8 @@ TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
 TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();
-  const LayerActivation layer = layer_activation(model, shard);
   EXPECT_EQ(pass_memory(model, shard, {.layers = 12, .recomputed = 5}).kept,
-            5 * layer.kept + 7 * layer.transient);
+            5 * boundary_activation(model, shard) + 7 * total(layer_tensors(model, shard)));
 }
 
 // They run backwards last, when the micro-batch has let go of the 7 whole ones: a layer that is made again takes

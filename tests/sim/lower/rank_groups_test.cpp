@@ -37,8 +37,7 @@ TEST(RankGroup, IsPlacedWhereItsMembersAre) {
       const auto group = static_cast<RankGroup>(g);
       for (const std::vector<int>& members : all_groups(network, 0, group)) {
         std::set<int> nodes;
-        for (const int rank : members)
-          nodes.insert(cluster.node_of(DeviceId(static_cast<std::uint32_t>(rank))));
+        for (const int rank : members) nodes.insert(cluster.node_of(device_of(rank)));
         const GroupPlacement placed = placement_of(network, members.front(), group);
         EXPECT_EQ(placed.ranks, static_cast<int>(members.size()));
         EXPECT_EQ(placed.nodes, static_cast<int>(nodes.size()));

@@ -12,6 +12,7 @@
 
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
+#include "tests/sim/goodput/pencil.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -99,11 +100,11 @@ TEST(PredictGoodput, AgreesWithTheClosedFormOfCheckpointRestart) {
   spec.repeats = 200;
   const GoodputReport report = predict_goodput(with(spec));
   const double work = to_seconds(report.checkpoint.interval);
-  const double expected = work / expected_segment_time({.work = work,
-                                                        .checkpoint = 10,
-                                                        .downtime = 0,
-                                                        .restart = 90,
-                                                        .mean_time_between_failures = 10'800});
+  const double expected = work / pencil::expected_segment_time({.work = work,
+                                                                .checkpoint = 10,
+                                                                .downtime = 0,
+                                                                .restart = 90,
+                                                                .mean_time_between_failures = 10'800});
   // Of the closed form a failure strikes anywhere; here steps are whole, which 9 s of 460 hardly show.
   EXPECT_NEAR(report.fraction_of_ideal.mean, expected, 0.005);
 }

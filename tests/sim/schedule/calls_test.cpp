@@ -36,6 +36,24 @@ std::vector<std::string> published(const CallFile& file) {
   return ranks;
 }
 
+// "0F0 {send_forward} ... {send_forward+recv_backward}", as the files write them.
+std::string print_calls(const std::vector<Action>& order, const RankCalls& calls) {
+  std::string text;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    for (const Call& call : calls[i]) {
+      std::string words;
+      for (const PeerTransfer& transfer : call) {
+        words += words.empty() ? "" : "+";
+        words +=
+            std::string(transfer.send ? "send_" : "recv_") + (transfer.gradient ? "backward" : "forward");
+      }
+      text += (text.empty() ? "{" : " {") + words + "}";
+    }
+    if (i < order.size()) text += (text.empty() ? "" : " ") + to_string(order[i]);
+  }
+  return text;
+}
+
 TEST(Calls, AreThoseOfMegatronAndDeepSpeed) {
   constexpr CallStyle kBatched = CallStyle::kBatched;
   constexpr CallStyle kOneByOne = CallStyle::kOneByOne;

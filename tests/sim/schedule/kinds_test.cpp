@@ -29,10 +29,9 @@ ScheduleProblem refusal_of(std::string_view name, const PipelineShape& shape) {
   return problem.value_or(ScheduleProblem{});
 }
 
-TEST(ScheduleKinds, HoldsEveryNameOnceBuiltOrPlanned) {
+TEST(ScheduleKinds, HoldsEveryNameOnce) {
   std::set<std::string_view> names;
   for (const ScheduleKind& kind : schedule_kinds()) EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
-  for (const std::string_view name : planned_schedules()) EXPECT_TRUE(names.insert(name).second) << name;
   const std::set<std::string_view> expected{"gpipe",
                                             "1f1b",
                                             "interleaved-1f1b",
@@ -67,7 +66,6 @@ TEST(ScheduleKinds, SaysWhatEachIsAndWhereItComesFrom) {
 
 TEST(ScheduleKinds, FindsBuiltSchedulesByTheirNameOnly) {
   for (const ScheduleKind& kind : schedule_kinds()) EXPECT_EQ(find_schedule(kind.name), &kind);
-  for (const std::string_view name : planned_schedules()) EXPECT_EQ(find_schedule(name), nullptr) << name;
   EXPECT_EQ(find_schedule("1F1B"), nullptr);
   EXPECT_EQ(find_schedule(""), nullptr);
 }

@@ -82,8 +82,8 @@ TEST(Activations, AreThoseOfTheMicroBatchesInFlight) {
   Scenario scenario = small("pipeline: 4", 4);
   const Shard shard{.sequence = 1024};
   const auto& model = std::get<TransformerSpec>(scenario.model);
-  const std::int64_t layer = layer_activation(model, shard).kept.count();
-  const std::int64_t first = layer + embedding_activation(model, shard).count();
+  const std::int64_t layer = total(layer_tensors(model, shard)).count();
+  const std::int64_t first = layer + total(embedding_tensors(model, shard)).count();
   const std::int64_t last = layer + head_activation(model, shard).count();
   const auto activations = [&] {
     std::vector<std::int64_t> bytes;

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/ceil_div.hpp"
 #include "sim/goodput/policies/degraded_steps.hpp"
 #include "tests/sim/goodput/replay/published_replays.hpp"
 
@@ -57,8 +58,8 @@ Measured measured(const std::string& name, std::int64_t layers, double parameter
 
 // The first stages have one layer more where the pipeline does not divide.
 double predicted(const Measured& job, const Shape& shape, const Costs& costs) {
-  const std::int64_t samples = (job.batch + shape.data - 1) / shape.data;
-  const std::int64_t micro_batches = (samples + job.micro_batch - 1) / job.micro_batch;
+  const std::int64_t samples = ceil_div(job.batch, shape.data);
+  const std::int64_t micro_batches = ceil_div(samples, job.micro_batch);
   std::vector<Duration> stages;
   for (std::int64_t stage = 0; stage < shape.pipeline; ++stage) {
     const std::int64_t layers = job.layers / shape.pipeline + (stage < job.layers % shape.pipeline ? 1 : 0);

@@ -214,6 +214,23 @@ struct OwnBamboo {
   }
 };
 
+// Nodes that exist, on average. Corrected: from 0 to `end`. Published: the first number counts from 0 on, and
+// all is divided by the end of the last step; what changed after that is counted first and taken off again,
+// at the last number.
+double average_nodes(const Replay& replay, Rules rules) {
+  const bool published = rules == Rules::kPublished;
+  const Duration last = replay.steps.empty() ? Duration{} : replay.steps.back().end;
+  const Duration end = published ? last : replay.end;
+  if (end <= Duration{} || replay.counts.empty()) return 0;
+  double node_seconds = published ? replay.counts.front().nodes * to_seconds(replay.counts.front().time) : 0;
+  for (std::size_t i = 0; i < replay.counts.size(); ++i) {
+    const Duration until = i + 1 < replay.counts.size() ? replay.counts[i + 1].time : end;
+    const double length = to_seconds(until - replay.counts[i].time);  // may be < 0
+    node_seconds += replay.counts[i].nodes * length;
+  }
+  return node_seconds / to_seconds(end);
+}
+
 // Compares what the row has: counts, start, rate, nodes, and cost = nodes × the spot price.
 void expect_row(const OwnBamboo& bamboo, const YamlNode& row, const YamlNode& expected,
                 const ReplayRules& rules) {
