@@ -3,7 +3,7 @@
 //
 //   steps   count for nothing until they are whole. When committed ones are undone, their time moves from
 //           productive and degraded to lost_work.
-//   source  resilience.md, section 1 (accounts).
+//   source  docs/resilience.md, section 1 (accounts).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum class Bucket : std::uint8_t {
   kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
 };
 inline constexpr std::size_t kBuckets = 8;
-// The JSON keys of the contract, section 4, in its order.
+// The keys of `buckets_s` in `goodput --json`, in the order of Bucket.
 inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
     "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
 

@@ -74,7 +74,7 @@ using HistoryFactory = std::function<History(int repeat)>;
 [[nodiscard]] GoodputResult run_repeats(const JobSpec& spec, const HistoryFactory& histories,
                                         const PolicyFactory& policies, const RepeatOptions& options);
 
-// The same of something else that makes an account of a history: a replay of a published evaluation.
+// Repeats of anything else that makes an account of a history: a replay of a published evaluation.
 using AccountOf = std::function<Account(const History& history, bool timeline)>;
 [[nodiscard]] GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories,
                                         const AccountOf& account_of, const RepeatOptions& options);

@@ -1,7 +1,7 @@
 // The inputs that decide how much the answer is worth, each at half and at twice its value.
 //
-// Published failure rates differ by a factor of 3 between clusters and restart times by 4 (resilience.md,
-// section 9): a goodput without them beside it says little.
+// Published failure rates differ by a factor of 3 between clusters and restart times by 4
+// (docs/resilience.md, section 9): a goodput without them beside it says little.
 #pragma once
 
 #include <span>

@@ -10,7 +10,7 @@
 //   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
 //             a spare takes the place of a slow node, which joins the pool; and without a spare the job may
 //             go on without it, in a smaller shape, until enough nodes are well.
-//   source    resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
+//   source    docs/resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
 #pragma once
 
 #include <functional>

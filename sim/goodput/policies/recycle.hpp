@@ -11,7 +11,7 @@
 //           into places anew, each stage as many as any other, or one more; fewer than S nodes:
 //           stopped.
 //
-//   source  resilience.md, section 6; ReCycle, SOSP 2024.
+//   source  docs/resilience.md, section 6; ReCycle, SOSP 2024.
 #pragma once
 
 #include <cstdint>

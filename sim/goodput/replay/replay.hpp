@@ -5,7 +5,7 @@
 // corrected. It is a test of event logic, not a measurement, and what `rules:` of a policy with a table of
 // throughputs stands for.
 //
-//   source  resilience.md, section 7.
+//   source  docs/resilience.md, section 7.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 //   history  nodes that come and go. What else a process tells (faults of processes, slowness,
 //            corruption, notices) the published rules know nothing of: refuse it, or it is left out.
 //
-//   source  resilience.md, section 7.
+//   source  docs/resilience.md, section 7.
 #pragma once
 
 #include <cstdint>
