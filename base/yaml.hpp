@@ -58,8 +58,8 @@ inline constexpr int kMaxYamlDepth = 64;
 // only.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name,
                                                  Diagnostics& diagnostics);
-// The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located
-// message, nullopt.
+// Parses a file; "-" reads standard input. A file that is missing, unreadable, too large or a directory gives
+// a located message and nullopt.
 [[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file,
                                                      Diagnostics& diagnostics);
 

@@ -42,7 +42,7 @@ struct GoodputChartOptions {
 
 // A plot in characters, a letter for each policy, with a legend and the crossings that matter.
 [[nodiscard]] std::string chart_text(std::span<const GoodputRow> rows, const GoodputChartOptions& options);
-// The same as an SVG document.
+// Draws the same plot as an SVG document.
 [[nodiscard]] std::string chart_svg(std::span<const GoodputRow> rows, const GoodputChartOptions& options);
 
 }  // namespace stagecraft

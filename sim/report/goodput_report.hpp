@@ -124,7 +124,7 @@ struct GoodputReport {
   friend bool operator==(const GoodputReport&, const GoodputReport&) = default;
 };
 
-// One document on one line: the contract's section 4 and more.
+// The document `stagecraft.goodput/1`, on one line.
 [[nodiscard]] std::string render_json(const GoodputReport& report);
 
 struct GoodputTextOptions {

@@ -128,7 +128,7 @@ struct ScheduleKind {
 };
 
 [[nodiscard]] std::span<const ScheduleKind> schedule_kinds();
-// Names of the contract whose generators come later; the loader refuses them by name.
+// Names without a generator (none at present); the loader refuses them by name.
 [[nodiscard]] std::span<const std::string_view> planned_schedules();
 [[nodiscard]] const ScheduleKind* find_schedule(std::string_view name);
 
@@ -142,7 +142,8 @@ struct ScheduleKind {
 // one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
-// The same with the place of each problem, where it has one: of a deadlock, a pass that waits in the ring.
+// Where a problem is. check_placed() gives each problem its place, where it has one: for a deadlock a pass
+// that waits in the ring.
 struct SchedulePlace {
   int rank = 0;
   std::size_t position = 0;  // from 0 in the rank's order
