@@ -235,7 +235,8 @@ struct HardwareProfile {
   // A pass runs this much longer while gradients are reduced, weights gathered, or the traffic of the other
   // pass of a fused pair moves beside it (1 = not).
   Sourced<double> gradient_overlap_slowdown;
-  // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
+  // How many times as long a pass of sharded weights (ZeRO 2 and 3) takes while the next are gathered and the
+  // last reduced.
   Sourced<double> sharded_overlap_slowdown;
   // How the compute of GPUs of one kind differs: one standard deviation over the mean. Absent: not at all.
   std::optional<Sourced<double>> gpu_variability = {};
@@ -269,7 +270,7 @@ struct HardwareProfile {
 // filled in.
 [[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file,
                                                           Diagnostics& diagnostics);
-// The same of a text that is no file yet; `name` is for messages.
+// Parses a text that is no file yet; `name` is for messages.
 [[nodiscard]] std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
                                                            Diagnostics& diagnostics);
 
