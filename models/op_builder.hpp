@@ -30,7 +30,7 @@ struct Linear {
   bool fp8_input = false, fp8_gradient = false;
 };
 
-// The same where a product, or what is gathered for it, stays in 16 bit under fp8.
+// The shard of a product that stays in 16 bit under fp8, or of what is gathered for it.
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
