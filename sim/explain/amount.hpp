@@ -26,7 +26,7 @@ enum class Unit : std::uint8_t {
   kTeraFlopRate,
   kTera,  // what makes TFLOP/s of FLOP/s
 };
-// As JSON names them: "1", "1", "s", "bytes", "FLOP", "FLOP/s", "bytes/s", "1/s", "TFLOP/s", "TFLOP/FLOP".
+// A unit's name in JSON: "1", "1", "s", "bytes", "FLOP", "FLOP/s", "bytes/s", "1/s", "TFLOP/s", "TFLOP/FLOP".
 [[nodiscard]] std::string_view name(Unit unit);
 
 class Amount {
