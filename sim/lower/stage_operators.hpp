@@ -17,7 +17,7 @@ namespace stagecraft {
 // A layer that full recompute repeats, or one that it leaves alone.
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind,
                                        bool recomputed);
-// The same of what multi-token prediction puts before its layer.
+// The operators that multi-token prediction puts before its layer.
 [[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard, bool recomputed);
 
 // Pieces of a stage that run the same operators.

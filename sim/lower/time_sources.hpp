@@ -51,7 +51,7 @@ struct TracedProgram {
 [[nodiscard]] std::vector<Duration> label_times(std::span<const TimeSource> sources,
                                                 const IterationPrices& prices);
 
-// Of `whole`, what falls to part `index` of `count` equal ones. The parts add up to the whole.
+// Part `index` of `whole`, cut into `count` equal ones. The parts add up to the whole.
 [[nodiscard]] Duration equal_part(Duration whole, std::size_t index, std::size_t count);
 
 }  // namespace stagecraft
