@@ -101,7 +101,7 @@ struct OptionsSpec {
   // collectives take lists of tensors, which are copied one by one, a piece for each rank.
   bool gathers_matrices = false;
   Duration piece_overhead{};  // of the host for a piece of such a list, beside the launch that copies it
-  // Of the host of a DGX H100: for an operator that the framework calls, and for each further launch inside it.
+  // What a DGX H100's host takes for an operator that the framework calls, and for each more launch in it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
@@ -119,7 +119,7 @@ struct OptionsSpec {
   bool reduces_behind_backward = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};
-  // Of exchanges of experts beside a neighbouring pass, the share that hides; absent: as in fused pairs.
+  // The share of the experts' exchanges that hides beside a neighbouring pass; absent: as in fused pairs.
   std::optional<double> expert_overlap = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
