@@ -44,7 +44,7 @@ using RankCalls = std::vector<std::vector<Call>>;
 // "0F0 {send_forward} ... {send_forward+recv_backward}", as the published files of calls write them.
 [[nodiscard]] std::string print_calls(const std::vector<Action>& order, const RankCalls& calls);
 
-// As play(), with messages by these calls. requires calls without deadlock.
+// Plays as play() does, with messages by these calls. requires calls without deadlock.
 [[nodiscard]] Play play_calls(const Schedule& schedule, const ScheduleCosts& costs,
                               const std::vector<RankCalls>& calls);
 
