@@ -17,13 +17,13 @@ namespace stagecraft {
 // Each throws UsageError when the command line is wrong.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
-// Of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take as long as
-// a forward unless told otherwise; without, --recompute lengthens every backward.
+// The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
+// as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);
 // The order that --schedule and the sizes ask for. Refuses what a picture cannot hold.
 [[nodiscard]] Schedule named_schedule(const Arguments& arguments);
 
-// As --p2p says. `drawn` must drain.
+// Plays `drawn`, which must drain, with messages as --p2p says.
 [[nodiscard]] Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& arguments);
 [[nodiscard]] std::vector<std::string> message_ways();
 

@@ -25,7 +25,7 @@ using SweepEngine = std::function<void(const SweepWork& work)>;
 
 // On `threads` threads of this process.
 [[nodiscard]] SweepEngine sweep_on_threads(int threads);
-// As many as --jobs says; all cores of the machine without it.
+// The number of threads: what --jobs says, without it all cores of the machine.
 [[nodiscard]] int sweep_threads(const Arguments& arguments);
 
 [[nodiscard]] std::string sweep_file(const Arguments& arguments);  // throws UsageError unless there is one
