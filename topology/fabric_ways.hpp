@@ -27,7 +27,8 @@ class Ways {
     int first = 0, last = 1;  // those to walk
     double share = 1;         // of each
   };
-  // Of `count` equal ones. The `level` tells choices of one way apart: leaf to spine, spine to core.
+  // The choices among `count` equal ones. The `level` tells those of one way apart: leaf to spine, spine to
+  // core.
   [[nodiscard]] Choices choices(int count, int level) const;
 
   void hop(VertexId from, VertexId to, double share = 1);

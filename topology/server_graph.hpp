@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// Of an NVSwitch; `out` is `in` where the chips have no ceiling.
+// The vertices of an NVSwitch; `out` is `in` where the chips have no ceiling.
 struct NvSwitch {
   VertexId in{}, out{};
 };
