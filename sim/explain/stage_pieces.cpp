@@ -19,7 +19,7 @@ Duration total(const StagePrice& price) {
          price.weight_gradient.total();
 }
 
-// Of one of the pieces, or of all of them.
+// The name of one of the pieces, or of all of them.
 std::string name_of(const CountedOps& piece, bool all) {
   switch (piece.unit) {
     case UnitKind::kEmbedding:
