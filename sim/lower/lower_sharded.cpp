@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Of `whole`, what falls to part `index` when it is cut in proportion at `ends`, sums of weights (equally
-// where they are all zero). The cuts add up to the whole.
+// Part `index` of `whole`, cut in proportion at `ends`, sums of weights (equally where they are all zero).
+// The cuts add up to the whole.
 Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) {
   const Duration sum = ends.back();
   const auto until = [&](std::size_t parts) {
@@ -72,7 +72,7 @@ double Lowering::load_beside() const {
   return flows_ ? overlap_load() : 0;
 }
 
-// Of what moves beside each other on two streams, the longer takes the device: the sums over replicas take it
+// Where traffic moves on two streams at once, the longer takes the device: the sums over replicas take it
 // where they outlast the rest.
 Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit,
                                              std::span<const Duration> ends, std::size_t index) {
