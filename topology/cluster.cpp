@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Those that serve the node's first `gpus` GPUs.
+// The number of NICs that serve the node's first `gpus` GPUs.
 int nics_of(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
   const std::int64_t all = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
   return static_cast<int>((all * gpus + node.gpus - 1) / node.gpus);
@@ -21,7 +21,7 @@ Bandwidth nic_bandwidth_of(const NodeSpec& node, const FabricSpec& fabric) {
   return fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
 }
 
-// Of `network` on `nics` equal NICs: what `gpus` get that send equally much.
+// The part of `network`, on `nics` equal NICs, that `gpus` get which send equally much.
 Bandwidth even_part(Bandwidth network, int nics, int gpus) {
   if (gpus % nics == 0) return network;
   const int fullest = gpus / nics + 1;
