@@ -252,8 +252,8 @@ struct HardwareProfile {
       Precision precision) const;  // throws InternalError when the device has no such mode
   [[nodiscard]] bool supports(Precision precision) const;
   [[nodiscard]] double spread(Provenance provenance) const;
-  // By what share of the mean GPU's compute the slowest of so many is expected to take longer, as every step
-  // of a job does that waits for all of them: variability * E[largest of n normals], 0 for one GPU.
+  // The share of the mean GPU's compute by which the slowest of so many is expected to take longer, and so is
+  // each step of a job that waits for all: variability * E[largest of n normals], 0 for one GPU.
   //   source  E by Blom's approximation (Statistical Estimates and Transformed Beta-Variables, 1958), the
   //           normal quantile of (n - 3/8) / (n + 1/4): within 5 % for two, 1 % from 8 on.
   //           GPUs of one kind at one power limit differ by their silicon and their place in the air:
