@@ -54,7 +54,7 @@ class MegatronReader {
   [[nodiscard]] bool is_dump() const { return arguments_.door == MegatronArguments::Door::kDump; }
   // kNow, unless a name of the past stands there and none of now.
   [[nodiscard]] MegatronEra era() const { return era_; }
-  // Before context parallelism and flash attention.
+  // Whether the job is older than context parallelism and flash attention.
   [[nodiscard]] bool is_old() const { return era_ != MegatronEra::kNow; }
   // The argument that turns fp8 on; empty where none does.
   std::string_view fp8_switch();
