@@ -26,7 +26,7 @@ struct Linear {
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
   bool sixteen_bit = false;  // also where the other products are in fp8
-  // In fp8: the input, or the output's gradient, arrives in it, and only its transposed copy is to make.
+  // The input, or the output's gradient, arrives in fp8, and only its transposed copy is to make.
   bool fp8_input = false, fp8_gradient = false;
 };
 
