@@ -15,7 +15,8 @@
 
 namespace stagecraft {
 
-// Over which ranks; kOtherGroup: over ranks that are no group of the plan, or that nobody named.
+// Compute, or communication over the ranks of a group; kOtherGroup: ranks that are no group of the plan, or
+// that nobody named.
 enum class Activity : std::uint8_t { kCompute, kTensor, kContext, kExpert, kPipeline, kData, kOtherGroup };
 inline constexpr std::array<std::string_view, 7> kActivityNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "other group"};
