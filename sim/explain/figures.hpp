@@ -17,7 +17,7 @@ struct Figure {
   Amount value;
 };
 
-// In the order of the document. Texts and flags are no figures.
+// All figures, in the order of the document. Texts and flags are no figures.
 [[nodiscard]] std::vector<Figure> figures_of(const Report& report);
 
 // The figures at the path, or below it where it names a part of the document ("bubble").
