@@ -264,8 +264,8 @@ struct PolicySpec {
   PolicyKind kind = PolicyKind::kCheckpointRestart;
   Rules rules = Rules::kCorrected;
 
-  // From the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows, flat
-  // beyond; one row: always.
+  // The time from the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows,
+  // flat beyond; one row: always.
   std::vector<std::pair<int, Duration>> restart = {};
 
   // Samples/s by usable nodes, in place of simulated steps, and how many samples a step then has; 0:

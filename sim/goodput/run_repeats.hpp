@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// Over the values of the repeats.
+// What the values of the repeats have in common.
 struct Statistic {
   double mean = 0;
   double standard_error = 0;          // 0 of one repeat
@@ -46,7 +46,7 @@ struct CauseResult {
 struct GoodputResult {
   int repeats = 0;
   Duration horizon{};
-  // Their intervals end where what is possible ends: at 0, and at 1 of a share. (Who knows X* ends that of
+  // The intervals of these three end at 0, and those of shares at 1. (A caller that knows X* ends that of the
   // samples there.)
   Statistic samples_per_s;
   Statistic fraction_of_ideal;                                      // productive / horizon

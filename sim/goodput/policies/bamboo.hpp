@@ -56,7 +56,7 @@ class Bamboo : public Policy {
   [[nodiscard]] Response halt();
   [[nodiscard]] bool taken_over(int node);
   [[nodiscard]] bool wants_rebalance(const Machines& machines, Duration now) const;
-  // Until the first node under creation is usable.
+  // The time until the first node under creation is usable.
   [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation) const;
   [[nodiscard]] Plan rendezvous(const Situation& situation);

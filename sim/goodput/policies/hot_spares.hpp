@@ -29,7 +29,7 @@ struct HotSparesSpec {
   int nodes = 0;  // of the job, its spares not among them
   Duration step{};
   std::int64_t samples = 0;  // of a step
-  // From the end of detection until state can be loaded.
+  // The time from the end of detection until state can be loaded.
   Duration swap{};
   std::vector<std::pair<int, Duration>> restart;  // by GPUs
   int gpus_per_node = 1;

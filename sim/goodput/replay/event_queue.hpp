@@ -28,7 +28,7 @@ namespace stagecraft {
 
 enum class Ties : std::uint8_t { kTraceOrder, kHeap, kHeapRebuilt };
 
-// In the order of equal times (docs/resilience.md, section 1).
+// The kinds of events, in their order at equal times (docs/resilience.md, section 1).
 enum class ReplayEventKind : std::uint8_t {
   kAdd = 1,
   kRemove = 2,

@@ -91,8 +91,8 @@ struct Replay {
   [[nodiscard]] std::int64_t kept_steps() const;
 };
 
-// From the first training to the end of the last step that came to one (published: a dead tail is free) or to
-// `end` (corrected). 0 where nothing was trained.
+// The mean rate from the first training to the end of the last step that came to one (published: a dead tail
+// is free) or to `end` (corrected). 0 where nothing was trained.
 [[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
 
 // Nodes that exist, on average. Corrected: from 0 to `end`. Published: the first number counts from 0 on, and

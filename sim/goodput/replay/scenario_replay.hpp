@@ -39,7 +39,7 @@ struct ScenarioReplay {
 // The highest throughput of the table: samples a second.
 [[nodiscard]] double ideal_throughput(const PolicySpec& policy);
 
-// From 0 to the horizon. For run_repeats().
+// A function for run_repeats() that replays a history from 0 to the horizon.
 [[nodiscard]] std::function<Account(const History& history, bool timeline)> replayed(ScenarioReplay replay);
 
 }  // namespace stagecraft
