@@ -113,7 +113,7 @@ class PassParts {
 };
 // `recomputes`: what was not kept is made again in its backward, and not by a pass of its own.
 [[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
-// Their sum: all that the pass takes.
+// The sum of these parts: all that the pass takes.
 [[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
 
 // Messages over the boundary from a stage to the next; zero when both live on one rank.

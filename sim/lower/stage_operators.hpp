@@ -29,8 +29,8 @@ struct CountedOps {
   LayerOps ops{};
 };
 
-// In the order layers, embedding, multi-token prediction, head. The inner layer of a prediction is one of the
-// layers, and its head one of the heads.
+// The operators of a stage in the order layers, embedding, multi-token prediction, head. The inner layer of a
+// prediction is one of the layers, and its head one of the heads.
 [[nodiscard]] std::vector<CountedOps> stage_operators(const TransformerSpec& model,
                                                       const PricingRequest& request,
                                                       const StageContent& content);
