@@ -104,12 +104,12 @@ struct OptionsSpec {
   // What a DGX H100's host takes for an operator that the framework calls, and for each more launch in it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
-  // launched what comes next, their GPUs idle.
+  // What a pipeline message that the sender waits for costs beside its latency and bytes: until both hosts
+  // have met and launched what comes next, their GPUs idle.
   Sourced<Duration> exchange_overhead{};
-  // Beside what a tensor-parallel all-reduce takes by itself: its ranks do not come at once, and streams wait
-  // for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism they are two
-  // for one.
+  // What a tensor-parallel all-reduce costs beside the time of its own: its ranks do not come at once, and
+  // streams wait for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism
+  // they are two for one.
   Sourced<Duration> tensor_collective_overhead{};
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
@@ -129,7 +129,7 @@ struct OptionsSpec {
   bool fp8_dispatch = false;    // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
-  // Its host calls operator after operator, outside of CUDA graphs.
+  // Whether the host calls operator after operator, outside of CUDA graphs.
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
   }
