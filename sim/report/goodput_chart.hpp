@@ -30,7 +30,7 @@ struct GoodputCrossing {
   friend bool operator==(const GoodputCrossing&, const GoodputCrossing&) = default;
 };
 
-// By rate, then by the names.
+// The crossings of the policies' lines, by rate, then by the names.
 [[nodiscard]] std::vector<GoodputCrossing> crossings_of(std::span<const GoodputRow> rows);
 
 struct GoodputChartOptions {

@@ -131,7 +131,7 @@ struct GoodputTextOptions {
   bool verbose = false;  // shapes, sources, all causes
   bool quiet = false;    // no notes
 };
-// For people, 80 columns.
+// The report for people, 80 columns.
 [[nodiscard]] std::string render_text(const GoodputReport& report, const GoodputTextOptions& options = {});
 
 }  // namespace stagecraft

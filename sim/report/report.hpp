@@ -202,7 +202,7 @@ struct Window {
 [[nodiscard]] NetworkReport measure_network(const Program& program, const Timeline& timeline,
                                             std::span<const int> alike, Duration idle_time);
 
-// Who stands still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
+// The ranks that stand still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
 [[nodiscard]] std::vector<StalledRank> measure_stall(const Program& program, const Timeline& timeline,
                                                      std::span<const std::string> ranks);
 
@@ -210,7 +210,7 @@ struct Window {
 [[nodiscard]] std::string render_json(const Report& report);
 // The `memory` object of that document, as one value.
 void write_memory(JsonWriter& json, const MemoryLedger& memory);
-// For people, 80 columns; `verbose` adds assumptions and formulas.
+// The report for people, 80 columns; `verbose` adds assumptions and formulas.
 [[nodiscard]] std::string render_text(const Report& report, bool verbose);
 // The memory ledger as bars.
 [[nodiscard]] std::string render_memory_text(const Report& report);
