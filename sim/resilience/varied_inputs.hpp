@@ -14,7 +14,7 @@ namespace stagecraft {
 
 struct VariedInput {
   std::string_view path;  // of the key in a scenario: "failures.process.rate_per_node_day"
-  // Its value in words; empty where this spec has none of it.
+  // The value in words; empty where this spec has no such input.
   std::string (*value)(const FailureSpec& spec) = nullptr;
   void (*scale)(FailureSpec& spec, double factor) = nullptr;
 };
