@@ -21,8 +21,7 @@ struct Lane {
   std::vector<TaskId> tasks;  // by time; none starts before the one before it has ended
 };
 
-// By rank, then by resource, then by index; lanes without tasks are left out. requires `timeline` of
-// `program`.
+// The lanes that have tasks, by rank, then by resource, then by index. requires `timeline` of `program`.
 [[nodiscard]] std::vector<Lane> lanes_of(const Program& program, const Timeline& timeline);
 
 // The name of each simulated rank, in their order: "rank 3", or "replica 1 · rank 3" where a pipeline of
