@@ -30,7 +30,7 @@ namespace stagecraft {
 // The order of a file in PyTorch's form. Wrong: reports where, nullopt.
 [[nodiscard]] std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& diagnostics);
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics);
-// On standard error with file, row and cell, or as JSON on standard output. kAnswerIsNo.
+// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo.
 int refuse_order(const Diagnostics& diagnostics, const Arguments& arguments, Session& session);
 
 // The parts; each gets the words behind its own name.

@@ -23,7 +23,7 @@ struct SweepWork {
 
 using SweepEngine = std::function<void(const SweepWork& work)>;
 
-// On `threads` threads of this process.
+// An engine on `threads` threads of this process.
 [[nodiscard]] SweepEngine sweep_on_threads(int threads);
 // The number of threads: what --jobs says, without it all cores of the machine.
 [[nodiscard]] int sweep_threads(const Arguments& arguments);
