@@ -54,7 +54,7 @@ enum class FabricKind : std::uint8_t { kSingleSwitch, kFatTree, kRailOptimized, 
 inline constexpr std::array<std::string_view, 5> kFabricKindNames = {"single-switch", "fat-tree",
                                                                      "rail-optimized", "dragonfly", "torus"};
 
-// Over equal ways: all of them at once, or one by a hash of sender and receiver.
+// The choice among equal ways: all of them at once, or one by a hash of sender and receiver.
 enum class Routing : std::uint8_t { kAdaptive, kEcmp };
 inline constexpr std::array<std::string_view, 2> kRoutingNames = {"adaptive", "ecmp"};
 

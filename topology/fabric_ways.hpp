@@ -38,7 +38,7 @@ class Ways {
   // A hop had no link: the rule knows no way, and one has to be sought.
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] const FabricGraph& graph() const { return *graph_; }
-  // In the order in which they were walked; a link may come twice.
+  // The shares of links in the order in which they were walked; a link may come twice.
   [[nodiscard]] const std::vector<LinkShare>& shares() const { return shares_; }
 
  private:

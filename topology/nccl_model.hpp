@@ -26,7 +26,7 @@ namespace stagecraft {
 
 enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
-// By the NVLink of a GPU: 150, 300, 450 and 900 GB/s; nullopt without NVLink.
+// The generation by the NVLink of a GPU: 150, 300, 450 and 900 GB/s; nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(Bandwidth nvlink);
 
 // The generation of the chip: an A100 behind faster links stays an Ampere, an H800 is a Hopper. It follows
