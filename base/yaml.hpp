@@ -108,8 +108,8 @@ class YamlMap {
   std::size_t choice(std::string_view key, std::span<const std::string> names,
                      std::optional<std::size_t> fallback = {});
 
-  // A quantity has a unit: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an error,
-  // except 0.
+  // Quantities with units: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an
+  // error, except 0.
   Duration duration(std::string_view key, std::optional<Duration> fallback = {});
   Bytes bytes(std::string_view key, std::optional<Bytes> fallback = {});
   Bandwidth bandwidth(std::string_view key, std::optional<Bandwidth> fallback = {});
