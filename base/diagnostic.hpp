@@ -88,7 +88,7 @@ class ScenarioError : public std::runtime_error {
 // newline. With `source_line` (may be empty) the line and a caret are shown between message and hint.
 [[nodiscard]] std::string render(const Diagnostic& diagnostic, std::string_view source_line = {});
 
-// Contract section 3.3: one JSON document on one line, without newline.
+// The document `stagecraft.error/1`: JSON on one line, without newline.
 [[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace stagecraft

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxDuplicates = 100;  // of one text: nobody reads more
 // A mistake after which reading on makes no sense. Never leaves this file.
 struct JsonStopped {};
 
-// Of a number, of a name, of what somebody took for one.
+// Whether a number or a name may have the character, or what somebody took for one.
 bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
          c == '+' || c == '-';
@@ -309,7 +309,7 @@ std::uint32_t JsonReader::escape() {
   return point;
 }
 
-// Those of \uXXXX, from the `u` on.
+// Reads the four digits of \uXXXX, from the `u` on.
 std::uint32_t JsonReader::four_digits(const SourceLocation& begin) {
   advance(1);
   std::uint32_t number = 0;

@@ -61,7 +61,7 @@ class KeySurvey {
     std::string path = {};
     std::map<std::string, SurveyedKey> by_choice = {};  // "kind: weibull" -> what is known there
   };
-  // In the order in which keys were first asked for.
+  // The keys in the order in which they were first asked for.
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
   // A mapping without a path is the root of a document: of this one?

@@ -58,8 +58,8 @@ inline constexpr int kMaxYamlDepth = 64;
 // only.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name,
                                                  Diagnostics& diagnostics);
-// The same from a file; "-" reads standard input. Missing, unreadable, directory, too large: a located
-// message, nullopt.
+// Parses a file; "-" reads standard input. A file that is missing, unreadable, too large or a directory gives
+// a located message and nullopt.
 [[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file,
                                                      Diagnostics& diagnostics);
 
@@ -108,7 +108,8 @@ class YamlMap {
   std::size_t choice(std::string_view key, std::span<const std::string> names,
                      std::optional<std::size_t> fallback = {});
 
-  // With units: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an error, except 0.
+  // Quantities with units: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an
+  // error, except 0.
   Duration duration(std::string_view key, std::optional<Duration> fallback = {});
   Bytes bytes(std::string_view key, std::optional<Bytes> fallback = {});
   Bandwidth bandwidth(std::string_view key, std::optional<Bandwidth> fallback = {});
@@ -127,7 +128,7 @@ class YamlMap {
   // Tells a survey what a key may hold that the caller reads from get() by hand.
   void accepts(std::string_view key, KeyForm form);
 
-  // For checks of the caller's own, at the value of `key` (at the mapping when absent).
+  // Reports what the caller's own checks find, at the value of `key` (at the mapping when absent).
   void error(std::string_view key, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view key, std::string code, std::string message, std::string hint = {});
 

@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-// As apply_override of base/yaml.hpp for a value that is read already: it keeps its places, and mistakes in
-// the path are reported where it stands. A null takes the key away.
+// Does what apply_override of base/yaml.hpp does, for a value that is read already: it keeps its places, and
+// mistakes in the path are reported where it stands. A null takes the key away.
 void apply_override(YamlNode& root, const std::string& path, const YamlNode& value, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

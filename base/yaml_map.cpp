@@ -60,7 +60,7 @@ std::optional<std::string> read_text(const Value& value, const char* expected) {
   return std::nullopt;
 }
 
-// The same for what must not stand in quotes.
+// Reads a text that must not stand in quotes.
 std::optional<std::string> read_plain(const Value& value, const char* expected) {
   const auto text = read_text(value, expected);
   if (!text || !value.node.quoted) return text;

@@ -17,7 +17,7 @@ class FatTree {
 
   FatTree(ProgramBuilder& builder, int hosts);
 
-  // From host to host, by a spine that depends on the two of them alone. from != to
+  // The links from host to host, by a spine that depends on the two of them alone. requires from != to
   [[nodiscard]] std::vector<LinkUse> route(int from, int to) const;
 
  private:

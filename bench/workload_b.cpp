@@ -49,7 +49,7 @@ Duration transfer_of(const WorkloadB& workload) {
   return kBuffer / std::int64_t{workload.ranks} / link_rate(workload.network);
 }
 
-// Of a message: each link on its way takes its time once.
+// The latency of a message: each link on its way takes its time once.
 Duration latency_of(const WorkloadB& workload) {
   SC_CHECK(workload.network != RingNetwork::kFatTree, "messages of one latency only");
   return (workload.network == RingNetwork::kRing ? 1 : 2) * kLinkLatency;

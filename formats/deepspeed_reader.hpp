@@ -73,7 +73,7 @@ struct ZeroSettings {
 void read_optimizer(SettingsReader& reader);
 // `precision` and the types of gradients, masters and moments; nothing where it is left to the trainer.
 void read_precision(SettingsReader& reader, const ZeroSettings& zero, std::vector<FragmentEntry>& training);
-// The same of a precision that is known.
+// A precision that is known already; add_precision() adds what read_precision() would.
 struct SaidPrecision {
   std::string word;
   ImportSource source;

@@ -30,7 +30,7 @@ const HfArchitecture* HfImport::named_architecture() {
   return known;
 }
 
-// Of a type that is not known: read as Llama when its keys are, which is a warning; else an error.
+// A type that is not known is read as Llama when its keys are Llama's, with a warning; else it is an error.
 bool HfImport::accept_as_llama() {
   const std::string what =
       model_type.empty() ? "is not given" : fmt::format("{} is not known here", in_quotes(model_type));

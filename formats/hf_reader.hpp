@@ -49,7 +49,7 @@ class HfReader {
   std::optional<HfValue<std::vector<std::int64_t>>> integers(std::string_view key);
   std::optional<HfValue<std::vector<std::string>>> texts(std::string_view key);
 
-  // At the value of `key`, or at the mapping when absent.
+  // Reports at the value of `key`, or at the mapping when absent.
   void error(std::string_view key, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view key, std::string code, std::string message, std::string hint = {});
   [[nodiscard]] std::string path_of(std::string_view key) const;

@@ -18,7 +18,7 @@ struct HostlistResult {
   std::string mistake = {};             // empty, or why the text is no list: "'[' is not closed"
 };
 
-// At most `most` names: more is a mistake.
+// Expands a list to at most `most` names: more is a mistake.
 [[nodiscard]] HostlistResult expand_hostlist(std::string_view text, std::size_t most);
 
 }  // namespace stagecraft

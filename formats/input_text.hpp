@@ -34,7 +34,7 @@ class TextPlaces {
 // The lines of a text, without their ends (LF or CRLF).
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
 
-// Without blanks and tabs at either end.
+// The text without blanks and tabs at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
 // Is one of the words anywhere in the text?

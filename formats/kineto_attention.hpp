@@ -28,7 +28,7 @@ struct KinetoAttention {
   friend bool operator==(const KinetoAttention&, const KinetoAttention&) = default;
 };
 
-// Else why not, as it is counted: "attention without shapes".
+// The attention of a kernel, or why it has none, as it is counted: "attention without shapes".
 using AttentionOrReason = std::variant<KinetoAttention, std::string>;
 [[nodiscard]] AttentionOrReason attention_of(const KinetoTrace& trace, const KinetoKernel& kernel);
 

@@ -111,7 +111,7 @@ struct RawEvent {
   KinetoInputs inputs;
 };
 
-// The same thing is kept once.
+// Keeps equal items once.
 template <class Item>
 class Interner {
  public:
@@ -304,7 +304,7 @@ void KinetoHandler::take_time(const std::string& decimal) {
   (field_ == "ts" ? event_.start : event_.length) = time;
 }
 
-// Of a list, only how many elements all its tensors have.
+// Keeps only how many elements all tensors of a list have.
 void KinetoHandler::finish_list_tensor() {
   if (event_.inputs.list_elements.empty()) return;
   std::int64_t& sum = event_.inputs.list_elements.back();

@@ -40,7 +40,7 @@ struct KinetoProduct {
   friend bool operator==(const KinetoProduct&, const KinetoProduct&) = default;
 };
 
-// Of aten::mm, addmm, bmm, baddbmm, linear and _scaled_mm with shapes; nullopt of anything else.
+// The product of aten::mm, addmm, bmm, baddbmm, linear or _scaled_mm with shapes; nullopt for anything else.
 [[nodiscard]] std::optional<KinetoProduct> product_of(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 // A collective in the terms of nccl-tests: the whole buffer of an all-reduce, the whole output of an

@@ -27,7 +27,7 @@ struct KinetoMemoryWork {
   friend bool operator==(const KinetoMemoryWork&, const KinetoMemoryWork&) = default;
 };
 
-// Else why not, as it is counted: "memory-bound kernels without shapes".
+// The work of a kernel, or why it is not told, as it is counted: "memory-bound kernels without shapes".
 using MemoryWorkOrReason = std::variant<KinetoMemoryWork, std::string>;
 [[nodiscard]] MemoryWorkOrReason memory_work_of(const KinetoTrace& trace, const KinetoKernel& kernel);
 

@@ -14,7 +14,7 @@ struct OperatorWork {
   std::int64_t elements = 0;  // of the tensor that it is about, scores of attention; 0: not recorded
 };
 
-// By the operator; where there is none, or one that is not known, by the name of the kernel.
+// Work is told by the operator; where there is none, or one that is not known, by the name of the kernel.
 [[nodiscard]] OperatorWork operator_work(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 }  // namespace stagecraft

@@ -394,7 +394,7 @@ class ArgvReader {
     return flag == nullptr || is_of_launcher(*flag);
   }
 
-  // Of a launcher and its options, which stand before it.
+  // Ends the options of a launcher, which stand before the program.
   void end_launcher(const Word& word) {
     end_option();
     arguments_.program = MegatronProgram{.file = word.text, .where = place(word)};

@@ -70,7 +70,8 @@ using ShellDefines = std::map<std::string, std::string, std::less<>>;
                                                                    const ShellDefines& defines,
                                                                    Diagnostics& diagnostics);
 
-// Without the first two iterations of each run, which warm up, and those of another batch size than `global_batch_size`.
+// Times of iterations without the first two of each run, which warm up, and without those of another batch
+// size than `global_batch_size`.
 [[nodiscard]] std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,
                                                        std::optional<std::int64_t> global_batch_size);
 

@@ -42,7 +42,7 @@ struct MegatronSwitch {
   std::string_view without;
 };
 [[nodiscard]] const MegatronSwitch* find_megatron_switch(std::string_view name);
-// By the prefix of an unknown name.
+// The switch that the prefix of an unknown name tells.
 [[nodiscard]] const MegatronSwitch* megatron_switch_of(std::string_view unknown);
 
 // Scripts that train another model than the decoder alone: "pretrain_bert.py".
@@ -69,7 +69,7 @@ struct MegatronDeadName {
 };
 [[nodiscard]] std::span<const MegatronDeadName> megatron_dead_names();
 
-// Whose defaults count.
+// The age of the Megatron-LM whose defaults count.
 //
 //   k2021  before sequence parallelism and fused gradient accumulation
 //   k2022  with both, before flash attention and context parallelism

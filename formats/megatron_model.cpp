@@ -255,7 +255,7 @@ class ModelSection {
     experts.push_back(entry("top_groups", *chosen, reader_.source(kChosen)));
   }
 
-  // Of 2024: the experts of a rank are a group.
+  // An option of 2024 that limits the ranks: the experts of a rank are a group.
   void add_device_groups(Entries& experts, std::int64_t devices, std::optional<std::int64_t> chosen) {
     constexpr const char* kRanks = "expert_model_parallel_size";
     if (chosen)

@@ -35,7 +35,7 @@ class MegatronReader {
 
   // "--tensor-model-parallel-size", "world_size"; "default" where it is absent.
   [[nodiscard]] ImportSource source(std::string_view name) const;
-  // As the user would write it: with dashes unless this is a dump.
+  // The name as the user would write it: with dashes unless this is a dump.
   [[nodiscard]] std::string spelled(std::string_view name) const;
 
   // A default that counted: one item of a list.
@@ -44,9 +44,9 @@ class MegatronReader {
   void note(std::string line) { notes_.push_back(std::move(line)); }
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
-  // Of another model than a decoder.
+  // Reports a model that is no decoder: `model` says what it is.
   void refuse(const SourceLocation& where, const std::string& what, std::string_view model);
-  // Of an option of the importer, where `name` says otherwise: `said`.
+  // Reports that an option of the importer asks for one value and `name` says another, `said`.
   void refuse_option(const char* option, std::int64_t asked, std::string_view name, const std::string& said);
   // About a key of the scenario that no argument says.
   void missing(Severity severity, std::string path, std::string message, std::string hint);
@@ -54,7 +54,7 @@ class MegatronReader {
   [[nodiscard]] bool is_dump() const { return arguments_.door == MegatronArguments::Door::kDump; }
   // kNow, unless a name of the past stands there and none of now.
   [[nodiscard]] MegatronEra era() const { return era_; }
-  // Before context parallelism and flash attention.
+  // Whether the job is older than context parallelism and flash attention.
   [[nodiscard]] bool is_old() const { return era_ != MegatronEra::kNow; }
   // The argument that turns fp8 on; empty where none does.
   std::string_view fp8_switch();

@@ -27,7 +27,7 @@ struct MegatronJob {
   std::string node = {};
 };
 
-// Of what is no decoder alone, by the script's name, the tokenizer and BERT's options.
+// Refuses all models but decoders, by the script's name, the tokenizer and BERT's options.
 void refuse_megatron_models(MegatronReader& reader);
 // `job.tensor` pads the vocabulary. An entry `vocab` is absent where nothing says it.
 [[nodiscard]] Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request,

@@ -57,7 +57,7 @@ struct NcclMachine {
   bool has_c2c = false;
 };
 
-// Of the root element `system`. Wrong attributes are reported; nullopt after an error.
+// Reads the root element `system`. Wrong attributes are reported; nullopt after an error.
 [[nodiscard]] std::optional<NcclMachine> read_nccl_machine(const XmlElement& system,
                                                            Diagnostics& diagnostics);
 

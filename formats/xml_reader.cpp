@@ -47,7 +47,7 @@ class Converter {
                         .hint = std::move(hint)});
   }
 
-  // Of the '<': pugixml counts from the name.
+  // The place of the '<': pugixml counts from the name.
   [[nodiscard]] SourceLocation place(const pugi::xml_node& node) const {
     const std::ptrdiff_t offset = node.offset_debug();
     return places_.at(offset > 0 ? static_cast<std::size_t>(offset) - 1 : 0);

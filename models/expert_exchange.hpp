@@ -37,7 +37,7 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 
 // One token as it is sent to experts, without what lies beside it.
 [[nodiscard]] std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& shard);
-// The same as a rank keeps it for its products.
+// One token as a rank keeps it for the products of its experts.
 [[nodiscard]] std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard);
 
 // Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.

@@ -32,7 +32,7 @@ struct FeedForward {
 [[nodiscard]] FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard);
 
 void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model, const Shard& shard);
-// Of these, what ends with the activation; and the down projection with its collective.
+// The two halves of the block: up to the activation, and the down projection with its collective.
 void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                          const Shard& shard);
 void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,

@@ -80,7 +80,7 @@ ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) 
 double repeated(const ForwardFlops& forward, RecomputeModules modules) {
   using enum RecomputeModule;
   double again = 0;
-  // Of the core alone the convention of the paper's figures (s/6h more); one repetition would be a third of it.
+  // The core alone counts by the convention of the paper's figures (s/6h more), three times one repetition.
   if (modules.has(kSelfAttention))
     again += forward.attention + forward.latent_up + forward.core;
   else if (modules.has(kCoreAttention))

@@ -94,7 +94,7 @@ void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
   }
 }
 
-// Of an even share, T K / E, an expert takes at most all tokens, T.
+// An expert takes at most all T tokens: E / K times an even share, T K / E.
 void load_balance(YamlMap& map, ExpertsSpec& experts) {
   const double most = static_cast<double>(experts.count) / static_cast<double>(experts.top_k);
   const std::size_t mistakes = map.diagnostics().error_count();

@@ -26,7 +26,7 @@ class LayerSizes {
   [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
   // One row of the residual stream for each local token.
   [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
-  // The same for all tokens of the tensor group: what a column-parallel product reads.
+  // The residual stream of all tokens of the tensor group: what a column-parallel product reads.
   [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
   [[nodiscard]] std::int64_t mask() const {
     return model_.dropout ? shard_.local_tokens() * model_.hidden : 0;
@@ -47,7 +47,7 @@ class LayerSizes {
   [[nodiscard]] std::int64_t saved_scores() const {
     return scores() * (model_.dropout ? 2 * element() + 1 : element());
   }
-  // Of a tensor that is a product's input and nothing else.
+  // Bytes kept of a tensor that is a product's input and nothing else.
   [[nodiscard]] std::int64_t input(std::int64_t bytes) const {
     return shard_.keeps_fp8() ? bytes / 2 : bytes;
   }
@@ -81,13 +81,13 @@ void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, Freed
   if (size > 0) tensors.push_back({.name = name, .size = Bytes(size), .freed_by = freed_by});
 }
 
-// Of a norm of the residual stream; one that is made again keeps its input alone.
+// Bytes kept of the input of a norm of the residual stream; one that is made again keeps nothing else.
 std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
   const bool again = shard.recomputes(RecomputeModule::kLayerNorm);
   return again ? sizes.residual() : sizes.normed(sizes.residual());
 }
 
-// Of the tokens that a product of tensor ranks reads, those that its weight gradient finds in memory.
+// Bytes of the tokens that a product of tensor ranks reads and that its weight gradient finds in memory.
 std::int64_t gathered_input(const LayerSizes& sizes, const Shard& shard) {
   const bool whole = shard.software.gathered_inputs && shard.sequence_parallel && !shard.overlap_tensor;
   return whole ? sizes.gathered() : sizes.residual();
@@ -136,7 +136,7 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
   }
 }
 
-// Of a norm and the product that reads what it gives.
+// Keeps the inputs of a norm and of the product that reads what it gives.
 void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard, std::string_view norm,
                std::string_view product) {
   keep(tensors, norm, norm_input(sizes, shard), kInput);
@@ -185,7 +185,7 @@ std::int64_t shared_width(const TransformerSpec& model, const Shard& shard) {
   return model.experts->shared_width() / shard.tensor;
 }
 
-// Of a token at its expert, which was fp8 already where it was sent so.
+// Bytes kept of a token at its expert, which was fp8 already where it was sent so.
 std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t row = expert_input_row_bytes(model, shard);
   return shard.sends_fp8() ? row : LayerSizes(model, shard).input(row);
@@ -241,7 +241,7 @@ RingBytes ring_bytes(const LayerSizes& sizes, const Shard& shard) {
   return {heads, 2 * heads};
 }
 
-// Of what comes to a rank's experts and of what goes back: one buffer each. Where ranks gather all tokens of
+// One buffer each for what comes to a rank's experts and for what goes back. Where ranks gather all tokens of
 // their experts' group, what the experts give is spread over rows for all of these before it is scattered.
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py, MoEAllGatherTokenDispatcher
 std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) {

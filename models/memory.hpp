@@ -30,9 +30,9 @@ struct StateBytes {
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
 // steps the 16-bit weights themselves, reads gradients as they are, without a copy (Megatron-LM's
 // precision-aware optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
-// Of the shard precision, gradient, moment and master_weights alone count.
+// No fields of the shard but precision, gradient, moment and master_weights count.
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
-// Of FSDP, which shards weights in fp32: are the masters the only weights that stay?
+// Are the masters the only weights that stay? They are under FSDP, which shards weights in fp32.
 [[nodiscard]] bool masters_alone(const Shard& shard);
 
 enum class FreedBy : std::uint8_t {

@@ -112,10 +112,10 @@ struct TransformerSpec {
 struct StagesSpec {
   std::string name;
   std::vector<Duration> forward, input_gradient, weight_gradient;
-  // Of one micro-batch through one stage, kept for backward; also the message to the next stage.
+  // What one micro-batch leaves on one stage for its backward; also the message to the next stage.
   std::vector<Bytes> activation;
   std::vector<Bytes> gradient;  // to reduce over data-parallel replicas at the end
-  // Of a recompute pass, for schedules that have them; empty: as long as a forward.
+  // What a recompute pass takes, for schedules that have them; empty: as long as a forward.
   std::vector<Duration> recompute = {};
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;
@@ -130,7 +130,7 @@ template <class T>
 
 using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 
-// Reads the mapping at `map` (contract section 1) and finishes it. Defaults by family: gpt: kv_heads = heads,
+// Reads `model` of a scenario (docs/scenario.md) and finishes it. Defaults by family: gpt: kv_heads = heads,
 // head_size = hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama:
 // swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts: {count, top_k,
 // groups, top_groups, ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers,
@@ -142,7 +142,7 @@ using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
 // Parameters of the whole model, exact, multi-token prediction included. Tied embeddings count once; learned
 // positions count max_sequence_length rows.
 [[nodiscard]] std::int64_t parameter_count(const TransformerSpec& model);
-// Those that one token meets: top_k of the routed experts, the router whole.
+// The parameters that one token meets: top_k of the routed experts, the router whole.
 [[nodiscard]] std::int64_t active_parameter_count(const TransformerSpec& model);
 
 }  // namespace stagecraft

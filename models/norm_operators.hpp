@@ -13,7 +13,7 @@ struct Norm {
   std::string_view name;
   std::int64_t rows = 0, width = 0;
 };
-// Over the T' tokens of the rank, h wide.
+// A norm over the T' tokens of the rank, h wide.
 [[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);
 
 enum class Residual : std::uint8_t {

@@ -26,11 +26,11 @@ struct Linear {
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
   bool sixteen_bit = false;  // also where the other products are in fp8
-  // In fp8: the input, or the output's gradient, arrives in it, and only its transposed copy is to make.
+  // The input, or the output's gradient, arrives in fp8, and only its transposed copy is to make.
   bool fp8_input = false, fp8_gradient = false;
 };
 
-// The same where a product, or what is gathered for it, stays in 16 bit under fp8.
+// The shard of a product that stays in 16 bit under fp8, or of what is gathered for it.
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);

@@ -78,13 +78,12 @@ struct Op {
   Beside beside = Beside::kNothing;
   SharedHalf shared = SharedHalf::kNone;  // that this is part of, or that an exchange runs beside
   int kernels = 1;                        // launches that this stands for; a collective runs so often
-  // Of an operator that a framework runs as many small ones: so many launches of the host in place of
-  // `kernels`.
+  // Launches of the host for an operator that a framework runs as many small ones, in place of `kernels`.
   int host_launches = 0;
   bool routed = false;  // its shapes are what routing makes of them, anew each time
-  // Of a collective that goes over nodes first: `bytes` are then those that move inside nodes.
+  // What moves between nodes in a collective that goes over nodes first; `bytes` are then those inside nodes.
   std::optional<NodeCopies> nodes = {};
-  // Of a product that does not run in the precision of the others.
+  // The precision of a product that does not run in that of the others.
   std::optional<Precision> precision = {};
 };
 
@@ -124,15 +123,15 @@ struct ParameterShare {
   }
   friend bool operator==(const ParameterShare&, const ParameterShare&) = default;
 };
-// Of a layer: split t ways, key/value heads replicated where k < t; routed experts e x et ways, router, norms
-// and MLA's down projections on every rank.
+// A layer's parameters: split t ways, key/value heads replicated where k < t; routed experts e x et ways;
+// router, norms and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
                                               const WeightSplit& split);
-// Of these, the weights of products that fp8 computes: of all but the router and the shared gate.
+// The weights of a layer's products that fp8 computes: of all but the router and the shared gate.
 [[nodiscard]] ParameterShare product_weights(const TransformerSpec& model, LayerKind kind,
                                              const WeightSplit& split);
-// Of a layer of multi-token prediction, its inner layer included; embedding and head are shared. Where the
-// last stage has no embedding, it keeps a copy for all its predictions (stage_share).
+// The parameters of a layer of multi-token prediction with its inner layer; embedding and head are shared.
+// Where the last stage has no embedding, it keeps a copy for all its predictions (stage_share).
 [[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
 [[nodiscard]] ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSplit& split);
 // The matrix of words alone, split t ways.

@@ -35,7 +35,7 @@ std::int64_t attention_biases(const TransformerSpec& model, std::int64_t tensor)
   return columns + (model.biases ? model.hidden : 0);
 }
 
-// Of one routed expert.
+// The parameters of one routed expert.
 std::int64_t expert_parameters(const TransformerSpec& model, const LayerMatrices& matrices,
                                std::int64_t expert_tensor) {
   return matrices.expert + block_biases(model, model.experts->ffn_hidden / expert_tensor);

@@ -13,13 +13,13 @@
 namespace stagecraft {
 
 void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
-// Of grouped heads: what gives queries and values, norms of heads and RoPE; the output of the key product is
-// there.
+// Adds what gives queries and values of grouped heads, norms of heads and RoPE, where the output of the key
+// product is kept.
 void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
-// Of latent attention: up projections, RoPE and concatenation, with the gathers before them.
+// Adds the up projections of latent attention, RoPE and concatenation, with the gathers before them.
 void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
 void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);

@@ -60,7 +60,7 @@ class Spread {
     return log(all) - log(chosen) - log(all - chosen);
   }
 
-  // Of `named` groups some `in` are chosen, it is said which, and `j` of `whole` others, whichever.
+  // The probability that of `named` groups `in` given ones are chosen, and any `j` of `whole` others.
   [[nodiscard]] double probability(std::int64_t named, std::int64_t in, std::int64_t whole,
                                    std::int64_t j) const {
     const std::int64_t others = choice_.groups - named - whole, rest = choice_.top_groups - in - j;
@@ -68,7 +68,7 @@ class Spread {
     return std::exp(choices(whole, j) + choices(others, rest) - choices(choice_.groups, choice_.top_groups));
   }
 
-  // That one of the chosen experts is of this holder.
+  // The probability that one of the chosen experts is of this holder.
   [[nodiscard]] double hit(std::int64_t holder) const {
     const std::int64_t from = first_expert(holder), to = first_expert(holder + 1);
     if (choice_.top_groups == choice_.groups) return 1 - missed_of(to - from);

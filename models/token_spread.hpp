@@ -33,8 +33,8 @@ struct TokenChoice {
 //   throws   InternalError where there are more holders than experts, or what a loader of models refuses.
 [[nodiscard]] double expected_holders(const TokenChoice& choice, std::int64_t holders);
 
-// Of an exchange that sends a token once to each node: `each` bytes if every token went to one node. How many
-// nodes it goes to, the placement says.
+// An exchange that sends a token once to each node: `each` bytes if every token went to one node. The
+// placement says how many nodes it goes to.
 struct NodeCopies {
   TokenChoice choice;
   Bytes each{};

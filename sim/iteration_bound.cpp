@@ -70,7 +70,7 @@ class Bound {
     return fused_ ? least_in_pair(pass, *options_.pairs) : pass.total();
   }
 
-  // That follow the last pass.
+  // Reductions that start only after the last pass.
   [[nodiscard]] Duration reductions(int rank) const {
     Duration sum{};
     if (options_.overlap_gradients) return sum;

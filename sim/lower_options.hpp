@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-// Of one folded copy on links of its own, without faults.
+// The options for one folded copy on links of its own, without faults.
 [[nodiscard]] LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                                          const IterationPrices& prices);
 

@@ -27,7 +27,7 @@ std::vector<std::set<std::size_t>> groups_by_rank(const ClusterSpec& cluster, co
   return groups;
 }
 
-// Of these kinds, the one whose price is most.
+// The price of the slowest among these kinds.
 template <class Price, class Of>
 const Price& slowest(const std::vector<IterationPrices>& kinds, const std::set<std::size_t>& among, Of of) {
   SC_CHECK(!among.empty(), "a rank runs on a GPU");

@@ -49,7 +49,7 @@ class IterationPredictor {
   // prepare(): nullopt after reporting why it cannot run. The answer is good until the next question.
   [[nodiscard]] std::optional<PlacedPlan> place(const Scenario& scenario, Diagnostics& diagnostics);
   [[nodiscard]] HeldMemory memory(const Scenario& scenario, const PlacedPlan& placed) const;
-  // Without what passes hold, which is memory()'s.
+  // The prices of an iteration without what passes hold, which memory() tells.
   [[nodiscard]] IterationPrices prices(const Scenario& scenario, const PlacedPlan& placed);
   // The iteration time of the report, and never more than it: sim/iteration_bound.hpp.
   [[nodiscard]] Duration time(const Scenario& scenario, const PlacedPlan& placed,
@@ -65,7 +65,7 @@ class IterationPredictor {
 
   std::optional<Cluster> cluster_;
   std::map<OrderKey, Schedule> orders_;
-  // By the degrees of both meshes, what shares a sharded copy, and the order of the axes.
+  // The degrees of both meshes, the ranks that share a sharded copy, and the order of the axes.
   using MeshKey = std::pair<std::array<int, 8>, std::array<Axis, kAxisCount>>;
   std::map<MeshKey, PlacementMemo> placements_;
   std::map<const HardwareProfile*, CollectiveMemo> collectives_;

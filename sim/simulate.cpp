@@ -108,7 +108,7 @@ FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cl
           .links = {}};
 }
 
-// Of these copies, on links of their own.
+// The options for the copies of a fault plan, on links of their own.
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule, const IterationPrices& prices,
                            const FaultPlan& faults) {
   LowerOptions how = lower_options(scenario, schedule, prices);

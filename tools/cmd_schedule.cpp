@@ -26,7 +26,7 @@ constexpr std::array kParts{Part{"show", schedule_show},     Part{"compare", sch
 
 constexpr const char* kExample = "stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8";
 
-// Of an order by name, with its costs and its picture.
+// The options of an order by name, with its costs and its picture.
 constexpr std::string_view kOfShow[] = {
     "schedule",       "stages",          "micro-batches", "chunks", "micro-batch-group", "forward",
     "input-gradient", "weight-gradient", "recompute",     "fused",  "message",           "p2p",

@@ -73,7 +73,7 @@ bool within_limit(const PublishedSet& set, double mean, const Call& call) {
   return false;
 }
 
-// The same of a set of which nothing could be scored, which passes no limit.
+// The answer for a set of which nothing could be scored, which passes no limit.
 int answer_of_none(const PublishedSet& set, const Call& call) {
   if (call.limit == HUGE_VAL) return kDone;
   call.session.err << fmt::format("{}: nothing could be scored\n", set.name);

@@ -88,8 +88,8 @@ struct CommandSpec {
 
 [[nodiscard]] Arguments parse_arguments(const CommandSpec& command, const std::vector<std::string>& words);
 
-// For a part of a command that has no use for all of its options, as `calibrate show`; `takes` are those that
-// it has a use for, besides the common ones. throws UsageError for another: it would have no effect.
+// Refuses options that a part of a command, as `calibrate show`, has no use for; `takes` are those that it
+// has a use for, besides the common ones. throws UsageError for another: it would have no effect.
 void refuse_without_effect(const Arguments& arguments, std::string_view command, std::string_view part,
                            std::span<const std::string_view> takes, const std::string& hint);
 

@@ -56,7 +56,7 @@ std::string_view compared_name(const Comparison& comparison) {
   return kComparedTimeNames[static_cast<std::size_t>(comparison.compared())];
 }
 
-// As JSON has it.
+// The number as JSON writes it.
 template <class T>
 std::string number(T value) {
   return JsonWriter().value(value).str();

@@ -202,13 +202,13 @@ class Table {
     return comparison_.outcomes[variant].report->memory.verdict() != Verdict::kOutOfMemory;
   }
 
-  // Of those that fit, what meets its assertions.
+  // The variants that fit and meet their assertions.
   [[nodiscard]] std::vector<std::size_t> good(std::vector<std::size_t> fit) const {
     std::erase_if(fit, [&](std::size_t i) { return !comparison_.outcomes[i].missed.empty(); });
     return fit;
   }
 
-  // Of those that fit and meet their assertions: what runs out of memory is fast on paper only.
+  // The fastest of those that fit and meet their assertions: what runs out of memory is fast on paper only.
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
     if (fit.empty()) return "none fits into memory";

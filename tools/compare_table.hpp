@@ -51,14 +51,14 @@ struct VariantCells {
 // What is fastest of those that fit and meet their assertions, by the compared time, and what holds least.
 // Where the variants run on unlike numbers of GPUs also that, and what trains most on each of them.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
-// Of each variant why it cannot run, or which assertions it misses; empty where neither.
+// For each variant why it cannot run, or which assertions it misses; empty where neither.
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 
 // A row for each variant, what is best, and what explains how the others differ from the first; those that
 // cannot run are rows, with the reason below. A column marks those that miss an assertion, where some do;
 // two tell the GPUs and what each trains on in a second, where variants run on unlike numbers of them.
 [[nodiscard]] std::string render_text(const Comparison& comparison);
-// The same for a page: a GitHub table, and lists in place of the lines below it.
+// The comparison for a page: a GitHub table, and lists in place of the lines below it.
 [[nodiscard]] std::string render_markdown(const Comparison& comparison);
 // RFC 4180: a header, and a line for each variant with numbers in full; `part_moved_s` behind each part of
 // the breakdown is what it has more than the first variant's. Empty where a variant cannot run; the reason says

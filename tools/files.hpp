@@ -21,8 +21,8 @@ namespace stagecraft {
 void write_text_file(const std::string& file, const std::string& text, bool replace,
                      Diagnostics& diagnostics);
 
-// The same of a file that is made piece by piece, and is never in memory as a whole: `make` gives every piece
-// to the function that it gets.
+// Writes a file that is made piece by piece, and is never in memory as a whole: `make` gives every piece to
+// the function that it gets.
 using TakePiece = std::function<void(std::string_view)>;
 using MakePieces = std::function<void(const TakePiece&)>;
 void write_file_in_pieces(const std::string& file, bool replace, const MakePieces& make,

@@ -63,7 +63,7 @@ std::vector<std::string> policy_words(const std::vector<std::string>& texts) {
   return words;
 }
 
-// Of each variant, where there are several files: the scenario's name; the file where two are called alike.
+// A word for each variant, where there are several files: the scenario's name; the file where two share one.
 std::vector<std::string> file_words(const GoodputComparison& comparison) {
   std::map<std::string, std::string> names;  // of files
   std::set<std::string> distinct;

@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-// With the steps that `--step` asks for, else those that count. Reports; nullopt where the file is refused.
+// Loads a trace with the steps that `--step` asks for, else those that count. Reports; nullopt where the file
+// is refused.
 [[nodiscard]] std::optional<MeasuredTrace> load_measured_trace(const std::string& file,
                                                                const Arguments& arguments,
                                                                Diagnostics& diagnostics);

@@ -20,8 +20,8 @@ struct OrderedAnswers {
   std::string_view noun = "scenarios";  // of messages: "stopped: 2 of 5 scenarios are done"
   std::function<Ask()> make_ask;        // once on each thread
 
-  // On as many threads as --jobs says; one question is asked on this one. The worst exit code, or
-  // kBySignal and the signal.
+  // Asks on as many threads as --jobs says; one question is asked on this one. Returns the worst exit code,
+  // or kBySignal and the signal.
   [[nodiscard]] int print(const Arguments& arguments, Session& session) const;
 };
 

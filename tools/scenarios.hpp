@@ -19,7 +19,7 @@ using AnswerScenario = std::function<int(const Scenario&, Session&)>;
 // Calls `answer` for every scenario that loads. throws UsageError when there is no scenario on the command
 // line.
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
-// The same where only some of the words are scenarios.
+// Answers for `files` alone, where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer);
 

@@ -17,20 +17,20 @@ namespace stagecraft {
 // Each throws UsageError when the command line is wrong.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
-// Of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take as long as
-// a forward unless told otherwise; without, --recompute lengthens every backward.
+// The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
+// as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);
 // The order that --schedule and the sizes ask for. Refuses what a picture cannot hold.
 [[nodiscard]] Schedule named_schedule(const Arguments& arguments);
 
-// As --p2p says. `drawn` must drain.
+// Plays `drawn`, which must drain, with messages as --p2p says.
 [[nodiscard]] Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& arguments);
 [[nodiscard]] std::vector<std::string> message_ways();
 
 // The order of a file in PyTorch's form. Wrong: reports where, nullopt.
 [[nodiscard]] std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& diagnostics);
 void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics);
-// On standard error with file, row and cell, or as JSON on standard output. kAnswerIsNo.
+// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo.
 int refuse_order(const Diagnostics& diagnostics, const Arguments& arguments, Session& session);
 
 // The parts; each gets the words behind its own name.

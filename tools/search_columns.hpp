@@ -40,7 +40,7 @@ class PlanColumns {
     return answer_.plans.points[plan.point];
   }
 
-  // Of the point with this index.
+  // The cells of the point with this index.
   [[nodiscard]] std::vector<PlanCell> cells(std::size_t index) const;
 
  private:

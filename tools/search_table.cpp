@@ -155,7 +155,7 @@ class SearchText {
                     count_text(answer_.plans.without_own_layers), layers.size(), kLayersPath));
   }
 
-  // Of abstract stages.
+  // What abstract stages keep of the scenario.
   [[nodiscard]] std::string kept_lines() const {
     if (answer_.space.kept.empty()) return {};
     std::vector<std::string> names;

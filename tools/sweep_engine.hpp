@@ -23,9 +23,9 @@ struct SweepWork {
 
 using SweepEngine = std::function<void(const SweepWork& work)>;
 
-// On `threads` threads of this process.
+// An engine on `threads` threads of this process.
 [[nodiscard]] SweepEngine sweep_on_threads(int threads);
-// As many as --jobs says; all cores of the machine without it.
+// The number of threads: what --jobs says, without it all cores of the machine.
 [[nodiscard]] int sweep_threads(const Arguments& arguments);
 
 [[nodiscard]] std::string sweep_file(const Arguments& arguments);  // throws UsageError unless there is one

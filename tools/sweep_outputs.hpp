@@ -37,7 +37,7 @@ class RowOutputs {
   [[nodiscard]] std::size_t bugs() const { return bugs_; }
   // Rows that were refused for a key that no scenario has.
   [[nodiscard]] std::size_t unknown_keys() const { return unknown_keys_; }
-  // Of all that are not feasible; empty where all are.
+  // The first row that is not feasible; empty where all are.
   [[nodiscard]] const std::string& first_refused() const { return first_refused_; }
 
  private:

@@ -30,7 +30,7 @@ class SweepTable : public RowSink {
   };
 
   [[nodiscard]] std::vector<std::size_t> telling() const;
-  // Of a path: its values, and what the column shows of each.
+  // The values of a path, and what the column shows of each.
   [[nodiscard]] std::map<std::string, std::string> shown_values(std::size_t path) const;
   [[nodiscard]] std::vector<const Entry*> ranked() const;
   [[nodiscard]] std::string rows(const std::vector<const Entry*>& best) const;

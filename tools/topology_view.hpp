@@ -41,7 +41,7 @@ struct ClusterHealth {
 };
 [[nodiscard]] ClusterHealth health_of(const Cluster& cluster);
 
-// Of a cluster where every GPU reaches every other.
+// A cluster in which every GPU reaches every other, as it is shown.
 struct TopologyView {
   const Scenario& scenario;
   const Cluster& cluster;

@@ -27,7 +27,7 @@ void write_trace(const std::string& file, bool replace, const Simulation& simula
   diagnostics.throw_if_errors();
 }
 
-// Of one micro-batch between two stages, as one tensor rank sends it.
+// The message of one micro-batch between two stages, as one tensor rank sends it.
 Bytes message_of(const Scenario& scenario, const ParallelPlan& plan) {
   if (const auto* stages = std::get_if<StagesSpec>(&scenario.model))
     return std::max(Bytes(1), stages->activation.empty() ? Bytes(1) : stages->activation.front());

@@ -12,13 +12,13 @@
 namespace stagecraft {
 namespace {
 
-// Those that serve the node's first `gpus` GPUs.
+// The number of NICs that serve the node's first `gpus` GPUs.
 int nics_serving(const NodeSpec& node, const FabricSpec& fabric, int gpus) {
   const std::int64_t all = fabric.nics_of(node);
   return static_cast<int>(ceil_div(all * gpus, node.gpus));
 }
 
-// Of `network` on `nics` equal NICs: what `gpus` get that send equally much.
+// The part of `network`, on `nics` equal NICs, that `gpus` get which send equally much.
 Bandwidth even_part(Bandwidth network, int nics, int gpus) {
   if (gpus % nics == 0) return network;
   const int fullest = gpus / nics + 1;

@@ -14,8 +14,8 @@ namespace stagecraft {
 // Does `name` match? `*` stands for any text, the empty one as well; everything else for itself.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view name);
 
-// By link of `graph`: the exception that says something about it (an index into `exceptions`), or nullopt.
-// The other direction of a cable is meant as well where an exception says so.
+// For each link of `graph` the exception that says something about it (an index into `exceptions`), or
+// nullopt. The other direction of a cable is meant as well where an exception says so.
 struct LinkChoice {
   std::vector<std::optional<std::size_t>> by_link;
   std::vector<std::size_t> count;  // by exception: links that its name means, one direction

@@ -55,7 +55,7 @@ enum class FabricKind : std::uint8_t { kSingleSwitch, kFatTree, kRailOptimized, 
 inline constexpr std::array<std::string_view, 5> kFabricKindNames = {"single-switch", "fat-tree",
                                                                      "rail-optimized", "dragonfly", "torus"};
 
-// Over equal ways: all of them at once, or one by a hash of sender and receiver.
+// The choice among equal ways: all of them at once, or one by a hash of sender and receiver.
 enum class Routing : std::uint8_t { kAdaptive, kEcmp };
 inline constexpr std::array<std::string_view, 2> kRoutingNames = {"adaptive", "ecmp"};
 
@@ -85,7 +85,7 @@ struct FabricSpec {
   Duration switch_latency{};         // per switch on the way of a message between stages
   double collective_efficiency = 1;  // share of the node's NIC bandwidth that a collective over nodes reaches
   std::optional<double> rail_efficiency{};  // of a group with one rank in each node; as collective_efficiency
-  // Of groups with several ranks in each node beside others of their kind; as collective_efficiency.
+  // The share for groups with several ranks in each node beside others of their kind.
   std::optional<double> crossing_efficiency{};
   double point_to_point_efficiency = 1;   // the same for a pipeline message
   Duration collective_latency{};          // added once per collective that leaves the node

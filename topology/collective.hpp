@@ -78,8 +78,8 @@ namespace stagecraft {
 struct CollectiveCost {
   Duration time{};
   Duration transfer{};  // of `time`: the bytes, which take longer where links are shared; the rest is latency
-  // Of collective_algorithms() (collective_transfers.hpp): "none", "direct" for all-to-all and messages, or
-  // "any": what NCCL chose when the fit was measured.
+  // One of collective_algorithms() (collective_transfers.hpp): "none", "direct" for all-to-all and messages,
+  // or "any": what NCCL chose when the fit was measured.
   std::string_view algorithm = "none";
   double relative_spread =
       0;  // one standard deviation, from the profile; 0 for messages, which no profile describes

@@ -33,7 +33,7 @@ struct TierEfficiency {
                                                      std::string_view algorithm, Bytes size,
                                                      TierEfficiency efficiency = {});
 
-// The same for one message; empty where it has nowhere to go.
+// The loads of one message; empty where it has nowhere to go.
 [[nodiscard]] std::vector<LinkLoad> message_loads(const Cluster& cluster, DeviceId from, DeviceId to,
                                                   Bytes size, TierEfficiency efficiency = {});
 

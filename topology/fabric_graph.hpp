@@ -63,7 +63,7 @@ class FabricGraph {
   VertexId add_vertex(Vertex vertex) { return vertices_.push_back(vertex); }
   void add_link(VertexId from, VertexId to, Bandwidth capacity, Duration latency);
   void add_cable(VertexId a, VertexId b, Bandwidth capacity, Duration latency);  // a to b, then b to a
-  // To be called once all links are there; find() and links_from() answer afterwards.
+  // Must be called once all links are there; find() and links_from() answer afterwards.
   void index();
   // Drops links for which `gone` (by EdgeId) is true and numbers the others anew, in the same order.
   void drop(const std::vector<bool>& gone);

@@ -27,7 +27,8 @@ class Ways {
     int first = 0, last = 1;  // those to walk
     double share = 1;         // of each
   };
-  // Of `count` equal ones. The `level` tells choices of one way apart: leaf to spine, spine to core.
+  // The choices among `count` equal ones. The `level` tells those of one way apart: leaf to spine, spine to
+  // core.
   [[nodiscard]] Choices choices(int count, int level) const;
 
   void hop(VertexId from, VertexId to, double share = 1);
@@ -37,7 +38,7 @@ class Ways {
   // A hop had no link: the rule knows no way, and one has to be sought.
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] const FabricGraph& graph() const { return *graph_; }
-  // In the order in which they were walked; a link may come twice.
+  // The shares of links in the order in which they were walked; a link may come twice.
   [[nodiscard]] const std::vector<LinkShare>& shares() const { return shares_; }
 
  private:

@@ -23,7 +23,7 @@ std::string_view algorithm_name(std::string_view in_profile) {
   return "any";
 }
 
-// Of a size the points of a fit speak; of none its formula.
+// With a size the points of a fit count, without one its formula.
 using AtSize = std::optional<Bytes>;
 
 Curve stretched(Curve curve, double ratio) {

@@ -32,15 +32,15 @@ struct Curve {
 [[nodiscard]] Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 
-// The same without NVLS and without points, so that a sum of two tiers rises with the size: what a node adds
+// The curve without NVLS and without points, so that a sum of two tiers rises with the size: what a node adds
 // to an algorithm over nodes whose GPUs pass everything on themselves.
 [[nodiscard]] Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 
-// The same of the NVSwitch's own reduction, whatever else the profile knows: latency and rate of its fit,
+// The curve of the NVSwitch's own reduction, whatever else the profile knows: latency and rate of its fit,
 // whose root is of chunks that an algorithm over nodes counts itself; or NCCL's own rate (tuning.cc 2.28.9: 8
-// channels of 40 GB/s at 0.85 on Hopper), at the ratio of the node's NVLinks to the chip's usual ones, and its
-// 25 us. requires serves_nvls(profile, node, ranks).
+// channels of 40 GB/s at 0.85 on Hopper), at the ratio of the node's NVLinks to the chip's usual ones, and
+// its 25 us. requires serves_nvls(profile, node, ranks).
 [[nodiscard]] Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks);
 
 // Hopper or later, all GPUs on an NVSwitch, more than two of them (NCCL leaves pairs to the ring).

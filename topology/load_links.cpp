@@ -70,7 +70,7 @@ class Check {
   }
 
  private:
-  // As little as a `share` may leave; each exception is told once.
+  // Refuses bandwidths below what a `share` may leave; each exception is told once.
   void bandwidths(const LinkChoice& choice) {
     std::vector<bool> told(items_.size());
     for (std::uint32_t i = 0; i < choice.by_link.size(); ++i) {

@@ -53,7 +53,7 @@ constexpr Generation kGenerations[] = {
      {0, 96, 43.8}},
 };
 
-// Of a tree's rate by floor(log2(S / 64 B)); the last holds beyond 256 MB.
+// The correction of a tree's rate by floor(log2(S / 64 B)); the last holds beyond 256 MB.
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},

@@ -26,12 +26,12 @@ namespace stagecraft {
 
 enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
-// By the NVLink of a GPU: 150, 300, 450 and 900 GB/s; nullopt without NVLink.
+// The generation by the NVLink of a GPU: 150, 300, 450 and 900 GB/s; nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(Bandwidth nvlink);
 
-// Of the chip in a node with such NVLinks: an A100 behind faster links stays an Ampere, an H800 is a Hopper. By
-// the links that the profile was measured over, at least Hopper where it computes in fp8 or has curves of
-// NVLS; by those of the node where the profile says none of this. nullopt without NVLink.
+// The generation of the chip: an A100 behind faster links stays an Ampere, an H800 is a Hopper. It follows
+// from the links that the profile was measured over, and is at least Hopper where the profile computes in fp8
+// or has curves of NVLS; from the node's links where it says none of this. nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(const HardwareProfile& profile, Bandwidth nvlink);
 
 // Bus bandwidth of NVLS's all-reduce inside a node; 0 where there is none. Its latency is kNcclNvlsLatency.

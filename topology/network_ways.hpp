@@ -23,7 +23,7 @@ struct NetworkWay {
   double efficiency = 1;  // payload over raw capacity of the links
 };
 
-// At least one; groups over several nodes only.
+// The ways of a collective over the network, at least one. For groups over several nodes only.
 [[nodiscard]] std::vector<NetworkWay> network_ways(const Cluster& cluster, const HardwareProfile& profile,
                                                    DeviceId member, const GroupPlacement& group,
                                                    CollectiveKind kind, Bytes size);

@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-// Of an NVSwitch; `out` is `in` where the chips have no ceiling.
+// The vertices of an NVSwitch; `out` is `in` where the chips have no ceiling.
 struct NvSwitch {
   VertexId in{}, out{};
 };
@@ -53,7 +53,7 @@ class ServerGraph {
   void add_pcie(FabricGraph& graph, const NodeSpec& spec);
   void add_mesh(FabricGraph& graph, const NodeSpec& spec) const;
   [[nodiscard]] int socket_of(int slot) const { return slot * sockets_ / place_.gpus; }
-  // From below to the root.
+  // The vertices from below to the root.
   [[nodiscard]] std::vector<VertexId> climb(VertexId start, int slot) const;
   // Along the PCIe tree, between two ends that hang where GPUs `a` and `b` do.
   void walk_pcie(Ways& ways, const std::vector<VertexId>& up, const std::vector<VertexId>& down) const;

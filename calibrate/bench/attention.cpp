@@ -156,7 +156,8 @@ double key_gradient_error(const Harness& harness, const AttentionPoint& shape, c
 
 double backward_error(const Harness& harness, const AttentionPoint& shape, const AttentionOperands& io) {
   double worst = query_gradient_error(harness, shape, io);
-  // Of long sequences only late keys under a mask: few queries see them, and the host must sum over those.
+  // Late keys of long sequences are checked only under a mask: few queries see them, and the host has to sum
+  // over those.
   if (shape.causal || shape.sequence <= 8192)
     for (const std::int64_t back : {std::int64_t{1}, std::int64_t{130}})
       worst = std::max(worst, key_gradient_error(harness, shape, io, shape.sequence - back));

@@ -240,7 +240,7 @@ class Graph {
         check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
               "engine configurations");
-      // Those that do not serve are counted, not given.
+      // Configurations that do not serve are counted, not given.
       configs.erase(configs.begin() + count, configs.end());
     } catch (const Unmeasurable& refused) {
       why = refused.what();

@@ -114,7 +114,7 @@ class Harness {
   // Times one execution of op. Throws Unmeasurable if too few batches were fit to be believed.
   [[nodiscard]] Measured time(const Enqueue& op, const TimingOptions& timing = {});
 
-  // For measurements of another form (two streams, host clocks): the parts that time() is made of.
+  // The parts that time() is made of, for measurements of another form (two streams, host clocks).
   void flush_l2(cudaStream_t stream) const;
   void spin(cudaStream_t stream, double seconds) const;  // one thread that waits
   // Queues a spin that measures the SM clock; read after synchronisation. MHz, 0 before any probe.

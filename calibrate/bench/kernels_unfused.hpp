@@ -1,5 +1,5 @@
-// The same operators as chains of simple kernels, one for each arithmetic step, as a framework without fusion
-// launches them. Each step reads its operands from memory and writes its result there.
+// The operators of fused_kernels.hpp as chains of simple kernels, one for each arithmetic step, as frameworks
+// without fusion launch them. Each step reads its operands from memory and writes its result there.
 //
 // `scratch` is the caller's: scratch_bytes() of it. Steps that a framework keeps in bf16 round to bf16.
 //   source   the steps: docs/op-inventory.md, eager columns.

@@ -59,7 +59,8 @@ std::vector<WorkItem> wanted_items(const std::string& path, std::vector<WorkItem
   return items;
 }
 
-// The same command line, with what is left of the budget; later options win over earlier ones.
+// Starts the program anew with the same command line and what is left of the budget; later options win over
+// earlier ones.
 void restart(const CalibrateOptions& options, std::chrono::steady_clock::time_point started,
              const std::vector<std::string>& arguments) {
   if (options.restarts >= kMostRestarts || options.out == "-") return;

@@ -42,7 +42,7 @@ struct ResultElement {
 struct TimingPlan {
   int repeats = 20, calls = 1;  // calls between two events, one after the other
 };
-// The same on every rank, since all must take part: it may depend on the size alone.
+// The plan must be the same on every rank, since all take part: it may depend on the size alone.
 [[nodiscard]] TimingPlan timing_plan(std::int64_t bytes);
 
 }  // namespace stagecraft

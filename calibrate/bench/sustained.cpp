@@ -84,7 +84,7 @@ class Loop {
     }
     harness_.synchronize();
   }
-  // Of each operator, and last of the whole pass.
+  // The times of each operator, and last those of the whole pass.
   [[nodiscard]] const std::vector<std::vector<double>>& times() const { return times_; }
   [[nodiscard]] const std::vector<double>& clocks() const { return clocks_; }
   [[nodiscard]] const std::vector<double>& powers() const { return powers_; }

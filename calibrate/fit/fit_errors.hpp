@@ -22,7 +22,7 @@ class FitErrors {
   [[nodiscard]] std::size_t count() const { return rows_.size(); }
   [[nodiscard]] double median() const { return quantile(0.5); }
   [[nodiscard]] double p95() const { return quantile(0.95); }
-  // Of absolute errors; between two rows linearly; 0 of no rows.
+  // The quantile of the absolute errors, linear between two rows; 0 without rows.
   [[nodiscard]] double quantile(double share) const;
   // The `count` largest absolute errors, largest first; equal ones in the order in which they came.
   [[nodiscard]] std::vector<RowError> worst(std::size_t count) const;

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kCode = "bad-nccl-tests";
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-// As the text form writes it: 22809 is 2.28.9.
+// The version as the text form writes it: 22809 is 2.28.9.
 std::string version_text(std::int64_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }

@@ -25,7 +25,7 @@ class ProfileDraft {
   // `set` outlives the draft.
   ProfileDraft(const SampleSet& set, const HardwareProfile& base);
 
-  // Those that are `wanted`, in their order.
+  // The samples that are `wanted`, in their order.
   template <class Wanted>
   [[nodiscard]] Samples pick(const Wanted& wanted) const {
     Samples found;

@@ -101,7 +101,7 @@ class Collector {
   [[nodiscard]] SampleSet&& result() && { return std::move(set_); }
 
  private:
-  // Of a file of another kind every line would be an error.
+  // Refuses a file of another kind as a whole: every line of it would be an error.
   void refuse_file(SourceLocation where) {
     refuse(
         std::move(where), "bad-sample", "is no file of samples, which has a JSON object on each line",

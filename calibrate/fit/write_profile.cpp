@@ -11,7 +11,7 @@ namespace stagecraft {
 
 namespace {
 
-// As a YAML scalar in single quotes.
+// The text as a YAML scalar in single quotes.
 std::string scalar(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {

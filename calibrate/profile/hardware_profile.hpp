@@ -235,7 +235,8 @@ struct HardwareProfile {
   // A pass runs this much longer while gradients are reduced, weights gathered, or the traffic of the other
   // pass of a fused pair moves beside it (1 = not).
   Sourced<double> gradient_overlap_slowdown;
-  // The same for a pass of sharded weights (ZeRO 2 and 3) while the next are gathered and the last reduced.
+  // How many times as long a pass of sharded weights (ZeRO 2 and 3) takes while the next are gathered and the
+  // last reduced.
   Sourced<double> sharded_overlap_slowdown;
   // How the compute of GPUs of one kind differs: one standard deviation over the mean. Absent: not at all.
   std::optional<Sourced<double>> gpu_variability = {};
@@ -251,8 +252,8 @@ struct HardwareProfile {
       Precision precision) const;  // throws InternalError when the device has no such mode
   [[nodiscard]] bool supports(Precision precision) const;
   [[nodiscard]] double spread(Provenance provenance) const;
-  // By what share of the mean GPU's compute the slowest of so many is expected to take longer, as every step
-  // of a job does that waits for all of them: variability * E[largest of n normals], 0 for one GPU.
+  // The share of the mean GPU's compute by which the slowest of so many is expected to take longer, and so is
+  // each step of a job that waits for all: variability * E[largest of n normals], 0 for one GPU.
   //   source  E by Blom's approximation (Statistical Estimates and Transformed Beta-Variables, 1958), the
   //           normal quantile of (n - 3/8) / (n + 1/4): within 5 % for two, 1 % from 8 on.
   //           GPUs of one kind at one power limit differ by their silicon and their place in the air:
@@ -269,7 +270,7 @@ struct HardwareProfile {
 // filled in.
 [[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file,
                                                           Diagnostics& diagnostics);
-// The same of a text that is no file yet; `name` is for messages.
+// Parses a text that is no file yet; `name` is for messages.
 [[nodiscard]] std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
                                                            Diagnostics& diagnostics);
 

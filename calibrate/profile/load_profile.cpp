@@ -138,7 +138,7 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
   section.map.finish();
 }
 
-// Of its own where the device has the mode: fp8 kernels are other kernels.
+// Reads the constants of fp8, which a device with that mode must have: fp8 kernels are other kernels.
 void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   if (device_has_it || gemm.has("fp8_factor"))
     model.fp8_factor = read_number(gemm, "fp8_factor", {.above = 0, .up_to = kMostFp8Factor});
@@ -437,7 +437,7 @@ HardwareProfile read_profile(YamlMap& root) {
   return profile;
 }
 
-// Of a document that was read; nullopt where it was not.
+// The profile of a document that was read; nullopt where it was not.
 std::optional<HardwareProfile> profile_of(const std::optional<YamlNode>& document, std::size_t errors,
                                           Diagnostics& diagnostics) {
   if (!document) return std::nullopt;

@@ -34,7 +34,7 @@ inline constexpr std::array<std::string_view, 7> kOpFamilyNames = {"compute",  "
                                                                    "pipeline", "data",   "tail"};
 inline constexpr std::size_t kOpFamilyCount = kOpFamilyNames.size();
 
-// Of an iteration's time; they add up to 1.
+// The share of each family in an iteration's time; they add up to 1.
 using FamilyShares = std::array<double, kOpFamilyCount>;
 
 struct ResidualModel {

@@ -28,9 +28,9 @@ class JsonValue {
 
   [[nodiscard]] bool is_object() const { return kind_ == Kind::kObject; }
   [[nodiscard]] bool is_string() const { return kind_ == Kind::kString; }
-  // Of an object; in the order of the file.
+  // The members of an object, in the order of the file.
   [[nodiscard]] const std::vector<std::pair<std::string, JsonValue>>& members() const { return members_; }
-  // Of a string: unescaped. Of a number: as written.
+  // The text of a string, unescaped, or of a number, as written.
   [[nodiscard]] const std::string& text() const { return text_; }
   // Throw JsonError, naming `key`, where the value is no number, not finite, no integer, or too large.
   [[nodiscard]] double number(std::string_view key) const;

@@ -15,7 +15,7 @@ struct Posterior {
   Eigen::VectorXd left;
 };
 
-// Of rows around the model with a variance, each row weighted.
+// The posterior of rows around the model with a variance, each row weighted.
 Posterior solve(const Eigen::MatrixXd& shares, const Eigen::VectorXd& excess, const Eigen::VectorXd& weights,
                 double variance) {
   const Eigen::MatrixXd weighted = weights.asDiagonal() * shares;

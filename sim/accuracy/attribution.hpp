@@ -24,7 +24,7 @@ struct FamilyBlame {
   double mean_share = 0;      // of the predicted time
   double delta = 0;           // how much longer the family takes than predicted
   double standard_error = 0;  // of delta
-  // Of the rows' mean absolute excess, what this family brings: mean |delta x_f|.
+  // What this family adds to the rows' mean absolute excess: mean |delta x_f|.
   double contribution = 0;
 };
 

@@ -22,7 +22,7 @@ class MeasurementPlan {
   [[nodiscard]] std::vector<WantedPoint> points() const;
 
  private:
-  // By sample key; `value`: seconds of an iteration of one GPU of each device.
+  // The points by sample key; `value`: seconds of an iteration of one GPU of each device.
   std::map<std::string, WantedPoint> wanted_;
 };
 

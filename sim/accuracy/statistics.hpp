@@ -26,7 +26,7 @@ struct ErrorSummary {
 //   requires  share in [0, 1].
 [[nodiscard]] double quantile(std::vector<double> values, double share);
 
-// In [-1, 1]; nullopt for fewer than three pairs, or where one side is constant.
+// The rank correlation, in [-1, 1]; nullopt for fewer than three pairs, or where one side is constant.
 //   requires  as many of `a` as of `b`.
 [[nodiscard]] std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 

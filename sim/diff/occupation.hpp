@@ -1,6 +1,6 @@
 // What a GPU does at each instant of an iteration: computes, waits for communication, or idles.
 //
-// The same rule for a timeline that was simulated and for one that was measured: an instant belongs to
+// One rule holds for timelines that were simulated and for those that were measured: an instant belongs to
 // compute while any compute runs; else it is exposed communication of the first kind, in the order below,
 // that runs; else it is idle. So compute, exposed communication and idle time add up to the window.
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace stagecraft {
 
-// Over which ranks; kOtherGroup: over ranks that are no group of the plan, or that nobody named.
+// Compute, or communication over the ranks of a group; kOtherGroup: ranks that are no group of the plan, or
+// that nobody named.
 enum class Activity : std::uint8_t { kCompute, kTensor, kContext, kExpert, kPipeline, kData, kOtherGroup };
 inline constexpr std::array<std::string_view, 7> kActivityNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "other group"};
@@ -39,10 +40,10 @@ struct Occupation {
   friend bool operator==(const Occupation&, const Occupation&) = default;
 };
 
-// Of [begin, end); what lies outside does not count.
+// The occupation of the window [begin, end); what lies outside does not count.
 [[nodiscard]] Occupation occupation(std::span<const Busy> busy, Duration begin, Duration end);
 
-// Of several windows of one length each: their mean, to the nearest nanosecond. requires one at least.
+// The mean of several windows, to the nearest nanosecond. requires one at least.
 [[nodiscard]] Occupation mean(std::span<const Occupation> windows);
 
 }  // namespace stagecraft

@@ -73,16 +73,17 @@ struct RankOps {
   std::map<WorkKind, OpTotal> kinds;  // all compute
 };
 
-// Of the pipeline rank on which `rank` lives, in the GPU whose collectives are priced first. Products,
-// attention and memory-bound operators are as they are priced alone; what passes take beyond them is
-// `beyond`. Abstract stages have no operators: only times.
+// What the pipeline rank of `rank` does, on the GPU whose collectives are priced first. Products, attention
+// and memory-bound operators are as they are priced alone; what passes take beyond them is `beyond`. Abstract
+// stages have no operators, only times.
 struct PredictedRank {
   RankOps ops;
   Duration beyond{};  // compute of the timeline minus its operators: slow-downs, slowest GPU, launch floors
 };
 [[nodiscard]] PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank);
 
-// Of the steps that count. Groups are told by their ranks on the plan's meshes, else by their description.
+// What a rank did in the steps that count. Groups are told by their ranks on the plan's meshes, else by their
+// description.
 [[nodiscard]] RankOps measured_rank(const MeasuredTrace& measured, const ParallelPlan& plan, int rank);
 
 }  // namespace stagecraft

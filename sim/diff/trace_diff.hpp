@@ -79,7 +79,7 @@ struct DiffSources {
 [[nodiscard]] TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measured,
                                         const MeasuredTrace& trace, const DiffSources& sources);
 
-// For people, 100 columns.
+// The difference for people, 100 columns.
 [[nodiscard]] std::string render_text(const TraceDiff& diff);
 // One document on one line: schema stagecraft.diff/1; times in seconds per iteration.
 [[nodiscard]] std::string render_json(const TraceDiff& diff);

@@ -115,7 +115,7 @@ class Run {
   // Then it has to be noted who has ended.
   [[nodiscard]] bool may_end_early() const { return !loops_.none() || !state_.program.speed_changes.empty(); }
 
-  // Of a program that stalls.
+  // When nothing more happens in a program that stalls.
   [[nodiscard]] Duration rest() const {
     Duration time = last_end_;
     for (const SpeedChange& change : state_.program.speed_changes)
@@ -144,7 +144,7 @@ class Run {
     return timeline;
   }
 
-  // Of a task that has not ended when all is over.
+  // Cuts off a task that has not ended when all is over.
   void cut_off(Timeline& timeline, TaskId task, Duration now) const {
     const bool began = state_.tasks[task].waiting == 0 && has_begun(task);
     if (!began) timeline.start[task] = now;

@@ -65,8 +65,9 @@ struct RunOptions {
 // throws InternalError naming the waiting tasks when some never become ready (a cycle: the builder's bug).
 [[nodiscard]] Timeline run(const Program& program, const RunOptions& options = {});
 
-// The same answer by one topological sweep over the graph, without events: an oracle for tests. Valid for
-// programs without loads, changes and loops, and where no link slows anybody; says nothing about links.
+// Finds the timeline of run() by one topological sweep over the graph, without events: an oracle for tests.
+// Valid for programs without loads, changes and loops, and where no link slows anybody; says nothing about
+// links.
 [[nodiscard]] Timeline longest_path(const Program& program);
 
 // StableHash over start and end of all tasks: part of golden tests.

@@ -34,7 +34,7 @@ FluidTasks::FluidTasks(RunState& state, const RunOptions& options)
   find_devices(state.program);
 }
 
-// Those that yield to some load or change their speed: by rank, in it first those that yield.
+// The resources that yield to some load or change their speed: by rank, in each rank those that yield first.
 std::vector<ResourceId> FluidTasks::slowed_resources(const Program& program) {
   IdVector<ResourceId, bool> changes(program.resources.size());
   for (const SpeedChange& change : program.speed_changes) changes[change.resource] = true;

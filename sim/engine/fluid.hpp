@@ -29,7 +29,7 @@ class FluidTasks {
  public:
   // Loads alone never stop a device.
   static constexpr double kSlowest = 0.05;
-  // Of a device beside one load.
+  // The speed of a device beside one load.
   [[nodiscard]] static double speed_beside(double share);
 
   FluidTasks(RunState& state, const RunOptions& options);

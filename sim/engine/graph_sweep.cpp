@@ -106,8 +106,8 @@ class GraphSweep::Ordering {
     return true;
   }
 
-  // Of those that may come next, tasks of streams with loads go first: what a task that yields meets is then
-  // known before it. False where there is a cycle.
+  // Among the tasks that may come next, those of streams with loads go first: what a task that yields meets
+  // is then known before it. False where there is a cycle.
   bool order(GraphSweep& sweep) {
     std::vector<std::uint32_t> missing(program_.task_count()), first, other;
     const auto open = [&](std::uint32_t task) {
@@ -174,7 +174,7 @@ std::optional<GraphSweep> GraphSweep::of(const Program& program) {
   return sweep;
 }
 
-// As FluidTasks: work is booked, and the end predicted anew, whenever the speed changes before that end.
+// Books work, and predicts the end anew, whenever the speed changes before that end, as FluidTasks does.
 Duration GraphSweep::slowed(Device& device, Duration start, Duration time) const {
   while (device.next < device.loads.size() && device.loads[device.next].second <= start) ++device.next;
   if (time == Duration::zero()) return start;

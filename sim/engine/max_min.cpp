@@ -155,7 +155,7 @@ void MaxMin::make_room(LinkState& link, LinkId id) {
   lost_.push_back(id);
 }
 
-// As if all that cross it left, and came back to the link as it is now.
+// Works as if all transfers that cross the link left, and came back to the link as it is now.
 void MaxMin::set_capacity(LinkId id, Bandwidth capacity) {
   LinkState& changed = links_[id];
   changed.capacity =

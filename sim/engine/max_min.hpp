@@ -55,8 +55,7 @@ class MaxMin {
     const LinkState& l = links_[link];
     return !unlimited_ && l.load >= l.capacity - slack(l);
   }
-  // By the last solve(): transfers that insert() left open, and those whose rate or bottleneck changed; each
-  // once.
+  // Transfers that insert() left open, and whose rate or bottleneck the last solve() changed; each once.
   [[nodiscard]] std::span<const TransferId> changed() const { return changed_; }
   // Links whose load may have changed between the last two calls of solve(), each once.
   [[nodiscard]] std::span<const LinkId> touched() const { return touched_; }

@@ -16,7 +16,7 @@ namespace stagecraft {
 
 class NetworkUsage {
  public:
-  // Whose transfer it is: what matters of a task to those whom it meets.
+  // What matters about a task to the tasks that its transfer meets.
   struct Crossing {
     LabelId label;                            // the first of its name
     std::optional<std::uint64_t> together{};  // with what copies of its resource do

@@ -26,7 +26,7 @@ enum class Unit : std::uint8_t {
   kTeraFlopRate,
   kTera,  // what makes TFLOP/s of FLOP/s
 };
-// As JSON names them: "1", "1", "s", "bytes", "FLOP", "FLOP/s", "bytes/s", "1/s", "TFLOP/s", "TFLOP/FLOP".
+// A unit's name in JSON: "1", "1", "s", "bytes", "FLOP", "FLOP/s", "bytes/s", "1/s", "TFLOP/s", "TFLOP/FLOP".
 [[nodiscard]] std::string_view name(Unit unit);
 
 class Amount {
@@ -45,7 +45,7 @@ class Amount {
   Amount(Bandwidth rate) : Amount(Unit::kByteRate, 0, rate.count()) {}
 
   [[nodiscard]] Unit unit() const { return unit_; }
-  // In seconds, bytes, FLOP, ... : the number that JSON has.
+  // The number that JSON has, in seconds, bytes, FLOP, ...
   [[nodiscard]] double value() const;
   [[nodiscard]] Duration time() const;  // throws InternalError when it is none
   [[nodiscard]] bool is_zero() const { return whole_ == 0 && real_ == 0; }

@@ -72,7 +72,7 @@ Origin interval_origin(const Scenario& scenario) {
                                 : "its spread of prices, by how they are known")};
 }
 
-// Of a GPU; of several devices the mean over the GPUs of the cluster, from its parts.
+// The peak of a GPU.
 Explanation peak_of(const Scenario& scenario, const HardwareProfile& profile) {
   const auto precision = static_cast<std::size_t>(scenario.training.precision);
   return leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[precision]),
@@ -80,6 +80,7 @@ Explanation peak_of(const Scenario& scenario, const HardwareProfile& profile) {
               profile_origin(profile, profile.device.provenance, profile.device.source));
 }
 
+// The mean over the GPUs of the cluster, from its parts where there are several devices.
 Explanation mean_peak_of(const Scenario& scenario) {
   if (scenario.group_profiles.empty()) return peak_of(scenario, *scenario.profile);
   std::vector<Explanation> peaks, counts;

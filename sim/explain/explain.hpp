@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-// Of one simulation, which lives longer.
+// Explains the figures of one simulation, which must live longer.
 class Explainer {
  public:
   Explainer(const Scenario& scenario, const Simulation& simulation);

@@ -54,7 +54,7 @@ struct Explanation {
 // "tokens / iteration_time_s"; empty without an operation.
 [[nodiscard]] std::string formula_text(const Explanation& explanation);
 
-// As a tree of so many levels below the top; deeper ones are counted.
+// The explanation as a tree of so many levels below the top; deeper levels are counted.
 [[nodiscard]] std::string render_text(const Explanation& explanation, int depth);
 void write(JsonWriter& json, const Explanation& explanation, int depth);
 

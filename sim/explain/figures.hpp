@@ -17,10 +17,10 @@ struct Figure {
   Amount value;
 };
 
-// In the order of the document. Texts and flags are no figures.
+// All figures, in the order of the document. Texts and flags are no figures.
 [[nodiscard]] std::vector<Figure> figures_of(const Report& report);
 
-// Those at the path, or below it where it names a part of the document ("bubble").
+// The figures at the path, or below it where it names a part of the document ("bubble").
 [[nodiscard]] std::vector<Figure> figures_at(std::span<const Figure> figures, std::string_view path);
 
 [[nodiscard]] std::optional<Figure> figure_at(std::span<const Figure> figures, std::string_view path);

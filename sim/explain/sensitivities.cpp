@@ -34,7 +34,7 @@ void each_cluster(Scenario& scenario, const Change& change) {
   if (scenario.fabric) change(*scenario.fabric);
 }
 
-// Of every device; false where there is none.
+// Changes the profile of every device; false where there is none.
 template <class Change>
 bool each_profile(Scenario& scenario, const Change& change) {
   if (!scenario.profile) return false;

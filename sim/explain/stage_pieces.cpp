@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-// Of one of the pieces, or of all of them.
+// The name of one of the pieces, or of all of them.
 std::string name_of(const CountedOps& piece, bool all) {
   switch (piece.unit) {
     case UnitKind::kEmbedding:

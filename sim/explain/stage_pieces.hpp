@@ -28,7 +28,7 @@ class StagePieces {
   // Both live longer. requires a transformer with a cluster and a profile where a stage is asked for.
   StagePieces(const Scenario& scenario, const ParallelPlan& plan) : scenario_(scenario), plan_(plan) {}
 
-  // Of the GPU of the rank whose groups are slowest: the others wait for it.
+  // The pieces on the GPU of the rank whose groups are slowest: the others wait for it.
   [[nodiscard]] const std::vector<StagePiece>& of(HeldStage held);
 
  private:

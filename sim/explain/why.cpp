@@ -243,12 +243,12 @@ std::size_t settings_of(const Why& why) {
       std::ranges::count_if(why.changes, [](const TriedChange& change) { return !change.set.empty(); }));
 }
 
-// Of a change that is advised: it fits.
+// What to say of the memory of a change that is advised: it fits.
 std::string memory_words(const TriedChange& change) {
   return change.verdict == Verdict::kTight ? "memory is tight" : "memory fits";
 }
 
-// Of a job that does not fit: no link makes it run, so hardware is not spoken of.
+// What to say of a job that does not fit: no link makes it run, so hardware is not spoken of.
 std::string fit_sentence(const Why& why, Duration now) {
   if (!why.best)
     return fmt::format(

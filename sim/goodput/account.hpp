@@ -3,7 +3,7 @@
 //
 //   steps   count for nothing until they are whole. When committed ones are undone, their time moves from
 //           productive and degraded to lost_work.
-//   source  resilience.md, section 1 (accounts).
+//   source  docs/resilience.md, section 1 (accounts).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum class Bucket : std::uint8_t {
   kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
 };
 inline constexpr std::size_t kBuckets = 8;
-// The JSON keys of the contract, section 4, in its order.
+// The keys of `buckets_s` in `goodput --json`, in the order of Bucket.
 inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
     "productive", "lost_work", "checkpoint", "detect", "reconfigure", "state_transfer", "degraded", "idle"};
 
@@ -90,12 +90,12 @@ struct Account {
   std::int64_t samples = 0;       // committed at the horizon
   std::int64_t steps = 0;         // committed at the horizon
   std::int64_t undone_steps = 0;  // committed once, then undone
-  // Incidents that stopped the job, at once or at a step end; one while it detects another is none, and what
-  // one stop is for counts once.
+  // Incidents that stopped the job, at once or at a step end. One during the detection of another is none,
+  // and several behind one stop count once.
   std::int64_t failures = 0;
   std::int64_t restarts = 0;  // trainings begun after a failure
-  // From such a failure to the training, and what the job waited for nodes that it then went on without: mean
-  // time to recover = recovering / restarts.
+  // The time from such failures to the next training, and what the job waited for nodes that it then went on
+  // without: mean time to recover = recovering / restarts.
   Duration recovering{};
   std::int64_t changes = 0;      // plans made at a step end, without a failure
   std::int64_t checkpoints = 0;  // that became usable

@@ -4,7 +4,7 @@
 //             last.
 //   memory    a snapshot every `copy_every` steps since training began, usable when as many further steps
 //             have ended: its copies travel in their idle network time. Only the newest usable one is there.
-//   source    resilience.md, section 4 (Gemini, SOSP 2023).
+//   source    docs/resilience.md, section 4 (Gemini, SOSP 2023).
 #pragma once
 
 #include <cstdint>

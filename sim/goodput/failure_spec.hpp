@@ -4,7 +4,7 @@
 // about stand in scenarios/failures/defaults.yaml with their sources, and a value made by hand in a test is
 // what it says. Rates are per node and day of 86,400 s.
 //
-//   source   resilience.md, sections 2 (processes), 4 to 6 (checkpoints and policies) and 9 (defaults).
+//   source   docs/resilience.md, sections 2 (processes), 4 to 6 (checkpoints and policies) and 9 (defaults).
 #pragma once
 
 #include <array>
@@ -121,7 +121,7 @@ struct TraceReplay {
   friend bool operator==(const TraceReplay&, const TraceReplay&) = default;
 };
 
-// Bamboo's spot market: hourly probabilities of addition and removal (resilience.md, section 2).
+// Bamboo's spot market: hourly probabilities of addition and removal (docs/resilience.md, section 2).
 struct HourlySpot {
   std::array<double, 24> add{};
   std::array<double, 24> remove{};
@@ -182,13 +182,13 @@ enum class CheckpointMode : std::uint8_t { kSync, kAsync, kInMemory };
 inline constexpr std::string_view kCheckpointModeNames[] = {"sync", "async", "in-memory"};
 
 enum class IntervalRule : std::uint8_t {
-  kOptimal,  // the exact optimum of resilience.md, section 8, in whole steps
+  kOptimal,  // the exact optimum of docs/resilience.md, section 8, in whole steps
   kYoung,
   kDaly,
   kTime,   // `interval`
   kSteps,  // `every_steps`
 };
-// Of those that have no value.
+// The names of the rules that need no value: kOptimal, kYoung and kDaly.
 inline constexpr std::string_view kIntervalRuleNames[] = {"optimal", "young", "daly"};
 
 // What is absent follows from sizes and bandwidths: bytes from the memory ledger, bandwidths of storage from
@@ -226,7 +226,7 @@ enum class PolicyKind : std::uint8_t {
 inline constexpr std::string_view kPolicyNames[] = {
     "checkpoint-restart", "hot-spares", "oobleck", "bamboo", "varuna", "recycle", "elastic", "none"};
 
-// The published rules of an evaluation with its defects, or the corrected ones (resilience.md, section 7).
+// A published evaluation's rules, defects included, or the corrected ones (docs/resilience.md, section 7).
 enum class Rules : std::uint8_t { kCorrected, kPublished };
 inline constexpr std::string_view kRulesNames[] = {"corrected", "published"};
 
@@ -262,8 +262,8 @@ struct PolicySpec {
   PolicyKind kind = PolicyKind::kCheckpointRestart;
   Rules rules = Rules::kCorrected;
 
-  // From the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows, flat
-  // beyond; one row: always.
+  // The time from the end of detection until state can be loaded, by GPUs: linear in log GPUs between rows,
+  // flat beyond; one row: always.
   std::vector<std::pair<int, Duration>> restart = {};
 
   // Samples/s by usable nodes, in place of simulated steps, and how many samples a step then has; 0:
@@ -274,8 +274,8 @@ struct PolicySpec {
   // checkpoint-restart, none
   LostNode lost = LostNode::kReplaced;
 
-  // hot-spares; elastic has none where it is absent, hot-spares the 99th percentile of resilience.md,
-  // section 6
+  // hot-spares, elastic. Absent: elastic has none, hot-spares the 99th percentile (docs/resilience.md,
+  // section 6).
   std::optional<int> spares = {};
   // hot-spares: a spare takes a place; oobleck, recycle: groups anew, without `reconfigure`
   Duration swap{};

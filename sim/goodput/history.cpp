@@ -70,7 +70,7 @@ class RatePerDay {
   Duration horizon_;
 };
 
-// Of repairs; 0 where there are none.
+// The mean time of repairs; 0 where there are none.
 double mean_seconds(const RepairSpec& repair) {
   if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
   if (repair.kind == RepairKind::kNone || repair.times.empty()) return 0;

@@ -5,7 +5,7 @@
 // maintenance, counts) choose among the nodes that are up, by a stream of their own for each event. A node
 // that is down does not fail; its clocks start anew when it is back.
 //
-//   source   resilience.md, sections 1 (random streams, order) and 2 (laws).
+//   source   docs/resilience.md, sections 1 (random streams, order) and 2 (laws).
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,21 @@ namespace stagecraft {
 // Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
-// Of the failures of a process, those that cost a node: which share of all, and what they take on average.
+// The failures of a process that cost a node: their share of all, and the time that they take on average.
 struct NodeLosses {
   double share = 0;
   double detect_s = 0, repair_s = 0;
 };
 [[nodiscard]] NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process);
-// Nodes that one such failure costs on average, of `nodes` that are all up: of bursts more than one.
+// Nodes that one such failure costs on average while all `nodes` are up: more than one for bursts.
 [[nodiscard]] double nodes_of_each(const FailureProcess& process, int nodes);
 
-// Of the time of a node, the share that it is away for repair: mean repair over mean repair and mean time
-// between failures that cost the node. 0 of a trace, and where nodes never come back.
+// The share of its time that a node is away for repair: mean repair over the sum of mean repair and mean time
+// between failures that cost the node. 0 for a trace, and where nodes never come back.
 [[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);
 
-// Of nodes that go on, slowly, when all `nodes` are up: onsets a second of all processes together, and how
-// long slowness lasts in the mean; zero without such a process.
+// What all fail-slow processes together do while all `nodes` are up: onsets a second, and how long slowness
+// lasts in the mean; zero without such a process.
 struct SlownessExpected {
   double onsets_per_s = 0;
   Duration lasts{};

@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-// The order at equal times (reference: resilience.md, section 1): add, remove, then the rest.
+// The order at equal times (docs/resilience.md, section 1): add, remove, then the rest.
 enum class IncidentKind : std::uint8_t {
   kAdd = 1,     // the node is there, usable from `due`
   kRemove,      // the node is gone: it was up until now. Its slowness goes with it

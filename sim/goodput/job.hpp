@@ -10,7 +10,7 @@
 //   step     lasts its plan's duration × what its slow nodes make of it × the policy's kSlowDown × φ while a
 //            checkpoint is written in the background, rounded to the nanosecond. A change of these factors
 //            scales what is left of a step.
-//   source   resilience.md, sections 1 (rules, accounts) and 4 (checkpoints).
+//   source   docs/resilience.md, sections 1 (rules, accounts) and 4 (checkpoints).
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct JobSpec {
 //   lost     one entry per place, in the order of the plan
 //   copies   m >= 1 hosts hold each shard: groups of places 0..m-1, m..2m-1, …; if m does not divide, the
 //            last m + rest places are a ring in which each copies to the next m - 1.
-//   source   resilience.md, section 4 (Gemini, SOSP 2023; the size of the ring is unverified).
+//   source   docs/resilience.md, section 4 (Gemini, SOSP 2023; the size of the ring is unverified).
 [[nodiscard]] bool recoverable_from_memory(const std::vector<bool>& lost, int copies);
 
 }  // namespace stagecraft

@@ -19,13 +19,13 @@ class Machines {
   [[nodiscard]] bool up(int node) const { return nodes_[static_cast<std::size_t>(node)].up; }
   // How often the node has come: a node that went and came back holds no state.
   [[nodiscard]] int life(int node) const { return nodes_[static_cast<std::size_t>(node)].life; }
-  // When the node is usable (resilience.md, section 1: creating, ready).
+  // When the node is usable (docs/resilience.md, section 1: creating, ready).
   [[nodiscard]] Duration due(int node) const { return nodes_[static_cast<std::size_t>(node)].due; }
   // >= 1: what its compute and its traffic suffer, and the larger of them.
   [[nodiscard]] double compute(int node) const { return nodes_[static_cast<std::size_t>(node)].compute; }
   [[nodiscard]] double traffic(int node) const { return nodes_[static_cast<std::size_t>(node)].traffic; }
   [[nodiscard]] double factor(int node) const;
-  // Those that are up, in the order of their adds; at the start by number.
+  // The nodes that are up, in the order of their adds; at the start by number.
   [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }
   [[nodiscard]] const std::vector<int>& slow() const { return slow_; }  // those with a factor above 1
 

@@ -29,7 +29,7 @@ double gone(int nodes, int m, int lost) {
   return 1 - survives;
 }
 
-// The same of a burst of any size.
+// gone() for a burst of any size.
 double gone_in_a_burst(const BurstFailures& law, int nodes, int m) {
   constexpr double kHardly = 1e-9;
   double sum = 0, weights = 0;

@@ -10,7 +10,7 @@
 //   plan   what now? Asked at the start, when a failure is detected, at a step end that the policy asked for,
 //          and while the job is stopped when the policy says so. The answer holds until the next plan.
 //
-//   source  resilience.md, section 1: detect → wait → reconfigure → state_transfer → first new step.
+//   source  docs/resilience.md, section 1: detect → wait → reconfigure → state_transfer → first new step.
 #pragma once
 
 #include <cstdint>
@@ -50,10 +50,12 @@ enum class Answer : std::uint8_t {
 
 struct Response {
   Answer answer = Answer::kNothing;
-  // Of kHalt: in place of the incident's. Of kAtStepEnd and kSlowDown, where the job goes on without a lost
-  // node: so long it stands still before that, and nothing is lost; while it checkpoints or stalls as well.
+  // With kHalt it replaces the incident's detection time. With kAtStepEnd and kSlowDown, where the job goes
+  // on without a lost node, it stands still for so long before that, also while it checkpoints or stalls, and
+  // loses nothing.
   std::optional<Duration> detect = {};
-  // Of kSlowDown, and of the two that plan at a step end: until then. Replaces the one before.
+  // With kSlowDown, kAtStepEnd and kCheckpointAndPlan: how many times as long steps take until the next plan.
+  // Replaces the factor before it.
   std::optional<double> factor = {};
 };
 

@@ -11,7 +11,7 @@ namespace stagecraft {
 // Linear in the logarithm of GPUs between rows, flat beyond them; one row: always that.
 //
 //   rows     by GPUs, ascending, at least one
-//   source   resilience.md, section 1 (cost of a change).
+//   source   docs/resilience.md, section 1 (cost of a change).
 [[nodiscard]] Duration restart_time(const std::vector<std::pair<int, Duration>>& rows, int gpus);
 
 }  // namespace stagecraft

@@ -53,7 +53,7 @@ std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf
   return repeats;
 }
 
-// Of what is in [0, most].
+// The statistic of a value in [0, most]: its interval does not leave that range.
 template <class Value>
 Statistic over(const std::vector<Repeat>& repeats, double most, Value value) {
   std::vector<double> values;

@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// Over the values of the repeats.
+// What the values of the repeats have in common.
 struct Statistic {
   double mean = 0;
   double standard_error = 0;          // 0 of one repeat
@@ -46,7 +46,7 @@ struct CauseResult {
 struct GoodputResult {
   int repeats = 0;
   Duration horizon{};
-  // Their intervals end where what is possible ends: at 0, and at 1 of a share. (Who knows X* ends that of
+  // The intervals of these three end at 0, and those of shares at 1. (A caller that knows X* ends that of the
   // samples there.)
   Statistic samples_per_s;
   Statistic fraction_of_ideal;                                      // productive / horizon
@@ -74,7 +74,7 @@ using HistoryFactory = std::function<History(int repeat)>;
 [[nodiscard]] GoodputResult run_repeats(const JobSpec& spec, const HistoryFactory& histories,
                                         const PolicyFactory& policies, const RepeatOptions& options);
 
-// The same of something else that makes an account of a history: a replay of a published evaluation.
+// Repeats of anything else that makes an account of a history: a replay of a published evaluation.
 using AccountOf = std::function<Account(const History& history, bool timeline)>;
 [[nodiscard]] GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories,
                                         const AccountOf& account_of, const RepeatOptions& options);

@@ -39,8 +39,8 @@ template <class PlaceOf>
   return factor;
 }
 
-// Of a step on `nodes` nodes: how many times as long each data replica takes that has one of these places,
-// all others being as fast as ever; >= 1, in any order. The step takes as long as the slowest. Called from
+// How many times as long each data replica that has one of these places takes in a step on `nodes` nodes, all
+// other places being as fast as ever; >= 1, in any order. The step takes as long as the slowest. Called from
 // any thread.
 using SlowReplicas = std::function<std::vector<double>(int nodes, const std::vector<SlowPlace>& slow)>;
 

@@ -27,7 +27,8 @@ bool takes_several(const FailureProcess& process, int nodes) {
   return std::holds_alternative<TraceReplay>(process.law) || nodes_of_each(process, nodes) > 1;
 }
 
-// Of the processes those whose nodes come back, without maintenance and without who says which nodes there are.
+// Keeps the processes whose nodes come back, without maintenance and without those that say which nodes there
+// are.
 FailureSpec with_repairs(const FailureSpec& spec) {
   FailureSpec kept = spec;
   std::erase_if(kept.processes, [&](const FailureProcess& process) {
@@ -74,8 +75,8 @@ class AwayInHistories {
   std::vector<double> time_;  // by nodes that are away
 };
 
-// Of the nodes and these spares. Where all of them go at once no number is enough, and twice the nodes are the
-// most.
+// The spares that cover whoever is away, nodes and spares. Where all of them go at once no number is enough,
+// and twice the nodes are the most.
 int pool_in_histories(const FailureSpec& spec, int nodes) {
   const int most = 2 * nodes;
   int spares = 0;

@@ -7,7 +7,7 @@
 //   planned   and as many as maintenance takes at once.
 //   without   nodes that never come back, and where a process says which nodes there are.
 //
-//   source    resilience.md, section 6; ByteRobust (arXiv 2509.16293): the failures of a day.
+//   source    docs/resilience.md, section 6; ByteRobust (arXiv 2509.16293): the failures of a day.
 #pragma once
 
 #include "sim/goodput/failure_spec.hpp"

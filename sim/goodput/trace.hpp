@@ -1,4 +1,4 @@
-// Recorded availability and failures of nodes, as plain values (data/traces, resilience.md section 2).
+// Recorded availability and failures of nodes, as plain values (scenarios/traces/README.md tells the files).
 #pragma once
 
 #include <cstdint>

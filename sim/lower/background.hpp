@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-// By EdgeId. Traffic of a place is spread evenly over its GPUs: each sends the same share to every GPU at the
-// other end.
+// The load of each link. Traffic of a place is spread evenly over its GPUs: each sends the same share to
+// every GPU at the other end.
 //   requires  places of the cluster.
 [[nodiscard]] IdVector<EdgeId, Bandwidth> background_load(const Cluster& cluster,
                                                           std::span<const BackgroundSpec> traffic);

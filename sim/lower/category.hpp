@@ -1,4 +1,4 @@
-// What time is spent on: the parts of `breakdown_s` (contract section 3.1).
+// What time is spent on: the parts of `breakdown_s` (docs/reports.md, "Keys of `run --json`").
 #pragma once
 
 #include <array>

@@ -85,7 +85,7 @@ std::vector<std::vector<int>> copies_of(std::span<const FaultSpec> faults, const
   return copies;
 }
 
-// Of a GPU at that time.
+// The speed of a GPU at that time.
 double speed_at(std::span<const FaultSpec> faults, int gpu_rank, Duration time) {
   double speed = 1;
   for (const FaultSpec& fault : faults) {

@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-// From `time` on, until the next for the same copy and rank.
+// The speed of a rank from `time` on, until the next for the same copy and rank.
 struct RankSpeed {
   Duration time{};
   int copy = 0;
@@ -29,7 +29,7 @@ struct RankSpeed {
   friend bool operator==(const RankSpeed&, const RankSpeed&) = default;
 };
 
-// From `time` on a link has this share of its capacity.
+// A link has this share of its capacity from `time` on.
 struct LinkShareChange {
   Duration time{};
   EdgeId link;

@@ -58,7 +58,7 @@ std::uint64_t hash_of(const Column& column) {
   return hash.value();
 }
 
-// Of links that are alike the first, in their order.
+// Keeps the first of links that are alike, in their order.
 std::vector<Column> merged(std::vector<Column> columns) {
   std::vector<Column> kept;
   std::unordered_multimap<std::uint64_t, std::size_t> known;  // by hash, of those that are kept

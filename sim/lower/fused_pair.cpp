@@ -19,7 +19,7 @@ bool hides(Category category, const FusedPairRule& rule) {
   return std::ranges::find(kInPass, category) != kInPass.end();
 }
 
-// Of the pass, what a partner may hide a part of.
+// The time of a pass that a partner may hide a part of.
 Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
   Duration sum{};
   for (const Category category : kInPass)
@@ -27,12 +27,12 @@ Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
   return sum;
 }
 
-// Of `time` the part that a factor of at most 1 leaves, rounded down: a sum of parts never grows.
+// The part of `time` that a factor of at most 1 leaves, rounded down: a sum of parts never grows.
 Duration rounded_down(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
-// Of the traffic of a pass, what hides behind enough compute.
+// The traffic of a pass that hides behind enough compute.
 Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
   if (rule.neighbours)
     return rounded_down(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));

@@ -54,8 +54,8 @@ struct PairTimes {
 // several prices make one pass.
 [[nodiscard]] Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule);
 
-// By category, of a pass that takes `lasts` of its price in a pair: its traffic is shorter, or where a share
-// is given, all of it. They add up to `lasts`.
+// The parts by category of a pass that takes `lasts` of its price in a pair: its traffic is shorter, or where
+// a share is given, all of it. They add up to `lasts`.
 [[nodiscard]] std::vector<TaskPart> parts_in_pair(const PassPrice& pass, Duration lasts,
                                                   const FusedPairRule& rule);
 

@@ -17,8 +17,8 @@
 
 namespace stagecraft {
 
-// In parameters: what the software asks for (SoftwareMemory::communication_unit), under ZeRO 3 no less than two
-// mean layers; 0 where it has no queue.
+// The queue's parameters: what the software asks for (SoftwareMemory::communication_unit), under ZeRO 3 no
+// less than two mean layers; 0 where it has no queue.
 [[nodiscard]] std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard,
                                           int zero_stage);
 

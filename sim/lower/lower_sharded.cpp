@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Of `whole`, what falls to part `index` when it is cut in proportion at `ends`, sums of weights (equally
-// where they are all zero). The cuts add up to the whole.
+// Part `index` of `whole`, cut in proportion at `ends`, sums of weights (equally where they are all zero).
+// The cuts add up to the whole.
 Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) {
   const Duration sum = ends.back();
   const auto until = [&](std::size_t parts) {

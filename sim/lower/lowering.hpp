@@ -51,13 +51,14 @@ class Lowering {
     Action action;          // micro-batches are counted through all iterations
     std::size_t place = 0;  // of its stage: StagePlaces::index_of()
     std::size_t chunk = 0;
-    // Of its stage, in its iteration; backward passes are those that make gradients of weights.
+    // Whether the pass is the first or last of its stage in its iteration; a backward here makes gradients of
+    // weights.
     bool first_forward = false, first_backward = false, last_backward = false;
     std::optional<Duration> lasts = {};  // where it is one of a fused pair
     UnitTraffic beside_first{},
         beside_last{};  // its first and last segments: of the passes before and behind it
   };
-  // Of a rank, from the end of an iteration to the end of the next.
+  // The passes of one rank between two iteration ends.
   using Stretch = std::vector<RankPass>;
 
   // A pass may be cut into segments, one per bucket or unit.
@@ -85,7 +86,7 @@ class Lowering {
     ResourceId compute, send, data;
     std::optional<ResourceId> replicas;  // of shards: sums over them beside the data stream
     std::optional<Handle> last_compute, last_data, last_replicas;
-    // Of passes that are cut into units: the last segment and the one before it, reductions that are ready
+    // For passes that are cut into units: the last segment and the one before it, reductions that are ready
     // but not yet on the data stream, what the next task of the compute stream waits for, collectives so far.
     std::array<std::optional<Handle>, 2> segments{};
     std::vector<PendingReduction> reductions{};
@@ -93,7 +94,7 @@ class Lowering {
     std::size_t collectives = 0;
     std::size_t buckets = 0;                    // ready so far, of those that are pending
     std::vector<std::optional<Handle>> done{};  // [chunk]: the last backward
-    // Of this iteration: whole backwards in order, and [chunk]: which of them is its last.
+    // The whole backwards of this iteration in order, and [chunk]: which of them is its last.
     std::vector<Handle> backwards{};
     std::vector<std::optional<std::size_t>> last_backward{};
     std::optional<Handle> step{};     // of the iteration before
@@ -182,8 +183,7 @@ class Lowering {
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double overlap_load() const;
   double load_beside() const;
-  // The same of the buckets of whole gradients and weights, whose traffic is a task beside passes in any
-  // case.
+  // The load of buckets of whole gradients and weights, whose traffic is a task beside passes in any case.
   double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
@@ -216,7 +216,7 @@ class Lowering {
     return ranks_[static_cast<std::size_t>(replica * schedule_.shape.ranks + rank)];
   }
   const StagePrice& stage_price(const RankPass& pass) const { return prices_.stages[pass.place]; }
-  // Of all iterations.
+  // The micro-batches of all iterations.
   std::int32_t micro_batches() const { return schedule_.shape.micro_batches * options_.iterations; }
   std::size_t slot(std::int32_t stage, std::int32_t micro_batch) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(micro_batches()) +
@@ -242,7 +242,7 @@ class Lowering {
   // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
   std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
-  // Passes that last otherwise in a fused pair.
+  // Steps of passes whose length differs in a fused pair.
   using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;
   // With reductions or without, the pass, its place, its length in a pair, and what moves beside its ends: its

@@ -69,7 +69,7 @@ std::optional<Schedule> replayed(const Schedule& schedule) {
   return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
 }
 
-// Of the passes, what is offloaded: written behind the forward and read by what follows it.
+// What the passes offload: written behind the forward and read by what follows it.
 std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const LedgerRequest& request) {
   const PassHabits habits = pass_habits(request.job.training.recompute, OffloadSpec{});
   std::vector<PassMemory> passes;
@@ -118,7 +118,7 @@ class RankLedger {
   const RankStates states_;
 };
 
-// Of the stage that has most; of checkpoints those beside the one that is being made again.
+// Activations staged for the stage that has most; of checkpoints those beside the one that is made again.
 Bytes RankLedger::staged_activations() const {
   const std::int64_t group = pass_habits(request_.job.training.recompute, OffloadSpec{}).checkpoint_group;
   const bool full = shard_.recompute == Recompute::kFull;

@@ -175,7 +175,7 @@ class CollectiveMemo {
 // slowest pair of GPUs.
 [[nodiscard]] EdgePrice edge_price(const Network& network, HeldStage from, Bytes size);
 
-// The same from one pipeline rank to another.
+// The price of a message from one pipeline rank to another.
 [[nodiscard]] EdgePrice rank_message(const Network& network, int from, int to, Bytes size);
 
 // An all-reduce of every GPU of a pipeline rank with its counterpart on another; the slowest pair counts.

@@ -24,15 +24,15 @@ int node_of(const Network& network, int rank) {
   return network.cluster.node_of(device_of(rank));
 }
 
-// Those of the group of `member` that share its node.
+// The ranks of the group of `member` that share its node.
 std::vector<int> in_node(const Network& network, int member, GroupShape whole) {
   std::vector<int> ranks = whole.mesh(network.plan).group(member, whole.axes);
   std::erase_if(ranks, [&](int rank) { return node_of(network, rank) != node_of(network, member); });
   return ranks;
 }
 
-// Those that are on their nodes what `member` is on its own: the first, the second. On a node with fewer of
-// the group its ranks are taken over again.
+// The ranks that are on their nodes what `member` is on its own: the first, the second. On a node with fewer
+// of the group its ranks are taken over again.
 std::vector<int> on_rail(const Network& network, int member, GroupShape whole) {
   const std::vector<int> mine = in_node(network, member, whole);
   const auto place = static_cast<std::size_t>(std::ranges::find(mine, member) - mine.begin());

@@ -156,7 +156,7 @@ class StageSum {
     return total(plain) > total(recomputed) ? plain : recomputed;
   }
 
-  // Of a layer that makes `again` once more, when so much of its micro-batch is gone.
+  // What the backward of a layer holds that makes `again` once more, when `gone` of its micro-batch is freed.
   SavedTensors backward_of(LayerKind kind, Bytes again, Bytes gone) const {
     const LayerTransient layer = layer_transient(model_, plain_, kind);
     const Bytes working = std::max(layer.backward - gone, Bytes(0));

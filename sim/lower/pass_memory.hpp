@@ -52,7 +52,7 @@ struct StageTensors {
 [[nodiscard]] StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard,
                                          const StageContent& content, const PassHabits& habits = {});
 
-// Their totals.
+// The totals of these tensors.
 [[nodiscard]] PassMemory pass_memory(const StageTensors& stage);
 [[nodiscard]] PassMemory pass_memory(const TransformerSpec& model, const Shard& shard,
                                      const StageContent& content, const PassHabits& habits = {});

@@ -37,7 +37,7 @@
 
 namespace stagecraft {
 
-// Of one collective, or of several that carry equal parts and copy a tensor for each rank.
+// One collective, or several that carry equal parts and copy a tensor for each rank.
 struct CollectivePieces {
   std::int64_t count = 1;
   Duration copies{};  // of each
@@ -91,7 +91,7 @@ class GradientPricing {
   std::optional<PassPrice> tied_embedding_;
 };
 
-// Of one gradient bucket: what the user says, else as Megatron-LM fills them.
+// The parameters of one gradient bucket: what the user says, else as Megatron-LM fills it.
 [[nodiscard]] std::int64_t bucket_parameters(const PricingRequest& request);
 
 // Optimizer parameters that one rank steps: the shares of both kinds, rounded up.

@@ -19,7 +19,7 @@ struct HostLink {
   Bandwidth memory{};  // its share of the node's
 };
 
-// Of one of `gpus` that all copy: those below one PCIe switch share its way to the host.
+// The PCIe bandwidth of one of `gpus` that all copy: those below one switch share its way to the host.
 Bandwidth pcie_to_host(const NodeSpec& node, int gpus) {
   if (node.gpus_per_pcie_switch == 0) return node.pcie;
   return std::min(node.pcie, node.uplink() / std::min(node.gpus_per_pcie_switch, gpus));
@@ -66,7 +66,7 @@ class OffloadPricing {
     prices_.offload.available = link_.copy;
     for (int rank = 0; rank < network_.plan.pipeline; ++rank) {
       Duration stall{};
-      // Of two copies each has half of the micro-batches.
+      // Where there are two copies, each has half of the micro-batches.
       const StagePlaces places = network_.plan.places();
       for (const HeldStage& held : places.held_by(rank))
         stall += add_stalls(held) * (network_.plan.micro_batches / places.copies());
@@ -76,7 +76,7 @@ class OffloadPricing {
   }
 
  private:
-  // Of one micro-batch; both passes.
+  // Adds the stalls of one micro-batch to both passes.
   Duration add_stalls(HeldStage held) {
     StagePrice& price = prices_.stages[network_.plan.places().index_of(held.stage, held.copy)];
     const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
@@ -94,8 +94,8 @@ class OffloadPricing {
     const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
     const Duration before_backward = over((activations + weights) / link_.copy, backward);
     price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
-    // Of a split backward each pass waits until it is half of the whole, whatever its compute, where the other
-    // leaves as much: passes that wait for copies are no shorter for more tokens.
+    // When the backward is split, each pass waits until it is half of the whole, whatever its compute, where
+    // the other leaves as much: passes that wait for copies are no shorter for more tokens.
     const Duration half = (backward + before_backward) / 2;
     const Duration of_weights =
         std::clamp(half - price.weight_gradient.total(), Duration::zero(), before_backward);

@@ -21,8 +21,8 @@
 
 namespace stagecraft {
 
-// Of a node that does not state it: two sockets with 8 channels of DDR4-3200 each, the least of the nodes in
-// scenarios/nodes; assumed.
+// The host memory bandwidth of a node that does not state it: two sockets with 8 channels of DDR4-3200 each,
+// the least of the nodes in scenarios/nodes; assumed.
 inline constexpr Bandwidth kAssumedHostMemory{2 * 8 * 3.2e9 * 8};
 
 // Fills in `prices.offload` and adds stalls and host steps to the passes and optimizers. Nothing changes

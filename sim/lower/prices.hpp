@@ -29,10 +29,10 @@ class PassPrice {
  public:
   void add(Category category, Duration time, Provenance provenance);
   void add(const PassPrice& other, std::int64_t times = 1);  // one after another
-  // The same of a collective or message on links that are shared, one after another in the order of adding.
+  // Adds a collective or message on links that are shared, one after another in the order of adding.
   void add(const NetworkUse& use, Provenance provenance);
 
-  // Of what was added as known from `from`, so much is known from `to`: a part of one price.
+  // Moves `part` of a price from provenance `from` to `to`.
   void restate(Duration part, Provenance from, Provenance to);
 
   // Takes away up to `most` of what a category has, because something else covers it; returns how much.
@@ -51,8 +51,8 @@ class PassPrice {
   }
   [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
-  // Of a price that is nothing but communication; their times add up to total(). Empty where the network is
-  // closed-form.
+  // The network uses of a price that is communication alone; their times add up to total(). Empty where the
+  // network is closed-form.
   [[nodiscard]] const std::vector<NetworkUse>& network() const { return network_; }
 
  private:
@@ -76,14 +76,14 @@ struct UnitPrice {
 // What the passes of a stage hold on the GPU, per micro-batch.
 struct PassMemory {
   Bytes kept;                     // from the start of the forward to the end of the backward
-  Bytes freed_by_input_gradient;  // of it and of what is made again, what the end of I frees where the
+  Bytes freed_by_input_gradient;  // of `kept` and `made_again`, what is freed at the end of I when the
                                   // backward is split; W frees the rest
   Bytes forward_transient;        // while the forward runs
   Bytes backward_transient;  // while the (input-gradient) backward runs: what is recomputed, gradients under
                              // way
   Bytes made_again{};        // by a recompute pass, from its start to the end of the backward
-  // Of all micro-batches together, where they are not there throughout: from the start of the first pass that
-  // makes gradients of the stage's weights to the end of the last.
+  // Gradients of all micro-batches together, where they are not there throughout: from the start of the first
+  // pass that makes gradients of the stage's weights to the end of the last.
   Bytes gradients{};
 
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
@@ -117,7 +117,7 @@ class PassParts {
 };
 // `recomputes`: what was not kept is made again in its backward, and not by a pass of its own.
 [[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
-// Their sum: all that the pass takes.
+// The sum of these parts: all that the pass takes.
 [[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
 
 // Messages over the boundary from a stage to the next; zero when both live on one rank.
@@ -138,7 +138,7 @@ struct RankPrice {
   PassPrice optimizer;
 };
 
-// Of all that a rank does beside its passes, once an iteration.
+// Visits the prices of all that a rank does beside its passes, once an iteration.
 template <class Visit>
 void for_each_price(const RankPrice& rank, Visit visit) {
   for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
@@ -174,7 +174,8 @@ struct PricingRequest {
   std::optional<int> gpus = {};  // of the job, where the plan prices a part of it; absent: the plan's
   bool expert_pairs = false;     // overlap.expert hides exchanges: shared experts do not
   bool shared_links = false;     // note what everything puts on the links of the cluster
-  // Of this cluster, these degrees and this order; nullptr: nothing is remembered. Not with shared links.
+  // Placements of this cluster, these degrees and this order; nullptr: none is remembered. Not with shared
+  // links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // of this cluster and profile, or nullptr
 };

@@ -91,7 +91,7 @@ Bytes RankStates::largest_unit(std::int64_t bytes) const {
   return Bytes(most * bytes);
 }
 
-// Of Megatron-FSDP: whole gradients of the pass that has most.
+// The whole gradients of the pass that has most, under Megatron-FSDP.
 Bytes RankStates::unreduced() const {
   const std::int64_t capacity = queue_capacity(units_, shard_, zero());
   Bytes most{};
@@ -102,12 +102,12 @@ Bytes RankStates::unreduced() const {
   return std::min(most, Bytes(buckets * state_bytes(shard_).gradient));
 }
 
-// Of what is whole beside the shards; with them it is never more than without ZeRO.
+// Bytes that are whole beside the shards; with these they are never more than without ZeRO.
 Bytes RankStates::beside_shards(Bytes whole, const ParameterShare& all) const {
   return std::min(whole, Bytes((all - sharded(all, plan_)).all()));
 }
 
-// Of all units, in model order.
+// The matrices of all units, in model order.
 std::vector<std::int64_t> RankStates::matrices() const {
   std::vector<std::int64_t> all;
   const MatricesOfUnits of_units(model_, shard_);
@@ -174,7 +174,7 @@ Bytes RankStates::staged_units() const {
   return Bytes(std::min(2 * most, shard(weights())));
 }
 
-// Of `bytes` what the rank has, all or its shard; `kept` of it on the GPU.
+// The part of `bytes` that the rank has, all or its shard; `kept` of it on the GPU.
 RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool cut, double kept) const {
   const ParameterShare part = cut ? sharded(bytes, plan_) : bytes;
   return {.dense = share_of(Bytes(part.dense), kept), .experts = share_of(Bytes(part.experts), kept)};
@@ -256,7 +256,7 @@ Bytes RankStates::on_host() const {
 // DeepSpeed's fp32 gradients are one tensor, and under ZeRO those in 16 bit that it is cast from are another:
 // no block of the activations holds so much, so that both lie beside those (deepspeed/runtime/zero/
 // stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py, grads_groups_flat).
-// Of its BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast to be reduced.
+// In its BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast to be reduced.
 Bytes RankStates::joined_gradients() const {
   if (accumulates_apart()) return Bytes(plan_.replicas() > 1 ? parameters_.all() * kHalfBytes : 0);
   const StateBytes state = state_bytes(shard_);

@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-// Of ZeRO 2 and 3: do gradients stay whole until the last micro-batch? One has nothing to add to.
+// Do gradients stay whole until the last micro-batch under ZeRO 2 and 3? A single one has nothing to add to.
 [[nodiscard]] bool accumulates_whole(const PricingRequest& job);
 
 // Bytes that the gradients of a stage take beside the rank's shard of them while they are whole: from the
@@ -30,12 +30,12 @@ class RankStates {
 
   void add_weights(LedgerItems& items) const;
   void add_gradients(LedgerItems& items) const;
-  // Those of a stage that are whole while it runs backward passes.
+  // Adds the gradients of a stage that are whole while it runs backward passes.
   void add_whole_gradients(LedgerItems& items, int stage) const;
   void add_optimizer(LedgerItems& items) const;
   // What the optimizer step holds beside them, when the activations are gone.
   void add_step(LedgerItems& step) const;
-  // Of that, what lies in blocks of its own beside those of the activations.
+  // What the optimizer step holds in blocks of its own beside those of the activations.
   [[nodiscard]] Bytes step_blocks() const;
   // What the stream of gathers has reserved and no other can use.
   [[nodiscard]] Bytes stream_blocks() const;
@@ -44,16 +44,16 @@ class RankStates {
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
 
  private:
-  // Of dense parameters and of routed experts, which are sharded over other ranks.
+  // Bytes of dense parameters and of routed experts, which are sharded over other ranks.
   struct HeldBytes {
     Bytes dense, experts;
   };
 
-  // Of Megatron-FSDP: do gradients wait whole for those before them?
+  // Do gradients wait whole for those before them, as Megatron-FSDP's do?
   bool queues() const { return shard_.software.communication_unit > 0; }
   // Is what no layer holds gathered until the backward ends (megatron_fsdp.py, _root_pre_backward)?
   bool root_stays() const { return shard_.software.fully_shard || queues(); }
-  // Of FSDP: is a unit reduced when its backward ends, also where weights stay (SHARD_GRAD_OP)?
+  // Is a unit reduced when its backward ends, as FSDP's are, also where weights stay (SHARD_GRAD_OP)?
   bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;

@@ -4,7 +4,7 @@ namespace stagecraft {
 
 namespace {
 
-// Of what full recompute leaves alone.
+// The shard of layers that full recompute leaves alone.
 Shard left_alone(Shard shard, bool recomputed) {
   if (!recomputed && shard.recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
   return shard;

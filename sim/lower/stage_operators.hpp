@@ -17,7 +17,7 @@ namespace stagecraft {
 // A layer that full recompute repeats, or one that it leaves alone.
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind,
                                        bool recomputed);
-// The same of what multi-token prediction puts before its layer.
+// The operators that multi-token prediction puts before its layer.
 [[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard, bool recomputed);
 
 // Pieces of a stage that run the same operators.
@@ -29,8 +29,8 @@ struct CountedOps {
   LayerOps ops{};
 };
 
-// In the order layers, embedding, multi-token prediction, head. The inner layer of a prediction is one of the
-// layers, and its head one of the heads.
+// The operators of a stage in the order layers, embedding, multi-token prediction, head. The inner layer of a
+// prediction is one of the layers, and its head one of the heads.
 [[nodiscard]] std::vector<CountedOps> stage_operators(const TransformerSpec& model,
                                                       const PricingRequest& request,
                                                       const StageContent& content);

@@ -16,7 +16,7 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
   sum.experts += share.experts * times;
 }
 
-// Of the head's matrix, what the rank holds already as its word embedding.
+// The part of the head's matrix that the rank holds already as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
   return model.tied_embeddings && ends_meet(plan) ? word_parameters(model, plan.tensor) : 0;
 }

@@ -18,12 +18,12 @@
 
 namespace stagecraft {
 
-// Dense ones, and those of routed experts.
+// The parameters of a stage, dense ones and those of routed experts.
 [[nodiscard]] ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage);
-// Of all stages of the rank, of both copies where there are two.
+// The parameters of all stages of the rank, of both copies where there are two.
 [[nodiscard]] ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan, int rank);
 
-// Of these, the weights of products that fp8 computes.
+// The weights of the stage's and the rank's products that fp8 computes.
 [[nodiscard]] ParameterShare stage_products(const TransformerSpec& model, const ParallelPlan& plan,
                                             int stage);
 [[nodiscard]] ParameterShare rank_products(const TransformerSpec& model, const ParallelPlan& plan, int rank);

@@ -46,12 +46,12 @@ struct TracedProgram {
 [[nodiscard]] TracedProgram lower_traced(const Schedule& schedule, const IterationPrices& prices,
                                          const LowerOptions& options);
 
-// By label: as long as the tasks of a program that is lowered from `prices` last.
+// The time of each label: as long as the tasks of a program that is lowered from `prices` last.
 //   requires  prices of the shape, and options and an order equal to those, that the sources come from.
 [[nodiscard]] std::vector<Duration> label_times(std::span<const TimeSource> sources,
                                                 const IterationPrices& prices);
 
-// Of `whole`, what falls to part `index` of `count` equal ones. The parts add up to the whole.
+// Part `index` of `whole`, cut into `count` equal ones. The parts add up to the whole.
 [[nodiscard]] Duration equal_part(Duration whole, std::size_t index, std::size_t count);
 
 }  // namespace stagecraft

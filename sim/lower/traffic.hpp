@@ -99,11 +99,11 @@ struct Exchanges {
   void add(const Exchanges& other, std::int64_t times = 1);
 };
 
-// Of a pass, by kInPass.
+// The exchanges of a pass, by kInPass.
 using PassExchanges = std::array<Exchanges, kInPass.size()>;
 void add(PassExchanges& sum, const PassExchanges& other, std::int64_t times = 1);
 
-// Of the passes of a stage, one micro-batch.
+// The exchanges of one micro-batch in the passes of a stage.
 struct PassTraffic {
   PassExchanges forward{}, recompute{}, input_gradient{}, weight_gradient{};
 };

@@ -39,7 +39,7 @@ struct NetworkSpec {
   // Nodes of the cluster that the job runs on, in the order of its ranks, as the cluster counts them; empty:
   // all of them. Not empty where there are other jobs.
   std::vector<int> placement = {};
-  // Of the job among others, in a row: more than one also tells their mean, as phases drift.
+  // Iterations of the job among others, in a row: more than one also tell their mean, as phases drift.
   int iterations = 1;
 
   [[nodiscard]] bool shared() const { return mode == NetworkMode::kFlow; }

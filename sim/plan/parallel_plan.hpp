@@ -25,8 +25,7 @@ namespace stagecraft {
 struct StageContent {
   std::int64_t layers = 0;         // of both kinds, without multi-token prediction
   std::int64_t expert_layers = 0;  // of those, the ones with experts
-  // Of those, the ones that full recompute repeats: the first of the stage under `block`, all under
-  // `uniform`.
+  // Layers that full recompute repeats: the first of the stage under `block`, all under `uniform`.
   std::int64_t recomputed = 0;
   std::int64_t recomputed_experts = 0;  // of the recomputed, the ones with experts
   // The order has a pass of its own (R) that makes all of the stage's activations again; else the backward

@@ -101,15 +101,15 @@ struct OptionsSpec {
   // collectives take lists of tensors, which are copied one by one, a piece for each rank.
   bool gathers_matrices = false;
   Duration piece_overhead{};  // of the host for a piece of such a list, beside the launch that copies it
-  // Of the host of a DGX H100: for an operator that the framework calls, and for each further launch inside it.
+  // What a DGX H100's host takes for an operator that the framework calls, and for each more launch in it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  // Beside latency and bytes of a pipeline message that the sender waits for: until both hosts have met and
-  // launched what comes next, their GPUs idle.
+  // What a pipeline message that the sender waits for costs beside its latency and bytes: until both hosts
+  // have met and launched what comes next, their GPUs idle.
   Sourced<Duration> exchange_overhead{};
-  // Beside what a tensor-parallel all-reduce takes by itself: its ranks do not come at once, and streams wait
-  // for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism they are two
-  // for one.
+  // What a tensor-parallel all-reduce costs beside the time of its own: its ranks do not come at once, and
+  // streams wait for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism
+  // they are two for one.
   Sourced<Duration> tensor_collective_overhead{};
   bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
   // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
@@ -119,7 +119,7 @@ struct OptionsSpec {
   bool reduces_behind_backward = false;
   // What a pass loses to sharded traffic beside it, in place of the profile's.
   std::optional<double> sharded_overlap_slowdown = {};
-  // Of exchanges of experts beside a neighbouring pass, the share that hides; absent: as in fused pairs.
+  // The share of the experts' exchanges that hides beside a neighbouring pass; absent: as in fused pairs.
   std::optional<double> expert_overlap = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
@@ -129,7 +129,7 @@ struct OptionsSpec {
   bool fp8_dispatch = false;    // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
-  // Its host calls operator after operator, outside of CUDA graphs.
+  // Whether the host calls operator after operator, outside of CUDA graphs.
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
   }

@@ -64,7 +64,7 @@ bool check_stage_layers(const TransformerSpec& model, const ParallelSpec& spec, 
   return entries == stage_count(spec) && sum == model.layers;
 }
 
-// Of the degrees that divide the layers those that divide the GPUs as well, where there are any.
+// The degrees that divide the layers and the GPUs, where there are any; else those that divide the layers.
 std::vector<std::int64_t> pipelines_near(const TransformerSpec& model, const ParallelSpec& spec,
                                          std::int64_t gpus) {
   const auto near = [&](auto legal) {

@@ -172,11 +172,11 @@ class ProgramBuilder {
   void add_memory(Handle task, Bytes at_start, Bytes at_end);
   // throws InternalError when the capacity is not a positive number.
   LinkId add_link(SharedLink link);
-  // In any order; no link twice. Many tasks may share one route.
+  // The links of a route may come in any order, none twice. Many tasks may share one route.
   RouteId add_route(std::vector<LinkUse> uses);
   void add_flow(Handle task, Duration transfer, Bandwidth rate, RouteId route);
   void add_load(Handle task, double share);
-  // In the order of their times.
+  // Changes must be added in the order of their times.
   void add_link_change(LinkChange change);
   void add_speed_change(SpeedChange change);
   void reserve(std::size_t tasks, std::size_t dependencies);  // spares a large program the copies of growing

@@ -30,7 +30,7 @@ struct GoodputCrossing {
   friend bool operator==(const GoodputCrossing&, const GoodputCrossing&) = default;
 };
 
-// By rate, then by the names.
+// The crossings of the policies' lines, by rate, then by the names.
 [[nodiscard]] std::vector<GoodputCrossing> crossings_of(std::span<const GoodputRow> rows);
 
 struct GoodputChartOptions {
@@ -42,7 +42,7 @@ struct GoodputChartOptions {
 
 // A plot in characters, a letter for each policy, with a legend and the crossings that matter.
 [[nodiscard]] std::string chart_text(std::span<const GoodputRow> rows, const GoodputChartOptions& options);
-// The same as an SVG document.
+// Draws the same plot as an SVG document.
 [[nodiscard]] std::string chart_svg(std::span<const GoodputRow> rows, const GoodputChartOptions& options);
 
 }  // namespace stagecraft

@@ -124,14 +124,14 @@ struct GoodputReport {
   friend bool operator==(const GoodputReport&, const GoodputReport&) = default;
 };
 
-// One document on one line: the contract's section 4 and more.
+// The document `stagecraft.goodput/1`, on one line.
 [[nodiscard]] std::string render_json(const GoodputReport& report);
 
 struct GoodputTextOptions {
   bool verbose = false;  // shapes, sources, all causes
   bool quiet = false;    // no notes
 };
-// For people, 80 columns.
+// The report for people, 80 columns.
 [[nodiscard]] std::string render_text(const GoodputReport& report, const GoodputTextOptions& options = {});
 
 }  // namespace stagecraft

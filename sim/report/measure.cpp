@@ -48,7 +48,7 @@ Duration within(const Timeline& timeline, TaskId task, Window window) {
   return std::max(Duration::zero(), to - from);
 }
 
-// The same by category: the parts of a task follow each other.
+// Adds a task's time inside the window by category: the parts of a task follow each other.
 void add_within(const Program& program, const Timeline& timeline, TaskId task, Window window,
                 Breakdown& sum) {
   Duration at = timeline.start[task];

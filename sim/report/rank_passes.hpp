@@ -26,7 +26,7 @@ struct RankPasses {
   Breakdown by_category{};
 };
 
-// Of each simulated rank, in the order of ranks.
+// The passes of each simulated rank, in the order of ranks.
 [[nodiscard]] std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline);
 // The rank with most work, the first of equals. requires one rank at least.
 [[nodiscard]] std::size_t busiest_rank(const std::vector<RankPasses>& ranks);

@@ -294,8 +294,8 @@ void write_timeline(JsonWriter& json, const GoodputReport& report) {
   json.end_array();
 }
 
-// What the contract promises.
-void write_contract(JsonWriter& json, const GoodputReport& report) {
+// The schema, the policy and the main figures, which every document begins with.
+void write_main_figures(JsonWriter& json, const GoodputReport& report) {
   json.field("schema", "stagecraft.goodput/1")
       .field("policy", std::string_view(report.policy))
       .field("samples_per_s", report.samples_per_s.mean)
@@ -313,7 +313,7 @@ void write_contract(JsonWriter& json, const GoodputReport& report) {
 std::string render_json(const GoodputReport& report) {
   JsonWriter json;
   json.begin_object();
-  write_contract(json, report);
+  write_main_figures(json, report);
   json.field("scenario", std::string_view(report.scenario)).field("name", std::string_view(report.name));
   if (!report.varied.empty()) {
     json.key("vary").begin_object();

@@ -28,7 +28,7 @@ std::string link_row(const LinkReport& link, Duration iteration) {
                          link.delay > Duration::zero() ? human(link.delay) : "-"));
 }
 
-// The same two on several links: where they met longest.
+// Two kinds of traffic that met on several links: where they met longest.
 struct Pair {
   const MeetingReport* longest = nullptr;
   int links = 0;

@@ -89,7 +89,7 @@ struct RepeatedReport {
   friend bool operator==(const RepeatedReport&, const RepeatedReport&) = default;
 };
 
-// Of a network whose links are shared.
+// What an iteration met on a network whose links are shared.
 struct NetworkReport {
   bool shared = false;
   Duration idle_time{};                  // of the same iteration on a network where nobody slows anybody
@@ -162,8 +162,8 @@ struct Report {
   [[nodiscard]] double hfu() const;
 };
 
-// Of several iterations in a row, the one that is reported: it lies between the ends of two iterations, the
-// last but one and the one before, because after the last nothing follows. Of a single iteration, all of it.
+// The iteration that is reported. Of several in a row it lies between the ends of two iterations, the last
+// but one and the one before, because after the last nothing follows. A single one is reported whole.
 struct Window {
   Duration begin{}, end{};
   [[nodiscard]] Duration length() const { return end - begin; }
@@ -202,15 +202,15 @@ struct Window {
 [[nodiscard]] NetworkReport measure_network(const Program& program, const Timeline& timeline,
                                             std::span<const int> alike, Duration idle_time);
 
-// Who stands still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
+// The ranks that stand still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
 [[nodiscard]] std::vector<StalledRank> measure_stall(const Program& program, const Timeline& timeline,
                                                      std::span<const std::string> ranks);
 
-// One document on one line (contract section 3.1).
+// The document `stagecraft.result/1`, on one line (docs/reports.md, "Keys of `run --json`").
 [[nodiscard]] std::string render_json(const Report& report);
 // The `memory` object of that document, as one value.
 void write_memory(JsonWriter& json, const MemoryLedger& memory);
-// For people, 80 columns; `verbose` adds assumptions and formulas.
+// The report for people, 80 columns; `verbose` adds assumptions and formulas.
 [[nodiscard]] std::string render_text(const Report& report, bool verbose);
 // The memory ledger as bars.
 [[nodiscard]] std::string render_memory_text(const Report& report);

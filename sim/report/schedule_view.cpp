@@ -188,7 +188,7 @@ class Alike {
   bool alike_ = true;
 };
 
-// Of each mark, and of pairs last.
+// The lengths of each mark's passes, and last those of pairs.
 std::array<Alike, kMarks.size() + 1> lengths_of(const ScheduleView& view) {
   std::array<Alike, kMarks.size() + 1> lengths;
   for (std::size_t rank = 0; rank < view.drawn.ranks.size(); ++rank) {
@@ -251,7 +251,7 @@ std::string legend(const ScheduleView& view, bool color) {
   return out + fmt::format(" {} idle                 digit: micro-batch (mod 10)\n", kIdle);
 }
 
-// Of one iteration: what was played where the order drains, else the steady state.
+// The lengths of one iteration: what was played where the order drains, else the steady state.
 struct Lengths {
   std::int64_t makespan = 0, span = 0, ideal = 0;
   double over_ideal = 0, fraction = 0;

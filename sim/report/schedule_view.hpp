@@ -1,4 +1,4 @@
-// A schedule on its own: the timeline of its passes at given costs, as text or JSON (contract section 3.2).
+// A schedule on its own: the timeline of its passes at given costs, as text or as `stagecraft.schedule/1`.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ Duration over(double bytes, Bandwidth rate) {
   return rate.count() > 0 ? from_seconds(bytes / rate.count()) : Duration::zero();
 }
 
-// Of bytes spread evenly over the nodes, through their own and the common bandwidth.
+// The time of bytes that are spread evenly over the nodes, through their own and the common bandwidth.
 Duration spread(double bytes, int nodes, Bandwidth of_node, Bandwidth of_all) {
   return std::max(over(bytes / nodes, of_node), over(bytes, of_all));
 }

@@ -10,7 +10,7 @@
 //   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block, and what a persist slows training
 //             down by.
 //             It is of storage; in memory only what copies lose counts as a failure (memory_losses.hpp).
-//   source    resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
+//   source    docs/resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,7 @@ class DegradedShapes {
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
   // abstract stages keep theirs, which is what their costs are of. The batch is kept. Where that leaves nodes
-  // idle, what the others would do without these. source: Varuna (resilience.md, section 6).
+  // idle, what the others would do without these. source: Varuna (docs/resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
@@ -86,7 +86,7 @@ class DegradedShapes {
   [[nodiscard]] int gpus_of(const Shape& shape) const;
   [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
-  // Those below change what is memoised, under the lock.
+  // The functions below change what is memoised, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
   [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // of its depth and replicas; 0: none fits
   [[nodiscard]] std::optional<Shape> best_depth(int nodes);

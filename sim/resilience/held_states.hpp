@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-// Of each state the units that hold it, ascending.
+// For each state the units that hold it, ascending.
 using Holders = std::vector<std::vector<int>>;
 
 struct JobStates {

@@ -29,8 +29,8 @@ struct LayerJob {
 
 struct JobCosts {
   std::vector<LayerJob> layers;
-  // The same on each node group of a cluster with several devices, where `layers` are those of the first;
-  // else empty.
+  // The layers on each node group of a cluster with several devices, where `layers` are those of the first
+  // group; else empty.
   std::vector<std::vector<LayerJob>> group_layers;
   // Stages of the scenario's own pipeline: the passes of one micro-batch.
   std::vector<Duration> stage_forward, stage_backward;

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Of the stages that each rank holds, in order: their sum, or, of what goes on to the next rank, the last.
+// Sums the stages that each rank holds, in order, or, for what goes on to the next rank, takes the last.
 template <class T>
 std::vector<T> by_rank(const std::vector<T>& stages, const std::vector<int>& counts, bool last_alone) {
   std::vector<T> ranks;

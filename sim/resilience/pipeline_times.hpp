@@ -36,7 +36,7 @@ class PipelineTimes {
 
  private:
   using Question = std::tuple<std::vector<int>, std::vector<int>, int, int>;
-  // Who asks first simulates; who asks the same meanwhile waits for it, and nobody else does.
+  // The thread that asks first simulates; one that asks the same meanwhile waits for it, and no other does.
   struct Answer {
     std::mutex mutex;
     std::optional<Duration> time;

@@ -30,8 +30,8 @@ std::int64_t samples_of_table(const SetupRequest& request) {
   return given > 0 ? given : request.scenario.training.global_batch_size;
 }
 
-// Of the policies that are no replay. Hot spares and ReCycle have steps on all their nodes; ReCycle also on
-// the least that hold a pipeline.
+// Whether a policy that is no replay can train by its table: on all nodes, ReCycle on the least that hold a
+// pipeline.
 bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
   const int nodes = request.shapes.nodes();

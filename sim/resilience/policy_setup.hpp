@@ -67,8 +67,8 @@ struct GoodputSetup {
 [[nodiscard]] std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side);
 // The time of a node's states over its network; zero where the network is not known.
 [[nodiscard]] Duration peer_transfer(const JobCosts& costs);
-// After a change, of Oobleck and ReCycle: the whole of it as given, else processes and groups without the
-// state.
+// The reconfiguration of Oobleck and ReCycle after a change: the whole of it as given, else processes and
+// groups without the state.
 [[nodiscard]] Duration reconfigure_time(const SetupRequest& request);
 
 }  // namespace stagecraft

@@ -147,7 +147,7 @@ class Tails {
   }
 
  private:
-  // Of the kind of node whose pipelines have the longest.
+  // The tail of the kind of node whose pipelines have the longest.
   [[nodiscard]] Duration of(int pipelines) {
     const int largest = std::min(nodes_ - spec_.max_failures * spec_.min_nodes, templates_.most_nodes());
     const int micro_batches = ceil_div(spec_.micro_batches, pipelines);

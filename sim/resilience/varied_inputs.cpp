@@ -18,7 +18,7 @@ std::string words(Duration time) {
   return human(time);
 }
 
-// Of the laws that are rates; recorded and hourly ones are as they are.
+// The rate of a law that has one; recorded and hourly laws are as they are.
 std::optional<double> rate_of(const FailureLaw& law) {
   return std::visit(
       [](const auto& process) -> std::optional<double> {
@@ -111,7 +111,7 @@ void scale_repairs(FailureSpec& spec, double factor) {
       if (cause.repair) scale_repair(*cause.repair, factor);
 }
 
-// Of a rate at which checkpoints are written; none where their times are given.
+// The words of a rate at which checkpoints are written; none where their times are given.
 std::string rate_of_writing(const CheckpointSpec& checkpoint, Bandwidth rate) {
   if (checkpoint.block || checkpoint.persist) return "";
   return rate.count() > 0 ? human(rate) : "";
@@ -157,7 +157,7 @@ void scale_reconfigure(FailureSpec& spec, double factor) {
   if (spec.policy.reconfigure) spec.policy.reconfigure = scaled(*spec.policy.reconfigure, factor);
 }
 
-// Of the policy that reads it.
+// The words of a time, if the policy reads it.
 template <PolicyKind kind, Duration PolicySpec::*time>
 std::string policy_words(const FailureSpec& spec) {
   const Duration value = spec.policy.*time;

@@ -24,9 +24,9 @@ class Library {
 
   [[nodiscard]] const DataDirectory& data() const { return data_; }
 
-  // As load_yaml_file, load_profile and parse_trace, from memory the second time; the value lives as long as
-  // the library. nullptr where those report an error: a wrong file is read, and reported, every time that it
-  // is named.
+  // Files as load_yaml_file, load_profile and parse_trace read them, from memory the second time; the value
+  // lives as long as the library. nullptr where those report an error: a wrong file is read, and reported,
+  // every time that it is named.
   [[nodiscard]] const YamlNode* tree(const std::filesystem::path& file, Diagnostics& diagnostics);
   [[nodiscard]] const HardwareProfile* profile(const std::filesystem::path& file, Diagnostics& diagnostics);
   [[nodiscard]] const Trace* trace(const std::filesystem::path& file, Diagnostics& diagnostics);

@@ -22,7 +22,7 @@ namespace {
 constexpr double kMaxRate = 10'000;  // per node and day: one in nine seconds
 constexpr std::int64_t kMaxNodes = 1'000'000;
 constexpr std::size_t kMaxCauses = 255;  // the number of a cause has eight bits
-// Of the kinds, those that break something.
+// The kinds up to this one break something.
 constexpr std::size_t kLastThatBreaks = 4;
 static_assert(kFailureLawNames[kLastThatBreaks] == "bursts");
 

@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-// After the cluster, the network and the other jobs are read.
+// Reads `faults`; the cluster, the network and the other jobs must be read before.
 [[nodiscard]] std::vector<FaultSpec> load_faults(YamlMap& root, Scenario& scenario);
 
 // "2 s: node 3 dies", "1 s to 1.5 s: GPU 17 takes 1.5 times as long"

@@ -31,8 +31,8 @@ namespace stagecraft {
                                                                 bool required, const PresetPlaces& places);
 
 [[nodiscard]] bool has_several_devices(const ClusterSpec& cluster);
-// Of a cluster with several devices: the default of each group's node. Empty with an error where one has
-// none, or where `profile:` names one for all.
+// The default profile of each group's node in a cluster with several devices. Empty with an error where a
+// node has none, or where `profile:` names one for all.
 [[nodiscard]] std::vector<HardwareProfile> load_group_profiles(YamlMap& root, const ClusterSpec& cluster,
                                                                const PresetPlaces& places);
 

@@ -330,8 +330,8 @@ std::optional<Duration> optional_time(YamlMap& map, const char* key) {
   return map.has(key) ? std::optional(map.duration(key)) : std::nullopt;
 }
 
-// Of all nodes together. By default a storage system as large as the one that was measured, or larger with
-// the cluster; none where the scenario says what a node gets.
+// The storage rate of all nodes together. By default that of a storage system as large as the one that was
+// measured, or larger with the cluster; no limit where the scenario says what a node gets.
 Bandwidth storage_rate(DefaultedMap& in, const char* of_node, const char* key, const ClusterSpec* cluster) {
   YamlMap& map = in.map();
   if (map.has(key)) return in.bandwidth(key);

@@ -185,7 +185,7 @@ RecomputeSpec load_recompute(YamlMap& training) {
   return spec;
 }
 
-// That run so many chunks on so many ranks, of enough micro-batches: how many there are is not known here.
+// Orders that run so many chunks on so many ranks, with enough micro-batches: their number is not known here.
 std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
   constexpr int kEnough = 4;  // of each rank: whole groups, and as many as orders fold
   const PipelineShape shape{.ranks = parallelism.pipeline,

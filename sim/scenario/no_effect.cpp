@@ -26,7 +26,7 @@ class Listener {
     if (idle) warn(path, "no-effect", "had no effect: " + std::string(why));
   }
 
-  // The same of a key that has less effect than it seems to have.
+  // Warns of a key that has less effect than it seems to have.
   void warn(const std::string& path, std::string code, std::string message) {
     const auto written = scenario_.origins.find(path);
     if (written == scenario_.origins.end()) return;

@@ -44,7 +44,7 @@ struct PresetPlaces {
 // scenario. Reports a name that is nearly an installed one; any other word is left to whoever opens it.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
                                                                  Library& library, Diagnostics& diagnostics);
-// The same as find_preset() without a report.
+// Finds a preset as find_preset() does, without a report.
 [[nodiscard]] std::optional<std::filesystem::path> preset_path(const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
 

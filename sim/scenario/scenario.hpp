@@ -59,7 +59,7 @@ struct Scenario {
   ModelSpec model;
   std::optional<ClusterSpec> cluster;      // that the job runs on; absent only for abstract stages
   std::optional<HardwareProfile> profile;  // absent only for abstract stages; of the first node group
-  // Of each node group, where their devices differ; else empty.
+  // The profile of each node group, where their devices differ; else empty.
   std::vector<HardwareProfile> group_profiles;
   std::optional<int> job_gpus = {};  // where it is a part of a job and waits for the rest; no key of a file
   ParallelSpec parallelism;
@@ -92,7 +92,7 @@ struct OtherJob {
 // Where the key was written; the file where it was not.
 [[nodiscard]] SourceLocation place_of(const Scenario& scenario, const std::string& path);
 
-// Of which `cluster` is a part where others run beside it. requires a cluster.
+// The fabric of all jobs where others run beside it, else `cluster`. requires a cluster.
 [[nodiscard]] const ClusterSpec& whole_cluster(const Scenario& scenario);
 
 // Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
@@ -101,7 +101,7 @@ struct OtherJob {
 // Whether more than one rank has some weights: of a mixture the experts' as well as the dense ones.
 [[nodiscard]] bool has_replicas(const Scenario& scenario);
 
-// Of all replicas, one micro-batch each.
+// Samples processed when every replica runs one micro-batch.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
 
 // Whether forwards and backwards of its order run in pairs, as one pass each.
@@ -135,12 +135,12 @@ class Library;
 [[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
                                                     std::span<const std::string> overrides,
                                                     const DataDirectory& data, Diagnostics& diagnostics);
-// The same from a parsed tree; relative paths in it are relative to `folder`.
+// Reads a parsed tree; relative paths in it are relative to `folder`.
 [[nodiscard]] std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source,
                                                     const std::filesystem::path& folder,
                                                     const DataDirectory& data, Diagnostics& diagnostics);
 
-// The same for many scenarios: files of models, nodes, fabrics and profiles are read once
+// Loads one of many scenarios: files of models, nodes, fabrics and profiles are read once
 // (sim/scenario/library.hpp).
 [[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
                                                     std::span<const std::string> overrides, Library& library,

@@ -42,7 +42,7 @@ using RankCalls = std::vector<std::vector<Call>>;
 // [rank]. requires an order that refuse_calls lets pass.
 [[nodiscard]] std::vector<RankCalls> calls_of(const Schedule& schedule, CallStyle style);
 
-// As play(), with messages by these calls. requires calls without deadlock.
+// Plays as play() does, with messages by these calls. requires calls without deadlock.
 [[nodiscard]] Play play_calls(const Schedule& schedule, const ScheduleCosts& costs,
                               const std::vector<RankCalls>& calls);
 

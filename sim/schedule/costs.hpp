@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-// Of one global stage, that is of one chunk. A whole backward lasts input_gradient + weight_gradient.
+// What one global stage takes, that is one chunk. A whole backward lasts input_gradient + weight_gradient.
 struct StageCosts {
   std::int64_t forward = 1;
   std::int64_t input_gradient = 1;
@@ -30,7 +30,7 @@ struct ScheduleCosts {
   double fused = 1;       // share of the sum of its passes that a fused pair takes
   std::int64_t pair = 0;  // what every fused pair takes, in place of a share; 0 = the share
 
-  // Of one stage. requires that `stages` is empty, has one entry, or one per stage.
+  // The costs of one stage. requires that `stages` is empty, has one entry, or one per stage.
   [[nodiscard]] StageCosts of(int stage) const {
     if (stages.empty()) return {};
     return stages[stages.size() == 1 ? 0 : static_cast<std::size_t>(stage)];

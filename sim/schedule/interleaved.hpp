@@ -43,8 +43,8 @@ struct ChunkStep {
 [[nodiscard]] std::optional<ScheduleProblem> interleaved_constraint(const PipelineShape& shape);
 [[nodiscard]] std::vector<Action> interleaved(const PipelineShape& shape, int rank);
 
-// The same order with groups of `group`, whatever the shape says. Not every group is free of deadlock: that
-// is for the constraint of who calls it.
+// The interleaved order with groups of `group`, whatever the shape says. Not every group is free of deadlock:
+// the caller's constraint must see to that.
 [[nodiscard]] std::vector<Action> interleaved_in_groups(const PipelineShape& shape, int rank, int group);
 
 }  // namespace stagecraft

@@ -53,7 +53,7 @@ struct StagePlaces {
     if (placement == Placement::kBidirectionalUnits) return micro_batch % ranks < ranks / 2 ? 0 : 1;
     return 0;
   }
-  // Of lists with one entry for each stage of each copy: copy 0 first, in model order.
+  // The index in a list with one entry for each stage of each copy: copy 0 first, in model order.
   [[nodiscard]] constexpr std::size_t index_of(int stage, int copy = 0) const {
     return static_cast<std::size_t>(copy * stages() + stage);
   }

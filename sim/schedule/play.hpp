@@ -46,7 +46,7 @@ struct Play {
 // requires an order that drains and that check() finds nothing wrong with.
 [[nodiscard]] Play play(const Schedule& schedule, const ScheduleCosts& costs);
 
-// The same, but a rank stands still while a message of its own is under way. For any order.
+// Plays an order whose ranks stand still while a message of their own is under way. For any order.
 [[nodiscard]] Play play_waiting_senders(const Schedule& schedule, const ScheduleCosts& costs);
 
 // What one more iteration adds when iterations follow each other with no barrier between them; for an

@@ -140,7 +140,8 @@ struct ScheduleKind {
 // one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
-// The same with the place of each problem, where it has one: of a deadlock, a pass that waits in the ring.
+// Where a problem is. check_placed() gives each problem its place, where it has one: for a deadlock a pass
+// that waits in the ring.
 struct SchedulePlace {
   int rank = 0;
   std::size_t position = 0;  // from 0 in the rank's order

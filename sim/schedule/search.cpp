@@ -293,7 +293,7 @@ std::vector<NamedStart> starts_of(const SearchProblem& problem, const ScheduleCo
   return starts;
 }
 
-// The same costs, one each, and all activations kept until W.
+// The request's costs with a memory limit that is spelled out, and all activations kept until W.
 ScheduleCosts spelled_out(const SearchRequest& request) {
   ScheduleCosts costs = request.costs;
   if (costs.memory_limit == 0) costs.memory_limit = request.shape.chunks * request.shape.micro_batches;

@@ -21,12 +21,12 @@ inline constexpr int kMaxStageMicroBatches = 1 << 24;
 // in memory.
 [[nodiscard]] std::optional<ScheduleProblem> refuse_shape(const PipelineShape& shape);
 
-// As refuse_shape, for a schedule with one chunk a rank and no micro-batch group; `schedule` is its name, and
-// `chunked` the one that its user may have meant.
+// Does what refuse_shape does, for a schedule with one chunk a rank and no micro-batch group; `schedule` is
+// its name, and `chunked` the one that its user may have meant.
 [[nodiscard]] std::optional<ScheduleProblem> refuse_interleaving(
     const PipelineShape& shape, std::string_view schedule, std::string_view chunked = "interleaved-1f1b");
 
-// As refuse_shape, for a schedule on a V: two chunks a rank, no group.
+// Does what refuse_shape does, for a schedule on a V: two chunks a rank, no group.
 [[nodiscard]] std::optional<ScheduleProblem> refuse_other_than_two_chunks(const PipelineShape& shape,
                                                                           std::string_view schedule);
 

@@ -115,7 +115,7 @@ class SplitBackwardsOnV {
     }
   }
 
-  // As early as the order allows, at a slot a pass.
+  // Moves every pass to as early a slot as the order allows.
   void squeeze() {
     const VGrid old = std::exchange(grid_, VGrid(shape_, VGrid::Backward::kSplit));
     std::vector<std::size_t> next(static_cast<std::size_t>(shape_.ranks), 0);

@@ -2,7 +2,7 @@
 //
 // Because the first and the last stage share rank 0, a micro-batch comes back to where it began, every rank
 // holds as much, and the memory is that of 1F1B while nothing idles between a rank's first and last pass.
-// That holds where F, I and W last alike; for unequal times an order that is made to measure is better.
+// This holds where F, I and W last alike; for unequal times an order that is made to measure is better.
 //
 //   rank     in [0, p); chunk 0 is stage rank, chunk 1 stage 2p-1-rank.
 //   returns  6*m actions; made for max(m, 2p-1) micro-batches, and the passes of those beyond m dropped.

@@ -42,7 +42,7 @@ class AxisReader {
     });
   }
 
-  // Of an axis whose listed values are in frames.
+  // The axis, where it takes all values; values that are listed are in frames.
   AxisValues dividing(const char* path) {
     const SearchAxis* axis = space_.find(path);
     return {.axis = axis != nullptr && axis->all() ? axis : nullptr};
@@ -357,7 +357,7 @@ class Enumerator {
       zero_, sequence_, recompute_;
   std::array<std::vector<double>, kPointSwitches> switches_;
   bool some_unchunked_ = false;
-  // Of the frame at hand.
+  // What is known of the frame at hand.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
   bool chunked_ = false;

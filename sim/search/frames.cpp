@@ -51,7 +51,7 @@ class FrameLoader {
   }
 
  private:
-  // Of the plan that the scenario has, what another plan does not keep.
+  // What another plan does not keep of the plan that the scenario has.
   [[nodiscard]] Assignments taken_away() const {
     Assignments null;
     const auto take = [&](const char* path) { null.push_back({path, scalar("null", "search")}); };

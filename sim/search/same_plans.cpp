@@ -84,7 +84,7 @@ bool SamePlans::is_new(const SearchPoint& point) {
   return known_.insert(std::move(plan)).second;
 }
 
-// Of those that are asked for.
+// The keys that are asked for and have no effect at this point.
 std::set<std::string> SamePlans::idle_keys(const SearchPoint& point) {
   auto known = scenarios_.find(point.frame);
   if (known == scenarios_.end()) {

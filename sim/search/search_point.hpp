@@ -49,7 +49,7 @@ struct SearchPoint {
 // Writes the point into a scenario of its frame.
 void fill_in(const SearchPoint& point, Scenario& scenario);
 
-// As even as can be: of L layers on S stages each has L/S rounded down, and L mod S of them one more: those
+// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more, those
 // in the middle, since the first has the embedding beside its layers and the last the head.
 [[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
 

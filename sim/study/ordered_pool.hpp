@@ -23,7 +23,7 @@ struct OrderedPool {
   std::function<bool()> tick = [] { return true; };                 // now and then; false: stop
   std::chrono::milliseconds tick_every = std::chrono::milliseconds(50);
 
-  // Until all are accepted, or it is told to stop; then what runs ends, and is dropped.
+  // Works until all jobs are accepted, or it is told to stop; then what runs ends, and is dropped.
   void run(std::span<const std::size_t> jobs) const;
 };
 

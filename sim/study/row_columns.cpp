@@ -63,7 +63,7 @@ constexpr std::array kLaterFigures{"interval_90_s.0",
 
 constexpr std::array kLaterGoodputFigures{"goodput.ci95.0", "goodput.ci95.1"};
 
-// Of a mapping by its key, of a list by its number.
+// A part of a mapping by its key, of a list by its number.
 const YamlNode* part_of(const YamlNode& node, std::string_view name) {
   if (node.kind != YamlNode::Kind::kSequence) return node.find(name);
   const auto index = parse_integer(name);

@@ -53,7 +53,7 @@ struct Cell {
 };
 [[nodiscard]] Cell cell_of(const RowDocument& row, const RowColumn& column);
 
-// Of what refuses a point, the first; nothing of a point that runs.
+// The first reason why a point is refused; nullopt for a point that runs.
 struct RowReason {
   std::string code, text;  // "unknown-key"; "parallelism.tenosr: is not a known key"
 };

@@ -48,7 +48,8 @@ void flatten(const YamlNode& node, const std::string& path, Facts& facts) {
     flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, facts);
 }
 
-// Of the base as it would run, defaults included; as it is written where it cannot run without what varies.
+// The facts of the base as it would run, defaults included, or as it is written where it cannot run without
+// what varies.
 Facts facts_of(const ScenarioTree& base, Library& library) {
   Facts facts;
   Diagnostics ignored;
@@ -319,8 +320,8 @@ class PointFinder {
     tell_of_fewer(kept, asked);
   }
 
-  // As many slices of each axis as points, each slice once: McKay, Beckman and Conover, Technometrics 21
-  // (1979), 239. Draws `asked` shuffles by Fisher and Yates.
+  // Cuts each axis into as many slices as there are points and takes each slice once: McKay, Beckman and
+  // Conover, Technometrics 21 (1979), 239. Draws `asked` shuffles by Fisher and Yates.
   void latin_hypercube() {
     const auto asked = static_cast<std::uint64_t>(spec_.sampling->points);
     const std::uint64_t seed = spec_.sampling->seed;

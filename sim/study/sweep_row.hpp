@@ -58,7 +58,7 @@ class PointRunner {
   // The whole line, without its line end. Never throws: a point that cannot run, and one that meets a bug of
   // ours, is a row as well.
   [[nodiscard]] std::string row(std::size_t point);
-  // Of the resolved scenario; nullopt where it does not resolve.
+  // The hash of the resolved scenario; nullopt where it does not resolve.
   [[nodiscard]] std::optional<std::string> hash(std::size_t point);
 
  private:

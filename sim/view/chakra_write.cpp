@@ -108,7 +108,7 @@ class ChakraWriter {
     return file.next_id++;
   }
 
-  // Of the rank of `task` the nodes that it waits for; what comes from another rank is received first.
+  // The nodes that `task` waits for on its rank; what comes from another rank is received first.
   std::vector<std::uint64_t> waits_for(TaskId task) {
     std::vector<std::uint64_t> nodes;
     const std::int32_t here = rank_of_[task.index()];

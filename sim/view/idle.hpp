@@ -40,7 +40,7 @@ class Waits {
   std::vector<bool> compute_resource_;  // by resource
 };
 
-// By resource: whether it is the stream on which a rank computes. Its name says so.
+// Whether each resource is the stream on which a rank computes. Its name says so.
 [[nodiscard]] std::vector<bool> compute_resources(const Program& program);
 
 }  // namespace stagecraft

@@ -21,12 +21,11 @@ struct Lane {
   std::vector<TaskId> tasks;  // by time; none starts before the one before it has ended
 };
 
-// By rank, then by resource, then by index; lanes without tasks are left out. requires `timeline` of
-// `program`.
+// The lanes that have tasks, by rank, then by resource, then by index. requires `timeline` of `program`.
 [[nodiscard]] std::vector<Lane> lanes_of(const Program& program, const Timeline& timeline);
 
-// Of each simulated rank, in their order: "rank 3", and of a pipeline of `pipeline` ranks that is simulated
-// several times "replica 1 · rank 3".
+// The name of each simulated rank, in their order: "rank 3", or "replica 1 · rank 3" where a pipeline of
+// `pipeline` ranks is simulated several times.
 [[nodiscard]] std::vector<std::string> rank_names(const Program& program, int pipeline);
 
 }  // namespace stagecraft

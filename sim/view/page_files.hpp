@@ -7,7 +7,7 @@
 namespace stagecraft {
 
 [[nodiscard]] std::string_view page_style();
-// In the order in which a page runs them.
+// The scripts in the order in which a page runs them.
 [[nodiscard]] std::span<const std::string_view> page_scripts();
 
 }  // namespace stagecraft

@@ -131,7 +131,7 @@ void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
   json.end_array();
 }
 
-// Of the first links of the report, in thousandths of the capacity.
+// Writes the use of the first links of the report, in thousandths of the capacity.
 void write_links_over_time(JsonWriter& json, const Viewed& viewed) {
   const Program& program = viewed.simulation.program;
   const std::vector<LinkReport>& reported = viewed.simulation.report.network.links;
@@ -150,7 +150,7 @@ void write_links_over_time(JsonWriter& json, const Viewed& viewed) {
   json.end_array();
 }
 
-// Of one document the members, without their braces.
+// The members of one document, without their braces.
 std::string_view members(const JsonWriter& json) {
   const std::string_view text = json.str();
   return text.substr(1, text.size() - 2);

@@ -90,7 +90,7 @@ TEST(Diagnostics, OneErrorThrowsEverythingSorted) {
   }
 }
 
-// The keys of contract section 3.3, in its order, with severity and notes added.
+// The keys of `stagecraft.error/1` in their order.
 TEST(Diagnostics, AreOneJsonDocument) {
   EXPECT_EQ(render_json({pipeline_mistake()}),
             R"({"schema":"stagecraft.error/1","errors":[{"code":"not-divisible","severity":"error",)"

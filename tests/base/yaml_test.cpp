@@ -64,7 +64,7 @@ TEST(Yaml, ReadsJson) {
   EXPECT_EQ(parsed("{\"a\": {\"b\": [1, 2]}}").find("a")->find("b")->items[1].text, "2");
 }
 
-// As Python's json writes U+1F680.
+// Python's json writes U+1F680 so.
 TEST(Yaml, ReadsCharactersThatJsonWritesAsTwoEscapes) {
   const YamlNode root = parsed("{\"name\": \"run \\ud83d\\ude80\",\n \"b\": [1, null]}");
   EXPECT_EQ(root.find("name")->text, "run \xf0\x9f\x9a\x80");

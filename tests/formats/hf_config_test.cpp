@@ -155,7 +155,7 @@ TEST(HfConfig, ProjectsQueriesInOneStepWithoutTheirRank) {
   EXPECT_EQ(model.latent_attention->kv_rank, 512);
 }
 
-// Of 8 groups of experts a token chooses 4; a greedy choice knows no groups.
+// A token chooses 4 of 8 groups of experts; a greedy choice knows no groups.
 TEST(HfConfig, ReadsTheGroupsOfDeepSeek) {
   const ExpertsSpec limited = *model_of(sample("deepseek-r1")).experts;
   EXPECT_EQ(limited.groups, 8);

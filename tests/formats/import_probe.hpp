@@ -37,7 +37,7 @@ struct Import {
   }
 };
 
-// Of the model section; 0 without one.
+// The parameters of the model section; 0 without one.
 inline std::int64_t parameters(const Import& import) {
   if (!import.fragment) return 0;
   for (const FragmentEntry& entry : import.fragment->entries) {

@@ -116,7 +116,7 @@ TEST(KinetoSamples, MemoryBoundOperatorsHaveTheBytesOfTheirTensors) {
   EXPECT_EQ(made.unused.at("copies that leave the GPU's memory"), 1);
 }
 
-// Of two ranks that meet in an all-reduce of 2,000 bytes, one came 30 us early.
+// Two ranks meet in an all-reduce of 2,000 bytes; one came 30 us early.
 TEST(KinetoSamples, TheLastRankToComeTellsWhatACollectiveCosts) {
   TraceText early, late;
   early.collective("AllReduce", collective_arguments("allreduce", 1000, 1000), 10, 37);

@@ -32,8 +32,8 @@ std::string machine(const std::string& devices) {
   return "<system version=\"1\"><cpu numaid=\"0\">" + devices + "</cpu></system>";
 }
 
-// The facts of formats.md's table of samples: 18 links of 20.6 GB/s are 370.8 GB/s, PCIe 5.0 x16 is
-// 16 * 240 / 80 = 48 GB/s, 400000 Mbit/s are 400 Gb/s.
+// The rates of formats/gpu_models.cpp and formats/nccl_machine.cpp: 18 links of 20.6 GB/s are 370.8 GB/s,
+// PCIe 5.0 x16 is 16 * 240 / 80 = 48 GB/s, 400000 Mbit/s are 400 Gb/s.
 TEST(NcclTopology, DumpOfAnHgxGivesWholeNode) {
   const Import import = import_of_file("nccl_topo/made_hgx8_dump.xml");
   EXPECT_THAT(import.messages, IsEmpty());

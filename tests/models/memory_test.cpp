@@ -250,7 +250,7 @@ Bytes size_of(const SavedTensors& tensors, std::string_view name) {
   return Bytes(0);
 }
 
-// Of a GPT layer's 34 bytes per element the weight gradients wait for 32: inputs of the four products (2 + 2
+// The weight gradients wait for 32 of a GPT layer's 34 bytes per element: inputs of the four products (2 + 2
 // + 2 + 8) and gradients of their outputs (6 + 2 + 8 + 2); sail-sg/zero-bubble counts the same.
 TEST(HeldForWeightGradients, Is32BytesPerElementOfAGpt) {
   const std::int64_t s = 2048, h = 6144;

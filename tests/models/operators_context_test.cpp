@@ -122,7 +122,7 @@ TEST(HeadExchange, HasAHeadOfKeysForEachRank) {
   EXPECT_THROW((void)layer_operators(zoo::llama3_8b(), over(16, ContextExchange::kAllToAll)), InternalError);
 }
 
-// Of a causal core half of the scores count; a dense block has no others.
+// FLOPs that are of use: half of the scores of a causal core count; a dense block has no others.
 double useful(const Ops& ops) {
   double sum = 0;
   for (const Op& op : ops) {

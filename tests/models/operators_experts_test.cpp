@@ -23,7 +23,7 @@ LayerOps mixtral(const Shard& shard) {
 constexpr Shard kAlone{.sequence = 4096};
 constexpr Shard kEight{.sequence = 4096, .expert = 8};
 
-// Of the feed-forward block: what follows the second norm.
+// The names of the feed-forward block: what follows the second norm.
 Names block(const Ops& forward) {
   const Names all = names(forward);
   return {std::find(all.begin(), all.end(), "ffn norm") + 1, all.end() - 1};

@@ -147,7 +147,7 @@ TEST(LinearLayer, CastsGatheredWeightsInEveryForward) {
   EXPECT_EQ(std::ranges::count(layer.input_gradient, "fp8 weight cast", &Op::name), 0);
 }
 
-// Those in fp8 arrive as they are multiplied, and want a transposed copy.
+// Weights in fp8 arrive as they are multiplied, and want a transposed copy.
 TEST(LinearLayer, TransposesWeightsThatAreFp8Already) {
   Shard shard = gpt3_shard();
   shard.precision = Precision::kFp8;
@@ -483,7 +483,7 @@ TEST(Recomputation, OfModulesThatStopsEarlyMakesNeitherLastProjection) {
             (Names{"qkv", "rope", "flash attention", "ffn up", "activation"}));
 }
 
-// The same products as hardware_flops counts; the core is not repeated.
+// The products that hardware_flops counts are repeated; the core is not.
 TEST(Recomputation, ByOperatorRepeatsQueriesValuesAndTheGate) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);

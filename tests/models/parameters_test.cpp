@@ -80,7 +80,7 @@ TEST(HeadParameters, GiveTheFullestRankItsShareOfAnUnevenVocabulary) {
   EXPECT_EQ(head_parameters(model, 8), 6283 * 6144 + 2 * 6144);
 }
 
-// Of a whole layer, on one GPU.
+// The parameters of a whole layer, on one GPU.
 std::int64_t layer(const TransformerSpec& model, LayerKind kind) {
   return layer_parameters(model, kind, {}).all();
 }

@@ -184,7 +184,7 @@ TEST(PublishedCurves, OfXlaAreMet) {
 }
 
 // One process drives all GPUs. Nothing was fitted on the A100: its first size takes 44.8 us, 22.6 are said.
-// Of the H200 up to 1 MiB stands what PyTorch took, 37 to 45 us, where these runs took 31 to 35.
+// The H200's profile has what PyTorch took up to 1 MiB, 37 to 45 us, where these runs took 31 to 35.
 TEST(PublishedCurves, OfAzuresNodesAreMet) {
   expect_rows(azure_curves(), {{"azure_a100x8", "dgx-a100-80gb", "a100-sxm4-80gb", {}, 0.12, 0.05, 22200ns},
                                {"azure_h100x8_nvls", "dgx-h100", "h100-sxm5-80gb", {}},

@@ -184,8 +184,8 @@ TEST(CollectiveLoads, TakeTheTimeOfTheClosedFormOnAnIdleNetwork) {
           }
 }
 
-// The same of groups that do not lie alike on their nodes. An even ring is laid over rails one by one; here
-// rails share NICs, and each way out of the smallest part is as busy as the price says.
+// Groups that do not lie alike on their nodes. An even ring is laid over rails one by one; here rails share
+// NICs, and each way out of the smallest part is as busy as the price says.
 TEST(CollectiveLoads, OfUnevenGroupsTakeTheTimeOfTheClosedForm) {
   const auto from_to = [](int first, int end) {
     std::vector<DeviceId> gpus;
@@ -210,7 +210,7 @@ TEST(CollectiveLoads, OfUnevenGroupsTakeTheTimeOfTheClosedForm) {
       }
 }
 
-// The same for a message, in a node, below a leaf and through the spine.
+// A message in a node, below a leaf and through the spine.
 TEST(MessageLoads, TakeTheTimeOfTheClosedFormOnAnIdleNetwork) {
   const Cluster cluster = round_cluster(8);
   for (const int to : {4, 8, 40}) {

@@ -287,8 +287,8 @@ TEST(Collective, OfEightConcurrentDataGroupsSharesTheNics) {
             15ms + 400us);
 }
 
-// Of six NICs two serve two GPUs each: where all eight send, each has half a NIC, as with four. A rail alone has
-// one; a message beside seven others half of one, 40 MB at 4 GB/s.
+// Two of six NICs serve two GPUs each: where all eight send, each has half a NIC, as with four. A rail alone
+// has one; a message beside seven others half of one, 40 MB at 4 GB/s.
 TEST(Collective, OverNicsThatServeUnlikeNumbersOfGpusWaitsForTheFullest) {
   FabricSpec six = round_fabric();
   six.nics_per_node = 6;
@@ -365,8 +365,8 @@ TEST(AllToAll, IsAsSlowAsTheRanksOfTheSmallestPart) {
   EXPECT_EQ(bytes({.ranks = 64, .nodes = 2, .ranks_per_node = 32, .groups_per_node = 1}), 6'400us);
 }
 
-// The same with 36 NICs a domain: 56 senders get 36/56 of a NIC each, and so it is taken of the 8; of two
-// such groups no more send than there are GPUs, half a NIC each.
+// With 36 NICs a domain 56 senders get 36/56 of a NIC each, and so it is taken of the 8; of two such groups
+// no more send than there are GPUs, half a NIC each.
 TEST(AllToAll, OfAnUnevenGroupSharesWhatNicsThereAre) {
   const Cluster cluster = domains_of_72(2);
   GroupPlacement group = uneven(64, 56, 8);
@@ -392,7 +392,7 @@ TEST(Collective, OfAnUnevenGroupLeavesANodeByTheNicsOfTheSmallestPart) {
   EXPECT_NEAR(bytes(uneven(64, 56, 8), CollectiveKind::kSendReceive), 64e6 / 8e9, 1e-9);
 }
 
-// Of 3 ranks on nodes of 8 the one that is alone sends two thirds of 30 MB: 20 MB at 5 GB/s.
+// The one of 3 ranks that is alone on its node of 8 sends two thirds of 30 MB: 20 MB at 5 GB/s.
 TEST(AllToAll, OfThreeRanksOnNodesOfEightWaitsForTheOneAlone) {
   EXPECT_EQ(cost(round_cluster(3), uneven(3, 2, 1), CollectiveKind::kAllToAll, megabytes(30)).transfer, 4ms);
 }

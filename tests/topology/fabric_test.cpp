@@ -281,7 +281,7 @@ TEST(Fabric, SpreadsWhatItIsGivenAndLosesNothing) {
     }
 }
 
-// The same with what servers may have inside: 4 GPUs in a mesh, below PCIe switches, in NVLink domains.
+// What servers may have inside: 4 GPUs in a mesh, below PCIe switches, in NVLink domains.
 TEST(Fabric, SpreadsFromEveryKindOfServer) {
   NodeSpec mesh = round_node();
   mesh.gpus = mesh.nics = 4;

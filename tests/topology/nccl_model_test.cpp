@@ -133,7 +133,7 @@ TEST(NcclModel, IsMonotoneInSizeButForTheTreesCorrection) {
     }
 }
 
-// Of the larger sizes of a curve, the mean error.
+// The mean error of the larger sizes of a curve.
 double raw_error(const std::string& id, const NcclSystem& system, const std::vector<NamedCurve>& curves) {
   double sum = 0;
   int count = 0;

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As the parsers of base/yaml_units.cpp have them.
+// Numbers and units as the parsers of base/yaml_units.cpp have them.
 constexpr const char* kNumber = R"([+]?([0-9][0-9_]*)?(\.[0-9_]*)?([eE][+-]?[0-9]+)?)";
 constexpr const char* kTimes = "(ns|us|\u00b5s|\u03bcs|ms|s|min|h|days?)";
 constexpr const char* kBytes = "([kKMGT]?B|[KMGT]iB)";
@@ -73,7 +73,7 @@ class Schemas {
  public:
   Schemas(DocumentKind kind, const Reference& reference) : kind_(kind), reference_(reference) {}
 
-  // Of the mapping at `path`; "" is the document.
+  // The schema of the mapping at `path`; "" is the document.
   [[nodiscard]] Json mapping(const std::string& path) const;
 
  private:

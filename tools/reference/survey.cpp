@@ -67,7 +67,7 @@ class Merge {
   std::map<std::string, std::size_t> index_;
 };
 
-// Of forms that differ by their limits alone one without them: they follow from other values.
+// Keeps forms that differ by their limits alone as one form without them: they follow from other values.
 void put(std::vector<KeyForm>& forms, const KeyForm& form) {
   for (KeyForm& known : forms) {
     if (known.kind != form.kind || known.list != form.list) continue;

@@ -29,7 +29,7 @@ struct ReferenceKey {
 
 struct Reference {
   std::vector<ReferenceKey> keys;  // in the order of the readers, a mapping before its keys
-  // Of a mapping, "kind" -> the words that were met.
+  // By mapping: "kind" -> the words that were met.
   std::map<std::string, std::map<std::string, std::set<std::string>>> choices;
 
   [[nodiscard]] const ReferenceKey* find(std::string_view path) const;

@@ -54,7 +54,7 @@ ProfileRows rows_of(const std::string& profile, const std::vector<FittedConstant
   return out;
 }
 
-// Of the first row that it is fitted on: a site's term stands in one fabric alone.
+// The value in the first row that the constant is fitted on: a site's term stands in one fabric alone.
 double value_now(const FittedConstant& constant, const ProfileRows& rows) {
   const ModelConstant& known = *find_constant(constant.name);
   const auto is_fitted_on = [&](const Measured& row) {

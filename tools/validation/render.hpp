@@ -30,7 +30,7 @@ void print_pooled_json(const PooledIntervals& pooled, std::ostream& out);
 // The page, without ablation and leave-out tables.
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);
 
-// Of one set: those of the rows, then those that are only printed.
+// The peers of one set: those of the rows, then those that are only printed.
 [[nodiscard]] std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data);
 // Constants that were fitted on whole iterations: of its profile, and of its site.
 struct FittedCount {

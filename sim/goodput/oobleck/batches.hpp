@@ -6,7 +6,7 @@
 // T / S with a mixed-integer solver instead.) Gradients are weighted by nb_i / B, so that the update is that
 // of equal pipelines.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; resilience.md, section 5.4
+//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; docs/resilience.md, section 5.4
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ struct BatchShares {
 [[nodiscard]] BatchShares share_micro_batches(
     int pipelines, int micro_batches, const std::function<Duration(int pipeline, int micro_batches)>& time);
 
-// The same for pipelines with these templates.
+// Shares the micro-batches among pipelines with these templates.
 [[nodiscard]] BatchShares share_micro_batches(Templates& templates, std::span<const int> numbers,
                                               int micro_batches);
 

@@ -39,7 +39,7 @@ class CapacityTable {
     }
   }
 
-  // Of k pipelines that use the pool's nodes up, or, where they may idle, some of them.
+  // The capacity of k pipelines that use the pool's nodes up, or, where they may idle, some of them.
   [[nodiscard]] std::int32_t whole(int k) const { return at(k, used(k)); }
   [[nodiscard]] int most_pipelines() const { return pool_.most_pipelines(); }
 

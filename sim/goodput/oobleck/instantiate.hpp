@@ -16,7 +16,7 @@
 // heuristics: the sizes are chosen as if lent nodes were as fast as their hosts, but the step is priced with
 // what they are.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; resilience.md, section 5.4
+//   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; docs/resilience.md, section 5.4
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 // (one micro-batch passes every stage forward and backward).
 //
 //   source  Jang et al., "Oobleck", SOSP 2023 (arXiv 2309.08125), section 4.1.2, equations 1-4, as given
-//           in its repository's docs/pipeline_planner.md; the bound Nb w_k: resilience.md, section 5.2;
+//           in its repository's docs/pipeline_planner.md; the bound Nb w_k: docs/resilience.md, section 5.2;
 //           the bound T1 is ours.
 #pragma once
 
@@ -64,8 +64,8 @@ struct PipelineLine {
 // O(L^2) for a number of stages. Plans of equal time are told apart by their published time, then by the
 // lexicographically smallest list of stage starts.
 //
-//   source  resilience.md, section 5.3. The divide and conquer of the paper keeps one plan per part, which
-//           is not optimal: what a part is worth depends on the stage that is slowest in the whole.
+//   source  docs/resilience.md, section 5.3. The divide and conquer of the paper keeps one plan per part,
+//           which is not optimal: what a part is worth depends on the stage that is slowest in the whole.
 class PartitionSearch {
  public:
   // requires at least one layer, and more than no work in all.

@@ -1,8 +1,8 @@
 // Oobleck's plan for a job, as a value: its templates, the pipelines it starts with, and what each failure
 // would do.
 //
-// For people (render_plan) and for programs (write_plan: keys in the contract's style, times in seconds,
-// bytes).
+// For people (render_plan) and for programs (write_plan: times in seconds under keys that end in _s, sizes
+// under keys that end in _bytes).
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 //     anew, and the guarantee holds again. (Not under the published rule.)
 //   - Only pipelines whose nodes changed are put in order anew: the others need not move state.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, sections 4 and 5; resilience.md, section 5
+//   source  Jang et al., "Oobleck", SOSP 2023, sections 4 and 5; docs/resilience.md, section 5
 #pragma once
 
 #include <functional>
@@ -88,7 +88,7 @@ class OobleckPlanner {
 
   // requires pipelines. The reference holds until the planner is gone.
   [[nodiscard]] const OobleckStep& step(const OobleckLayout& layout);
-  // The same shares when some nodes take `factor(node)` >= 1 times as long: their stages do, and the
+  // The step with the same shares when nodes take `factor(node)` >= 1 times as long: their stages do, and the
   // equations are evaluated again; a time from outside is multiplied by the largest factor of the pipeline.
   [[nodiscard]] Duration slowed_step(const OobleckLayout& layout,
                                      const std::function<double(int node)>& factor);

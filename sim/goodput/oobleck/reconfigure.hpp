@@ -11,7 +11,7 @@
 //   4  Nodes are sorted in each pipeline that changed, and pipelines by (nodes, first node).
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, section 5, in the form of their code and tests: github.com/
-//           SymbioticLab/Oobleck at 3b7a0c2f, as reported by resilience.md, section 5.5
+//           SymbioticLab/Oobleck at 3b7a0c2f; docs/resilience.md, section 5.5
 #pragma once
 
 #include <span>

@@ -10,7 +10,7 @@
 //
 // A layer that no surviving node holds can only come from a checkpoint.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, section 5; resilience.md, sections 1 (the law of the
+//   source  Jang et al., "Oobleck", SOSP 2023, section 5; docs/resilience.md, sections 1 (the law of the
 //           time) and 5.6
 #pragma once
 

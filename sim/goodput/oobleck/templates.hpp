@@ -13,7 +13,8 @@
 // one that mixes groups is cut so that its slowest stage is least, with its nodes in the order of their
 // numbers: its time is right for that cut, but another cut or order may be better.
 //
-//   source  Jang et al., "Oobleck", SOSP 2023, sections 4.1.1 and 4.1.2; resilience.md, 5.1 to 5.3
+//   source  Jang et al., "Oobleck", SOSP 2023, sections 4.1.1 and 4.1.2; docs/resilience.md, sections 5.1 to
+//           5.3
 #pragma once
 
 #include <functional>
@@ -101,7 +102,7 @@ class Templates {
   [[nodiscard]] std::optional<int> find(const Composition& composition);
   [[nodiscard]] const PipelineTemplate& at(int number) const;
 
-  // Of a pipeline with this template: by the rule or from outside. requires micro_batches >= 1.
+  // The time of a pipeline with this template, by the rule or from outside. requires micro_batches >= 1.
   [[nodiscard]] Duration time(int number, int micro_batches);
   // The most micro-batches, up to `limit`, done within `time`; 0 where not even one is.
   [[nodiscard]] int within(int number, Duration time, int limit);
@@ -149,7 +150,7 @@ struct TemplateRange {
 
 // The least nodes that hold a model by the formula of Oobleck's planner, which its authors mark as
 // inaccurate: six times the parameters' bytes and the largest activation, over a node's memory. At least 1.
-//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f, as reported by resilience.md, 5.1
+//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f; docs/resilience.md, section 5.1
 [[nodiscard]] int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node);
 
 }  // namespace stagecraft

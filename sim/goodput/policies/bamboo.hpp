@@ -19,7 +19,7 @@
 //   process     faults are losses whose node waits at once.
 //   cost        the step of P pipelines contains the redundant forward (redundant_stage_times).
 //
-//   source  resilience.md, sections 6 and 7.3; Bamboo, NSDI 2023 (arXiv 2204.12013).
+//   source  docs/resilience.md, sections 6 and 7.3; Bamboo, NSDI 2023 (arXiv 2204.12013).
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ namespace stagecraft {
 struct BambooSpec {
   int stages = 1;     // S
   int pipelines = 1;  // P of the full job; nodes beyond P·S wait
-  // Of so many pipelines, nobody overloaded; `nodes` is not read. Called from any thread.
+  // The step of so many pipelines without an overloaded node; `nodes` is not read. Called from any thread.
   std::function<std::optional<ShapedStep>(int pipelines)> step;
   Duration global_rendezvous{};
   Duration local_rendezvous{};
@@ -56,7 +56,7 @@ class Bamboo : public Policy {
   [[nodiscard]] Response halt();
   [[nodiscard]] bool taken_over(int node);
   [[nodiscard]] bool wants_rebalance(const Machines& machines, Duration now) const;
-  // Until the first node under creation is usable.
+  // The time until the first node under creation is usable.
   [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation) const;
   [[nodiscard]] Plan rendezvous(const Situation& situation);

@@ -9,7 +9,7 @@
 //   newcomer     ends a wait. Done without: the job takes it in when what that gains until the next failure
 //                is expected exceeds the checkpoint, restart and load that it costs; else at the next restart
 //   announced    removal: a checkpoint just before
-//   source       resilience.md, section 4.
+//   source       docs/resilience.md, section 4.
 #pragma once
 
 #include <cstdint>

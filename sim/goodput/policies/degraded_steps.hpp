@@ -1,6 +1,6 @@
 // What a step lasts when some nodes do the work of others: closed forms over the costs of stages.
 //
-//   source  resilience.md, section 6: Bamboo (NSDI 2023), ReCycle (SOSP 2024).
+//   source  docs/resilience.md, section 6: Bamboo (NSDI 2023), ReCycle (SOSP 2024).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-// Of one micro-batch on one stage.
+// What one micro-batch takes on one stage.
 struct StageWork {
   Duration forward{};
   Duration backward{};
@@ -46,8 +46,7 @@ struct RecycleShape {
   std::vector<Duration> stage_times;  // w_s, forward and backward
   std::int64_t micro_batches = 1;     // Nb, of each pipeline without failures
   int pipelines = 1;                  // ρ
-  // Of the whole iteration with nobody dead, gradients and optimizer included; the forms add what the dead
-  // cost.
+  // The whole iteration with nobody dead, gradients and optimizer included; the forms add what the dead cost.
   Duration fault_free{};
 
   friend bool operator==(const RecycleShape&, const RecycleShape&) = default;

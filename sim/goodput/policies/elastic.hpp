@@ -8,7 +8,7 @@
 //   rejoin    at the step end after it: all stall for `rejoin`
 //   fewer     than min_replicas: the job waits. None left: back to the last checkpoint, by a restart.
 //   places    of lost nodes go to nodes that are up and have none (spares), in the order of their adds
-//   source    resilience.md, section 6 (torchft; FT-HSDP, arXiv 2602.00277).
+//   source    docs/resilience.md, section 6 (torchft; FT-HSDP, arXiv 2602.00277).
 #pragma once
 
 #include <cstdint>

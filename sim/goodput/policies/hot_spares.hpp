@@ -10,7 +10,7 @@
 //   slow      nodes are ignored, or met by the ladder (slow_ladder.hpp): micro-batches move between replicas,
 //             a spare takes the place of a slow node, which joins the pool; and without a spare the job may
 //             go on without it, in a smaller shape, until enough nodes are well.
-//   source    resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
+//   source    docs/resilience.md, section 6; backups: ByteRobust (arXiv 2509.16293), section 3 there.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct HotSparesSpec {
   int nodes = 0;  // of the job, its spares not among them
   Duration step{};
   std::int64_t samples = 0;  // of a step
-  // From the end of detection until state can be loaded.
+  // The time from the end of detection until state can be loaded.
   Duration swap{};
   std::vector<std::pair<int, Duration>> restart;  // by GPUs
   int gpus_per_node = 1;

@@ -199,7 +199,7 @@ Plan OobleckPolicy::at_step_end(const Situation& situation) {
   return take(std::move(anew), stall, situation);
 }
 
-// The same pipelines, with what is left of the stall.
+// Goes on with the same pipelines, after what is left of the stall.
 Plan OobleckPolicy::go_on(const Situation& situation) {
   Change same{.layout = layout_, .step = step_of(layout_, situation.machines)};
   Duration elapsed = situation.now - planned_;

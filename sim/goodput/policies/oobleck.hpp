@@ -13,7 +13,7 @@
 //
 // A stall that is cut by another failure has moved nothing: the nodes hold what they held before it.
 //
-//   source     Jang et al., "Oobleck", SOSP 2023; resilience.md, sections 5 and 5.6 (joins). With free
+//   source     Jang et al., "Oobleck", SOSP 2023; docs/resilience.md, sections 5 and 5.6 (joins). With free
 //              changes the throughput is the time average of X(n(t)): section 8.
 #pragma once
 

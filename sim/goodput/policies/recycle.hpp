@@ -11,7 +11,7 @@
 //           into places anew, each stage as many as any other, or one more; fewer than S nodes:
 //           stopped.
 //
-//   source  resilience.md, section 6; ReCycle, SOSP 2024.
+//   source  docs/resilience.md, section 6; ReCycle, SOSP 2024.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class Recycle : public Policy {
   void place(int node, int place);
   // returns how many nodes took a place.
   int fill_vacancies(const Situation& situation);
-  // From all nodes usable at `due`.
+  // Fills all places anew, from the nodes that are usable at `due`.
   void place_all(const Situation& situation, Duration due);
   void know_nodes(const Machines& machines);
   void settle();  // training went on: every worker has its state

@@ -23,7 +23,7 @@ class Seats {
   // that nobody takes are left out and the others move up.
   //   returns  how many changed hands
   int fill(int count, const Machines& machines, double slow = std::numeric_limits<double>::infinity());
-  // His place is empty until the next fill.
+  // Empties the place of the node until the next fill.
   void leave(int node);
   void clear();
 

@@ -7,7 +7,7 @@
 //               that this is expected to save exceeds its cost
 //   restart     the same without spares: the job goes on without the slow nodes, in the best smaller shape,
 //               and grows again when nodes are well
-//   source      resilience.md, section 6 (FALCON, arXiv 2410.12588: noticed from 10 % on).
+//   source      docs/resilience.md, section 6 (FALCON, arXiv 2410.12588: noticed from 10 % on).
 #pragma once
 
 #include <cstdint>

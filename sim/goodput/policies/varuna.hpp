@@ -16,7 +16,7 @@
 //                (block), moved to the store in the background (persist), usable when all parts are
 //                there.
 //
-//   source  resilience.md, section 6; Varuna, EuroSys 2022.
+//   source  docs/resilience.md, section 6; Varuna, EuroSys 2022.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,7 @@ class Varuna : public Policy {
 
  private:
   [[nodiscard]] Response failed(const Incident& incident);
-  // Those that are up and will stay, in the order of their adds.
+  // The nodes that are up and will stay, in the order of their adds.
   [[nodiscard]] std::vector<int> staying(const Machines& machines) const;
   [[nodiscard]] std::optional<ShapedStep> best(const std::vector<int>& nodes) const;
   [[nodiscard]] bool trains(int node) const;

@@ -1,6 +1,6 @@
 // Bamboo's spot market: nodes come and go by hourly probabilities.
 //
-//   source   resilience.md, section 2, "Hourly spot process".
+//   source   docs/resilience.md, section 2, "Hourly spot process".
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
 // What was recorded, played to the fleet.
 //
-// At equal times the order of the rows counts. Histories tell additions first (resilience.md, section 1), so
-// that a place that is taken again the moment it is left is taken a nanosecond later. A node is usable the
-// creation time after its addition. An addition that finds no free place in the cluster is skipped, and so is
-// its removal.
+// At equal times the order of the rows counts. Histories tell additions first (docs/resilience.md, section
+// 1), so that a place that is taken again the moment it is left is taken a nanosecond later. A node is usable
+// the creation time after its addition. An addition that finds no free place in the cluster is skipped, and
+// so is its removal.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct PlayedCount {
   Duration time{};
   int nodes = 0;
 };
-// The same of a trace of counts, in nodes: at most one entry a time, the first at 0.
+// Plays a trace of counts, in nodes: at most one entry a time, the first at 0.
 [[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
 
 // Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough for all

@@ -16,7 +16,7 @@
 //   corrected  a loss during a rendezvous begins it again, a global one if it was global or the loss is
 //              fatal.
 //
-//   source  resilience.md, section 7.3; the fourth published rule follows from the published values
+//   source  docs/resilience.md, section 7.3; the fourth published rule follows from the published values
 //           (GPT-2 and BERT on the g4dn trace lose 264 and 77 steps by it).
 #pragma once
 

@@ -13,7 +13,7 @@
 // rules: older timers stay (with an empty list they stop a running job), and steps of the old shape
 // end, and follow each other, until the timeout.
 //
-//   source  resilience.md, sections 7 (common rules) and 7.2 (defects 1, 2 and 5).
+//   source  docs/resilience.md, sections 7 (common rules) and 7.2 (defects 1, 2 and 5).
 #pragma once
 
 #include <cstdint>

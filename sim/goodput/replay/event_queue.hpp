@@ -14,7 +14,7 @@
 //   kHeapRebuilt  the same, and before the run every entry, from the last that has children to the
 //                 first, is taken out and put back in that way.
 //
-//   source  resilience.md, sections 1 and 7.2 (defects 3 and 5); the algorithm: Python's documentation
+//   source  docs/resilience.md, sections 1 and 7.2 (defects 3 and 5); the algorithm: Python's documentation
 //           of `heapq`.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace stagecraft {
 
 enum class Ties : std::uint8_t { kTraceOrder, kHeap, kHeapRebuilt };
 
-// In the order of equal times (resilience.md, section 1).
+// The kinds of events, in their order at equal times (docs/resilience.md, section 1).
 enum class ReplayEventKind : std::uint8_t {
   kAdd = 1,
   kRemove = 2,

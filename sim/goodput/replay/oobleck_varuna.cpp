@@ -44,7 +44,7 @@ class GlobalRestartReplay : public ReplayEngine {
     next_step(now, step_);
   }
 
-  // Of a shape that is gone: not usable.
+  // A checkpoint of a shape that is gone is not usable.
   void checkpoint_completed(const ReplayEvent& event) override {
     if (!published() && event.version == version()) saved_ = being_saved_;
   }

@@ -16,7 +16,7 @@
 //              completion of a checkpoint, however late it is. A bad one undoes the last
 //              checkpoint_every recorded steps and takes them off the number of completed steps.
 //
-//   source  resilience.md, sections 7.1 and 7.2; github.com/SymbioticLab/Oobleck, branch
+//   source  docs/resilience.md, sections 7.1 and 7.2; github.com/SymbioticLab/Oobleck, branch
 //           sosp23-artifact, tools/simulator/{oobleck,varuna}_simulator.py, for the defects of the
 //           published rules (read, not copied).
 #pragma once

@@ -50,7 +50,7 @@ Bucket bucket_of(ReplayState state) {
   return Bucket::kIdle;
 }
 
-// Of the first stop that comes after it, if any.
+// Charges a lost step to the cause of the first stop that comes after it, if any.
 void lose(const Replay& replay, Duration end, Duration length, Account& account) {
   account[Bucket::kLostWork] += length;
   const auto stop = std::ranges::lower_bound(replay.stops, end, {}, &Replay::Stop::time);

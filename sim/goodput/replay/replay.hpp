@@ -5,7 +5,7 @@
 // corrected. It is a test of event logic, not a measurement, and what `rules:` of a policy with a table of
 // throughputs stands for.
 //
-//   source  resilience.md, section 7.
+//   source  docs/resilience.md, section 7.
 #pragma once
 
 #include <cstdint>
@@ -91,8 +91,8 @@ struct Replay {
   [[nodiscard]] std::int64_t kept_steps() const;
 };
 
-// From the first training to the end of the last step that came to one (published: a dead tail is free) or to
-// `end` (corrected). 0 where nothing was trained.
+// The mean rate from the first training to the end of the last step that came to one (published: a dead tail
+// is free) or to `end` (corrected). 0 where nothing was trained.
 [[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
 
 // Time from `from` to the end in buckets, and what else an account says: a kept step of length d is

@@ -12,7 +12,7 @@
 //   history  nodes that come and go. What else a process tells (faults of processes, slowness,
 //            corruption, notices) the published rules know nothing of: refuse it, or it is left out.
 //
-//   source  resilience.md, section 7.
+//   source  docs/resilience.md, section 7.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct ScenarioReplay {
 // The highest throughput of the table: samples a second.
 [[nodiscard]] double ideal_throughput(const PolicySpec& policy);
 
-// From 0 to the horizon. For run_repeats().
+// A function for run_repeats() that replays a history from 0 to the horizon.
 [[nodiscard]] std::function<Account(const History& history, bool timeline)> replayed(ScenarioReplay replay);
 
 }  // namespace stagecraft

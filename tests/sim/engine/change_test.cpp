@@ -22,7 +22,7 @@ TEST(SpeedChange, StretchesWhatRunsFromThenOn) {
   EXPECT_EQ(timeline.end[next], 18s);
 }
 
-// The same, but from 8 s on it is as before: 4 + 2 s of work by then, 4 s left.
+// From 8 s on the speed is as before: 4 + 2 s of work by then, 4 s left.
 TEST(SpeedChange, LastsUntilTheNext) {
   System system;
   const ResourceId compute = system.stream("compute");

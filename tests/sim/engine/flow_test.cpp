@@ -215,7 +215,7 @@ TEST(Meeting, IsTheTimeThatLabelsSharedAFullLink) {
                                              Meeting{.link = link, .first = x, .second = y, .time = 3s}));
 }
 
-// The same with labels of one name: all three are x, and x met x until the second last of them had gone.
+// All three labels have one name, x, and x met x until the second last of them had gone.
 TEST(Meeting, OfLabelsOfOneNameIsCountedOnce) {
   ProgramBuilder builder;
   const ResourceId network =

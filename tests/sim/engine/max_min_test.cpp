@@ -208,7 +208,7 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
   }
 }
 
-// The same where links get other capacities, after what came and went at that instant and before caps change.
+// Links get other capacities, after what came and went at that instant and before caps change.
 TEST(MaxMin, AgreesWithFillingFromNothingWhateverLinksBecome) {
   for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(random_cases(2'000)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);

@@ -97,7 +97,7 @@ TEST(Explain, FiguresPeopleAskForHaveFormulas) {
     EXPECT_GT(expect_formulas_hold(explainer.of(*figure_at(explained.figures, path))), 0) << path;
 }
 
-// Of a profile that was scored, of one that was not, and of costs that are given.
+// A profile that was scored, one that was not, and costs that are given.
 TEST(Explain, AnIntervalSaysWhatItsSpreadIsTakenFrom) {
   Scenario scenario = load("llama3-8b-64xA100.yaml");
   ASSERT_TRUE(scenario.profile->residuals);
@@ -108,7 +108,7 @@ TEST(Explain, AnIntervalSaysWhatItsSpreadIsTakenFrom) {
   EXPECT_THAT(stages.of("interval_90_s.0").origin.text, HasSubstr("no spread"));
 }
 
-// Of several devices a peak is the mean over the cluster's GPUs, and each part names its own device.
+// With several devices a peak is the mean over the cluster's GPUs, and each part names its own device.
 TEST(Explain, AUtilizationOfSeveralDevicesNamesAllOfThem) {
   const Explained explained(load("goodput/oobleck-mixed.yaml"));
   ASSERT_GT(explained.scenario.group_profiles.size(), 1u);
@@ -152,7 +152,7 @@ TEST(Explain, AForwardGoesDownToTheProfile) {
   EXPECT_EQ(find(*layer, "beyond that"), nullptr);
 }
 
-// Of layers of multi-token prediction too. Of 64 GPUs the slowest takes 2.34 standard deviations of 2 % longer.
+// Layers of multi-token prediction too. The slowest of 64 GPUs takes 2.34 standard deviations of 2 % longer.
 TEST(Explain, AForwardLeavesNoLayerUnexplained) {
   const Explained explained(load("llama3-8b-64xA100.yaml", {"options.software=null", "model.mtp_layers=1"}));
   const Explanation tree = explained.of("breakdown_s.forward");

@@ -157,7 +157,7 @@ TEST(Why, WhereNoChangeFitsSaysWhomToAsk) {
   EXPECT_THAT(why.sentences.back(), HasSubstr("`stagecraft search`"));
 }
 
-// Of orders of passes, those that the preset lists; its form of interleaving in place of the usual one.
+// Only orders that the preset lists are tried, its form of interleaving in place of the usual one.
 TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
   const std::map<std::string, std::set<std::string>> tried = {
       {"megatron-core", {"1f1b", "interleaved-1f1b"}},

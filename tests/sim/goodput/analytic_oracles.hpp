@@ -44,7 +44,7 @@ inline int integer(const YamlNode& row, std::string_view key) {
   return static_cast<int>(number(row, key));
 }
 
-// To 1e-8, or to half a unit of the last digit that the file gives where it gives fewer.
+// Expects a value to 1e-8, or to half a unit of the last digit that the file gives where it gives fewer.
 inline void expect_number(const YamlNode& row, std::string_view key, double value) {
   const std::string& digits = text(row, key);
   const std::size_t point = digits.find('.');

@@ -63,7 +63,7 @@ FailureSpec everything(Duration horizon) {
   return spec;
 }
 
-// The same with the laws that choose among the nodes of the cluster.
+// everything() and the laws that choose among the nodes of the cluster.
 FailureSpec everything_and_the_cluster(Duration horizon) {
   FailureSpec spec = everything(horizon);
   const std::vector<Cause> mix = spec.processes.front().causes;

@@ -24,7 +24,7 @@ Checkpointing sync_every(std::int64_t steps, std::int64_t block, std::int64_t lo
   return {.every_steps = steps, .block = seconds(block), .load = seconds(load)};
 }
 
-// The eight buckets in seconds, in the order of the contract's keys.
+// The eight buckets in seconds, in the order of Bucket.
 std::vector<std::int64_t> in_seconds(const Account& account) {
   std::vector<std::int64_t> result;
   for (const Duration bucket : account.buckets) result.push_back(bucket / seconds(1));

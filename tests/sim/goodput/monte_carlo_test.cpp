@@ -86,7 +86,8 @@ Loss loss_of(const Checkpointing& how, Duration step) {
 
 // System: snapshots every 600 s that block nothing (s = 0) and are written in 200 s.
 // Expectations: failures meet the cycle uniformly, so τ/2 + s + P is lost of an asynchronous checkpoint and
-// τ/2 of a synchronous one (resilience.md, section 4); the 1 s is for failures that meet another's recovery.
+// τ/2 of a synchronous one (docs/resilience.md, section 4); the 1 s is for failures that meet another's
+// recovery.
 TEST(MonteCarlo, AnAsynchronousCheckpointLosesItsPersistAsWell) {
   Checkpointing how{.mode = CheckpointMode::kAsync, .every_steps = 60, .persist = made::seconds(200)};
   const Loss async = loss_of(how, made::seconds(10));

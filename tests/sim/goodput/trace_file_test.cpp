@@ -96,8 +96,8 @@ TEST(TraceFile, ReadsEveryTraceOfOurs) {
     EXPECT_EQ(rows(std::string("oobleck_periodic_") + interval + ".csv"), 45u);
 }
 
-// resilience_failure_stats.yaml, block infinitehbd: 584 faults of 231 servers; mean 5.54 d, median 0.85
-// d, 47.6 % over a day, 9.8 % over two weeks.
+// Statistics of the durations in stepfun-ai/InfiniteHBD-Trace 7aacdc8, fault_trace.json: 584 faults of 231
+// servers; mean 5.54 d, median 0.85 d, 47.6 % over a day, 9.8 % over two weeks.
 TEST(TraceFile, GivesTheRepairTimesThatWerePublished) {
   const Trace trace = trace_of(content_of("infinitehbd_faults.csv"));
   EXPECT_THAT(trace.nodes, SizeIs(231));

@@ -41,7 +41,7 @@ TEST(FusedPair, HidesTrafficBehindTheOtherPass) {
   EXPECT_EQ(parts[2].time, Duration(6));    // of 30
 }
 
-// Of 100 ns of tensor traffic 38 hide, of 100 of other traffic 80, and never more than beside the pair's
+// 38 of 100 ns of tensor traffic hide, 80 of 100 ns of other traffic, and never more than beside the pair's
 // slowdown.
 TEST(FusedPair, HidesLessOfTensorTraffic) {
   const PassPrice forward = pass(Category::kForward, 1000, 100, 100),

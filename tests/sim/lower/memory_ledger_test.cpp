@@ -24,7 +24,7 @@ struct Job {
   HardwareProfile profile = {};
 };
 
-// Of a pipeline the layers are divided evenly, and all of its ranks come back.
+// The ledger of a job: layers are divided evenly over a pipeline, and all of its ranks come back.
 MemoryLedger ledger_of(const Job& job) {
   const int data = job.parallelism.data.value_or(1);
   const RankMesh alone({1, 1, 1, 1, 1}, job.parallelism.order);
@@ -189,9 +189,9 @@ TEST(Fp32Shards, LeaveNoSixteenBitShard) {
   EXPECT_EQ(memory_of(job).items, memory_of(Job()).items);
 }
 
-// Of a layer's 218,103,808 weights and their transposes a byte each, once where products take either layout;
-// words, norms and the head compute in 16 bit. Of what ZeRO 3 gathers the transposes are kept; torchao casts
-// in every pass.
+// A byte for each of a layer's 218,103,808 weights and their transposes, once where products take either
+// layout; words, norms and the head compute in 16 bit. The transposes of what ZeRO 3 gathers are kept;
+// torchao casts in every pass.
 TEST(Fp8, HasCopiesOfTheWeightsOfProducts) {
   Job job = zero(1, 8);
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
@@ -412,7 +412,7 @@ TEST(Offload, LeavesOutItsShares) {
   EXPECT_EQ(item_of(memory_of(job), "units from the host"), Bytes(2 * 2 * (kWords + 4096)));
 }
 
-// Of the optimizer 12 bytes and the fp32 gradient that the host steps with; of ZeRO 1 the rank's shard.
+// The optimizer's 12 bytes and the fp32 gradient that the host steps with; under ZeRO 1 the rank's shard.
 TEST(Offload, PutsThemIntoTheMemoryOfTheNode) {
   Job job;
   EXPECT_EQ(memory_of(job).on_host, Bytes(0));

@@ -95,8 +95,8 @@ TEST(ShardedGradients, AreReducedInEveryBackward) {
   EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false}).makespan, 28s);
 }
 
-// The same two micro-batches where the last one reduces for both: its second reduction is exposed, 24 + 1;
-// blocking, both are: 24 + 2.
+// The last of two micro-batches reduces for both: its second reduction is exposed, 24 + 1; blocking, both
+// are: 24 + 2.
 TEST(ShardedGradients, AreReducedByTheLastMicroBatchWhereTheyStayWhole) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 2};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
@@ -105,8 +105,8 @@ TEST(ShardedGradients, AreReducedByTheLastMicroBatchWhereTheyStayWhole) {
   EXPECT_EQ(run_lowered(shape, prices, {.overlap_gradients = false, .reduce_last = true}).makespan, 26s);
 }
 
-// The same where they wait for the end of the last backward: nothing runs beside it, so it is not slowed, and
-// both are exposed.
+// Reductions wait for the end of the last backward: nothing runs beside it, so it is not slowed, and both are
+// exposed.
 TEST(ShardedGradients, ThatWaitForTheWholeBackwardAreExposed) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 2};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});

@@ -63,7 +63,7 @@ inline std::string message_of(const Case& c) {
   return outcome.errors.empty() ? "" : render(outcome.errors.front());
 }
 
-// The same with 8 experts of width 16 in every layer but the first two, and two shared ones of width 8.
+// small_model() with 8 experts of width 16 in every layer but the first two, and two shared ones of width 8.
 inline TransformerSpec small_expert_model() {
   TransformerSpec model = small_model();
   model.experts = ExpertsSpec{

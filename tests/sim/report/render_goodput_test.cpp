@@ -19,8 +19,8 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of 864,000 s: 80 % productive, 5 % lost, 4 % checkpoints, 1 % detecting, 2 % each restarting and loading, 5
-// % degraded, 1 % idle.
+// A report of 864,000 s: 80 % productive, 5 % lost, 4 % checkpoints, 1 % detecting, 2 % each restarting and
+// loading, 5 % degraded, 1 % idle.
 GoodputReport ten_days() {
   GoodputReport report;
   report.scenario = "job.yaml";

@@ -191,7 +191,7 @@ TEST(DegradedShapes, SlowTrafficCostsLessThanItsFactor) {
   EXPECT_NEAR(shapes.slow_traffic(1.1), 1 + 0.4 * (shapes.slow_traffic(1.25) - 1), 1e-12) << "linear between";
 }
 
-// Of a NIC of 25 GB/s others take 7.5, which a network 4.5 times as slow would not have.
+// Others take 7.5 GB/s of a NIC's 25, which a network 4.5 times as slow would not have.
 TEST(DegradedShapes, SlowTrafficLeavesOthersTheirShareOfTheLinks) {
   const Scenario scenario = scenario_of(
       kSmallModel +

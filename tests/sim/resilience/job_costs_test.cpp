@@ -53,7 +53,7 @@ TEST(JobCosts, OfATransformerAreItsEndsAndItsLayers) {
               5e-3 * static_cast<double>(costs.state.count()));
 }
 
-// Of the layers, and of the stages that hold them.
+// The work of the layers, and of the stages that hold them.
 std::pair<Duration, Duration> work_of(const Scenario& scenario) {
   const JobCosts costs = job_costs(scenario, simulate_in_full(scenario));
   Duration layers{}, stages{};

@@ -105,7 +105,7 @@ TEST(PredictGoodput, AgreesWithTheClosedFormOfCheckpointRestart) {
                                                                 .downtime = 0,
                                                                 .restart = 90,
                                                                 .mean_time_between_failures = 10'800});
-  // Of the closed form a failure strikes anywhere; here steps are whole, which 9 s of 460 hardly show.
+  // In the closed form a failure strikes anywhere; here steps are whole, which 9 s of 460 hardly show.
   EXPECT_NEAR(report.fraction_of_ideal.mean, expected, 0.005);
 }
 
@@ -684,7 +684,7 @@ FailureSpec written_behind(double rate_per_node_day) {
   return spec;
 }
 
-// As many blocks of 10 s as there are stretches of so many steps.
+// There are as many blocks of 10 s as there are stretches of so many steps.
 TEST(PredictGoodput, SaysTheStepsBetweenCheckpointsThatRun) {
   FailureSpec spec = written_behind(0);
   spec.repeats = 1;

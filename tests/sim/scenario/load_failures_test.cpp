@@ -67,7 +67,7 @@ TEST(Failures, AreAbsentWhereTheScenarioHasNone) {
   EXPECT_FALSE(result.scenario->failures);
 }
 
-// The published defaults: resilience_failure_stats.yaml.
+// The defaults of scenarios/failures/defaults.yaml.
 TEST(Failures, TakeEveryDefaultAndSayWhereItIsFrom) {
   const Result result = read(kJob + "failures: {}\n");
   ASSERT_TRUE(result.scenario) << result.messages;
@@ -103,8 +103,8 @@ TEST(Failures, AssumeNothingThatIsGiven) {
   }
 }
 
-// The contract's own example.
-TEST(Failures, AreReadAsTheContractWritesThem) {
+// One process under checkpoint-restart, as in docs/failures.md.
+TEST(Failures, OfOneProcessTakeFewLines) {
   const FailureSpec spec = failures_of(
       "failures:\n"
       "  process: {kind: exponential, rate_per_node_day: 0.0065}\n"

@@ -57,8 +57,7 @@ const std::string kSmallest =
     "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: "
     "8}\n";
 
-// The same model under three names: a preset, a Hugging Face configuration, a file that a scenario may also
-// be.
+// One model under three names: a preset, a Hugging Face configuration, a file that a scenario may also be.
 TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
   const std::string rest = "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n";
   const Result preset = read("stagecraft: 1\nmodel: llama-3-8b\n" + rest);
@@ -567,7 +566,7 @@ TEST(Scenario, ReadsBackEveryBlockOfAModelFromItsYaml) {
   }
 }
 
-// The same for a transformer, and every key that says how to split and repeat it.
+// A transformer, and every key that says how to split and repeat it.
 TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
   const std::string head =
       "stagecraft: 1\nmodel: {family: gpt, layers: 14, hidden: 1024, heads: 16, vocab: 51200, "

@@ -32,8 +32,8 @@ TEST(Evaluate, GivesTheLengthsOfOneFOneBDrawnByHand) {
   EXPECT_EQ(evaluate(schedule), expected);
 }
 
-// The same with a message of 10: F0 arrives at 11, its gradient leaves at 14 and arrives at 24, B0 ends at
-// 26; F1 ran 14..15 on rank 1, its gradient leaves at 17 and arrives at 27, so B1 takes 27..29.
+// With a message of 10, F0 arrives at 11, its gradient leaves at 14 and arrives at 24, B0 ends at 26; F1 ran
+// 14..15 on rank 1, its gradient leaves at 17 and arrives at 27, so B1 takes 27..29.
 TEST(Evaluate, AddsTheMessageToWhatCrossesRanks) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 2},

@@ -20,7 +20,7 @@ std::string mistakes_of(const std::string& yaml, const SearchWords& words = {});
 
 // 8 layers, 16 heads, hidden 1,024 on one DGX A100 of 8 GPUs, 16 samples; `more` is added.
 std::string small_gpt(const std::string& more = "");
-// The same with 4 experts in each layer.
+// small_gpt() with 4 experts in each layer.
 std::string small_experts(const std::string& more = "");
 // Abstract stages of `forward`, a third of their work, 4 in a row on the same 8 GPUs; `parallelism` is added
 // to the pipeline.

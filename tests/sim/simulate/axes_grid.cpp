@@ -41,7 +41,7 @@ std::vector<Degrees> all_degrees() {
   return all;
 }
 
-// The same numbers on every machine: a linear congruential generator (Knuth's MMIX constants).
+// Draws the same numbers on every machine: a linear congruential generator (Knuth's MMIX constants).
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : state_(seed) {}

@@ -20,7 +20,7 @@ std::int64_t item_of(const StageMemory& stage, MemoryClass kind, std::string_vie
   return 0;
 }
 
-// Of each stage: not more than before.
+// No stage needs more than before.
 void expect_no_more(const MemoryLedger& most, const MemoryLedger& ledger) {
   ASSERT_EQ(most.stages.size(), ledger.stages.size());
   for (std::size_t i = 0; i < most.stages.size(); ++i)
@@ -254,7 +254,7 @@ TEST(AxesMemory, OfStatesFallsFromOneZeroStageToTheNext) {
   });
 }
 
-// Of a model that is large for its buckets and units, the peak falls too: 7B on 64 ranks.
+// The peak of a model that is large for its buckets and units falls too: 7B on 64 ranks.
 TEST(AxesMemory, FallsFromOneZeroStageToTheNext) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\n"

@@ -21,7 +21,7 @@ Scenario pipelined() {
       "training: {global_batch_size: 64, micro_batch_size: 2, attention: unfused}\n");
 }
 
-// The same on four nodes without a pipeline: 16 replicas, whose gradients cross nodes.
+// pipelined() on four nodes without a pipeline: 16 replicas, whose gradients cross nodes.
 Scenario replicated() {
   Scenario scenario = pipelined();
   scenario.cluster->groups.front().count = 4;
@@ -222,8 +222,7 @@ TEST(OverlappedGathers, CostNothingWhereReductionsAreNotOverlapped) {
   EXPECT_LT(time("true"), time("false"));
 }
 
-// Of weights that stay gathered the first micro-batch of a stage gathers for all, where the pipeline keeps
-// them.
+// The first micro-batch of a stage gathers weights that stay gathered for all, where the pipeline keeps them.
 TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
   const auto keeps = [](Scenario& s) { s.options.reduces_behind_backward = true; };
   const auto kept = [](Scenario& s) { s.options.reshard_after_forward = false; };

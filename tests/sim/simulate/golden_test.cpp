@@ -1,4 +1,4 @@
-// The same bits: timelines of shipped scenarios, hashed, in every build type and on any number of threads.
+// Timelines of shipped scenarios, hashed: the same bits in every build type and on any number of threads.
 //
 // STAGECRAFT_BLESS=1 writes golden_hashes.txt anew; the difference is then read before it is committed. Hash
 // and time stand side by side, so that the difference says how much a prediction moved.

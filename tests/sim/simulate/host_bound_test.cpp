@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Of Megatron-LM's own tests: a GPT of 12 layers of 512 on the 8 GPUs of a DGX H100.
+// A job of Megatron-LM's own tests: a GPT of 12 layers of 512 on the 8 GPUs of a DGX H100.
 Scenario small_job(std::int64_t vocabulary = 1024) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -80,7 +80,7 @@ TEST(HostBound, LargeKernelsDoNotWait) {
   EXPECT_GT(price.forward.total(), microseconds(20'000));
 }
 
-// As the jobs ran that its profile was fitted on; whoever says it has what is said.
+// The jobs that its profile was fitted on ran with graphs; whoever says otherwise has what is said.
 TEST(HostBound, GraphsAreUsualOnGb200) {
   const auto graphs = [](const std::string& node, const std::string& options) {
     return scenario_of(

@@ -99,7 +99,7 @@ TEST(Jobs, InARowTakeWhatTheyTakeOnAverage) {
             (RepeatedReport{.iterations = 4, .mean = 90ms, .least = 90ms, .most = 90ms}));
 }
 
-// Of an iteration that takes no time, all that follow take none.
+// All iterations take no time where the first takes none.
 TEST(Jobs, InARowTakeNoTimeWhereOneTakesNone) {
   Scenario scenario = scenario_of(
       host("  iterations: 3\n  placement: {nodes: [0, 2]}\n  jobs: [" + kTwin + "nodes: [1, 3]}]\n"));

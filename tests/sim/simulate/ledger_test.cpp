@@ -107,7 +107,7 @@ TEST(Host, HoldsWhatTheRanksOfANodeOffload) {
   EXPECT_EQ(memory_of(scenario).host.capacity, Bytes(2'000'000'000'000));
 }
 
-// Of two nodes the one with the ends' words is the fuller; no node has what the other keeps.
+// The one of two nodes with the ends' words is the fuller; no node has what the other keeps.
 TEST(Host, IsTheFullestNode) {
   const auto used = [](int ranks) {
     Scenario scenario = small("pipeline: 4", 4);
@@ -187,7 +187,7 @@ TEST(Moment, IsTheOptimizerStepWhereItsGradientsOutweighTheActivations) {
   EXPECT_EQ(stage.gradients, 3 * stage.weights);  // 2 and 4 bytes a parameter
 }
 
-// Of stage 0's two ends the words take their own communicator; the stages in between have none.
+// The words at the pipeline's two ends take a communicator of their own; the stages in between have none.
 TEST(Overhead, CountsTheCommunicatorsInUse) {
   const Scenario alone = small("tensor: 1", 1);
   EXPECT_EQ(item_of(memory_of(alone).stages[0], "NCCL communicators"), Bytes(0));

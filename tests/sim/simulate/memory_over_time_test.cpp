@@ -20,7 +20,7 @@ std::vector<PassMemory> memory_of_stages(const Simulation& simulation) {
   return memory;
 }
 
-// Of the compute streams, in the order of the ranks.
+// The high water of the compute streams, in the order of the ranks.
 std::vector<Bytes> high_water(const Simulation& simulation) {
   const auto all = memory_high_water(simulation.program, simulation.timeline);
   std::vector<Bytes> streams;

@@ -327,8 +327,7 @@ TEST(TensorGroups, AreHiddenInPartByChunkedGemms) {
   EXPECT_GE(tensor(scenario), (1 - share) * whole * (1 - 1e-6));
 }
 
-// The same experts over more ranks: inside a node little changes, over nodes the exchange pays for the
-// network.
+// Experts over more ranks: inside a node little changes, over nodes the exchange pays for the network.
 TEST(ExpertExchange, GrowsAcrossNodes) {
   const auto exchange = [](int expert) {
     return prices_of(mixtral(expert)).stages.front().forward.of(Category::kExpertComm);

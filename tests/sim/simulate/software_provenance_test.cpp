@@ -40,7 +40,7 @@ struct Pair {
   T assumed, analytic;
 };
 
-// The same prices, with `constant` said to be assumed and to be analytic.
+// The prices of a scenario with `constant` said to be assumed, and with it said to be analytic.
 template <class Constant>
 Pair<IterationPrices> both(Scenario scenario, Constant constant) {
   constant(scenario).provenance = Provenance::kAssumed;
@@ -85,7 +85,7 @@ TEST(SoftwareProvenance, OfATensorCollectiveIsThatOfItsOverheadForAsLong) {
   }
 }
 
-// Of 16 GPUs the slowest is 1.77 standard deviations off (Blom: 1.765).
+// The slowest of 16 GPUs is 1.77 standard deviations off (Blom: 1.765).
 TEST(SoftwareProvenance, OfTheSlowestGpuIsWhatItStretches) {
   const auto [assumed, analytic] = both(job(8, false), variability);
   const PassPrice &with = assumed.stages.front().forward, &without = analytic.stages.front().forward;

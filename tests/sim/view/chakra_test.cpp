@@ -169,7 +169,7 @@ TEST(ChakraTraces, AreRefusedWhenDamagedOrIncomplete) {
       files_of(pipeline("1f1b", {.ranks = 2, .micro_batches = 2}, 1ms, 314us));
   EXPECT_THAT(refusal({files[0]}), testing::HasSubstr("nobody"));
   EXPECT_THAT(refusal({{.name = "empty", .bytes = ""}}), testing::HasSubstr("is no Chakra trace"));
-  // Of whole nodes only the last, a backward that nobody waits for, is not missed.
+  // The last node, a backward that nobody waits for, is the only whole one that is not missed.
   for (std::size_t length = 1; length + 60 < files[0].bytes.size(); length += 7) {
     Diagnostics diagnostics;
     (void)chakra_program(std::vector<ChakraFile>{{"cut", files[0].bytes.substr(0, length)}, files[1]}, {},

@@ -121,7 +121,7 @@ struct Warp {
   Meeting meeting;
   unsigned mask = 0;
   std::size_t size = 0;
-  // Of this round and of the last, which others may still be reading.
+  // The values of this round and of the last, which others may still be reading.
   std::array<std::array<std::array<unsigned char, 8>, kWarp>, 2> values{};
 };
 

@@ -135,8 +135,8 @@ TEST(Bamboo, AWaitingNodeReplacesTheLostOne) {
   EXPECT_EQ(account[Bucket::kReconfigure], seconds(20));
 }
 
-// Of node 1's own state node 0 had the only other copy. A pipeline of node 0 and of another gets the states of
-// both pipelines.
+// Node 0 had the only other copy of node 1's own state. A pipeline of node 0 and of another gets the states
+// of both pipelines.
 TEST(Bamboo, HasAStateInEachPlaceWherePipelinesShareThemOut) {
   const History both = made::history(4, {removal(325, 1), removal(375, 0)});
   const History one = made::history(4, {removal(325, 1)});
@@ -192,7 +192,7 @@ TEST(Bamboo, ANewcomerInTheStallIsSeenAfterTheNextStep) {
 }
 
 TEST(Bamboo, ANodeWhoseProcessesDiedWaitsAndIsPutBack) {
-  // As with a waiting node: 737.5, rendezvous, and its state comes from the other pipeline.
+  // It goes as with a waiting node: 737.5, rendezvous, and its state comes from the other pipeline.
   BambooSpec spec = two_by_two();
   spec.peer_transfer = seconds(3);
   const Account account = run(made::history(4, {fault(325, 1)}), std::move(spec));

@@ -5,8 +5,8 @@
 //                 spot trace, 12 h), with their throughput tables.
 //   Expectations  published rules with the storage order of a heap: what the authors' unmodified
 //                 programs print; published rules with ties in trace order, and corrected rules: values
-//                 of resilience.md's own implementation. Rates to 1e-6 relative (the files' six
-//                 decimals), counts equal.
+//                 of a separate implementation of docs/resilience.md, section 7. Rates to 1e-6 relative
+//                 (the files' six decimals), counts equal.
 //   source        calibrate/published/data/resilience_*.yaml, sources on top of each file.
 #include "tests/sim/goodput/replay/published_replays.hpp"
 
