@@ -2,7 +2,7 @@
 //
 // Times are in seconds where a formula takes any unit; λ = 1/M, M the mean time between failures of the job.
 //
-//   source  resilience.md, section 8, which names the source of each.
+//   source  docs/resilience.md, section 8, which names the source of each.
 //   throws  InternalError on arguments outside a formula's domain (negative times, M <= 0, no node).
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Times are in seconds where a formula takes any unit; λ = 1/M, M the mean time between failures of the job.
 //
-//   source  resilience.md, section 8, which names the source of each.
+//   source  docs/resilience.md, section 8, which names the source of each.
 #pragma once
 
 #include <algorithm>
