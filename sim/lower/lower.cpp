@@ -174,18 +174,6 @@ const Lowering::Steps& Lowering::message_steps(std::size_t edge, bool forward) {
   return *steps;
 }
 
-PassExchanges Lowering::exchanges_of(const RankPass& pass) const {
-  const PassTraffic& stage = stage_price(pass).traffic;
-  const Pass kind = pass.action.pass;
-  const bool backward = gives_gradient(kind);
-  PassExchanges sum;
-  if (kind == Pass::kForward) add(sum, stage.forward);
-  if (kind == Pass::kRecompute || (backward && !recompute_pass_[pass.place])) add(sum, stage.recompute);
-  if (backward) add(sum, stage.input_gradient);
-  if (makes_weight_gradients(kind)) add(sum, stage.weight_gradient);
-  return sum;
-}
-
 Lowering::Kind Lowering::pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source) {
   const Duration time = total_of(parts);
   return {
@@ -209,7 +197,8 @@ Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, d
 Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
                                         TimeSource source) {
   if (!flows_) return {pass_step(pass, parts, source)};
-  const PassExchanges exchanges = exchanges_of(pass);
+  const PassExchanges exchanges =
+      exchanges_of(stage_price(pass).traffic, pass.action.pass, recomputes_in(pass));
   const std::vector<TaskPart> whole = parts_of(pass);
   std::vector<TaskPart> own = parts;
   Duration computes = total_of(whole);
@@ -484,8 +473,6 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
   join_replicas(tasks);
 }
 
-// A micro-batch holds its activations from the start of its forward, or what is made again from the start of
-// its recompute pass, to the end of its backward; where that is split, its input gradient frees a part.
 // Passes of a fused pair begin and end together. Whole gradients of ZeRO 2 and 3 are there from the first
 // backward of their stage to the end of the last.
 void Lowering::attach_memory(std::span<const RankPass> together, const PassTasks& tasks) {
@@ -494,26 +481,9 @@ void Lowering::attach_memory(std::span<const RankPass> together, const PassTasks
     const PassMemory& memory = stage_price(pass).memory;
     if (pass.first_backward) taken += memory.gradients;
     if (pass.last_backward) freed += memory.gradients;
-    switch (pass.action.pass) {
-      case Pass::kForward:
-        taken += memory.kept + memory.forward_transient;
-        freed += memory.forward_transient;
-        break;
-      case Pass::kBackward:
-        taken += memory.backward_transient;
-        freed += memory.backward_transient + memory.kept + memory.made_again;
-        break;
-      case Pass::kInputGradient:
-        taken += memory.backward_transient;
-        freed += memory.backward_transient + memory.freed_by_input_gradient;
-        break;
-      case Pass::kWeightGradient:
-        freed += memory.kept + memory.made_again - memory.freed_by_input_gradient;
-        break;
-      case Pass::kRecompute:
-        taken += memory.made_again;  // otherwise what is made again is the backward's transient
-        break;
-    }
+    const PassHold hold = hold_of(memory, pass.action.pass);
+    taken += hold.taken + hold.transient;
+    freed += hold.transient + hold.freed;
   }
   if (tasks.first == tasks.last) {
     if (taken != Bytes(0) || freed != Bytes(0)) builder_.add_memory(tasks.first, taken, -1 * freed);

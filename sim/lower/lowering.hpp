@@ -146,7 +146,6 @@ class Lowering {
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
   Kind kind_of(const PassPrice& price, BesideTask does);
   Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
-  PassExchanges exchanges_of(const RankPass& pass) const;
   // A pass, or a part of it, made of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
   Kind wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part, Duration waits);
