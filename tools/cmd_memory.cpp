@@ -19,10 +19,6 @@
 namespace stagecraft {
 namespace {
 
-std::string_view name_of(Verdict verdict) {
-  return kVerdictNames[static_cast<std::size_t>(verdict)];
-}
-
 // The estimate for the scenario as it is placed; nullopt where the formulas do not describe the model.
 std::optional<FujiiEstimate> estimate_of(const Scenario& scenario, const ParallelPlan& plan) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);

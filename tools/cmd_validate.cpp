@@ -93,7 +93,7 @@ int score_memory_of(const PublishedSet& set, const Call& call) {
   const int wrong = scores.wrong_verdicts();
   if (wrong > 0)
     call.session.err << fmt::format("{}: {} wrong verdict{}\n", set.name, wrong, wrong == 1 ? "" : "s");
-  return within_limit(set, scores.mean_absolute(), call) && wrong == 0 ? kDone : kAnswerIsNo;
+  return within_limit(set, scores.summary().mean_absolute, call) && wrong == 0 ? kDone : kAnswerIsNo;
 }
 
 int score_time_of(const PublishedSet& set, Library& library, const Call& call,
