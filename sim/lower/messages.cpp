@@ -30,7 +30,31 @@ constexpr std::initializer_list<Axis> kTensorAxis = {Axis::kTensor}, kContextAxi
                                       kPipelineAxis = {Axis::kPipeline}, kExpertAxis = {Axis::kExpert},
                                       kDataAxis = {Axis::kData}, kReplicaAxes = {Axis::kContext, Axis::kData};
 
+// Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
+// for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
+Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
+  if (request.overlap.pipeline) return {};
+  const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
+  Sourced<Duration> overhead = request.options.exchange_overhead;
+  overhead.value /= messages;
+  return overhead;
+}
+
 }  // namespace
+
+Network network_of(const Cluster& cluster, const HardwareProfile& profile, const PricingRequest& request,
+                   PatternTable* patterns) {
+  return {.cluster = cluster,
+          .profile = profile,
+          .plan = request.plan,
+          .patterns = request.shared_links ? patterns : nullptr,
+          .memo = request.shared_links ? nullptr : request.memo,
+          .collectives = request.collectives,
+          .exchange_overhead = exchange_overhead_of(request),
+          .tensor_collective_overhead = request.options.tensor_collective_overhead,
+          .host = host_costs(request.options),
+          .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
+}
 
 int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
   std::array<int, kAxisCount> at{};
