@@ -12,15 +12,9 @@
 namespace stagecraft {
 namespace {
 
-YamlNode* child(YamlNode& map, std::string_view key) {
-  const auto found =
-      std::find_if(map.entries.begin(), map.entries.end(), [&](const YamlEntry& e) { return e.key == key; });
-  return found == map.entries.end() ? nullptr : &found->value;
-}
-
 void put(YamlNode& map, const std::string& key, YamlNode value) {
   map.kind = YamlNode::Kind::kMap;
-  if (YamlNode* known = child(map, key)) {
+  if (YamlNode* known = map.find(key)) {
     *known = std::move(value);
     return;
   }
@@ -28,21 +22,13 @@ void put(YamlNode& map, const std::string& key, YamlNode value) {
 }
 
 YamlNode& section(YamlNode& root, const std::string& key) {
-  if (child(root, key) == nullptr) {
+  if (root.find(key) == nullptr) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::kMap;
     empty.where = root.where;
     put(root, key, std::move(empty));
   }
-  return *child(root, key);
-}
-
-YamlNode scalar(std::string text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = std::move(text);
-  node.where = where;
-  return node;
+  return *root.find(key);
 }
 
 // Values that are equal have equal text.
@@ -122,8 +108,8 @@ class RowReader {
     out.skip = text(row, "skip");
     if (const YamlNode* shared = file_.find("scenario")) out.scenario = *shared;
     out.scenario.kind = YamlNode::Kind::kMap;
-    put(out.scenario, "stagecraft", scalar("1", row.where));
-    put(out.scenario, "name", scalar(out.id, row.where));
+    put(out.scenario, "stagecraft", yaml_scalar("1", row.where));
+    put(out.scenario, "name", yaml_scalar(out.id, row.where));
     for (const YamlEntry& entry : row.entries) take(out.scenario, entry);
     add_model(out.scenario, row);
     add_cluster(out.scenario, row);
@@ -207,10 +193,10 @@ class RowReader {
     if (*count < gpus_per_node_) {
       put(cluster, "gpus", *gpus);
     } else {
-      put(cluster, "nodes", scalar(std::to_string(*count / gpus_per_node_), gpus->where));
+      put(cluster, "nodes", yaml_scalar(std::to_string(*count / gpus_per_node_), gpus->where));
     }
     if (!fabric_.empty() && cluster.find("fabric") == nullptr)
-      put(cluster, "fabric", scalar(fabric_, gpus->where));
+      put(cluster, "fabric", yaml_scalar(fabric_, gpus->where));
   }
 
   const YamlNode& file_;

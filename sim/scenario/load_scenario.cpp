@@ -255,23 +255,9 @@ std::optional<Scenario> Reader::read() {
   return std::move(scenario_);
 }
 
-YamlNode* find_value(YamlNode& map, std::string_view key) {
-  for (YamlEntry& entry : map.entries)
-    if (entry.key == key) return &entry.value;
-  return nullptr;
-}
-
-YamlNode scalar(const std::string& text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = text;
-  node.where = where;
-  return node;
-}
-
 // Without `fabric:` the node's default counts, so an override of a part of the fabric begins there.
 void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostics& diagnostics) {
-  YamlNode* cluster = find_value(root, "cluster");
+  YamlNode* cluster = root.find("cluster");
   const YamlNode* node = cluster == nullptr ? nullptr : cluster->find("node");
   if (node == nullptr || cluster->find("fabric") != nullptr) return;
   if (node->kind == YamlNode::Kind::kScalar) {
@@ -326,8 +312,8 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
   if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
   for (const Place& place : kPlaces) {
     if (!assignment.starts_with(place.prefix)) continue;
-    YamlNode* section = place.section.empty() ? &root : find_value(root, place.section);
-    YamlNode* value = section == nullptr ? nullptr : find_value(*section, place.key);
+    YamlNode* section = place.section.empty() ? &root : root.find(place.section);
+    YamlNode* value = section == nullptr ? nullptr : section->find(place.key);
     if (value == nullptr || value->kind != YamlNode::Kind::kScalar) return;
     YamlNode mapping;
     mapping.kind = YamlNode::Kind::kMap;
@@ -342,7 +328,7 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
     }
     if (mapping.find(place.name) == nullptr)
       mapping.entries.push_back(
-          {.key = place.name, .where = mapping.where, .value = scalar(name, mapping.where)});
+          {.key = place.name, .where = mapping.where, .value = yaml_scalar(name, mapping.where)});
     *value = std::move(mapping);
     return;
   }
@@ -433,7 +419,7 @@ void check_taken_away(const ScenarioTree& tree, const std::string& assignment, L
   if (!value || value->kind != YamlNode::Kind::kNull) return;
   const std::string path = assignment.substr(0, equals);
   YamlNode root = tree.root;
-  apply_override(root, path, scalar("null", where), silent);
+  apply_override(root, path, yaml_scalar("null", where), silent);
   Diagnostics read;
   (void)read_scenario(root, tree.source, tree.folder, library, read);
   for (const Diagnostic& mistake : read.items())
