@@ -9,6 +9,7 @@
 #include "sim/explain/stage_pieces.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/report/rank_passes.hpp"

@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "sim/lower/stage_operators.hpp"
 #include "sim/price_iteration.hpp"
 #include "topology/cluster.hpp"
