@@ -4,6 +4,7 @@
 //   lower_sharded.cpp   passes that are cut into units, with the traffic of each (ZeRO 2 and 3)
 //   lower_faults.cpp    ranks that change their speed
 //   lower_tail.cpp      reductions at the end, other copies, tied embeddings, norm, optimizer
+//   lower_tasks.cpp     tasks and their labels: of passes, of traffic, of points in time
 #pragma once
 
 #include <array>
@@ -139,6 +140,8 @@ class Lowering {
   PassPrice price_of(const RankPass& pass) const {
     return pass_price(stage_price(pass), pass.action.pass, recomputes_in(pass));
   }
+
+  // lower_tasks.cpp
   TimeSource source_of(const RankPass& pass) const;
   std::vector<TaskPart> parts_of(const RankPass& pass) const;
   const Steps& pass_steps(const RankPass& pass);
