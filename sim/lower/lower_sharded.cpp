@@ -23,17 +23,31 @@ Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) 
   return (last ? whole : until(index + 1)) - until(index);
 }
 
+// How often a pass needs the weights of a unit that it does not have. `first`: of the forwards of its stage.
+int gathers_of(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options, Pass pass,
+               bool first) {
+  if (pass == Pass::kForward) return first || !options.gather_once || !stage.kept_gathered ? 1 : 0;
+  if (!gives_gradient(pass) || stage.kept_gathered) return 0;
+  return unit.gathered_twice ? 2 : 1;
+}
+
 }  // namespace
+
+UnitCounts unit_counts(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options,
+                       int micro_batches) {
+  const auto gathers = [&](Pass pass, bool first) { return gathers_of(stage, unit, options, pass, first); };
+  const double others = micro_batches - 1;
+  return {.gathers = gathers(Pass::kForward, true) + others * gathers(Pass::kForward, false) +
+                     static_cast<double>(micro_batches) * gathers(Pass::kBackward, false),
+          .reductions = options.reduce_last ? 1.0 : micro_batches};
+}
 
 bool Lowering::gathers_in(const RankPass& pass) const {
   const StagePrice& stage = stage_price(pass);
-  const Pass kind = pass.action.pass;
-  const bool reads_weights =
-      (kind == Pass::kForward && (pass.first_forward || !options_.gather_once || !stage.kept_gathered)) ||
-      (!stage.kept_gathered && gives_gradient(kind));
-  return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
-           return unit.gather.total() > Duration::zero();
-         });
+  return std::ranges::any_of(stage.units, [&](const UnitPrice& unit) {
+    return gathers_of(stage, unit, options_, pass.action.pass, pass.first_forward) > 0 &&
+           unit.gather.total() > Duration::zero();
+  });
 }
 
 bool Lowering::reduces_in(const RankPass& pass) const {
@@ -76,13 +90,14 @@ double Lowering::load_beside() const {
 // where they outlast the rest.
 Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit,
                                              std::span<const Duration> ends, std::size_t index) {
-  const bool gathers = gathers_in(pass), reduces = reduces_in(pass);
-  PassPrice gather = unit.gather;
-  if (pass.action.pass != Pass::kForward && unit.gathered_twice) gather.add(unit.gather);
+  const bool reduces = reduces_in(pass);
+  PassPrice gather;
+  gather.add(unit.gather,
+             gathers_of(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward));
   Duration beside{}, outlasting{};
   // A reduction that the pass waits for is in front of the next gather.
   const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
-  if (gathers && options_.overlap_parameters && !waits) beside += gather.total();
+  if (options_.overlap_parameters && !waits) beside += gather.total();
   if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
     beside += unit.reduce.total();
     outlasting = std::max(Duration::zero(), unit.replicate.total() - beside);
@@ -93,7 +108,7 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
                    .replicate = {}};
   const double gather_load = options_.overlap_parameters ? load_beside() : 0;
   const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
-  if (gathers && gather.total() > Duration::zero())
+  if (gather.total() > Duration::zero())
     kind.gather = steps_of(gather, BesideTask::kParameterGather, gather_load);
   if (!reduces) return kind;
   if (unit.reduce.total() > Duration::zero())
