@@ -10,9 +10,9 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "models/fujii_memory.hpp"
+#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/simulate.hpp"
 #include "tools/commands.hpp"
-#include "tools/memory_what_ifs.hpp"
 #include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
 
