@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/sim/simulate/scenarios.hpp"
-#include "tools/memory_scores.hpp"
+#include "tools/validation/memory_scores.hpp"
 
 namespace stagecraft {
 namespace {

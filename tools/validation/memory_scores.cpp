@@ -1,4 +1,4 @@
-#include "tools/memory_scores.hpp"
+#include "tools/validation/memory_scores.hpp"
 
 #include <fmt/format.h>
 

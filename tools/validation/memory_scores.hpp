@@ -12,7 +12,7 @@
 #include "sim/accuracy/statistics.hpp"
 #include "sim/lower/memory_ledger.hpp"
 #include "tools/command_line.hpp"
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 namespace stagecraft {
 
