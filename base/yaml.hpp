@@ -42,6 +42,7 @@ struct YamlNode {
 
   // nullptr when this is no mapping or has no such key.
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
+  [[nodiscard]] YamlNode* find(std::string_view key);
 };
 
 struct YamlEntry {
@@ -49,6 +50,9 @@ struct YamlEntry {
   SourceLocation where = {};  // of the key
   YamlNode value = {};
 };
+
+// As if `text` were written, unquoted, at `where`.
+[[nodiscard]] YamlNode yaml_scalar(std::string text, const SourceLocation& where = {});
 
 inline constexpr std::size_t kMaxYamlFileBytes = 64u << 20;
 inline constexpr std::size_t kMaxYamlNodes = 1'000'000;

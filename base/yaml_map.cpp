@@ -176,9 +176,21 @@ T harmless_value(const Limits<T>& limits) {
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view key) const {
-  const auto entry =
-      std::find_if(entries.begin(), entries.end(), [&](const YamlEntry& e) { return e.key == key; });
+  const auto entry = std::ranges::find(entries, key, &YamlEntry::key);
   return entry == entries.end() ? nullptr : &entry->value;
+}
+
+YamlNode* YamlNode::find(std::string_view key) {
+  const auto entry = std::ranges::find(entries, key, &YamlEntry::key);
+  return entry == entries.end() ? nullptr : &entry->value;
+}
+
+YamlNode yaml_scalar(std::string text, const SourceLocation& where) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = std::move(text);
+  node.where = where;
+  return node;
 }
 
 YamlMap::YamlMap(const YamlNode* node, std::string path, SourceLocation where, Diagnostics& diagnostics,

@@ -86,13 +86,7 @@ class Override {
       return std::nullopt;
     }
     // `assert.mfu=>= 0.4`: on a command line nothing is a block of lines.
-    if (text.front() == '>') {
-      YamlNode plain;
-      plain.kind = YamlNode::Kind::kScalar;
-      plain.where = where_;
-      plain.text = std::string(text);
-      return plain;
-    }
+    if (text.front() == '>') return yaml_scalar(std::string(text), where_);
     Diagnostics mistakes;
     std::optional<YamlNode> value = parse_yaml(text, where_.file, mistakes);
     for (Diagnostic mistake : mistakes.items()) {

@@ -82,28 +82,20 @@ void write_notes(std::string_view title, const std::vector<std::string>& lines, 
   for (const std::string& line : lines) out += fmt::format("#   {}\n", on_one_line(line));
 }
 
-YamlNode plain(std::string text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = std::move(text);
-  node.where = where;
-  return node;
-}
-
 }  // namespace
 
 YamlNode fragment_text(std::string_view text, const SourceLocation& where) {
-  YamlNode node = plain(std::string(text), where);
+  YamlNode node = yaml_scalar(std::string(text), where);
   node.quoted = !is_plain_word(text);
   return node;
 }
 
 YamlNode fragment_number(std::int64_t number, const SourceLocation& where) {
-  return plain(fmt::format("{}", number), where);
+  return yaml_scalar(fmt::format("{}", number), where);
 }
 
 YamlNode fragment_flag(bool flag, const SourceLocation& where) {
-  return plain(flag ? "true" : "false", where);
+  return yaml_scalar(flag ? "true" : "false", where);
 }
 
 YamlNode fragment_numbers(const std::vector<std::int64_t>& numbers, const SourceLocation& where) {

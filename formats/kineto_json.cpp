@@ -21,6 +21,16 @@
 namespace stagecraft::detail {
 namespace {
 
+// Levels of brackets, from the outermost.
+constexpr int kFile = 1;         // its keys are sections
+constexpr int kSection = 2;      // traceEvents and deviceProperties are lists, distributedInfo has keys
+constexpr int kEntry = 3;        // an event or a device, whose keys are fields
+constexpr int kArguments = 4;    // `args` of an event
+constexpr int kList = 5;         // that an argument is
+constexpr int kShape = 6;        // of a tensor, in "Input Dims" and "Input Strides"
+constexpr int kShapeInList = 7;  // of a tensor in a list of tensors
+constexpr int kGroup = 4;        // of distributedInfo.pg_config, a list
+constexpr int kGroupRanks = 5;
 constexpr int kDeepest = 64;
 constexpr int kMostMessages = 10;                  // a wrong file may have a million of the same
 constexpr std::int64_t kMostElements = 1LL << 50;  // of a list of tensors; more is no list that anybody has
@@ -161,7 +171,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
     return whole(static_cast<std::int64_t>(std::min(value, kMost)));
   }
   bool number_float(number_float_t, const string_t& text) override {
-    if (in_event() && depth_ == 3) take_time(text);
+    if (in_event() && depth_ == kEntry) take_time(text);
     return true;
   }
   bool string(string_t& text) override;
@@ -170,21 +180,21 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override;
   bool start_array(std::size_t) override { return open(true); }
   bool end_array() override {
-    if (in_arguments() && depth_ == 7 && argument_ == "Input Dims") finish_list_tensor();
+    if (in_arguments() && depth_ == kShapeInList && argument_ == "Input Dims") finish_list_tensor();
     --depth_;
     return true;
   }
   bool key(string_t& text) override {
-    if (depth_ == 1) {
+    if (depth_ == kFile) {
       section_ = text;
       in_events_ = text == "traceEvents";
     }
-    if (depth_ == 2) outer_ = text;
-    if (depth_ == 3) {
+    if (depth_ == kSection) outer_ = text;
+    if (depth_ == kEntry) {
       field_ = text;
       in_args_ = text == "args";
     }
-    if (depth_ == 4) argument_ = text;
+    if (depth_ == kArguments) argument_ = text;
     return true;
   }
   bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception&) override {
@@ -201,8 +211,8 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   std::optional<KinetoEvents> result();
 
  private:
-  [[nodiscard]] bool in_event() const { return in_events_ && depth_ >= 3; }
-  [[nodiscard]] bool in_arguments() const { return in_event() && in_args_ && depth_ >= 4; }
+  [[nodiscard]] bool in_event() const { return in_events_ && depth_ >= kEntry; }
+  [[nodiscard]] bool in_arguments() const { return in_event() && in_args_ && depth_ >= kArguments; }
   bool refuse(std::string code, int line, std::string message, std::string hint);
   bool open(bool array);
   bool whole(std::int64_t value);
@@ -212,6 +222,7 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   void finish_list_tensor();
   void finish_event();
   void finish_device(const SliceCategory& category);
+  void finish_op();
   void finish_annotation();
   [[nodiscard]] std::int32_t collective_of_event();
 
@@ -224,9 +235,9 @@ class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
   Interner<KinetoCollective> collectives_;
   int depth_ = 0;
   bool saw_events_ = false, refused_ = false;
-  bool in_events_ = false, in_args_ = false;  // keys at depth 1 and 3
+  bool in_events_ = false, in_args_ = false;  // keys of kFile and kEntry
   int messages_ = 0;
-  std::string section_, outer_, field_, argument_;  // keys at depth 1 to 4
+  std::string section_, outer_, field_, argument_;  // keys of kFile to kArguments
   RawEvent event_;
   int device_id_ = 0;                     // of the entry of deviceProperties
   std::string group_name_, device_name_;  // of the entry of pg_config, of deviceProperties
@@ -248,14 +259,14 @@ bool KinetoHandler::open(bool array) {
   ++depth_;
   if (depth_ > kDeepest)
     return refuse("too-deep", lines_.line(), fmt::format("is nested deeper than {} levels", kDeepest), {});
-  if (depth_ == 1 && array)
+  if (depth_ == kFile && array)
     return refuse("not-kineto", lines_.line(), "is a list, where PyTorch's profiler writes an object",
                   "the file of torch.profiler's export_chrome_trace is meant");
-  if (depth_ == 2 && in_events_) {
+  if (depth_ == kSection && in_events_) {
     saw_events_ = true;
     if (!array) return refuse("not-kineto", lines_.line(), "traceEvents is no list", {});
   }
-  if (in_events_ && depth_ == 3) {
+  if (in_events_ && depth_ == kEntry) {
     event_ = RawEvent{};
     event_.line = lines_.line();
     field_.clear();
@@ -266,10 +277,10 @@ bool KinetoHandler::open(bool array) {
     auto* lists = argument_ == "Input Dims"      ? &event_.inputs.dims
                   : argument_ == "Input Strides" ? &event_.inputs.strides
                                                  : nullptr;
-    if (lists != nullptr && depth_ == 6) lists->emplace_back();
-    if (lists != nullptr && depth_ == 7 && !lists->empty()) lists->back().clear();
-    if (argument_ == "Input Dims" && depth_ == 6) event_.inputs.list_elements.push_back(0);
-    if (argument_ == "Input Dims" && depth_ == 7) list_tensor_ = 1;
+    if (lists != nullptr && depth_ == kShape) lists->emplace_back();
+    if (lists != nullptr && depth_ == kShapeInList && !lists->empty()) lists->back().clear();
+    if (argument_ == "Input Dims" && depth_ == kShape) event_.inputs.list_elements.push_back(0);
+    if (argument_ == "Input Dims" && depth_ == kShapeInList) list_tensor_ = 1;
   }
   return true;
 }
@@ -277,20 +288,20 @@ bool KinetoHandler::open(bool array) {
 bool KinetoHandler::whole(std::int64_t value) {
   if (in_arguments()) {
     argument(value);
-  } else if (in_event() && depth_ == 3) {
+  } else if (in_event() && depth_ == kEntry) {
     if (field_ == "tid") event_.thread = value;
     if (field_ == "ts" || field_ == "dur") take_time(fmt::format("{}", value));
-  } else if (section_ == "distributedInfo" && depth_ == 2) {
+  } else if (section_ == "distributedInfo" && depth_ == kSection) {
     constexpr std::int64_t kMostRanks = 1LL << 30;
     const bool in_range = value >= 0 && value <= kMostRanks;
     if (outer_ == "rank" && in_range) out_.trace.rank = static_cast<int>(value);
     if (outer_ == "world_size" && in_range) out_.trace.world_size = static_cast<int>(value);
-  } else if (section_ == "distributedInfo" && depth_ == 5 && argument_ == "ranks") {
+  } else if (section_ == "distributedInfo" && depth_ == kGroupRanks && argument_ == "ranks") {
     if (value >= 0 && value <= std::numeric_limits<int>::max())
       group_ranks_.push_back(static_cast<int>(value));
-  } else if (section_ == "deviceProperties" && depth_ == 3 && field_ == "id") {
+  } else if (section_ == "deviceProperties" && depth_ == kEntry && field_ == "id") {
     device_id_ = static_cast<int>(std::clamp<std::int64_t>(value, -1, 1 << 20));
-  } else if (section_ == "baseTimeNanoseconds" && depth_ == 1) {
+  } else if (section_ == "baseTimeNanoseconds" && depth_ == kFile) {
     out_.base_ns = std::clamp<std::int64_t>(value, 0, kMostNs);
   }
   return true;
@@ -312,15 +323,15 @@ void KinetoHandler::finish_list_tensor() {
 }
 
 void KinetoHandler::argument(std::int64_t value) {
-  if (depth_ == 7 && argument_ == "Input Dims") {
+  if (depth_ == kShapeInList && argument_ == "Input Dims") {
     const bool fits = value >= 0 && (value == 0 || list_tensor_ <= kMostElements / value);
     list_tensor_ = fits ? list_tensor_ * value : kMostElements;
   }
-  if (depth_ == 6 && argument_ == "Input Dims" && !event_.inputs.dims.empty())
+  if (depth_ == kShape && argument_ == "Input Dims" && !event_.inputs.dims.empty())
     event_.inputs.dims.back().push_back(value);
-  if (depth_ == 6 && argument_ == "Input Strides" && !event_.inputs.strides.empty())
+  if (depth_ == kShape && argument_ == "Input Strides" && !event_.inputs.strides.empty())
     event_.inputs.strides.back().push_back(value);
-  if (depth_ != 4) return;
+  if (depth_ != kArguments) return;
   if (argument_ == "correlation") event_.correlation = value;
   if (argument_ == "External id" || argument_ == "external id") event_.external_id = value;
   if (argument_ == "stream") event_.stream = value;
@@ -332,9 +343,9 @@ void KinetoHandler::argument(std::int64_t value) {
 }
 
 void KinetoHandler::argument(const std::string& text) {
-  if (argument_ == "Input type" && depth_ == 5) event_.inputs.types.push_back(text);
-  if (argument_ == "Concrete Inputs" && depth_ == 5) event_.inputs.values.push_back(text);
-  if (depth_ != 4) return;
+  if (argument_ == "Input type" && depth_ == kList) event_.inputs.types.push_back(text);
+  if (argument_ == "Concrete Inputs" && depth_ == kList) event_.inputs.values.push_back(text);
+  if (depth_ != kArguments) return;
   if (argument_ == "Collective name") event_.collective.name = text;
   if (argument_ == "dtype") event_.collective.dtype = text;
   if (argument_ == "Process Group Name") event_.collective.group = text;
@@ -343,14 +354,14 @@ void KinetoHandler::argument(const std::string& text) {
 }
 
 bool KinetoHandler::string(string_t& text) {
-  if (section_ == "distributedInfo" && depth_ == 2 && outer_ == "nccl_version") {
+  if (section_ == "distributedInfo" && depth_ == kSection && outer_ == "nccl_version") {
     out_.trace.nccl_version = text;
-  } else if (section_ == "distributedInfo" && depth_ == 4) {
+  } else if (section_ == "distributedInfo" && depth_ == kGroup) {
     if (argument_ == "pg_name") group_name_ = text;
     if (argument_ == "ranks") group_ranks_ = ranks_in(text);
-  } else if (section_ == "deviceProperties" && depth_ == 3 && field_ == "name") {
+  } else if (section_ == "deviceProperties" && depth_ == kEntry && field_ == "name") {
     device_name_ = text;
-  } else if (in_event() && depth_ == 3) {
+  } else if (in_event() && depth_ == kEntry) {
     if (field_ == "ph") event_.phase = text;
     if (field_ == "cat") event_.category = text;
     if (field_ == "name") event_.name = text;
@@ -363,15 +374,15 @@ bool KinetoHandler::string(string_t& text) {
 
 bool KinetoHandler::end_object() {
   if (in_events_) {
-    if (depth_-- == 3) finish_event();
+    if (depth_-- == kEntry) finish_event();
     return true;
   }
-  if (section_ == "distributedInfo" && depth_ == 4) {
+  if (section_ == "distributedInfo" && depth_ == kGroup) {
     if (!group_name_.empty()) out_.ranks_of_group[group_name_] = std::move(group_ranks_);
     group_name_.clear();
     group_ranks_.clear();
   }
-  if (section_ == "deviceProperties" && depth_ == 3) {
+  if (section_ == "deviceProperties" && depth_ == kEntry) {
     out_.device_names[device_id_] = std::move(device_name_);
     device_name_.clear();
   }
@@ -405,30 +416,32 @@ void KinetoHandler::finish_event() {
                                  .thread = event_.thread,
                                  .start = *event_.start});
       return;
-    case SliceKind::kOp: {
-      if (event_.name.starts_with("autograd::engine::")) out_.backward_threads.insert(event_.thread);
-      if (event_.external_id < 0) return;
-      // Values change from call to call; those of attention say its mask, of others they would be kept for
-      // nothing.
-      if (lower_case(event_.name).find("atten") == std::string::npos &&
-          lower_case(event_.name).find("attn") == std::string::npos)
-        event_.inputs.values.clear();
-      const std::int32_t collective = collective_of_event();
-      KinetoOp op{.name = std::move(event_.name), .inputs = std::move(event_.inputs)};
-      const std::string key = key_of(op);
-      out_.op_slices.push_back({.external_id = event_.external_id,
-                                .thread = event_.thread,
-                                .start = *event_.start,
-                                .length = event_.length.value_or(Duration{}),
-                                .op = ops_(key, std::move(op)),
-                                .collective = collective});
-      return;
-    }
+    case SliceKind::kOp:
+      return finish_op();
     case SliceKind::kAnnotation:
       return finish_annotation();
     case SliceKind::kNone:
       return;
   }
+}
+
+void KinetoHandler::finish_op() {
+  if (event_.name.starts_with("autograd::engine::")) out_.backward_threads.insert(event_.thread);
+  if (event_.external_id < 0) return;
+  // Values change from call to call; those of attention say its mask, of others they would be kept for
+  // nothing.
+  if (lower_case(event_.name).find("atten") == std::string::npos &&
+      lower_case(event_.name).find("attn") == std::string::npos)
+    event_.inputs.values.clear();
+  const std::int32_t collective = collective_of_event();
+  KinetoOp op{.name = std::move(event_.name), .inputs = std::move(event_.inputs)};
+  const std::string key = key_of(op);
+  out_.op_slices.push_back({.external_id = event_.external_id,
+                            .thread = event_.thread,
+                            .start = *event_.start,
+                            .length = event_.length.value_or(Duration{}),
+                            .op = ops_(key, std::move(op)),
+                            .collective = collective});
 }
 
 std::int32_t KinetoHandler::collective_of_event() {

@@ -47,11 +47,10 @@ ByProvenance provenance_shares(const Scenario& scenario, const IterationPrices& 
       for (const PassPrice* part : parts_of(stage, static_cast<Pass>(pass), recomputes))
         take(*part, passes[place][pass]);
     for (const UnitPrice& unit : stage.units) {
-      const int backward = stage.kept_gathered ? 0 : unit.gathered_twice ? 2 : 1;
-      const int reductions = options.reduce_last ? 1 : micro_batches;
-      take(unit.gather, options.gather_once && stage.kept_gathered ? 1 : (1.0 + backward) * micro_batches);
-      take(unit.reduce, reductions);
-      take(unit.replicate, reductions);
+      const UnitCounts counts = unit_counts(stage, unit, options, micro_batches);
+      take(unit.gather, counts.gathers);
+      take(unit.reduce, counts.reductions);
+      take(unit.replicate, counts.reductions);
     }
   }
   for (const EdgePrice& edge : prices.edges) {

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/diagnostic.hpp"
+#include "sim/lower/lower.hpp"
 #include "sim/mixed_prices.hpp"
 
 namespace stagecraft {
@@ -45,9 +46,10 @@ double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) 
   for (const StagePrice& stage : prices.stages) {
     for (const Pass pass : {Pass::kForward, Pass::kRecompute, Pass::kInputGradient, Pass::kWeightGradient})
       for (const PassPrice* part : parts_of(stage, pass, false)) add(passes, *part);
-    for (const UnitPrice& unit : stage.units)
-      for (const PassPrice* part : {&unit.gather, &unit.gather, &unit.gather, &unit.reduce, &unit.replicate})
-        add(passes, *part);
+    for (const UnitPrice& unit : stage.units) {
+      for (int i = 0; i < kMostUnitGathers; ++i) add(passes, unit.gather);
+      for (const PassPrice* part : {&unit.reduce, &unit.replicate}) add(passes, *part);
+    }
   }
   for (const EdgePrice& edge : prices.edges)
     for (const PassPrice* part : {&edge.forward, &edge.backward}) add(passes, *part);

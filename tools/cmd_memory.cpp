@@ -10,18 +10,14 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "models/fujii_memory.hpp"
+#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/simulate.hpp"
 #include "tools/commands.hpp"
-#include "tools/memory_what_ifs.hpp"
 #include "tools/require_fit.hpp"
 #include "tools/scenarios.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::string_view name_of(Verdict verdict) {
-  return kVerdictNames[static_cast<std::size_t>(verdict)];
-}
 
 // The estimate for the scenario as it is placed; nullopt where the formulas do not describe the model.
 std::optional<FujiiEstimate> estimate_of(const Scenario& scenario, const ParallelPlan& plan) {

@@ -12,13 +12,13 @@
 #include "base/text.hpp"
 #include "tools/commands.hpp"
 #include "tools/interrupt.hpp"
-#include "tools/memory_scores.hpp"
 #include "tools/ordered_answers.hpp"
 #include "tools/page_files.hpp"
-#include "tools/published.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/validation/ablation.hpp"
 #include "tools/validation/end_to_end.hpp"
+#include "tools/validation/memory_scores.hpp"
+#include "tools/validation/published.hpp"
 #include "tools/validation/published_sets.hpp"
 #include "tools/validation/render.hpp"
 #include "tools/validation/score.hpp"
@@ -93,7 +93,7 @@ int score_memory_of(const PublishedSet& set, const Call& call) {
   const int wrong = scores.wrong_verdicts();
   if (wrong > 0)
     call.session.err << fmt::format("{}: {} wrong verdict{}\n", set.name, wrong, wrong == 1 ? "" : "s");
-  return within_limit(set, scores.mean_absolute(), call) && wrong == 0 ? kDone : kAnswerIsNo;
+  return within_limit(set, scores.summary().mean_absolute, call) && wrong == 0 ? kDone : kAnswerIsNo;
 }
 
 int score_time_of(const PublishedSet& set, Library& library, const Call& call,

@@ -84,7 +84,7 @@ void add_figures(const Comparison& comparison, std::size_t variant, std::vector<
   row.push_back(number(report.mfu()));
   row.push_back(number(report.bubble.over_ideal));
   row.push_back(number(report.memory.heaviest().peak()));
-  row.emplace_back(kVerdictNames[static_cast<std::size_t>(report.memory.verdict())]);
+  row.emplace_back(name_of(report.memory.verdict()));
   for (const Duration part : report.breakdown) row.push_back(number(part));
   const std::optional<Report>& first = comparison.outcomes.front().report;
   for (std::size_t c = 0; c < kCategoryCount; ++c)

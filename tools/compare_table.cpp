@@ -156,8 +156,7 @@ class Table {
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
     const MemoryLedger& memory = outcome.report->memory;
     if (memory.capacity <= Bytes(0)) return human(memory.heaviest().peak());
-    return fmt::format("{} {}", human(memory.heaviest().peak()),
-                       kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
+    return fmt::format("{} {}", human(memory.heaviest().peak()), name_of(memory.verdict()));
   }
 
   [[nodiscard]] static std::string asserted(const Outcome& outcome) {

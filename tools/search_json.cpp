@@ -135,7 +135,7 @@ class SearchJson {
       json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus)
           .field("mfu", figures_.mfu(plan));
       json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
-      json_.field("verdict", kVerdictNames[static_cast<std::size_t>(plan.memory.verdict())]);
+      json_.field("verdict", name_of(plan.memory.verdict()));
       if (const auto cost = figures_.cost_per_million_tokens(plan)) {
         json_.field("cost_per_million_tokens", *cost);
         json_.field("currency", std::string_view(answer_.space.price->currency));

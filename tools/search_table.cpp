@@ -241,7 +241,7 @@ class SearchText {
   [[nodiscard]] static std::string memory(const RankedPlan& plan) {
     const std::string peak = human(plan.memory.peak);
     if (plan.memory.capacity <= Bytes(0)) return peak;
-    return fmt::format("{} {}", peak, kVerdictNames[static_cast<std::size_t>(plan.memory.verdict())]);
+    return fmt::format("{} {}", peak, name_of(plan.memory.verdict()));
   }
 
   [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {

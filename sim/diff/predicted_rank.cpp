@@ -9,7 +9,9 @@
 #include "sim/explain/stage_pieces.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "sim/lower/task_names.hpp"
+#include "sim/price_iteration.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "topology/cluster.hpp"
 
@@ -207,10 +209,8 @@ class OpCounter {
 void add_operators(const Scenario& scenario, const Simulation& simulation, int pipeline_rank, RankOps& out) {
   const ParallelPlan& plan = simulation.prepared.plan;
   const Cluster cluster(*scenario.cluster);
-  const Network network{.cluster = cluster,
-                        .profile = *scenario.profile,
-                        .plan = plan,
-                        .tensor_collective_overhead = scenario.options.tensor_collective_overhead};
+  const PricingRequest request = pricing_request(scenario, plan, false);
+  const Network network = network_of(cluster, *scenario.profile, request);
   const std::vector<LayerGroups> groups = layer_groups_of(network, pipeline_rank);
   OpCounter counter(network, groups.front(), scenario.training.precision, out);
   StagePieces pieces(scenario, plan);

@@ -14,6 +14,7 @@
 #include "sim/explain/explain_operators.hpp"
 #include "sim/explain/inputs.hpp"
 #include "sim/explain/stage_pieces.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/report/rank_passes.hpp"
 
 namespace stagecraft {
@@ -21,15 +22,15 @@ namespace {
 
 // The four passes that prices know.
 struct PricedPass {
-  const char* name;
+  Pass pass;
   PassPrice StagePrice::*price;
   Ops LayerOps::*ops;
 };
 constexpr std::array<PricedPass, 4> kPricedPasses = {
-    {{"forward", &StagePrice::forward, &LayerOps::forward},
-     {"recompute", &StagePrice::recompute, &LayerOps::recompute},
-     {"input gradient", &StagePrice::input_gradient, &LayerOps::input_gradient},
-     {"weight gradient", &StagePrice::weight_gradient, &LayerOps::weight_gradient}}};
+    {{Pass::kForward, &StagePrice::forward, &LayerOps::forward},
+     {Pass::kRecompute, &StagePrice::recompute, &LayerOps::recompute},
+     {Pass::kInputGradient, &StagePrice::input_gradient, &LayerOps::input_gradient},
+     {Pass::kWeightGradient, &StagePrice::weight_gradient, &LayerOps::weight_gradient}}};
 
 // Which of them a pass of the schedule may run, by its letter.
 std::vector<std::size_t> passes_of(const std::string& label) {
@@ -125,7 +126,7 @@ class PassExplainer {
   }
 
   [[nodiscard]] Explanation priced_pass(std::size_t i, HeldStage held, Duration time) const {
-    const std::string name = fmt::format("{} of stage {}", kPricedPasses[i].name, held.stage);
+    const std::string name = fmt::format("{} of stage {}", word_of(kPricedPasses[i].pass), held.stage);
     if (!std::holds_alternative<TransformerSpec>(scenario_.model))
       return leaf(name, time, key_origin(scenario_, given_cost(i)));
     std::vector<Explanation> inputs;

@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "sim/lower/stage_operators.hpp"
 #include "sim/price_iteration.hpp"
 #include "topology/cluster.hpp"
@@ -44,13 +45,8 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
   SC_CHECK(model != nullptr && scenario_.cluster && scenario_.profile, "a transformer on hardware");
   const Cluster cluster(*scenario_.cluster);
-  const Network network{.cluster = cluster,
-                        .profile = *scenario_.profile,
-                        .plan = plan_,
-                        .tensor_collective_overhead = scenario_.options.tensor_collective_overhead,
-                        .host = host_costs(scenario_.options),
-                        .slowest_gpu = scenario_.profile->slowest_of(plan_.gpus())};
   const PricingRequest request = pricing_request(scenario_, plan_, false);
+  const Network network = network_of(cluster, *scenario_.profile, request);
   const Shard shard = shard_of(request);
   std::vector<StagePiece> slowest;
   Duration longest{};

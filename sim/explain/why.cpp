@@ -284,7 +284,7 @@ void write(JsonWriter& json, const TriedChange& change) {
   change.iteration_time ? json.value(*change.iteration_time) : json.null();
   json.key("verdict");
   if (change.iteration_time)
-    json.value(kVerdictNames[static_cast<std::size_t>(change.verdict)]);
+    json.value(name_of(change.verdict));
   else
     json.null();
   json.key("refused");

@@ -1,4 +1,4 @@
-// How long the host takes to launch the operators of a pass: the GPU is no faster than that (price_layers.hpp).
+// How long the host takes to launch the operators of a pass: the GPU is no faster than that (price_operators.hpp).
 //
 //   bare       kernels x launch
 //   framework  slowdown x (operators x operator_overhead + further launches x kernel_overhead)

@@ -75,6 +75,16 @@ struct LowerOptions {
   const SharedNetwork* network = nullptr;
 };
 
+// How often a unit of sharded weights is gathered and its gradients reduced in an iteration of so many
+// micro-batches.
+struct UnitCounts {
+  double gathers = 0, reductions = 0;
+};
+[[nodiscard]] UnitCounts unit_counts(const StagePrice& stage, const UnitPrice& unit,
+                                     const LowerOptions& options, int micro_batches);
+// Of one micro-batch at most: for its forward, for what is made again, and for its backward.
+inline constexpr int kMostUnitGathers = 3;
+
 // Where links are shared, the program has all links of the cluster, by EdgeId: see fold_links().
 //   requires schedule, prices of equal shape (stages, ranks), and more than one iteration of an order that
 //            never drains.

@@ -23,17 +23,31 @@ Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) 
   return (last ? whole : until(index + 1)) - until(index);
 }
 
+// How often a pass needs the weights of a unit that it does not have. `first`: of the forwards of its stage.
+int gathers_of(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options, Pass pass,
+               bool first) {
+  if (pass == Pass::kForward) return first || !options.gather_once || !stage.kept_gathered ? 1 : 0;
+  if (!gives_gradient(pass) || stage.kept_gathered) return 0;
+  return unit.gathered_twice ? 2 : 1;
+}
+
 }  // namespace
+
+UnitCounts unit_counts(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options,
+                       int micro_batches) {
+  const auto gathers = [&](Pass pass, bool first) { return gathers_of(stage, unit, options, pass, first); };
+  const double others = micro_batches - 1;
+  return {.gathers = gathers(Pass::kForward, true) + others * gathers(Pass::kForward, false) +
+                     static_cast<double>(micro_batches) * gathers(Pass::kBackward, false),
+          .reductions = options.reduce_last ? 1.0 : micro_batches};
+}
 
 bool Lowering::gathers_in(const RankPass& pass) const {
   const StagePrice& stage = stage_price(pass);
-  const Pass kind = pass.action.pass;
-  const bool reads_weights =
-      (kind == Pass::kForward && (pass.first_forward || !options_.gather_once || !stage.kept_gathered)) ||
-      (!stage.kept_gathered && gives_gradient(kind));
-  return reads_weights && std::any_of(stage.units.begin(), stage.units.end(), [](const UnitPrice& unit) {
-           return unit.gather.total() > Duration::zero();
-         });
+  return std::ranges::any_of(stage.units, [&](const UnitPrice& unit) {
+    return gathers_of(stage, unit, options_, pass.action.pass, pass.first_forward) > 0 &&
+           unit.gather.total() > Duration::zero();
+  });
 }
 
 bool Lowering::reduces_in(const RankPass& pass) const {
@@ -56,10 +70,9 @@ Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice
   const bool reduces = reduces_in(pass);
   // A reduction that the pass waits for is in front of the next gather.
   const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
-  if (gathers_in(pass) && options_.overlap_parameters && !waits) {
-    const bool twice = pass.action.pass != Pass::kForward && unit.gathered_twice;
-    traffic.gather = unit.gather.total() * (twice ? 2 : 1);
-  }
+  if (options_.overlap_parameters && !waits)
+    traffic.gather = unit.gather.total() *
+                     gathers_of(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward);
   if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
     traffic.reduce = unit.reduce.total();
     traffic.replicate = unit.replicate.total();
@@ -112,15 +125,16 @@ double Lowering::load_beside() const {
 }
 
 Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment) {
-  const bool gathers = gathers_in(pass), reduces = reduces_in(pass);
-  PassPrice gather = unit.gather;
-  if (pass.action.pass != Pass::kForward && unit.gathered_twice) gather.add(unit.gather);
+  const bool reduces = reduces_in(pass);
+  PassPrice gather;
+  gather.add(unit.gather,
+             gathers_of(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward));
   const UnitTraffic own = traffic_of(pass, unit);
   const Duration outlasting = std::max(Duration::zero(), own.replicate - own.gather - own.reduce);
   SegmentKind kind{.segment = std::move(segment), .gather = {}, .reduce = {}, .replicate = {}};
   const double gather_load = options_.overlap_parameters ? load_beside() : 0;
   const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
-  if (gathers && gather.total() > Duration::zero())
+  if (gather.total() > Duration::zero())
     kind.gather = steps_of(gather, BesideTask::kParameterGather, gather_load);
   if (!reduces) return kind;
   if (unit.reduce.total() > Duration::zero())

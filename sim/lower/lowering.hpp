@@ -4,6 +4,7 @@
 //   lower_sharded.cpp   passes that are cut into units, with the traffic of each (ZeRO 2 and 3)
 //   lower_faults.cpp    ranks that change their speed
 //   lower_tail.cpp      reductions at the end, other copies, tied embeddings, norm, optimizer
+//   lower_tasks.cpp     tasks and their labels: of passes, of traffic, of points in time
 #pragma once
 
 #include <array>
@@ -55,8 +56,8 @@ class Lowering {
     // weights.
     bool first_forward = false, first_backward = false, last_backward = false;
     std::optional<Duration> lasts = {};  // where it is one of a fused pair
-    UnitTraffic beside_first{},
-        beside_last{};  // its first and last segments: of the passes before and behind it
+    // What the passes before it and behind it move beside its first and its last segment.
+    UnitTraffic beside_first{}, beside_last{};
   };
   // The passes of one rank between two iteration ends.
   using Stretch = std::vector<RankPass>;
@@ -148,6 +149,8 @@ class Lowering {
   PassPrice price_of(const RankPass& pass) const {
     return pass_price(stage_price(pass), pass.action.pass, recomputes_in(pass));
   }
+
+  // lower_tasks.cpp
   TimeSource source_of(const RankPass& pass) const;
   std::vector<TaskPart> parts_of(const RankPass& pass) const;
   const Steps& pass_steps(const RankPass& pass);
@@ -155,7 +158,6 @@ class Lowering {
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
   Kind kind_of(const PassPrice& price, BesideTask does);
   Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
-  PassExchanges exchanges_of(const RankPass& pass) const;
   // A pass, or a part of it, made of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
   Kind wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part, Duration waits);

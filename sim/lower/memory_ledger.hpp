@@ -9,6 +9,8 @@
 //           1910.02054), section 5, and Megatron-LM's distributed-optimizer table.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,7 +30,10 @@ namespace stagecraft {
 inline constexpr double kTightShare = 0.8;
 
 enum class Verdict : std::uint8_t { kFits, kTight, kOutOfMemory };
-inline constexpr std::string_view kVerdictNames[] = {"fits", "tight", "out-of-memory"};
+[[nodiscard]] constexpr std::string_view name_of(Verdict verdict) {
+  constexpr std::array<std::string_view, 3> kNames = {"fits", "tight", "out-of-memory"};
+  return kNames.at(static_cast<std::size_t>(verdict));
+}
 // The verdict of `peak` on a device of `capacity`; capacity 0 means "not given" and always fits.
 [[nodiscard]] Verdict verdict_of(Bytes peak, Bytes capacity);
 

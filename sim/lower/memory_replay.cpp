@@ -9,45 +9,18 @@
 namespace stagecraft {
 namespace {
 
-Bytes transient_of(Pass pass, const PassMemory& memory) {
-  switch (pass) {
-    case Pass::kForward:
-      return memory.forward_transient;
-    case Pass::kBackward:
-    case Pass::kInputGradient:
-      return memory.backward_transient;
-    case Pass::kWeightGradient:
-    case Pass::kRecompute:
-      break;
-  }
-  return Bytes(0);
+void note_start(Pass pass, StageInFlight& count) {
+  if (pass == Pass::kForward) ++count.whole;
+  if (pass == Pass::kRecompute) ++count.again;
 }
 
-void take(const Action& action, const PassMemory& pass, StageInFlight& count, Bytes& live) {
-  if (action.pass == Pass::kForward) {
-    live += pass.kept;
-    ++count.whole;
-  } else if (action.pass == Pass::kRecompute) {
-    live += pass.made_again;
-    ++count.again;
-  }
-}
-
-void release(const Action& action, const PassMemory& pass, StageInFlight& count, Bytes& live) {
-  const bool again = pass.made_again > Bytes(0);
-  if (action.pass == Pass::kBackward) {
-    live -= pass.kept + pass.made_again;
+void note_end(Pass pass, bool again, StageInFlight& count) {
+  if (gives_gradient(pass)) {
     --count.whole;
     count.again -= again ? 1 : 0;
-  } else if (action.pass == Pass::kInputGradient) {
-    live -= pass.freed_by_input_gradient;
-    --count.whole;
-    count.again -= again ? 1 : 0;
-    ++count.held;
-  } else if (action.pass == Pass::kWeightGradient) {
-    live -= pass.kept + pass.made_again - pass.freed_by_input_gradient;
-    --count.held;
   }
+  if (pass == Pass::kInputGradient) ++count.held;
+  if (pass == Pass::kWeightGradient) --count.held;
 }
 
 // Where the gradients of a stage come and go in an order.
@@ -87,8 +60,10 @@ class MemoryReplay {
     const std::span<const Action> starting = together();
     for (std::size_t i = 0; i < starting.size(); ++i) {
       const auto stage = static_cast<std::size_t>(starting[i].stage);
-      take(starting[i], memory_[stage], in_flight_[stage], live_);
-      transient += transient_of(starting[i].pass, memory_[stage]);
+      const PassHold hold = hold_of(memory_[stage], starting[i].pass);
+      live_ += hold.taken;
+      transient += hold.transient;
+      note_start(starting[i].pass, in_flight_[stage]);
       if (gradients_.empty() || gradients_[stage].first != at_ + i) continue;
       live_ += memory_[stage].gradients;
       in_flight_[stage].gradients = true;
@@ -99,7 +74,8 @@ class MemoryReplay {
     const std::span<const Action> ending = together();
     for (std::size_t i = 0; i < ending.size(); ++i) {
       const auto stage = static_cast<std::size_t>(ending[i].stage);
-      release(ending[i], memory_[stage], in_flight_[stage], live_);
+      live_ -= hold_of(memory_[stage], ending[i].pass).freed;
+      note_end(ending[i].pass, memory_[stage].made_again > Bytes(0), in_flight_[stage]);
       if (!in_flight_[stage].gradients || gradients_[stage].last != at_ + i) continue;
       live_ -= memory_[stage].gradients;
       in_flight_[stage].gradients = false;

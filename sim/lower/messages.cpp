@@ -27,7 +27,88 @@ constexpr std::initializer_list<Axis> kTensorAxis = {Axis::kTensor}, kContextAxi
                                       kPipelineAxis = {Axis::kPipeline}, kExpertAxis = {Axis::kExpert},
                                       kDataAxis = {Axis::kData}, kReplicaAxes = {Axis::kContext, Axis::kData};
 
+// Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
+// for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
+Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
+  if (request.overlap.pipeline) return {};
+  const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
+  Sourced<Duration> overhead = request.options.exchange_overhead;
+  overhead.value /= messages;
+  return overhead;
+}
+
+std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, RankGroup group) {
+  std::vector<PlacedGroup> groups;
+  for (const int member : pipeline_members(network.plan, pipeline_rank)) {
+    if (!speaks_for_others(network, member, group)) continue;
+    const PlacedGroup placed{
+        .member = member, .placement = placement_of(network, member, group), .group = group};
+    const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
+      return alike(network.cluster, placed, other);
+    });
+    if (!known) groups.push_back(placed);
+  }
+  return groups;
+}
+
+// One way over an edge, as the slowest pair of GPUs takes it.
+PassPrice message_price(const Network& network, int from, int to, const CollectiveCost& cost, Bytes size) {
+  PassPrice price;
+  if (network.patterns == nullptr) {
+    price.add(Category::kPipelineComm, cost.time, cost.provenance);
+  } else {
+    const PatternId pattern = message_pattern(network, from, to, cost);
+    price.add(network_use(Category::kPipelineComm, cost, pattern, static_cast<double>(size.count())),
+              cost.provenance);
+    price.restate(network.exchange_overhead.value, cost.provenance, network.exchange_overhead.provenance);
+  }
+  return price;
+}
+
+EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) {
+  const Cluster& cluster = network.cluster;
+  const ParallelPlan& plan = network.plan;
+  EdgePrice price;
+  const std::vector<int> senders = pipeline_members(plan, from);
+  const std::vector<int> receivers = pipeline_members(plan, to);
+  CollectiveCost there, back;
+  std::pair<int, int> before{-1, -1};
+  for (std::size_t i = 0; i < senders.size(); ++i) {
+    const int a = senders[i], b = receivers[i];
+    const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
+    if (nodes == before) continue;  // what the GPU before it sent
+    before = nodes;
+    const CollectiveCost out =
+        message_cost(cluster, device_of(a), device_of(b), size, same_stage_on_node(cluster, plan, a));
+    const CollectiveCost home =
+        message_cost(cluster, device_of(b), device_of(a), size, same_stage_on_node(cluster, plan, b));
+    if (out.time > there.time) there = out;
+    if (home.time > back.time) back = home;
+  }
+  if (network.patterns != nullptr) {  // on shared links a part of the use; else rank_message() adds it
+    there.time += network.exchange_overhead.value;
+    back.time += network.exchange_overhead.value;
+  }
+  price.forward = message_price(network, from, to, there, size);
+  price.backward = message_price(network, to, from, back, size);
+  return price;
+}
+
 }  // namespace
+
+Network network_of(const Cluster& cluster, const HardwareProfile& profile, const PricingRequest& request,
+                   PatternTable* patterns) {
+  return {.cluster = cluster,
+          .profile = profile,
+          .plan = request.plan,
+          .patterns = request.shared_links ? patterns : nullptr,
+          .memo = request.shared_links ? nullptr : request.memo,
+          .collectives = request.collectives,
+          .exchange_overhead = exchange_overhead_of(request),
+          .tensor_collective_overhead = request.options.tensor_collective_overhead,
+          .host = host_costs(request.options),
+          .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
+}
 
 int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
   std::array<int, kAxisCount> at{};
@@ -128,24 +209,6 @@ GroupPlacement placement_of(const Network& network, int member, RankGroup group)
   return {};
 }
 
-namespace {
-
-std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, RankGroup group) {
-  std::vector<PlacedGroup> groups;
-  for (const int member : pipeline_members(network.plan, pipeline_rank)) {
-    if (!speaks_for_others(network, member, group)) continue;
-    const PlacedGroup placed{
-        .member = member, .placement = placement_of(network, member, group), .group = group};
-    const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
-      return alike(network.cluster, placed, other);
-    });
-    if (!known) groups.push_back(placed);
-  }
-  return groups;
-}
-
-}  // namespace
-
 std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {
   if (network.memo == nullptr) return find_groups(network, pipeline_rank, group);
   const auto [at, is_new] = network.memo->groups.try_emplace({pipeline_rank, group});
@@ -210,62 +273,11 @@ PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& gr
   return price;
 }
 
-namespace {
-
-// One way over an edge, as the slowest pair of GPUs takes it.
-PassPrice message_price(const Network& network, int from, int to, const CollectiveCost& cost, Bytes size) {
-  PassPrice price;
-  if (network.patterns == nullptr) {
-    price.add(Category::kPipelineComm, cost.time, cost.provenance);
-  } else {
-    const PatternId pattern = message_pattern(network, from, to, cost);
-    price.add(network_use(Category::kPipelineComm, cost, pattern, static_cast<double>(size.count())),
-              cost.provenance);
-    price.restate(network.exchange_overhead.value, cost.provenance, network.exchange_overhead.provenance);
-  }
-  return price;
-}
-
-}  // namespace
-
 EdgePrice edge_price(const Network& network, HeldStage held, Bytes size) {
   const StagePlaces places = network.plan.places();
   return rank_message(network, places.rank_of(held.stage, held.copy),
                       places.rank_of(held.stage + 1, held.copy), size);
 }
-
-namespace {
-
-EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) {
-  const Cluster& cluster = network.cluster;
-  const ParallelPlan& plan = network.plan;
-  EdgePrice price;
-  const std::vector<int> senders = pipeline_members(plan, from);
-  const std::vector<int> receivers = pipeline_members(plan, to);
-  CollectiveCost there, back;
-  std::pair<int, int> before{-1, -1};
-  for (std::size_t i = 0; i < senders.size(); ++i) {
-    const int a = senders[i], b = receivers[i];
-    const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
-    if (nodes == before) continue;  // what the GPU before it sent
-    before = nodes;
-    const CollectiveCost out =
-        message_cost(cluster, device_of(a), device_of(b), size, same_stage_on_node(cluster, plan, a));
-    const CollectiveCost home =
-        message_cost(cluster, device_of(b), device_of(a), size, same_stage_on_node(cluster, plan, b));
-    if (out.time > there.time) there = out;
-    if (home.time > back.time) back = home;
-  }
-  if (network.patterns != nullptr) {  // on shared links a part of the use; else rank_message() adds it
-    there.time += network.exchange_overhead.value;
-    back.time += network.exchange_overhead.value;
-  }
-  price.forward = message_price(network, from, to, there, size);
-  price.backward = message_price(network, to, from, back, size);
-  return price;
-}
-
-}  // namespace
 
 EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   if (from == to || size == Bytes(0)) return {};

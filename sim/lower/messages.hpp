@@ -39,6 +39,10 @@ struct Network {
   double slowest_gpu = 0;  // how much longer than the mean one it computes: HardwareProfile::slowest_of()
 };
 
+// Where the job of the request runs. `patterns` are filled in where it asks for shared links.
+[[nodiscard]] Network network_of(const Cluster& cluster, const HardwareProfile& profile,
+                                 const PricingRequest& request, PatternTable* patterns = nullptr);
+
 inline constexpr std::size_t kCommGroupCount = 4;
 
 struct CollectiveJob {

@@ -113,10 +113,9 @@ double GradientPricing::channel_share(int rank) {
   for (const PlacedGroup& group : groups(rank, dense_.shards)) {
     if (group.placement.nodes == 1) return 1;
     const FabricSpec& fabric = network_.cluster.spec().fabric;
-    const NodeSpec& node = network_.cluster.node_spec_of(DeviceId(static_cast<std::uint32_t>(group.member)));
-    const int nics = fabric.nics_per_node > 0 ? fabric.nics_per_node : node.nics;
-    const Bandwidth nic = fabric.nic_bandwidth > Bandwidth(0) ? fabric.nic_bandwidth : node.nic_bandwidth;
-    most = std::max(most, static_cast<double>(nccl_network_channels(nics, nic)) / kNcclNetworkChannels);
+    const NodeSpec& node = network_.cluster.node_spec_of(device_of(group.member));
+    const int channels = nccl_network_channels(fabric.nics_of(node), fabric.nic_rate_of(node));
+    most = std::max(most, static_cast<double>(channels) / kNcclNetworkChannels);
   }
   return most;
 }

@@ -34,16 +34,6 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   return price;
 }
 
-// Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
-// for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
-Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
-  if (request.overlap.pipeline) return {};
-  const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
-  Sourced<Duration> overhead = request.options.exchange_overhead;
-  overhead.value /= messages;
-  return overhead;
-}
-
 // A group of several layers is made again up to its last product alone.
 bool stops_early(const PricingRequest& request) {
   const RecomputeSpec& recompute = request.training.recompute;
@@ -113,16 +103,7 @@ Shard shard_of(const PricingRequest& request) {
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
   IterationPrices prices;
-  const Network network{.cluster = cluster,
-                        .profile = profile,
-                        .plan = request.plan,
-                        .patterns = request.shared_links ? &prices.patterns : nullptr,
-                        .memo = request.shared_links ? nullptr : request.memo,
-                        .collectives = request.collectives,
-                        .exchange_overhead = exchange_overhead_of(request),
-                        .tensor_collective_overhead = request.options.tensor_collective_overhead,
-                        .host = host_costs(request.options),
-                        .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
+  const Network network = network_of(cluster, profile, request, &prices.patterns);
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

@@ -85,4 +85,31 @@ PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
   return price;
 }
 
+PassExchanges exchanges_of(const PassTraffic& stage, Pass pass, bool recomputes) {
+  const bool backward = gives_gradient(pass);
+  PassExchanges sum;
+  if (pass == Pass::kForward) add(sum, stage.forward);
+  if (pass == Pass::kRecompute || (backward && recomputes)) add(sum, stage.recompute);
+  if (backward) add(sum, stage.input_gradient);
+  if (makes_weight_gradients(pass)) add(sum, stage.weight_gradient);
+  return sum;
+}
+
+PassHold hold_of(const PassMemory& memory, Pass pass) {
+  const Bytes made = memory.kept + memory.made_again;
+  switch (pass) {
+    case Pass::kForward:
+      return {.taken = memory.kept, .transient = memory.forward_transient, .freed = {}};
+    case Pass::kBackward:
+      return {.taken = {}, .transient = memory.backward_transient, .freed = made};
+    case Pass::kInputGradient:
+      return {.taken = {}, .transient = memory.backward_transient, .freed = memory.freed_by_input_gradient};
+    case Pass::kWeightGradient:
+      return {.taken = {}, .transient = {}, .freed = made - memory.freed_by_input_gradient};
+    case Pass::kRecompute:
+      return {.taken = memory.made_again, .transient = {}, .freed = {}};
+  }
+  return {};
+}
+
 }  // namespace stagecraft

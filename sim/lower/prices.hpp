@@ -119,6 +119,17 @@ class PassParts {
 [[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
 // The sum of these parts: all that the pass takes.
 [[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
+// What the same parts of the pass exchange.
+[[nodiscard]] PassExchanges exchanges_of(const PassTraffic& stage, Pass pass, bool recomputes);
+
+// What a pass takes when it starts and frees when it ends; its transient is there while it runs.
+struct PassHold {
+  Bytes taken, transient, freed;
+};
+// A micro-batch holds its activations from the start of its forward, or what is made again from the start of
+// its recompute pass, to the end of its backward; where that is split, its input gradient frees a part. What
+// no recompute pass makes again is the backward's transient. Without gradients, which no one pass holds.
+[[nodiscard]] PassHold hold_of(const PassMemory& memory, Pass pass);
 
 // Messages over the boundary from a stage to the next; zero when both live on one rank.
 struct EdgePrice {

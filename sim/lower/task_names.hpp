@@ -1,5 +1,5 @@
-// What is done beside passes, and what its tasks are called: lower() writes these names, and whatever reads a
-// program by them asks beside_task(), so that nobody spells them again. A pass is called by its letter.
+// What tasks are called, passes and what is done beside them: lower() writes these names, and whatever reads a
+// program by them asks pass_of() and beside_task(), so that nobody spells them again.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,24 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/program/program.hpp"
+#include "sim/schedule/notation.hpp"
+#include "sim/schedule/schedule.hpp"
+
 namespace stagecraft {
+
+// A pass is called by its letter, and has a stage. Empty of all else, and of passes of other jobs.
+[[nodiscard]] inline std::optional<Pass> pass_of(const Label& label) {
+  if (label.stage < 0 || label.name.size() != 1) return std::nullopt;
+  return pass_of(label.name.front());
+}
+
+// To people: "weight gradient".
+[[nodiscard]] constexpr std::string_view word_of(Pass pass) {
+  constexpr std::array<std::string_view, kPassCount> kWords = {"forward", "backward", "input gradient",
+                                                               "weight gradient", "recompute"};
+  return kWords.at(static_cast<std::size_t>(pass));
+}
 
 enum class BesideTask : std::uint8_t {
   kSendForward,

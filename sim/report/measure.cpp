@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Factor of two whole numbers, rounded down, without overflow.
+// As much longer as the whole, rounded down.
 Duration scaled(Duration time, Duration actual, Duration nominal) {
   const double factor = to_seconds(actual) / to_seconds(nominal);
   return Duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
@@ -187,8 +187,17 @@ void add_after(const Program& program, const Timeline& timeline, TaskId task, Du
   }
 }
 
-// Exposed before the last pass ends: what the chain to that pass waited for, as far as the busiest rank idled
-// at all.
+// What a chain waited for, as far as a rank idled at all; the rest of its idling is bubble.
+void add_waited(const Breakdown& waited, Duration idle, Breakdown& sum) {
+  for (std::size_t c = 0; c < kCategoryCount; ++c) {
+    const Duration time = std::min(waited[c], idle);
+    sum[c] += time;
+    idle -= time;
+  }
+  sum[static_cast<std::size_t>(Category::kBubble)] += idle;
+}
+
+// Exposed before the last pass ends: what the chain to that pass waited for while the busiest rank idled.
 void add_exposed(const Program& program, const Timeline& timeline, const std::vector<TaskId>& chain,
                  Duration idle, Breakdown& sum) {
   Breakdown waited{};
@@ -198,12 +207,7 @@ void add_exposed(const Program& program, const Timeline& timeline, const std::ve
       waited[static_cast<std::size_t>(part.category)] += part.time;
     }
   }
-  for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    const Duration time = std::min(waited[c], idle);
-    sum[c] += time;
-    idle -= time;
-  }
-  sum[static_cast<std::size_t>(Category::kBubble)] += idle;
+  add_waited(waited, idle, sum);
 }
 
 }  // namespace
@@ -318,16 +322,10 @@ Breakdown measure_steady_breakdown(const Program& program, const Timeline& timel
   if (ranks.empty()) return {};
   const RankPasses& passes = busiest(ranks);
   Breakdown breakdown = passes.by_category;
-  Duration idle = window.length() - passes.work;
   Breakdown waited{};
   for (const TaskId task : chain_of(program, timeline, window))
     if (!is_pass(program, task)) add_within(program, timeline, task, window, waited);
-  for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    const Duration time = std::min(waited[c], idle);
-    breakdown[c] += time;
-    idle -= time;
-  }
-  breakdown[static_cast<std::size_t>(Category::kBubble)] += idle;
+  add_waited(waited, window.length() - passes.work, breakdown);
   return breakdown;
 }
 

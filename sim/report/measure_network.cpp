@@ -1,28 +1,21 @@
 #include <algorithm>
-#include <array>
 #include <map>
-#include <string_view>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
 namespace {
 
-// "F" with a stage is a pass; the report calls it by a word.
+// The report calls passes by a word.
 std::string word_of(const Label& label) {
-  static constexpr std::array<std::pair<char, std::string_view>, 5> kWords = {{{'F', "forward"},
-                                                                               {'B', "backward"},
-                                                                               {'I', "input gradient"},
-                                                                               {'W', "weight gradient"},
-                                                                               {'R', "recompute"}}};
-  if (label.stage >= 0 && label.name.size() == 1) {
-    for (const auto& [letter, word] : kWords)
-      if (label.name.front() == letter) return std::string(word);
-  }
-  return label.name;
+  const std::optional<Pass> pass = pass_of(label);
+  return pass ? std::string(word_of(*pass)) : label.name;
 }
 
 std::vector<MeetingReport> meetings_of(const Program& program, const Timeline& timeline) {

@@ -14,6 +14,7 @@
 
 namespace stagecraft {
 
+// Of any job, by any name; pass_of(label) knows those of this job.
 [[nodiscard]] bool is_pass(const Program& program, TaskId task);
 [[nodiscard]] Duration time_of(const Timeline& timeline, TaskId task);
 // What the task's time was spent on; the parts add up to it.

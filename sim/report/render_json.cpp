@@ -78,12 +78,12 @@ void write_provenance(JsonWriter& json, const ByProvenance& shares) {
 }
 
 void write_verdict_keys(JsonWriter& json, const MemoryLedger& memory) {
-  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.verdict())]);
+  json.field("verdict", name_of(memory.verdict()));
   json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
   json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
   if (memory.host.used == Bytes(0)) return;
   json.key("host").begin_object();
-  json.field("verdict", kVerdictNames[static_cast<std::size_t>(memory.host.verdict())]);
+  json.field("verdict", name_of(memory.host.verdict()));
   json.field("capacity_bytes", memory.host.capacity).field("used_bytes", memory.host.used).end_object();
 }
 

@@ -102,8 +102,7 @@ std::string render_memory_text(const Report& report) {
   if (memory.host.used > Bytes(0))
     out += fmt::format("offloaded to the memory of a node: {}{}\n", human(memory.host.used),
                        memory.host.capacity > Bytes(0) ? " of " + human(memory.host.capacity) : "");
-  const std::string_view verdict = kVerdictNames[static_cast<std::size_t>(memory.verdict())];
-  return out + fmt::format("verdict: {} ({})\n", verdict, memory.rule());
+  return out + fmt::format("verdict: {} ({})\n", name_of(memory.verdict()), memory.rule());
 }
 
 }  // namespace stagecraft

@@ -41,7 +41,7 @@ std::string verdict_words(Bytes used, Bytes capacity) {
   const Bytes free = capacity - used;
   const std::string room =
       free >= Bytes(0) ? ", " + human(free) + " free" : " by " + human(Bytes(-free.count()));
-  return std::string(kVerdictNames[static_cast<std::size_t>(verdict_of(used, capacity))]) + room;
+  return std::string(name_of(verdict_of(used, capacity))) + room;
 }
 
 std::string memory_lines(const MemoryLedger& memory) {

@@ -11,24 +11,24 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "sim/lower/task_names.hpp"
 #include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
 namespace {
 
 struct Mark {
-  char letter;
+  Pass pass;
   const char* even;  // of chunks 0, 2, ...
   const char* odd;
-  const char* word;
   const char* paint;  // ANSI
 };
 
-constexpr std::array<Mark, 5> kMarks = {{{'F', "▁", "▂", "forward", "\x1b[34m"},
-                                         {'B', "▓", "█", "backward", "\x1b[32m"},
-                                         {'I', "▒", "▚", "input gradient", "\x1b[36m"},
-                                         {'W', "░", "╱", "weight gradient", "\x1b[33m"},
-                                         {'R', "▔", "▔", "recompute", "\x1b[35m"}}};
+constexpr std::array<Mark, 5> kMarks = {{{Pass::kForward, "▁", "▂", "\x1b[34m"},
+                                         {Pass::kBackward, "▓", "█", "\x1b[32m"},
+                                         {Pass::kInputGradient, "▒", "▚", "\x1b[36m"},
+                                         {Pass::kWeightGradient, "░", "╱", "\x1b[33m"},
+                                         {Pass::kRecompute, "▔", "▔", "\x1b[35m"}}};
 constexpr const char* kPairFill = "═";
 constexpr const char* kPairPaint = "\x1b[32m";
 constexpr const char* kIdle = "·";
@@ -36,7 +36,7 @@ constexpr const char* kIdle = "·";
 constexpr std::array<const char*, 7> kHeights = {"▁", "▂", "▃", "▄", "▅", "▆", "▇"};
 
 const Mark& mark_of(const Action& action) {
-  return *std::ranges::find(kMarks, letter(action.pass), &Mark::letter);
+  return *std::ranges::find(kMarks, action.pass, &Mark::pass);
 }
 
 // How many stages of a rank can be told apart, and which of them an action runs.
@@ -209,7 +209,7 @@ std::string cost_line(const ScheduleView& view) {
   const auto lengths = lengths_of(view);
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto time = lengths[i].time();
-    const std::string name = i < kMarks.size() ? std::string(1, kMarks[i].letter) : "pair";
+    const std::string name = i < kMarks.size() ? std::string(1, letter(kMarks[i].pass)) : "pair";
     if (time) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, short_time(*time));
   }
   return out;
@@ -240,8 +240,8 @@ std::string legend(const ScheduleView& view, bool color) {
     const Mark& mark = kMarks[i];
     const std::string fills =
         shades && mark.odd != mark.even ? fmt::format("{}{}", mark.even, mark.odd) : mark.even;
-    const std::string words =
-        mark.letter == 'F' ? forward_legend(view.schedule) : fmt::format("{} {}", fills, mark.word);
+    const std::string words = mark.pass == Pass::kForward ? forward_legend(view.schedule)
+                                                          : fmt::format("{} {}", fills, word_of(mark.pass));
     out += " " + painted(words, mark.paint, color) + " ";
   }
   if (lengths[kMarks.size()].any()) {

@@ -1,16 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/text.hpp"
-#include "base/text_file.hpp"
-#include "base/yaml_assign.hpp"
-#include "formats/fragment.hpp"
-#include "formats/hf_config.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
 #include "sim/scenario/library.hpp"
@@ -255,146 +250,7 @@ std::optional<Scenario> Reader::read() {
   return std::move(scenario_);
 }
 
-YamlNode* find_value(YamlNode& map, std::string_view key) {
-  for (YamlEntry& entry : map.entries)
-    if (entry.key == key) return &entry.value;
-  return nullptr;
-}
-
-YamlNode scalar(const std::string& text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = text;
-  node.where = where;
-  return node;
-}
-
-// Without `fabric:` the node's default counts, so an override of a part of the fabric begins there.
-void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostics& diagnostics) {
-  YamlNode* cluster = find_value(root, "cluster");
-  const YamlNode* node = cluster == nullptr ? nullptr : cluster->find("node");
-  if (node == nullptr || cluster->find("fabric") != nullptr) return;
-  if (node->kind == YamlNode::Kind::kScalar) {
-    const auto file = preset_path(node->text, kNodePreset, places);
-    node = file ? places.library.tree(*file, diagnostics) : nullptr;
-    if (node == nullptr) return;  // reported when the name is read
-  }
-  const YamlNode* fabric = node->find("fabric");
-  if (fabric == nullptr || fabric->kind != YamlNode::Kind::kScalar) return;
-  cluster->entries.push_back({.key = "fabric", .where = fabric->where, .value = *fabric});
-}
-
-// The mapping that a file of `kind` stands for: of a config.json the model that it describes, of a scenario
-// that is named as a model its `model:`. nullopt where it has none, which is reported when the name is read.
-std::optional<YamlNode> mapping_of(const fs::path& file, const PresetKind& kind, Library& library) {
-  Diagnostics silent;
-  if (file.extension() == ".json") {
-    const auto text = load_text_file(file, silent);
-    const auto read = text ? read_hf_config(*text, file.string(), silent) : std::nullopt;
-    if (!read) return std::nullopt;
-    const YamlNode scenario =
-        to_tree(read->fragment.entries, {.file = file.string(), .line = 1, .column = 1});
-    const YamlNode* model = scenario.find("model");
-    return model == nullptr ? std::nullopt : std::optional(*model);
-  }
-  const YamlNode* tree = library.tree(file, silent);
-  if (tree == nullptr || tree->kind != YamlNode::Kind::kMap) return std::nullopt;
-  if (kind.folder != kModelPreset.folder || tree->find("stagecraft") == nullptr) return *tree;
-  const YamlNode* lent = tree->find("model");
-  const bool lends = lent != nullptr && lent->kind == YamlNode::Kind::kMap;
-  return lends ? std::optional(*lent) : std::nullopt;
-}
-
-// `--set model.layers=4` goes into what `model: gpt3-175b` names: the name becomes the mapping that it stands
-// for.
-void expand_name(YamlNode& root, const std::string& assignment, const PresetPlaces& places,
-                 Diagnostics& diagnostics) {
-  struct Place {
-    std::string_view prefix, section, key;
-    std::optional<PresetKind> kind;
-    const char* name = "name";  // the key of the mapping that says what the name said
-  };
-  static constexpr std::array<Place, 8> kPlaces{
-      {{"model.", "", "model", kModelPreset},
-       {"cluster.node.", "cluster", "node", kNodePreset},
-       {"cluster.fabric.", "cluster", "fabric", kFabricPreset},
-       {"schedule.", "", "schedule", std::nullopt},
-       {"network.", "", "network", std::nullopt, "mode"},
-       {"training.recompute.", "training", "recompute", std::nullopt, "granularity"},
-       {"failures.policy.", "failures", "policy", std::nullopt},
-       {"failures.process.", "failures", "process", std::nullopt, "kind"}}};
-  if (assignment.starts_with("cluster.fabric.")) write_default_fabric(root, places, diagnostics);
-  for (const Place& place : kPlaces) {
-    if (!assignment.starts_with(place.prefix)) continue;
-    YamlNode* section = place.section.empty() ? &root : find_value(root, place.section);
-    YamlNode* value = section == nullptr ? nullptr : find_value(*section, place.key);
-    if (value == nullptr || value->kind != YamlNode::Kind::kScalar) return;
-    YamlNode mapping;
-    mapping.kind = YamlNode::Kind::kMap;
-    mapping.where = value->where;
-    std::string name = value->text;
-    if (place.kind) {
-      const auto file = preset_path(name, *place.kind, places);
-      std::optional<YamlNode> named = file ? mapping_of(*file, *place.kind, places.library) : std::nullopt;
-      if (!named) return;
-      mapping = *std::move(named);
-      name = file->stem().string();
-    }
-    if (mapping.find(place.name) == nullptr)
-      mapping.entries.push_back(
-          {.key = place.name, .where = mapping.where, .value = scalar(name, mapping.where)});
-    *value = std::move(mapping);
-    return;
-  }
-}
-
 }  // namespace
-
-bool looks_like_sweep(const YamlNode& root) {
-  return root.find("model") == nullptr && (root.find("base") != nullptr || root.find("vary") != nullptr);
-}
-
-SourceLocation place_of(const Scenario& scenario, const std::string& path) {
-  const auto written = scenario.origins.find(path);
-  return written != scenario.origins.end() ? written->second : SourceLocation{.file = scenario.source};
-}
-
-const ClusterSpec& whole_cluster(const Scenario& scenario) {
-  return scenario.fabric ? *scenario.fabric : *scenario.cluster;
-}
-
-std::int64_t replicas_of(const Scenario& scenario) {
-  const ParallelSpec& parallel = scenario.parallelism;
-  if (parallel.data) return std::int64_t{*parallel.data} * parallel.context;
-  if (!scenario.cluster) return parallel.context;
-  return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
-}
-
-bool has_replicas(const Scenario& scenario) {
-  const ParallelSpec& parallel = scenario.parallelism;
-  const std::int64_t replicas = replicas_of(scenario);
-  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || model->layers_of(LayerKind::kExperts) == 0) return replicas > 1;
-  return replicas > 1 || replicas * parallel.tensor > std::int64_t{parallel.expert} * parallel.expert_tensor;
-}
-
-std::int64_t samples_at_once(const Scenario& scenario) {
-  return replicas_of(scenario) / scenario.parallelism.context * scenario.training.micro_batch_size;
-}
-
-bool runs_fused_pairs(const Scenario& scenario) {
-  if (!scenario.order) {
-    const ScheduleKind* kind = find_schedule(scenario.schedule.name);
-    return kind != nullptr && kind->fused_pairs;
-  }
-  return std::ranges::any_of(scenario.order->schedule.ranks,
-                             [](const auto& order) { return std::ranges::any_of(order, &Action::fused); });
-}
-
-bool overlaps_expert_exchanges(const Scenario& scenario) {
-  return scenario.overlap.expert && scenario.parallelism.expert > 1 && !runs_fused_pairs(scenario) &&
-         scenario.training.global_batch_size > samples_at_once(scenario);
-}
 
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
                                       Library& library, Diagnostics& diagnostics) {
@@ -419,46 +275,6 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
   return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
 }
 
-namespace {
-
-// `--set trainin.recompute=null` takes away what is not there: whether there is such a key at all, a value in
-// its place tells.
-void check_taken_away(const ScenarioTree& tree, const std::string& assignment, Library& library,
-                      Diagnostics& diagnostics) {
-  const auto equals = assignment.find('=');
-  if (equals == std::string::npos) return;
-  Diagnostics silent;
-  const SourceLocation where{.file = "--set " + assignment};
-  const auto value = parse_yaml(std::string_view(assignment).substr(equals + 1), where.file, silent);
-  if (!value || value->kind != YamlNode::Kind::kNull) return;
-  const std::string path = assignment.substr(0, equals);
-  YamlNode root = tree.root;
-  apply_override(root, path, scalar("null", where), silent);
-  Diagnostics read;
-  (void)read_scenario(root, tree.source, tree.folder, library, read);
-  for (const Diagnostic& mistake : read.items())
-    if (mistake.code == "unknown-key" && mistake.where.file == where.file) diagnostics.add(mistake);
-}
-
-}  // namespace
-
-void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
-                     Diagnostics& diagnostics) {
-  if (tree.root.kind != YamlNode::Kind::kMap) return;  // no scenario, which is said when it is read
-  for (const std::string& assignment : overrides) {
-    expand_name(tree.root, assignment, {.library = library, .folder = tree.folder}, diagnostics);
-    apply_override(tree.root, assignment, diagnostics);
-  }
-  for (const std::string& assignment : overrides) check_taken_away(tree, assignment, library, diagnostics);
-}
-
-std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Diagnostics& diagnostics) {
-  const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
-  auto root = file ? library.data().load(*file, diagnostics) : std::nullopt;
-  if (!root) return std::nullopt;
-  return ScenarioTree{.root = *std::move(root), .source = file->string(), .folder = file->parent_path()};
-}
-
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
   const Watch watch(diagnostics);
@@ -466,19 +282,6 @@ std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std:
   if (!tree) return std::nullopt;
   apply_overrides(*tree, overrides, library, diagnostics);
   auto scenario = read_scenario(tree->root, tree->source, tree->folder, library, diagnostics);
-  return watch.clean() ? std::move(scenario) : std::nullopt;
-}
-
-std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const Assignment> assignments,
-                                      Library& library, Diagnostics& diagnostics) {
-  const Watch watch(diagnostics);
-  YamlNode root = tree.root;
-  for (const Assignment& assignment : assignments) {
-    if (root.kind != YamlNode::Kind::kMap) break;  // no scenario, which is said when it is read
-    expand_name(root, assignment.path, {.library = library, .folder = tree.folder}, diagnostics);
-    apply_override(root, assignment.path, assignment.value, diagnostics);
-  }
-  auto scenario = read_scenario(root, tree.source, tree.folder, library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 

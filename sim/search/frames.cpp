@@ -19,11 +19,11 @@ constexpr std::array<std::string_view, 10> kInPlace = {
     "training.micro_batch_size", "parallelism.zero_stage",
     "training.recompute",        "parallelism.sequence_parallel"};
 
-YamlNode scalar(const std::string& text, const std::string& file) {
-  YamlNode node;
-  node.kind = text == "null" ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
-  node.text = text == "null" ? "" : text;
-  node.where.file = file;
+// "null" takes a value away.
+YamlNode given(const std::string& text, const std::string& file) {
+  const bool null = text == "null";
+  YamlNode node = yaml_scalar(null ? "" : text, {.file = file});
+  if (null) node.kind = YamlNode::Kind::kNull;
   return node;
 }
 
@@ -54,7 +54,7 @@ class FrameLoader {
   // What another plan does not keep of the plan that the scenario has.
   [[nodiscard]] Assignments taken_away() const {
     Assignments null;
-    const auto take = [&](const char* path) { null.push_back({path, scalar("null", "search")}); };
+    const auto take = [&](const char* path) { null.push_back({path, given("null", "search")}); };
     take("parallelism.data");
     for (const char* degree : {"parallelism.tensor", "parallelism.pipeline", "parallelism.context"})
       if (space_.find(degree) != nullptr)
@@ -93,7 +93,7 @@ class FrameLoader {
       }
       const std::string nodes = gpus < per_node ? "null" : std::to_string(gpus / per_node);
       const std::string part = gpus < per_node ? std::to_string(gpus) : "null";
-      all.push_back({{"cluster.nodes", scalar(nodes, "--gpus")}, {"cluster.gpus", scalar(part, "--gpus")}});
+      all.push_back({{"cluster.nodes", given(nodes, "--gpus")}, {"cluster.gpus", given(part, "--gpus")}});
     }
     return all;
   }
@@ -105,7 +105,7 @@ class FrameLoader {
     if (gpus < 2 || space_.find(path) == nullptr) return std::nullopt;
     int degree = 2;
     while (gpus % degree != 0) ++degree;
-    assignments.push_back({path, scalar(std::to_string(degree), "search")});
+    assignments.push_back({path, given(std::to_string(degree), "search")});
     Diagnostics ignored;
     return load_scenario(base_, assignments, library_, ignored);
   }
@@ -115,7 +115,7 @@ class FrameLoader {
     const auto own = load_scenario(base_, assignments, library_, diagnostics_);
     if (!own) return false;
     const bool sharded = kind != FrameKind::kReplicated;
-    assignments.push_back({"parallelism.zero_stage", scalar(sharded ? "2" : "0", "search")});
+    assignments.push_back({"parallelism.zero_stage", given(sharded ? "2" : "0", "search")});
     auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
     if (!scenario) return false;
     const char* split = kind == FrameKind::kShardedStages   ? "parallelism.pipeline"

@@ -67,10 +67,9 @@ void keep_to_stages(const ScenarioTree& base, Library& library, SearchSpace& spa
     if (kept(axis)) space.kept.push_back(axis.path);
   std::erase_if(space.axes, kept);
   if (space.find(kChunks) != nullptr) return;  // asked for, and known
-  YamlNode chunks;
-  chunks.kind = YamlNode::Kind::kScalar;
-  chunks.text = std::to_string(chunks_of(*scenario, *stages));
-  space.axes.push_back({.path = std::string(kChunks), .values = {std::move(chunks)}, .usual = true});
+  space.axes.push_back({.path = std::string(kChunks),
+                        .values = {yaml_scalar(std::to_string(chunks_of(*scenario, *stages)))},
+                        .usual = true});
 }
 
 }  // namespace stagecraft

@@ -176,11 +176,7 @@ std::size_t choice_at(const SweepAxis& axis, double share) {
 }
 
 YamlNode drawn(const SweepAxis& axis, double share) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = axis.range->drawn(share);
-  node.where = axis.where;
-  return node;
+  return yaml_scalar(axis.range->drawn(share), axis.where);
 }
 
 // Uniform in [0, 1): a pure function of (seed, draw, axis).

@@ -18,14 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostChoices = 1'000'000;  // of one axis
 
-YamlNode scalar(std::string text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = std::move(text);
-  node.where = where;
-  return node;
-}
-
 // A number and what stands behind it: "10 ms" is 10 and " ms".
 struct Figure {
   double number = 0;
@@ -178,7 +170,7 @@ class AxisReader {
     axis_.range = range;
   }
 
-  void add(const std::string& text) { axis_.choices.push_back({scalar(text, entry_.value.where)}); }
+  void add(const std::string& text) { axis_.choices.push_back({yaml_scalar(text, entry_.value.where)}); }
 
   void add_points(SweepRange range, std::int64_t points) {
     // Points of a linear range of whole ends may fall between whole numbers, and then they are meant to.

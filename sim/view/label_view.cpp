@@ -8,20 +8,30 @@
 
 #include "base/text.hpp"
 #include "sim/lower/task_names.hpp"
-#include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
 namespace {
-
-bool is_pass(const Label& label) {
-  return label.stage >= 0 && label.name.size() == 1;
-}
 
 // The category that most of its time is of.
 Category main_category(const Label& label) {
   const auto most = std::max_element(label.parts.begin(), label.parts.end(),
                                      [](const TaskPart& a, const TaskPart& b) { return a.time < b.time; });
   return most == label.parts.end() ? Category::kOther : static_cast<Category>(most->category);
+}
+
+Paint paint_of_pass(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return Paint::kForward;
+    case Pass::kWeightGradient:
+      return Paint::kWeightGradient;
+    case Pass::kRecompute:
+      return Paint::kRecompute;
+    case Pass::kBackward:
+    case Pass::kInputGradient:
+      break;
+  }
+  return Paint::kBackward;
 }
 
 Paint paint_of_category(Category category) {
@@ -125,21 +135,12 @@ Paint paint_of(const PackedLabel& packed, const Program& program) {
   if (packed.kind == SliceKind::kBubble) return Paint::kBubble;
   if (packed.kind == SliceKind::kExposed) return Paint::kExposed;
   const Label& label = program.labels[packed.label];
-  if (!is_pass(label)) return paint_of_category(main_category(label));
-  switch (label.name.front()) {
-    case 'F':
-      return Paint::kForward;
-    case 'W':
-      return Paint::kWeightGradient;
-    case 'R':
-      return Paint::kRecompute;
-    default:
-      return Paint::kBackward;
-  }
+  const std::optional<Pass> pass = pass_of(label);
+  return pass ? paint_of_pass(*pass) : paint_of_category(main_category(label));
 }
 
 std::string stage_text(const Label& label, const Scenario& scenario, const ParallelPlan& plan) {
-  if (!is_pass(label) || plan.stages.empty()) return {};
+  if (!pass_of(label) || plan.stages.empty()) return {};
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return {};
   const StageContent& content = content_of(label, plan);
   std::vector<std::string> holds;
@@ -161,7 +162,7 @@ std::string stage_text(const Label& label, const Scenario& scenario, const Paral
 
 std::string shape_text(const Label& label, const Scenario& scenario, const ParallelPlan& plan) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || (!is_pass(label) && !carries_activations(label))) return {};
+  if (model == nullptr || (!pass_of(label) && !carries_activations(label))) return {};
   const TrainingSpec& training = scenario.training;
   std::string text = fmt::format("s × b × h = {} × {} × {}", training.sequence_length / plan.context,
                                  training.micro_batch_size, model->hidden);
@@ -173,8 +174,7 @@ std::string shape_text(const Label& label, const Scenario& scenario, const Paral
 
 ByProvenance provenance_of(const Label& label, const IterationPrices& prices, const ParallelPlan& plan) {
   ByProvenance sum{};
-  if (const std::optional<Pass> pass = is_pass(label) ? pass_of(label.name.front()) : std::nullopt;
-      pass && !prices.stages.empty()) {
+  if (const std::optional<Pass> pass = pass_of(label); pass && !prices.stages.empty()) {
     const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()];
     take(sum, pass_price(stage, *pass, !content_of(label, plan).recompute_pass));
   } else if (const std::optional<BesideTask> task = beside_task(label.name)) {

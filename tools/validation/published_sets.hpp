@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 namespace stagecraft {
 

@@ -22,7 +22,7 @@
 #include "sim/accuracy/residual_fit.hpp"
 #include "sim/accuracy/statistics.hpp"
 #include "sim/scenario/library.hpp"
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 namespace stagecraft {
 

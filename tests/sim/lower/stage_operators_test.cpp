@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "tests/sim/simulate/prices_of.hpp"
 
 namespace stagecraft {

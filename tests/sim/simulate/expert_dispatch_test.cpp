@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/lower/price_layers.hpp"
+#include "sim/lower/price_operators.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/simulate_parts.hpp"
 #include "tests/sim/simulate/scenarios.hpp"

@@ -1,6 +1,6 @@
 // Predictions against measurements that others published. The tolerances are promises to our users: a change
 // that passes one of them is a change that makes the simulator worse.
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 #include <gtest/gtest.h>
 

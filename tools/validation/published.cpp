@@ -1,4 +1,4 @@
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 #include <fmt/format.h>
 
@@ -12,15 +12,9 @@
 namespace stagecraft {
 namespace {
 
-YamlNode* child(YamlNode& map, std::string_view key) {
-  const auto found =
-      std::find_if(map.entries.begin(), map.entries.end(), [&](const YamlEntry& e) { return e.key == key; });
-  return found == map.entries.end() ? nullptr : &found->value;
-}
-
 void put(YamlNode& map, const std::string& key, YamlNode value) {
   map.kind = YamlNode::Kind::kMap;
-  if (YamlNode* known = child(map, key)) {
+  if (YamlNode* known = map.find(key)) {
     *known = std::move(value);
     return;
   }
@@ -28,21 +22,13 @@ void put(YamlNode& map, const std::string& key, YamlNode value) {
 }
 
 YamlNode& section(YamlNode& root, const std::string& key) {
-  if (child(root, key) == nullptr) {
+  if (root.find(key) == nullptr) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::kMap;
     empty.where = root.where;
     put(root, key, std::move(empty));
   }
-  return *child(root, key);
-}
-
-YamlNode scalar(std::string text, const SourceLocation& where) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = std::move(text);
-  node.where = where;
-  return node;
+  return *root.find(key);
 }
 
 // Values that are equal have equal text.
@@ -122,8 +108,8 @@ class RowReader {
     out.skip = text(row, "skip");
     if (const YamlNode* shared = file_.find("scenario")) out.scenario = *shared;
     out.scenario.kind = YamlNode::Kind::kMap;
-    put(out.scenario, "stagecraft", scalar("1", row.where));
-    put(out.scenario, "name", scalar(out.id, row.where));
+    put(out.scenario, "stagecraft", yaml_scalar("1", row.where));
+    put(out.scenario, "name", yaml_scalar(out.id, row.where));
     for (const YamlEntry& entry : row.entries) take(out.scenario, entry);
     add_model(out.scenario, row);
     add_cluster(out.scenario, row);
@@ -207,10 +193,10 @@ class RowReader {
     if (*count < gpus_per_node_) {
       put(cluster, "gpus", *gpus);
     } else {
-      put(cluster, "nodes", scalar(std::to_string(*count / gpus_per_node_), gpus->where));
+      put(cluster, "nodes", yaml_scalar(std::to_string(*count / gpus_per_node_), gpus->where));
     }
     if (!fabric_.empty() && cluster.find("fabric") == nullptr)
-      put(cluster, "fabric", scalar(fabric_, gpus->where));
+      put(cluster, "fabric", yaml_scalar(fabric_, gpus->where));
   }
 
   const YamlNode& file_;
@@ -261,6 +247,37 @@ std::optional<std::int64_t> gpus_per_node(const YamlNode& file, Diagnostics& dia
   return std::nullopt;
 }
 
+void unknown_word(const YamlNode& word, std::string_view path, std::string_view is_no, std::string_view hint,
+                  Diagnostics& diagnostics) {
+  diagnostics.error({.code = "unknown-word",
+                     .where = word.where,
+                     .path = std::string(path),
+                     .message = fmt::format("{} is no {}", in_quotes(word.text), is_no),
+                     .hint = std::string(hint)});
+}
+
+// Which memory the set's figures are of; false after reporting.
+bool read_memory_keys(const YamlNode& file, PublishedSet& set, Diagnostics& diagnostics) {
+  if (const YamlNode* figure = file.find("memory_figure")) {
+    const auto known = std::ranges::find(kMemoryFigureNames, figure->text);
+    if (known == std::end(kMemoryFigureNames)) {
+      unknown_word(*figure, "memory_figure", "kind of memory figure", "one of allocated, reserved, device",
+                   diagnostics);
+      return false;
+    }
+    set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
+  }
+  if (const YamlNode* rank = file.find("memory_rank")) {
+    if (rank->text != "last") {
+      unknown_word(*rank, "memory_rank", "rank that logs its memory",
+                   "last, or no `memory_rank`: the fullest", diagnostics);
+      return false;
+    }
+    set.memory_of_last_rank = true;
+  }
+  return true;
+}
+
 // "owner/repository @4dcaae51", or the paper.
 std::string origin_of(const YamlNode& file, const std::string& url) {
   const std::string repository = text_at(file, "source", "repo"), commit = text_at(file, "source", "commit");
@@ -303,29 +320,7 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   if (const YamlNode* assumed = root->find("assumed")) {
     for (const YamlNode& item : assumed->items) set.assumed.push_back(item.text);
   }
-  if (const YamlNode* figure = root->find("memory_figure")) {
-    const auto known = std::ranges::find(kMemoryFigureNames, figure->text);
-    if (known == std::end(kMemoryFigureNames)) {
-      diagnostics.error({.code = "unknown-word",
-                         .where = figure->where,
-                         .path = "memory_figure",
-                         .message = in_quotes(figure->text) + " is no kind of memory figure",
-                         .hint = "one of allocated, reserved, device"});
-      return std::nullopt;
-    }
-    set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
-  }
-  if (const YamlNode* rank = root->find("memory_rank")) {
-    if (rank->text != "last") {
-      diagnostics.error({.code = "unknown-word",
-                         .where = rank->where,
-                         .path = "memory_rank",
-                         .message = in_quotes(rank->text) + " is no rank that logs its memory",
-                         .hint = "last, or no `memory_rank`: the fullest"});
-      return std::nullopt;
-    }
-    set.memory_of_last_rank = true;
-  }
+  if (!read_memory_keys(*root, set, diagnostics)) return std::nullopt;
   const auto fabric = fabrics.find(set.name);
   const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);
   if (!gpus) return std::nullopt;

@@ -1,4 +1,4 @@
-#include "tools/memory_scores.hpp"
+#include "tools/validation/memory_scores.hpp"
 
 #include <fmt/format.h>
 
@@ -42,10 +42,6 @@ std::string_view figure_name(const PublishedSet& set) {
   return kMemoryFigureNames[static_cast<std::size_t>(set.memory_figure.value_or(MemoryFigure::kDevice))];
 }
 
-std::string_view verdict_name(Verdict verdict) {
-  return kVerdictNames[static_cast<std::size_t>(verdict)];
-}
-
 std::string_view outcome(const MemoryScore& row) {
   return row.out_of_memory ? "out of memory" : "ran";
 }
@@ -65,43 +61,18 @@ bool MemoryScore::wrong_verdict() const {
   return refused && !nearly_full;
 }
 
-std::vector<double> MemoryScores::errors() const {
+ErrorSummary MemoryScores::summary() const {
   std::vector<double> errors;
-  for (const MemoryScore& row : rows)
-    if (const std::optional<double> error = row.error()) errors.push_back(*error);
-  return errors;
-}
-
-double MemoryScores::mean_absolute() const {
-  double sum = 0;
-  const std::vector<double> all = errors();
-  for (const double error : all) sum += std::abs(error);
-  return all.empty() ? 0 : sum / static_cast<double>(all.size());
-}
-
-double MemoryScores::bias() const {
-  double sum = 0;
-  const std::vector<double> all = errors();
-  for (const double error : all) sum += error;
-  return all.empty() ? 0 : sum / static_cast<double>(all.size());
-}
-
-double MemoryScores::median_absolute() const {
-  std::vector<double> all = errors();
-  if (all.empty()) return 0;
-  for (double& error : all) error = std::abs(error);
-  std::sort(all.begin(), all.end());
-  const std::size_t middle = all.size() / 2;
-  return all.size() % 2 == 1 ? all[middle] : (all[middle - 1] + all[middle]) / 2;
-}
-
-const MemoryScore* MemoryScores::worst() const {
-  const MemoryScore* worst = nullptr;
-  for (const MemoryScore& row : rows) {
-    if (!row.error()) continue;
-    if (worst == nullptr || std::abs(*row.error()) > std::abs(*worst->error())) worst = &row;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::optional<double> error = rows[i].error();
+    if (!error) continue;
+    errors.push_back(*error);
+    places.push_back(i);
   }
-  return worst;
+  ErrorSummary summary = summarise(errors);
+  if (!places.empty()) summary.worst = places[summary.worst];
+  return summary;
 }
 
 int MemoryScores::wrong_verdicts() const {
@@ -146,16 +117,17 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
     for (const MemoryScore& row : scores.rows) {
       table.row({row.id, gib(row.predicted), row.measured ? gib(*row.measured) : "-",
                  row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
-                 std::string(verdict_name(row.verdict)) + (row.wrong_verdict() ? " (wrong)" : ""),
+                 std::string(name_of(row.verdict)) + (row.wrong_verdict() ? " (wrong)" : ""),
                  std::string(outcome(row))});
     }
     out << table.str(2);
     for (const auto& [id, reason] : scores.skipped) out << fmt::format("  {} skipped: {}\n", id, reason);
   }
-  if (const MemoryScore* worst = scores.worst()) {
+  if (const ErrorSummary summary = scores.summary(); summary.rows > 0) {
+    const MemoryScore& worst = scores.rows[summary.worst];
     out << fmt::format("  {} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n",
-                       scores.errors().size(), percent(scores.mean_absolute()), scores.bias() * 100,
-                       percent(scores.median_absolute()), worst->id, *worst->error() * 100);
+                       summary.rows, percent(summary.mean_absolute), summary.bias * 100,
+                       percent(summary.median_absolute), worst.id, *worst.error() * 100);
   }
   out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
 }
@@ -167,11 +139,12 @@ void print_memory_json(const MemoryScores& scores, std::ostream& out) {
       .field("set", std::string_view(scores.set->name))
       .field("quantity", "memory")
       .field("figure", figure_name(*scores.set));
-  json.field("rows_scored", scores.errors().size())
-      .field("mape", scores.mean_absolute())
-      .field("bias", scores.bias())
-      .field("median", scores.median_absolute());
-  json.field("worst", scores.worst() == nullptr ? 0.0 : std::abs(*scores.worst()->error()))
+  const ErrorSummary summary = scores.summary();
+  json.field("rows_scored", summary.rows)
+      .field("mape", summary.mean_absolute)
+      .field("bias", summary.bias)
+      .field("median", summary.median_absolute);
+  json.field("worst", summary.rows == 0 ? 0.0 : std::abs(*scores.rows[summary.worst].error()))
       .field("verdicts", scores.rows.size())
       .field("wrong_verdicts", scores.wrong_verdicts());
   json.key("rows").begin_array();
@@ -179,7 +152,7 @@ void print_memory_json(const MemoryScores& scores, std::ostream& out) {
     json.begin_object()
         .field("id", std::string_view(row.id))
         .field("predicted_bytes", row.predicted)
-        .field("verdict", verdict_name(row.verdict));
+        .field("verdict", name_of(row.verdict));
     if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
     json.field("ran_out_of_memory", row.out_of_memory).end_object();
   }

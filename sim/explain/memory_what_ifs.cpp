@@ -1,4 +1,4 @@
-#include "tools/memory_what_ifs.hpp"
+#include "sim/explain/memory_what_ifs.hpp"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/accuracy/statistics.hpp"
 #include "sim/lower/memory_ledger.hpp"
 #include "tools/command_line.hpp"
-#include "tools/published.hpp"
+#include "tools/validation/published.hpp"
 
 namespace stagecraft {
 
@@ -33,11 +34,7 @@ struct MemoryScores {
   std::vector<MemoryScore> rows;
   std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
 
-  [[nodiscard]] std::vector<double> errors() const;
-  [[nodiscard]] double mean_absolute() const;
-  [[nodiscard]] double median_absolute() const;
-  [[nodiscard]] double bias() const;
-  [[nodiscard]] const MemoryScore* worst() const;
+  [[nodiscard]] ErrorSummary summary() const;  // of the rows with a figure; `worst` is a place in `rows`
   [[nodiscard]] int wrong_verdicts() const;
 };
 

@@ -1,0 +1,327 @@
+#include "sim/lower/price_operators.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.hpp"
+#include "models/compute_cost.hpp"
+#include "sim/lower/host_time.hpp"
+#include "sim/lower/network_patterns.hpp"
+
+namespace stagecraft {
+namespace {
+
+Category category_of(CommGroup group) {
+  switch (group) {
+    case CommGroup::kTensor:
+      return Category::kTensorComm;
+    case CommGroup::kContext:
+      return Category::kContextComm;
+    case CommGroup::kExpert:
+    case CommGroup::kExpertTensor:
+      return Category::kExpertComm;
+  }
+  SC_CHECK(false, "every group is listed");
+  return Category::kOther;
+}
+
+// PyTorch opens a communicator for each pair that sends outside a batch, and NCCL has the more channels for a
+// message the fewer ranks a communicator has: in a node the length of a ring does not matter.
+//   source  torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, getKeySendRecv; NCCL src/enqueue.cc,
+//           nChannelsMin; TransformerEngine's context_parallel.py batches between two ranks alone.
+GroupPlacement communicator_of(const GroupPlacement& group, CollectiveKind kind) {
+  if (kind != CollectiveKind::kSendReceive || group.nodes > 1 || group.ranks == 1) return group;
+  return {.ranks = 2, .ranks_per_node = 2, .groups_per_node = group.groups_per_node};
+}
+
+// What the software adds to one launch of a collective of a layer.
+Duration software_overhead(const Network& network, const LayerGroups& groups, const Op& op) {
+  if (op.nodes || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1) return {};
+  const Duration whole = network.tensor_collective_overhead.value;
+  return op.collective == CollectiveKind::kAllReduce ? whole : whole / 2;
+}
+
+// One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
+class PassPricing {
+ public:
+  PassPricing(const Ops& ops, const Network& network, const Shard& shard, const LayerGroups& groups)
+      : ops_(ops), network_(network), groups_(groups), room_(ops.size()) {
+    for (const Op& op : ops) {
+      times_.push_back(op.kind == OpKind::kCollective ? collective(op)
+                                                      : compute_cost(network.profile, shard.precision, op));
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].kind == OpKind::kCollective) continue;
+      room_[i] = times_[i].time;
+    }
+  }
+
+  PassPrice price(Category compute) {
+    PassPrice price;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (ops_[i].kind == OpKind::kCollective) {
+        add_exposed(price, i, times_[i].time - hidden(i));
+      } else {
+        price.add(compute, times_[i].time, times_[i].provenance);
+      }
+    }
+    // Every step waits for the slowest GPU. Those before it in the pipeline, or beside it, compute and then wait.
+    if (network_.slowest_gpu > 0)
+      price.add(compute, from_seconds(to_seconds(price.of(compute)) * network_.slowest_gpu),
+                network_.profile.gpu_variability->provenance);
+    return price;
+  }
+
+  [[nodiscard]] const PassExchanges& exchanges() const { return exchanges_; }
+
+  // Of the collectives that run beside the weight gradients; of those that bring an input together alone.
+  [[nodiscard]] Duration beside_weight_gradient() const {
+    return sum_beside([](const Op&) { return true; });
+  }
+  [[nodiscard]] Duration gathers_beside() const {
+    return sum_beside([](const Op& op) { return op.collective == CollectiveKind::kAllGather; });
+  }
+
+ private:
+  // What the software adds to a collective is hidden as the rest of it is.
+  void add_exposed(PassPrice& price, std::size_t i, Duration exposed) const {
+    price.add(category_of(ops_[i].group), exposed, times_[i].provenance);
+    const Duration late = software_overhead(network_, groups_, ops_[i]) * ops_[i].kernels;
+    if (late == Duration::zero()) return;
+    const double share = to_seconds(late) / to_seconds(times_[i].time);
+    price.restate(from_seconds(to_seconds(exposed) * share), times_[i].provenance,
+                  network_.tensor_collective_overhead.provenance);
+  }
+
+  template <class Counts>
+  [[nodiscard]] Duration sum_beside(Counts counts) const {
+    Duration time{};
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const Op& op = ops_[i];
+      if (op.kind == OpKind::kCollective && op.beside == Beside::kWeightGradient && counts(op))
+        time += times_[i].time;
+    }
+    return time;
+  }
+
+  // All launches of the operator.
+  [[nodiscard]] Cost collective(const Op& op) {
+    const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
+    if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
+      if (op.nodes) {
+        const NodeExchange exchange = node_exchange(network_, groups_, op);
+        add_traffic(op, exchange.rails, exchange.between, exchange.over_rails);
+        add_traffic(op, exchange.in_node, op.bytes, exchange.over_node);
+      } else {
+        add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
+      }
+      Exchanges& exchanges = exchanges_of(op);
+      exchanges.time += cost.time * op.kernels;
+      exchanges.transfer += cost.transfer * op.kernels;
+      exchanges.launches += op.kernels;
+    }
+    return {.time = cost.time * op.kernels, .provenance = cost.provenance};
+  }
+
+  void add_traffic(const Op& op, const PlacedGroup& group, Bytes size, const CollectiveCost& cost) {
+    if (cost.transfer == Duration::zero()) return;
+    const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
+    const double sent = bus_factor(op.collective, group.placement.ranks) * static_cast<double>(size.count());
+    exchanges_of(op).traffic.add(collective_pattern(network_, rank, group.group, op.collective, cost),
+                                 sent * static_cast<double>(op.kernels));
+  }
+
+  [[nodiscard]] Exchanges& exchanges_of(const Op& op) {
+    return exchanges_[static_cast<std::size_t>(std::ranges::find(kInPass, category_of(op.group)) -
+                                               kInPass.begin())];
+  }
+
+  // What `room` hides of `time`, of which `share` is left where both run; the room is used up.
+  [[nodiscard]] static Duration behind(Duration& room, Duration time, double share) {
+    const Duration beside = std::min(time, room);
+    room -= beside;
+    return from_seconds(to_seconds(beside) * share);
+  }
+
+  [[nodiscard]] Duration hidden(std::size_t i) {
+    const Duration time = times_[i].time;
+    switch (ops_[i].beside) {
+      case Beside::kNothing:
+      case Beside::kWeightGradient:  // over both backward passes together: price_operators
+        return Duration::zero();
+      case Beside::kNextGemm:
+        return behind_gemm(time, i + 1, ops_.size(), 1);
+      case Beside::kPreviousGemm:
+        return behind_gemm(time, i, 0, -1);
+      case Beside::kAttentionBlock:
+        return behind_block(time, i);
+      case Beside::kSharedExperts:
+        return behind_shared(time, ops_[i].shared);
+    }
+    SC_CHECK(false, "every way to overlap is listed");
+    return {};
+  }
+
+  // The nearest GEMM from `from` towards `end`; going back, index from - 1 is looked at first.
+  [[nodiscard]] Duration behind_gemm(Duration time, std::size_t from, std::size_t end, int step) {
+    for (std::size_t i = from; i != end; i = step > 0 ? i + 1 : i - 1) {
+      const std::size_t at = step > 0 ? i : i - 1;
+      if (ops_[at].kind == OpKind::kGemm)
+        return behind(room_[at], time, network_.profile.tensor_overlap.value);
+    }
+    return Duration::zero();
+  }
+
+  // What one half of the shared experts hides.
+  [[nodiscard]] Duration behind_shared(Duration time, SharedHalf half) {
+    Duration hidden{}, covered{};
+    for (std::size_t i = 0; i < ops_.size() && covered < time; ++i) {
+      if (ops_[i].kind == OpKind::kCollective || ops_[i].shared != half) continue;
+      const Duration beside = std::min(time - covered, room_[i]);
+      covered += beside;
+      hidden += behind(room_[i], beside, 1 / network_.profile.gradient_overlap_slowdown.value);
+    }
+    return hidden;
+  }
+
+  // The attention kernels that were launched last before the message: one flash kernel, or all of an unfused
+  // core.
+  [[nodiscard]] Duration behind_block(Duration time, std::size_t message) {
+    Duration hidden{};
+    for (std::size_t i = message; i-- > 0 && hidden < time;) {
+      const OpKind kind = ops_[i].kind;
+      if (kind == OpKind::kCollective || kind == OpKind::kGemm) break;
+      const Duration beside = std::min(time - hidden, room_[i]);
+      room_[i] -= beside;
+      hidden += beside;
+      if (kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward) break;
+    }
+    return hidden;
+  }
+
+  const Ops& ops_;
+  const Network& network_;
+  const LayerGroups& groups_;
+  std::vector<Cost> times_;
+  std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
+  PassExchanges exchanges_;
+};
+
+void wait(PassPrice& price, Duration time) {
+  if (time > Duration::zero()) price.add(Category::kOther, time, Provenance::kAssumed);
+}
+
+// What is launched anew for each layer, because its shapes are known only when the router has run.
+bool waits_in_each_layer(const LayerOps& ops, const HostCosts& costs) {
+  return costs.graphs != CudaGraphs::kIteration &&
+         std::ranges::any_of(ops.forward, [](const Op& op) { return op.routed; });
+}
+
+}  // namespace
+
+RankGroup group_of(CommGroup group) {
+  switch (group) {
+    case CommGroup::kTensor:
+      return RankGroup::kTensor;
+    case CommGroup::kContext:
+      return RankGroup::kContext;
+    case CommGroup::kExpert:
+      return RankGroup::kExpert;
+    case CommGroup::kExpertTensor:
+      return RankGroup::kExpertTensor;
+  }
+  SC_CHECK(false, "every group is listed");
+  return RankGroup::kTensor;
+}
+
+NodeExchange node_exchange(const Network& network, const LayerGroups& groups, const Op& op) {
+  SC_CHECK(op.nodes && op.group == CommGroup::kExpert, "tokens go to experts by node");
+  const GroupPlacement& whole = groups.of(op.group);
+  NodeExchange exchange{.rails = {groups.member, rails_of(whole), RankGroup::kExpertRails},
+                        .in_node = {groups.member, in_node_of(whole), RankGroup::kExpertInNode},
+                        .between = op.nodes->over(whole.nodes)};
+  const Category category = category_of(op.group);
+  exchange.over_rails = network_cost(network, exchange.rails, {op.collective, exchange.between, category});
+  exchange.over_node = network_cost(network, exchange.in_node, {op.collective, op.bytes, category});
+  return exchange;
+}
+
+CollectiveCost NodeExchange::cost() const {
+  CollectiveCost slower = over_rails.transfer > over_node.transfer ? over_rails : over_node;
+  const CollectiveCost& other = over_rails.transfer > over_node.transfer ? over_node : over_rails;
+  slower.time += other.time - other.transfer;
+  slower.node_efficiency = over_node.node_efficiency;
+  slower.network_efficiency = over_rails.network_efficiency;
+  return slower;
+}
+
+CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups, const Op& op) {
+  if (op.nodes) return node_exchange(network, groups, op).cost();
+  const GroupPlacement& group = groups.of(op.group);
+  CollectiveCost cost =
+      network_cost(network, {.member = groups.member, .placement = communicator_of(group, op.collective)},
+                   {op.collective, op.bytes, category_of(op.group)});
+  const FabricSpec& fabric = network.cluster.spec().fabric;
+  if (op.group == CommGroup::kTensor && group.ranks > 1) {
+    if (fabric.tensor_collective_factor != 1)
+      cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
+    cost.time += fabric.tensor_collective_overhead + software_overhead(network, groups, op);
+  }
+  return cost;
+}
+
+void wait_for_host(PassPrice& pass) {
+  wait(pass, pass.missing());
+}
+
+void wait_for_host(StagePrice& price) {
+  wait_for_host(price.forward);
+  Duration wanted{}, taken{};
+  for (const PassPrice* part : {&price.recompute, &price.input_gradient, &price.weight_gradient}) {
+    wanted += part->wanted();
+    taken += part->total();
+  }
+  if (wanted <= taken) return;
+  const Duration idle = wanted - taken;
+  const double share = to_seconds(price.weight_gradient.wanted()) / to_seconds(wanted);
+  const Duration of_weight = from_seconds(to_seconds(idle) * share);
+  wait(price.input_gradient, idle - of_weight);
+  wait(price.weight_gradient, of_weight);
+  price.unhidden.hide(Category::kTensorComm, idle - of_weight);
+}
+
+StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
+                           const LayerGroups& groups) {
+  const auto pricing = [&](const Ops& pass) { return PassPricing(pass, network, shard, groups); };
+  PassPricing forward = pricing(ops.forward), recompute = pricing(ops.recompute);
+  PassPricing input = pricing(ops.input_gradient), weight = pricing(ops.weight_gradient);
+  StagePrice price{.forward = forward.price(Category::kForward),
+                   .recompute = recompute.price(Category::kRecompute),
+                   .input_gradient = input.price(Category::kBackward),
+                   .weight_gradient = weight.price(Category::kBackward),
+                   .traffic = {.forward = forward.exchanges(),
+                               .recompute = recompute.exchanges(),
+                               .input_gradient = input.exchanges(),
+                               .weight_gradient = weight.exchanges()}};
+  // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
+  // than the GEMM lasts. Where that GEMM is put aside, gathers of inputs run beside the input-gradient GEMM
+  // as before, and reductions are waited for.
+  const auto overlapped = [&](Duration traffic) {
+    return from_seconds(to_seconds(traffic) * network.profile.tensor_overlap.value);
+  };
+  const Duration hideable = input.beside_weight_gradient() + weight.beside_weight_gradient();
+  Duration hidden = std::min(price.weight_gradient.of(Category::kBackward), overlapped(hideable));
+  const Duration reductions = hidden - std::min(hidden, overlapped(input.gathers_beside()));
+  const Duration exposed = std::min(reductions, price.input_gradient.of(Category::kTensorComm));
+  for (PassPrice* pass : {&price.input_gradient, &price.weight_gradient})
+    hidden -= pass->hide(Category::kTensorComm, hidden);
+  price.unhidden.add(Category::kTensorComm, exposed, network.profile.tensor_overlap.provenance);
+  const auto host = [&](const Ops& pass) { return host_time(pass, network.profile.host, network.host); };
+  price.forward.keep_at_least(host(ops.forward));
+  price.input_gradient.keep_at_least(host(ops.recompute) + host(ops.input_gradient));
+  price.weight_gradient.keep_at_least(host(ops.weight_gradient));
+  if (waits_in_each_layer(ops, network.host)) wait_for_host(price);
+  return price;
+}
+
+}  // namespace stagecraft
