@@ -1060,10 +1060,11 @@ class Answers(Case):
 
     def test_an_iteration_that_never_ends_is_laid_beside_no_trace(self):
         files = [f"tests/data/kineto/made_2x1.{end}" for end in ("yaml", "rank0.json")]
-        dead = ["diff", *files, "--set", "faults=[{kind: dead-node, node: 0}]"]
+        word = "faults=[{kind: dead-node, node: 0}]"
+        dead = ["diff", *files, "--set", word]
         ran = stagecraft(*dead)
         self.assert_refused(ran)
-        self.assertIn(f"{files[0]}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
+        self.assertIn(f"--set {word}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
         refused, = self.results(stagecraft(*dead, "--json"))
         self.assertEqual(["never-ends"], [error["code"] for error in refused["errors"]])
 
