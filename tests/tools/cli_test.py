@@ -642,6 +642,23 @@ class Answers(Case):
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
         self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
 
+    def test_a_fused_pair_lasts_from_the_longer_of_its_passes_to_both(self):
+        sizes = ["--stages", "4", "--micro-batches", "8"]
+        for part in (["show", "--schedule", "dualpipe"], ["show", "--schedule", "dualpipe-v"], ["compare"]):
+            for time, written in (("0s", "0 s"), ("1999999us", "1.999999 s"), ("3001ms", "3.001 s")):
+                ran = stagecraft("schedule", *part, *sizes, "--fused", time)
+                self.assert_refused(ran)
+                self.assertEqual(f"stagecraft: error: --fused: a pair of passes of 1 s and 2 s does not last {written}\n"
+                                 "  hint: it lasts 2 s, the longer of them, to 3 s, both\n", ran.stderr)
+            for time in ("2s", "3s"):
+                self.assertEqual(DONE, stagecraft("schedule", *part, *sizes, "--fused", time).returncode)
+        nothing = ["--forward", "0s", "--input-gradient", "0s", "--weight-gradient", "0s"]
+        show = ["schedule", "show", "--schedule", "dualpipe", *sizes, *nothing, "--fused"]
+        self.assertEqual(DONE, stagecraft(*show, "0s").returncode)
+        self.assertIn("hint: it lasts 0 s\n", stagecraft(*show, "1s").stderr)
+        # An order without pairs has none that could last too long.
+        self.assertEqual(DONE, stagecraft("schedule", "show", "--schedule", "1f1b", *sizes, "--fused", "9s").returncode)
+
     def test_a_key_that_is_set_and_varied_had_no_effect(self):
         for command in ("compare", "goodput"):
             ran = stagecraft(command, PIPELINE, "--set", "schedule.name=zb-h1", "--set", "model.forward=2 ms", "--vary", "schedule=gpipe,1f1b")
