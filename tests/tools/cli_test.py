@@ -73,6 +73,19 @@ failures:
   repeats: 20
 """
 
+# A NIC and an uplink of leaf 1 have a tenth of their rate.
+UNLIKE_CABLES = """\
+stagecraft: 1
+model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms}
+cluster:
+  node: {device: toy, gpus: 2, nics: 2, nvlink: 100 GB/s, nvlink_latency: 0 ms, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}
+  nodes: 4
+  fabric: {kind: fat-tree, nodes_per_leaf: 2, spines: 4}
+  links: [{name: node 2 nic 1 -> leaf 1, share: 0.1}, {name: leaf 1 -> spine 0, share: 0.1}]
+parallelism: {data: 8}
+training: {global_batch_size: 8}
+"""
+
 ALIAS_BOMB = "stagecraft: 1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 
@@ -641,6 +654,19 @@ class Answers(Case):
         group = ["--micro-batch-group", "8"]
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
         self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
+
+    def test_cables_of_unlike_rates_are_told_apart(self):
+        self.write("rates.yaml", UNLIKE_CABLES)
+        shown = stagecraft("topology", "show", "rates.yaml", cwd=self.folder).stdout
+        table = shown[shown.index("  level "):shown.index("bisection")]
+        self.assertEqual(["spine 3 2 x 10 GB/s – –",
+                          "spine 1 1 x 10 GB/s, 1 x 1 GB/s – –",
+                          "leaf 1 4 x 10 GB/s 4 x 10 GB/s 1",
+                          "leaf 1 3 x 10 GB/s, 1 x 1 GB/s 3 x 10 GB/s, 1 x 1 GB/s 1"],
+                         [" ".join(row.split()) for row in table.splitlines()[1:]])
+        graph = stagecraft("topology", "show", "rates.yaml", "--graphviz", cwd=self.folder).stdout
+        self.assertIn('"node 2" -- "leaf 1" [label="1 x 10 GB/s, 1 x 1 GB/s"];', graph)
+        self.assertIn('"node 0,1" -- "leaf 0" [label="4 x 10 GB/s"];', graph)
 
     def test_a_fused_pair_lasts_from_the_longer_of_its_passes_to_both(self):
         sizes = ["--stages", "4", "--micro-batches", "8"]
