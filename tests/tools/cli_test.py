@@ -655,6 +655,24 @@ class Answers(Case):
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
         self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
 
+    def test_what_is_no_chakra_trace_is_refused_with_its_own_way_out(self):
+        model = "{family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 1024}"
+        self.write("job.yaml", f"stagecraft: 1\nmodel: {model}\ncluster: {{node: dgx-a100-80gb, nodes: 2}}\n"
+                   "parallelism: {tensor: 4, pipeline: 4, data: 1}\ntraining: {global_batch_size: 8}\n")
+        run = ["run", "job.yaml", "--quiet", "--chakra", "trace", "--set", "model.tied_embeddings=false"]
+        self.assertEqual(DONE, stagecraft(*run, cwd=self.folder).returncode)
+        for change, hint in (("network=flow", "--set network=closed-form"),
+                             ("overlap.pipeline=false", "--set overlap.pipeline=true"),
+                             ("model.tied_embeddings=true", "--set model.tied_embeddings=false"),
+                             ("faults=[{kind: dead-node, node: 0}]", "without its faults it does: --set 'faults=[]'"),
+                             ("schedule=dualpipe", "an order that holds the weights once has none: --set schedule=1f1b")):
+            ran = stagecraft(*run, "--force", "--set", change, cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertIn(f"  hint: {hint}\n", ran.stderr)
+        ran = stagecraft(*run, "--force", "--set", "parallelism={tensor: 4, pipeline: 2, data: 2}", cwd=self.folder)
+        self.assert_refused(ran)
+        self.assertIn("hint: one replica of a pipeline is: --set parallelism.data=1", ran.stderr)
+
     def test_cables_of_unlike_rates_are_told_apart(self):
         self.write("rates.yaml", UNLIKE_CABLES)
         shown = stagecraft("topology", "show", "rates.yaml", cwd=self.folder).stdout
