@@ -145,6 +145,17 @@ void check_degraded_links(const Scenario& scenario, const ParallelPlan& plan, Di
   }
 }
 
+// The traffic that takes most of a link, and the first of equals.
+std::size_t heaviest_on(EdgeId link, const Cluster& cluster, const std::vector<BackgroundSpec>& traffic) {
+  std::size_t heaviest = 0;
+  Bandwidth most(0);
+  for (std::size_t i = 0; i < traffic.size(); ++i) {
+    const Bandwidth part = background_load(cluster, {&traffic[i], 1})[link];
+    if (part > most) heaviest = i, most = part;
+  }
+  return heaviest;
+}
+
 // Background traffic leaves something of every link.
 void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.network.background.empty()) return;
@@ -152,9 +163,10 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   for (std::uint32_t i = 0; i < links.cluster().link_count(); ++i) {
     const EdgeId link(i);
     if (links.load(link) == Bandwidth(0) || links.suffices(link, 1)) continue;
+    const std::size_t heaviest = heaviest_on(link, links.cluster(), scenario.network.background);
     diagnostics.error(
         {.code = "out-of-range",
-         .where = place_of(scenario, "network.background.0.rate"),
+         .where = place_of(scenario, fmt::format("network.background.{}.rate", heaviest)),
          .path = "network.background",
          .message = fmt::format("the traffic asks {} of {}, which has {}", gigabytes(links.load(link)),
                                 links.cluster().link_name(link), gigabytes(links.capacity(link))),

@@ -24,6 +24,18 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .shared_links = shared_links && scenario.network.shared()};
 }
 
+std::vector<Bytes> message_bytes(const Scenario& scenario, const ParallelPlan& plan) {
+  const int senders = plan.stage_count() - 1;
+  const auto* stages = std::get_if<StagesSpec>(&scenario.model);
+  if (stages == nullptr)
+    return std::vector<Bytes>(
+        static_cast<std::size_t>(senders),
+        message_bytes(std::get<TransformerSpec>(scenario.model), pricing_request(scenario, plan, false)));
+  std::vector<Bytes> bytes;
+  for (int stage = 0; stage < senders; ++stage) bytes.push_back(message_bytes(*stages, stage));
+  return bytes;
+}
+
 namespace {
 
 IterationPrices unchecked_price(const Scenario& scenario, const Cluster* cluster,

@@ -56,6 +56,14 @@ Program beside_clock(const Program& own, Duration duration) {
   return clock;
 }
 
+// The job of `others` as it starts with nobody beside it, on links that change as those of `own` do.
+Program alone_on(const Program& own, const FabricJob& job) {
+  Program alone = job.program;
+  alone.link_changes = own.link_changes;
+  for (LinkChange& change : alone.link_changes) change.time = std::max(change.time - job.start, Duration());
+  return alone;
+}
+
 // All jobs as loops beside a clock, which runs until `iterations` of ours have ended.
 RepeatedReport repeated(const Program& own, std::span<const FabricJob> others, int iterations,
                         Duration first) {
@@ -117,7 +125,7 @@ SharedRun run_together(Program& own, std::span<const FabricJob> others, int iter
     result.network.jobs.push_back(
         {.name = job.name,
          .nodes = job.nodes,
-         .alone_time = time_of(folded(job.program)),
+         .alone_time = time_of(folded(alone_on(own, job))),
          .shared_time = count > 0 ? (rounds.back() - job.start) / count : Duration::zero(),
          .iterations = count,
          .cost = time_of(beside(own, others.subspan(i, 1))) - *result.network.alone_time});

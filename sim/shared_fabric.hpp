@@ -30,7 +30,8 @@ struct SharedRun {
 };
 
 // `own`: the measured job, with all links of the fabric; afterwards with those that matter to it alone. Each
-// other job is also run alone, and alone beside the measured one, which says what it costs. `iterations`
+// other job is also run alone, on links that change as those of `own` do from its start on, and alone beside
+// the measured one, which says what it costs. `iterations`
 // above 1: that many of the measured job in a row, in another run of all.
 [[nodiscard]] SharedRun run_together(Program& own, std::span<const FabricJob> others, int iterations = 1);
 

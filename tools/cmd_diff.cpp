@@ -99,7 +99,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
     checks.device(scenario);
     checks.world(gpus);
     const int rank = checks.rank(asked, gpus);
-    if (!simulation.report.finishes()) diagnostics.error(never_ends(scenario.source));
+    if (!simulation.report.finishes()) diagnostics.error(never_ends(scenario));
     if (!diagnostics.has_errors())
       diff = make_trace_diff(predicted_rank(scenario, simulation, rank),
                              measured_rank(*measured, simulation.prepared.plan, rank), *measured,

@@ -51,6 +51,7 @@ void print_forms(const ScheduleKind& kind, Session& session) {
 
 int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, Session& session) {
   const ScheduleCosts costs = schedule_costs(arguments, recomputes);
+  check_pairs(schedule, costs);
   const Schedule drawn = schedule.flush ? schedule : unrolled(schedule, 2);
   const Play times = timed(drawn, costs, arguments);
   note_fused(arguments, schedule, session);

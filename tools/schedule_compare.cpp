@@ -40,7 +40,7 @@ ScheduleCosts chunk_costs(const ScheduleCosts& whole, int chunks) {
     stage.weight_gradient /= chunks;
     stage.recompute /= chunks;
   }
-  costs.pair /= chunks;
+  if (costs.pair) *costs.pair /= chunks;
   costs.memory_limit *= chunks;
   return costs;
 }
@@ -61,8 +61,10 @@ Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
   }
   ScheduleCosts costs = schedule_costs(arguments, kind.recomputes);
   costs.memory_limit = limit;
+  const ScheduleCosts of_stage = costs;
   costs = chunk_costs(costs, shape.chunks);
   const Schedule schedule = generate(kind, shape, costs);
+  check_pairs(schedule, of_stage);
   const Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), costs);
   row.makespan = schedule.flush ? times.makespan : period(schedule, costs);
   row.span = schedule.flush ? times.span : row.makespan;

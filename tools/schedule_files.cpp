@@ -55,6 +55,7 @@ std::string sizes_of(const Schedule& schedule) {
 
 void print_json(const Schedule& schedule, const Arguments& arguments, Session& session) {
   const ScheduleCosts costs = schedule_costs(arguments, false);
+  check_pairs(schedule, costs);
   const Play times = timed(schedule, costs, arguments);
   session.out << render_schedule_json({.schedule = schedule, .drawn = schedule, .play = times, .period = 0})
               << '\n';

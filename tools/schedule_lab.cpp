@@ -25,6 +25,10 @@ void check_size(const PipelineShape& shape) {
   }
 }
 
+std::string exact_seconds(std::int64_t nanoseconds) {
+  return fmt::format("{:.12g} s", to_seconds(Duration(nanoseconds)));
+}
+
 }  // namespace
 
 const ScheduleKind& schedule_kind(const Arguments& arguments) {
@@ -61,7 +65,25 @@ ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
                    .weight_gradient = nanoseconds("weight-gradient", 1s)};
   const std::int64_t again = nanoseconds("recompute", recomputes ? Duration(stage.forward) : 0s);
   (recomputes ? stage.recompute : stage.input_gradient) += again;
-  return {.stages = {stage}, .message = nanoseconds("message", 0s), .pair = nanoseconds("fused", 0s)};
+  ScheduleCosts costs{.stages = {stage}, .message = nanoseconds("message", 0s)};
+  if (arguments.has("fused")) costs.pair = nanoseconds("fused", {});
+  return costs;
+}
+
+void check_pairs(const Schedule& schedule, const ScheduleCosts& costs) {
+  if (!costs.pair) return;
+  for (const std::vector<Action>& order : schedule.ranks)
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+      if (!order[i].fused) continue;
+      const std::int64_t first = length_of(order[i], costs), second = length_of(order[i + 1], costs);
+      const std::int64_t least = std::max(first, second), most = first + second;
+      if (least <= *costs.pair && *costs.pair <= most) continue;
+      throw UsageError(fmt::format("--fused: a pair of passes of {} and {} does not last {}",
+                                   exact_seconds(first), exact_seconds(second), exact_seconds(*costs.pair)),
+                       least == most ? fmt::format("it lasts {}", exact_seconds(least))
+                                     : fmt::format("it lasts {}, the longer of them, to {}, both",
+                                                   exact_seconds(least), exact_seconds(most)));
+    }
 }
 
 Schedule named_schedule(const Arguments& arguments) {

@@ -20,6 +20,8 @@ namespace stagecraft {
 // The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
 // as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);
+// A fused pair lasts no less than the longer of its passes and no more than both: refuses --fused otherwise.
+void check_pairs(const Schedule& schedule, const ScheduleCosts& costs);
 // The order that --schedule and the sizes ask for. Refuses what a picture cannot hold.
 [[nodiscard]] Schedule named_schedule(const Arguments& arguments);
 

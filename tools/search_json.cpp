@@ -130,7 +130,7 @@ class SearchJson {
       json_.begin_object().field("gpus", gpus);
       write_plan("plan", plan.point);
       json_.field("iteration_time_s", plan.time);
-      json_.field("samples_per_s", plan.time > Duration::zero() ? 1 / sample_time(answer_.plans, plan) : 0.0);
+      json_.field("samples_per_s", figures_.samples_per_s(plan));
       json_.field("tokens_per_s", figures_.tokens_per_s(plan));
       json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus)
           .field("mfu", figures_.mfu(plan));

@@ -52,7 +52,10 @@ std::string phrase_of(const SearchRefusal& refusal) {
 class SearchText {
  public:
   explicit SearchText(const SearchAnswer& answer)
-      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {}
+      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {
+    has_tokens_ = std::ranges::any_of(answer.result.ranked,
+                                      [&](const RankedPlan& plan) { return figures_.has_tokens(plan); });
+  }
 
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
@@ -233,7 +236,12 @@ class SearchText {
   }
 
   [[nodiscard]] std::vector<std::string> figure_titles() const {
-    std::vector<std::string> titles = {"iteration", "tok/s/GPU", "MFU", kMemory};
+    std::vector<std::string> titles = {"iteration"};
+    if (has_tokens_)
+      titles.insert(titles.end(), {"tok/s/GPU", "MFU"});
+    else
+      titles.emplace_back("samples/s");
+    titles.emplace_back(kMemory);
     if (answer_.space.price) titles.push_back(answer_.space.price->currency + "/Mtok");
     return titles;
   }
@@ -245,21 +253,27 @@ class SearchText {
   }
 
   [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {
-    const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
-    std::vector<std::string> cells = {human(plan.time), fmt::format("{:.4g}", rate),
-                                      percent(figures_.mfu(plan)), memory(plan)};
-    if (const auto cost = figures_.cost_per_million_tokens(plan))
-      cells.push_back(fmt::format("{:.3g}", *cost));
+    std::vector<std::string> cells = {human(plan.time)};
+    if (has_tokens_) {
+      const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
+      cells.insert(cells.end(), {fmt::format("{:.4g}", rate), percent(figures_.mfu(plan))});
+    } else {
+      cells.push_back(fmt::format("{:.4g}", figures_.samples_per_s(plan)));
+    }
+    cells.push_back(memory(plan));
+    if (!answer_.space.price) return cells;
+    const auto cost = figures_.cost_per_million_tokens(plan);
+    cells.push_back(cost ? fmt::format("{:.3g}", *cost) : "–");
     return cells;
   }
 
   [[nodiscard]] std::string speedups(const std::vector<RankedPlan>& scaling) const {
     TextTable text({Align::kRight, Align::kRight, Align::kRight});
     text.row({"GPUs", "speed-up", "efficiency"});
-    const double first = figures_.tokens_per_s(scaling.front());
+    const double first = figures_.samples_per_s(scaling.front());
     const int least = plans_.point(scaling.front()).gpus();
     for (const RankedPlan& plan : scaling) {
-      const double speedup = first > 0 ? figures_.tokens_per_s(plan) / first : 0;
+      const double speedup = first > 0 ? figures_.samples_per_s(plan) / first : 0;
       const int gpus = plans_.point(plan).gpus();
       text.row({std::to_string(gpus), fmt::format("{:.2f}", speedup), percent(speedup * least / gpus)});
     }
@@ -269,6 +283,7 @@ class SearchText {
   const SearchAnswer& answer_;
   PlanColumns plans_;
   PlanFigures figures_;
+  bool has_tokens_ = true;  // abstract stages may have none
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -29,11 +30,24 @@ struct NodeShape {
   friend auto operator<=>(const NodeShape&, const NodeShape&) = default;
 };
 
+// Cables between the same ends, of which some may be slower than others.
+struct Bundle {
+  int cables = 0;
+  std::map<double, int, std::greater<>> by_rate;  // fastest first
+
+  void add(double rate) { ++cables, ++by_rate[rate]; }
+  [[nodiscard]] double rate() const {
+    double sum = 0;
+    for (const auto& [rate, count] : by_rate) sum += rate * count;
+    return sum;
+  }
+  friend auto operator<=>(const Bundle&, const Bundle&) = default;
+};
+
 // The cables of a switch: to what is nearer the GPUs, to what is farther, and to its like.
 struct Ports {
   VertexKind kind = VertexKind::kLeafSwitch;
-  int down = 0, up = 0, across = 0;
-  double rate_down = 0, rate_up = 0, rate_across = 0;
+  Bundle down, up, across;
   friend auto operator<=>(const Ports&, const Ports&) = default;
 };
 
@@ -59,8 +73,7 @@ Shapes shapes_of(const Cluster& cluster) {
     const Link& link = cluster.link(EdgeId(i));
     const Vertex &from = graph.vertex(link.from), &to = graph.vertex(link.to);
     const double rate = link.capacity.count();
-    if (from.kind == to.kind && is_fabric_switch(from.kind))
-      ++ports[link.from].across, ports[link.from].rate_across += rate;
+    if (from.kind == to.kind && is_fabric_switch(from.kind)) ports[link.from].across.add(rate);
     // Each cable is seen from its end nearer the GPU.
     if (from.kind > to.kind || (from.kind == to.kind && link.from > link.to)) continue;
     for (const int node : nodes_at(cluster, from)) {
@@ -70,8 +83,8 @@ Shapes shapes_of(const Cluster& cluster) {
       if (to.kind == VertexKind::kNvSwitch) shape.shares_nvswitch = to.node < 0;
     }
     if (from.kind == to.kind) continue;
-    if (is_fabric_switch(to.kind)) ++ports[link.to].down, ports[link.to].rate_down += rate;
-    if (is_fabric_switch(from.kind)) ++ports[link.from].up, ports[link.from].rate_up += rate;
+    if (is_fabric_switch(to.kind)) ports[link.to].down.add(rate);
+    if (is_fabric_switch(from.kind)) ports[link.from].up.add(rate);
   }
   Shapes shapes;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -137,6 +150,19 @@ std::string node_text(const Cluster& cluster, const NodeShape& shape, const std:
   return out + table.str(2);
 }
 
+// "3 x 10 GB/s, 1 x 1 GB/s" of `copies` such bundles.
+std::string bundle_text(const Bundle& bundle, std::int64_t copies = 1) {
+  std::vector<std::pair<std::string, std::int64_t>> classes;
+  for (const auto& [rate, count] : bundle.by_rate) {
+    std::string each = human(Bandwidth(rate));
+    if (classes.empty() || classes.back().first != each) classes.emplace_back(std::move(each), 0);
+    classes.back().second += copies * count;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [each, count] : classes) parts.push_back(fmt::format("{} x {}", count, each));
+  return parts.empty() ? "–" : join(parts, ", ");
+}
+
 std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color) {
   if (shapes.switches.empty()) return {};
   const FabricSpec& fabric = cluster.spec().fabric;
@@ -144,19 +170,15 @@ std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color
                                 kFabricKindNames[static_cast<std::size_t>(fabric.kind)],
                                 fabric.name.empty() ? "" : fmt::format(" ({})", fabric.name));
   const bool across = std::any_of(shapes.switches.begin(), shapes.switches.end(),
-                                  [](const auto& level) { return level.first.across > 0; });
-  const auto cables = [](int count, double rate) {
-    return count == 0 ? std::string("–") : fmt::format("{} x {}", count, human(Bandwidth(rate / count)));
-  };
+                                  [](const auto& level) { return level.first.across.cables > 0; });
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"level", "switches", "down", across ? "across" : "up", "oversubscription"});
   for (auto level = shapes.switches.rbegin(); level != shapes.switches.rend(); ++level) {
     const Ports& port = level->first;
     table.row({std::string(kind_name(port.kind)),
-               with_thousands(static_cast<std::int64_t>(level->second.size())),
-               cables(port.down, port.rate_down),
-               across ? cables(port.across, port.rate_across) : cables(port.up, port.rate_up),
-               port.up == 0 ? "–" : fmt::format("{:.3g}", port.rate_down / port.rate_up)});
+               with_thousands(static_cast<std::int64_t>(level->second.size())), bundle_text(port.down),
+               bundle_text(across ? port.across : port.up),
+               port.up.cables == 0 ? "–" : fmt::format("{:.3g}", port.down.rate() / port.up.rate())});
   }
   return out + table.str(2);
 }
@@ -261,8 +283,8 @@ std::string full_dot(const Cluster& cluster) {
   return out;
 }
 
-// Where a node hangs: cables and their rate for each switch.
-using Uplinks = std::map<VertexId, std::pair<int, double>>;
+// Where a node hangs: its cables to each switch.
+using Uplinks = std::map<VertexId, Bundle>;
 
 std::string collapsed_dot(const Cluster& cluster) {
   const FabricGraph& graph = cluster.graph();
@@ -274,9 +296,7 @@ std::string collapsed_dot(const Cluster& cluster) {
     if (!is_fabric_switch(to.kind) || from.kind > to.kind || (from.kind == to.kind && link.from > link.to))
       continue;
     if (from.node >= 0) {
-      auto& [cables, each] = uplinks[static_cast<std::size_t>(from.node)][link.to];
-      ++cables;
-      each = link.capacity.count();
+      uplinks[static_cast<std::size_t>(from.node)][link.to].add(link.capacity.count());
     } else {
       out += fmt::format("  {} -- {} [label={}];\n", vertex_name(cluster, link.from),
                          vertex_name(cluster, link.to), quoted(human(link.capacity)));
@@ -290,9 +310,8 @@ std::string collapsed_dot(const Cluster& cluster) {
     const std::string name = quoted("node " + as_ranges(nodes));
     out += fmt::format("  {} [label=\"node {}\\n{} GPUs each\"];\n", name, as_ranges(nodes), gpus);
     for (const auto& [vertex, cables] : switches)
-      out += fmt::format("  {} -- {} [label=\"{} x {}\"];\n", name, vertex_name(cluster, vertex),
-                         static_cast<std::int64_t>(nodes.size()) * cables.first,
-                         human(Bandwidth(cables.second)));
+      out += fmt::format("  {} -- {} [label=\"{}\"];\n", name, vertex_name(cluster, vertex),
+                         bundle_text(cables, static_cast<std::int64_t>(nodes.size())));
   }
   return out;
 }

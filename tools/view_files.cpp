@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <variant>
-
+#include "sim/price_iteration.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/trace.hpp"
@@ -27,30 +25,19 @@ void write_trace(const std::string& file, bool replace, const Simulation& simula
   diagnostics.throw_if_errors();
 }
 
-// The message of one micro-batch between two stages, as one tensor rank sends it.
-Bytes message_of(const Scenario& scenario, const ParallelPlan& plan) {
-  if (const auto* stages = std::get_if<StagesSpec>(&scenario.model))
-    return std::max(Bytes(1), stages->activation.empty() ? Bytes(1) : stages->activation.front());
-  const TrainingSpec& training = scenario.training;
-  const std::int64_t element = training.precision == Precision::kFp32 ? 4 : 2;
-  const std::int64_t parts = plan.context * (scenario.options.scatter_gather ? plan.tensor : 1);
-  return Bytes(training.sequence_length * training.micro_batch_size *
-               std::get<TransformerSpec>(scenario.model).hidden * element / parts);
-}
-
 void write_chakra(const std::string& prefix, bool replace, const Scenario& scenario,
                   const Simulation& simulation) {
   Diagnostics diagnostics;
-  if (const auto why = no_chakra_because(simulation.program, simulation.timeline))
+  if (const auto refusal = no_chakra_because(simulation.program, simulation.timeline))
     diagnostics.error({.code = "no-trace",
                        .where = {.file = scenario.source},
-                       .message = "is no Chakra trace: " + *why,
-                       .hint = "one replica of a pipeline is: --set parallelism.data=1 on as many GPUs"});
+                       .message = "is no Chakra trace: " + refusal->why,
+                       .hint = refusal->hint});
   diagnostics.throw_if_errors();
   const std::vector<std::string> files =
       chakra_traces({.program = simulation.program,
                      .timeline = simulation.timeline,
-                     .message = message_of(scenario, simulation.prepared.plan)});
+                     .messages = message_bytes(scenario, simulation.prepared.plan)});
   for (std::size_t rank = 0; rank < files.size(); ++rank)
     write_text_file(fmt::format("{}.{}.et", prefix, rank), files[rank], replace, diagnostics);
   diagnostics.throw_if_errors();

@@ -1,6 +1,7 @@
 #include "topology/collective_transfers.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/check.hpp"
 #include "topology/pairwise_transfers.hpp"
@@ -66,17 +67,11 @@ MembersByNode by_node(const Cluster& cluster, std::span<const DeviceId> members)
   std::sort(sorted.begin(), sorted.end());
   SC_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a GPU is a member once");
   MembersByNode nodes;
-  std::vector<int> numbers;  // of the servers in `nodes`
+  std::unordered_map<int, std::size_t> places;  // in `nodes`, by server
   for (const DeviceId member : members) {
-    const int node = cluster.node_of(member);
-    // Mostly the last one: members come node by node.
-    const auto at = std::find(numbers.rbegin(), numbers.rend(), node);
-    if (at == numbers.rend()) {
-      numbers.push_back(node);
-      nodes.push_back({member});
-    } else {
-      nodes[static_cast<std::size_t>(numbers.rend() - at) - 1].push_back(member);
-    }
+    const auto [place, is_new] = places.try_emplace(cluster.node_of(member), nodes.size());
+    if (is_new) nodes.emplace_back();
+    nodes[place->second].push_back(member);
   }
   return nodes;
 }

@@ -19,6 +19,10 @@ StagePrice price_stage(const StagesSpec& model, const StageContent& content, std
 
 }  // namespace
 
+Bytes message_bytes(const StagesSpec& model, int stage) {
+  return of_stage(model.activation, static_cast<std::size_t>(stage));
+}
+
 IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,
                              const PricingRequest& request) {
   const ParallelPlan& plan = request.plan;
@@ -55,7 +59,7 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
                                      of_stage(model.gradient, stage));
     if (held.stage + 1 < places.stages())
       prices.edges[places.index_of(held.stage, held.copy)] =
-          edge_price(network, held, of_stage(model.activation, stage));
+          edge_price(network, held, message_bytes(model, held.stage));
   }
   return prices;
 }

@@ -15,16 +15,18 @@
 namespace stagecraft {
 namespace {
 
+// Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
+// share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
+bool scatters(const PricingRequest& request) {
+  return request.options.scatter_gather && !request.parallelism.sequence_parallel && request.plan.tensor > 1;
+}
+
 EdgePrice price_edge(const TransformerSpec& model, const Network& network, const PricingRequest& request,
                      HeldStage held) {
-  const Shard shard = shard_of(request);
-  const Bytes whole = boundary_activation(model, shard);
-  // Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
-  // share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
-  const bool scatter = request.options.scatter_gather && !shard.sequence_parallel && shard.tensor > 1;
-  EdgePrice price = edge_price(network, held, scatter ? whole / shard.tensor : whole);
-  if (scatter && price.forward.total() > Duration::zero()) {
-    const CollectiveJob gather{CollectiveKind::kAllGather, whole, Category::kPipelineComm};
+  EdgePrice price = edge_price(network, held, message_bytes(model, request));
+  if (scatters(request) && price.forward.total() > Duration::zero()) {
+    const CollectiveJob gather{CollectiveKind::kAllGather, boundary_activation(model, shard_of(request)),
+                               Category::kPipelineComm};
     const auto groups = [&](int s) {
       return groups_of(network, network.plan.places().rank_of(s, held.copy), RankGroup::kTensor);
     };
@@ -98,6 +100,11 @@ Shard shard_of(const PricingRequest& request) {
           .overlap_context = request.overlap.context,
           .overlap_shared_experts = request.overlap.shared_experts && !request.expert_pairs,
           .software = request.options.memory};
+}
+
+Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request) {
+  const Bytes whole = boundary_activation(model, shard_of(request));
+  return scatters(request) ? whole / request.plan.tensor : whole;
 }
 
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,

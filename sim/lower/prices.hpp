@@ -193,6 +193,11 @@ struct PricingRequest {
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);
 
+// What a GPU of a stage sends to its counterpart of the next for a micro-batch, and gets back; its last stage
+// sends to nobody.
+[[nodiscard]] Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request);
+[[nodiscard]] Bytes message_bytes(const StagesSpec& model, int stage);
+
 [[nodiscard]] IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                                 const Cluster& cluster, const PricingRequest& request);
 

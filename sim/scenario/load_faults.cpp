@@ -147,6 +147,11 @@ void FaultReader::read_link() {
     names.push_back(cluster.link_name(EdgeId(i)));
     if (matches(fault_.link, names.back())) return;
   }
+  if (names.empty()) {
+    if (!cluster.unreachable())  // else the cluster is refused, for just that
+      map_.error("link", "unknown-link", "the cluster has no link", "leave the fault out");
+    return;
+  }
   const auto near = nearest_name(fault_.link, names);
   map_.error(
       "link", "unknown-link", fmt::format("no link is named {}", in_quotes(fault_.link)),

@@ -27,8 +27,8 @@ struct ScheduleCosts {
   // Share of a chunk's activations that its input gradient frees; the weight gradient frees the rest. None:
   // the schedule's own measure, which is 0 unless its header says another.
   std::optional<double> freed_by_input_gradient = {};
-  double fused = 1;       // share of the sum of its passes that a fused pair takes
-  std::int64_t pair = 0;  // what every fused pair takes, in place of a share; 0 = the share
+  double fused = 1;                       // share of the sum of its passes that a fused pair takes
+  std::optional<std::int64_t> pair = {};  // what every fused pair takes, in place of a share
 
   // The costs of one stage. requires that `stages` is empty, has one entry, or one per stage.
   [[nodiscard]] StageCosts of(int stage) const {

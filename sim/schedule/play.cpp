@@ -166,7 +166,7 @@ std::int64_t length_of(const Action& action, const ScheduleCosts& costs) {
 }
 
 std::int64_t length_of_pair(const Action& first, const Action& second, const ScheduleCosts& costs) {
-  if (costs.pair > 0) return costs.pair;
+  if (costs.pair) return *costs.pair;
   const std::int64_t sum = length_of(first, costs) + length_of(second, costs);
   return costs.fused == 1 ? sum : std::llround(costs.fused * static_cast<double>(sum));
 }

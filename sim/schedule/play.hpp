@@ -39,7 +39,7 @@ struct Play {
 // What a pass alone lasts.
 [[nodiscard]] std::int64_t length_of(Pass pass, const StageCosts& stage);
 [[nodiscard]] std::int64_t length_of(const Action& action, const ScheduleCosts& costs);
-// What a fused pair lasts: `fused` times the sum, to the nearest unit.
+// What a fused pair lasts: what `pair` says, or `fused` times the sum, to the nearest unit.
 [[nodiscard]] std::int64_t length_of_pair(const Action& first, const Action& second,
                                           const ScheduleCosts& costs);
 

@@ -18,6 +18,10 @@ double PlanFigures::tokens(const RankedPlan& plan) const {
   return static_cast<double>(point(plan).global_batch * frame(plan).training.sequence_length);
 }
 
+double PlanFigures::samples_per_s(const RankedPlan& plan) const {
+  return plan.time > Duration::zero() ? 1 / sample_time(plans_, plan) : 0;
+}
+
 double PlanFigures::tokens_per_s(const RankedPlan& plan) const {
   const double seconds = to_seconds(plan.time);
   return seconds > 0 ? tokens(plan) / seconds : 0;

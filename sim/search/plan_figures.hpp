@@ -20,8 +20,10 @@ class PlanFigures {
   PlanFigures(const SearchPlans& plans, std::optional<GpuPrice> price)
       : plans_(plans), price_(std::move(price)) {}
 
-  // 0 of a plan that takes no time, as abstract stages may.
+  // 0 of a plan that takes no time, as abstract stages may; of tokens also where samples have none.
+  [[nodiscard]] double samples_per_s(const RankedPlan& plan) const;
   [[nodiscard]] double tokens_per_s(const RankedPlan& plan) const;
+  [[nodiscard]] bool has_tokens(const RankedPlan& plan) const { return tokens(plan) > 0; }
   // 0 without a model or a profile.
   [[nodiscard]] double mfu(const RankedPlan& plan) const;
   // nullopt without a price, or without tokens.

@@ -41,7 +41,7 @@ class SpaceReader {
 
   void read(const SearchWords& words) {
     for (const std::string& text : words.vary) read_vary(text);
-    for (const std::string& path : words.fix) fix(path, {.file = "--fix " + path});
+    for (const std::string& path : words.fix) read_fix(path);
     if (words.gpus) {
       space_.gpus = parse_gpu_counts(*words.gpus);
       if (space_.gpus.empty())
@@ -124,7 +124,18 @@ class SpaceReader {
     const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
     const auto node = parse_yaml(one ? list : "[" + list + "]", where.file, diagnostics_);
     if (!node) return;
+    if (std::ranges::find(varied_, parsed.vary.path) != varied_.end())
+      return error(where, parsed.vary.path, "contradictory", "is varied twice",
+                   "give all its values at once");
+    varied_.push_back(parsed.vary.path);
     if (auto axis = read_axis(parsed.vary.path, *node)) put(*std::move(axis));
+  }
+
+  void read_fix(const std::string& path) {
+    const SourceLocation where{.file = "--fix " + path};
+    if (std::ranges::find(varied_, path) != varied_.end())
+      return error(where, path, "contradictory", "is varied as well", "leave out --vary, or --fix");
+    fix(path, where);
   }
 
   void read_gpus(const YamlNode& node, YamlMap& map) {
@@ -147,6 +158,7 @@ class SpaceReader {
 
   SearchSpace& space_;
   Diagnostics& diagnostics_;
+  std::vector<std::string> varied_;  // by the command line, which says of a path one thing
 };
 
 }  // namespace

@@ -136,9 +136,9 @@ std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& 
   return reasons;
 }
 
-Diagnostic never_ends(const std::string& file) {
+Diagnostic never_ends(const Scenario& scenario) {
   return {.code = kNeverEnds,
-          .where = {.file = file},
+          .where = place_of(scenario, "faults"),
           .path = "faults",
           .message = kNodeDied,
           .hint = "`run` shows who waits for whom"};

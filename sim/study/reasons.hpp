@@ -21,8 +21,8 @@ namespace stagecraft {
 [[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,
                                                       bool must_fit);
 
-// An error of an iteration in which a node died: it has no time. `file` is its scenario.
-[[nodiscard]] Diagnostic never_ends(const std::string& file);
+// An error of an iteration in which a node died: it has no time.
+[[nodiscard]] Diagnostic never_ends(const Scenario& scenario);
 
 // `"reasons": [{"code", "path", "message", "hint"}, ...]` of the errors among them, inside an open object.
 void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons);

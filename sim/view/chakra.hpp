@@ -3,7 +3,8 @@
 //
 //   file      a varint of its length and a message: GlobalMetadata, then Node after Node
 //   nodes     passes are compute nodes; a message is a send on one rank and a receive, of the same tag, on
-//             the other; whatever else one rank waits for from another is a message of one byte
+//             the other, whether it takes time or not; whatever else one rank waits for from another is a
+//             message of one byte
 //   time      whole microseconds, as the format has it: rounded with carry along each rank's compute stream,
 //             so that its sum stays within half a microsecond; a message is rounded alone. Sends keep their
 //             time in duration_micros, which ASTRA-sim does not read: it has a network of its own.
@@ -24,12 +25,18 @@ namespace stagecraft {
 struct ChakraExport {
   const Program& program;
   const Timeline& timeline;
-  Bytes message{1};  // what a message between stages carries; a norm is one number of 4 bytes
+  // What crosses from a stage to the next, and back, by stage; a norm is one number of 4 bytes.
+  std::vector<Bytes> messages;
 };
 
-// What keeps a timeline from being a trace, in words: traffic of replicas that are not simulated, shared
-// links, a timeline that stalls. nullopt where nothing does.
-[[nodiscard]] std::optional<std::string> no_chakra_because(const Program& program, const Timeline& timeline);
+// Why a timeline is no trace, in words, and the way out.
+struct ChakraRefusal {
+  std::string why, hint;
+};
+// Traffic of replicas that are not simulated, shared links, a timeline that stalls and the like. nullopt where
+// nothing keeps it from being one.
+[[nodiscard]] std::optional<ChakraRefusal> no_chakra_because(const Program& program,
+                                                             const Timeline& timeline);
 
 // The file of each simulated rank. requires that nothing keeps it from being one.
 [[nodiscard]] std::vector<std::string> chakra_traces(const ChakraExport& exported);

@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/check.hpp"
 #include "sim/lower/task_names.hpp"
+#include "sim/schedule/notation.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/chakra_fields.hpp"
 #include "sim/view/wire.hpp"
@@ -29,10 +32,84 @@ std::int64_t microseconds(Duration time) {
   return (time.count() + 500) / 1000;
 }
 
+// What ranks send each other. A message that takes time is a task behind the pass that makes it; one that
+// takes none is an edge from pass to pass. Of a fused pair the edges come from its second pass and lead to its
+// first, whichever of the two they are for.
+class MessageSizes {
+ public:
+  MessageSizes(const Program& program, const std::vector<Bytes>& messages,
+               const std::vector<std::vector<TaskId>>& predecessors)
+      : program_(program), messages_(messages), predecessors_(predecessors) {}
+
+  // Of what `to` waits for; `nth` of several edges between the two, from 0.
+  [[nodiscard]] Bytes of(TaskId from, TaskId to, std::size_t nth) const {
+    if (does(program_, from) == BesideTask::kSendNorm) return Bytes(4);
+    return is_message(program_, from) ? of_message(from) : of_edge(from, to, nth);
+  }
+
+ private:
+  [[nodiscard]] int stage_of(TaskId task) const { return program_.labels[program_.label[task]].stage; }
+
+  // Is it a pass that the next stage waits for, or the one before?
+  [[nodiscard]] bool goes(TaskId task, bool forward) const {
+    const std::string& name = program_.labels[program_.label[task]].name;
+    const std::optional<Pass> pass = name.size() == 1 ? pass_of(name.front()) : std::nullopt;
+    return pass && (forward ? *pass == Pass::kForward : gives_gradient(*pass));
+  }
+
+  [[nodiscard]] Bytes over(int boundary) const {
+    SC_CHECK(boundary >= 0 && static_cast<std::size_t>(boundary) < messages_.size(),
+             "a message crosses from a stage to the next");
+    return std::max(Bytes(1), messages_[static_cast<std::size_t>(boundary)]);
+  }
+
+  [[nodiscard]] Bytes of_message(TaskId message) const {
+    const bool forward = does(program_, message) == BesideTask::kSendForward;
+    TaskId at = predecessors_[message.index()].front();
+    while (is_message(program_, at)) at = predecessors_[at.index()].front();
+    while (!goes(at, forward) || program_.micro_batch[at] != program_.micro_batch[message]) {
+      const std::optional<TaskId> before = beside(at, false);
+      SC_CHECK(before.has_value(), "a message follows its pass");
+      at = *before;
+    }
+    return over(forward ? stage_of(at) : stage_of(at) - 1);
+  }
+
+  [[nodiscard]] Bytes of_edge(TaskId from, TaskId to, std::size_t nth) const {
+    for (const std::optional<TaskId> a : {std::optional(from), beside(from, false)})
+      for (const std::optional<TaskId> b : {std::optional(to), beside(to, true)})
+        if (const auto size = a && b ? between(*a, *b) : std::nullopt; size && nth-- == 0) return *size;
+    return Bytes(1);
+  }
+
+  [[nodiscard]] std::optional<Bytes> between(TaskId from, TaskId to) const {
+    if (program_.micro_batch[from] != program_.micro_batch[to]) return std::nullopt;
+    for (const bool forward : {true, false})
+      if (goes(from, forward) && goes(to, forward) && stage_of(to) == stage_of(from) + (forward ? 1 : -1))
+        return over(std::min(stage_of(from), stage_of(to)));
+    return std::nullopt;
+  }
+
+  // The task before it, or after it, on its stream.
+  [[nodiscard]] std::optional<TaskId> beside(TaskId task, bool after) const {
+    const ResourceId resource = program_.resource_of(task);
+    const std::uint32_t edge =
+        after ? program_.resource_begin[resource.index() + 1] - 1 : program_.resource_begin[resource.index()];
+    if (task.value() == edge) return std::nullopt;
+    return TaskId(after ? task.value() + 1 : task.value() - 1);
+  }
+
+  const Program& program_;
+  const std::vector<Bytes>& messages_;
+  const std::vector<std::vector<TaskId>>& predecessors_;
+};
+
 class ChakraWriter {
  public:
   explicit ChakraWriter(const ChakraExport& exported)
-      : program_(exported.program), timeline_(exported.timeline), message_(exported.message) {
+      : program_(exported.program),
+        timeline_(exported.timeline),
+        sizes_(exported.program, exported.messages, predecessors_) {
     std::int32_t ranks = 0;
     rank_of_.resize(program_.task_count());
     predecessors_.resize(program_.task_count());
@@ -52,14 +129,8 @@ class ChakraWriter {
   }
 
   std::vector<std::string> write() && {
-    std::vector<TaskId> order;
-    for (std::uint32_t t = 0; t < program_.task_count(); ++t) order.emplace_back(t);
-    std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-      return std::tuple(timeline_.start[a], timeline_.end[a], a) <
-             std::tuple(timeline_.start[b], timeline_.end[b], b);
-    });
     for (File& file : files_) file.bytes.delimited(WireMessage().text(chakra::kVersion, "0.0.4"));
-    for (const TaskId task : order) write_task(task);
+    for (const TaskId task : in_order()) write_task(task);
     std::vector<std::string> bytes;
     for (File& file : files_) bytes.push_back(file.bytes.bytes());
     return bytes;
@@ -83,6 +154,29 @@ class ChakraWriter {
     std::int32_t tag = 0;
     Bytes size{};
   };
+
+  // By start and end; of tasks that take no time whoever waits for another stands behind it.
+  [[nodiscard]] std::vector<TaskId> in_order() const {
+    using Place = std::tuple<Duration, Duration, TaskId>;
+    std::vector<std::vector<TaskId>> followers(program_.task_count());
+    std::vector<std::size_t> missing(program_.task_count());
+    std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+    const auto add = [&](TaskId task) { ready.emplace(timeline_.start[task], timeline_.end[task], task); };
+    for (std::uint32_t t = 0; t < program_.task_count(); ++t) {
+      missing[t] = predecessors_[t].size();
+      for (const TaskId before : predecessors_[t]) followers[before.index()].emplace_back(t);
+      if (missing[t] == 0) add(TaskId(t));
+    }
+    std::vector<TaskId> order;
+    while (!ready.empty()) {
+      const TaskId task = std::get<TaskId>(ready.top());
+      ready.pop();
+      order.push_back(task);
+      for (const TaskId next : followers[task.index()])
+        if (--missing[next.index()] == 0) add(next);
+    }
+    return order;
+  }
 
   static void add_attribute(WireMessage& node, std::string_view name, std::uint32_t field,
                             std::int64_t value) {
@@ -112,22 +206,20 @@ class ChakraWriter {
   std::vector<std::uint64_t> waits_for(TaskId task) {
     std::vector<std::uint64_t> nodes;
     const std::int32_t here = rank_of_[task.index()];
-    for (const TaskId before : predecessors_[task.index()]) {
-      const std::int32_t there = rank_of_[before.index()];
-      nodes.push_back(there == here ? node_of_.at(before.value()) : receive(before, there, here));
+    const std::vector<TaskId>& all = predecessors_[task.index()];
+    for (auto before = all.begin(); before != all.end(); ++before) {
+      const std::int32_t there = rank_of_[before->index()];
+      const auto same = static_cast<std::size_t>(std::count(all.begin(), before, *before));
+      nodes.push_back(there == here ? node_of_.at(before->value())
+                                    : receive(*before, there, here, sizes_.of(*before, task, same)));
     }
     return nodes;
   }
 
-  [[nodiscard]] Bytes size_of(TaskId before) const {
-    if (!is_message(program_, before)) return Bytes(1);
-    return does(program_, before) == BesideTask::kSendNorm ? Bytes(4) : message_;
-  }
-
   // The send stands where the message began.
-  std::uint64_t receive(TaskId before, std::int32_t there, std::int32_t here) {
+  std::uint64_t receive(TaskId before, std::int32_t there, std::int32_t here, Bytes size) {
     const bool message = is_message(program_, before);
-    const Message sent{.from = there, .to = here, .tag = next_tag_++, .size = size_of(before)};
+    const Message sent{.from = there, .to = here, .tag = next_tag_++, .size = size};
     const std::string name = program_.describe(before);
     const Node send{.name = "send: " + name,
                     .type = chakra::kSend,
@@ -155,34 +247,56 @@ class ChakraWriter {
 
   const Program& program_;
   const Timeline& timeline_;
-  Bytes message_;
   std::vector<std::int32_t> rank_of_;              // by task
   std::vector<std::vector<TaskId>> predecessors_;  // by task; on its stream as well
+  const MessageSizes sizes_;
   std::vector<File> files_;
   std::unordered_map<std::uint32_t, std::uint64_t> node_of_;             // by task
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> sends_;  // by message: what it waits for
   std::int32_t next_tag_ = 0;
 };
 
+constexpr const char* kOneReplica =
+    "one replica of a pipeline is: --set parallelism.data=1 --set parallelism.context=1, on as many GPUs";
+
+// Of a task beside the passes that takes time.
+ChakraRefusal refused_collective(const Program& program, TaskId task) {
+  const std::string& label = program.labels[program.label[task]].name;
+  switch (does(program, task).value_or(BesideTask::kGradientReduction)) {
+    case BesideTask::kEmbeddingSum:
+      return {.why = fmt::format("its '{}' is a collective of the first and the last stage", label),
+              .hint = "--set model.tied_embeddings=false"};
+    case BesideTask::kCopySum:
+      return {.why = fmt::format("its '{}' of a stage is a collective", label),
+              .hint = "an order that holds the weights once has none: --set schedule=1f1b"};
+    default:
+      return {.why = fmt::format("its '{}' is a collective of replicas that are not simulated", label),
+              .hint = kOneReplica};
+  }
+}
+
 }  // namespace
 
-std::optional<std::string> no_chakra_because(const Program& program, const Timeline& timeline) {
-  if (timeline.stall) return "the iteration does not finish";
-  if (!program.flows.empty()) return "its links are shared (network: flow), and a trace has fixed times";
+std::optional<ChakraRefusal> no_chakra_because(const Program& program, const Timeline& timeline) {
+  if (timeline.stall)
+    return ChakraRefusal{.why = "the iteration does not finish",
+                         .hint = "without its faults it does: --set 'faults=[]'"};
+  if (!program.flows.empty())
+    return ChakraRefusal{.why = "its links are shared (network: flow), and a trace has fixed times",
+                         .hint = "--set network=closed-form"};
   if (!program.loads.empty())
-    return "its collectives slow the passes that they run beside (overlap), and a trace has fixed times";
+    return ChakraRefusal{
+        .why = "its collectives slow the passes that they run beside (overlap), and a trace has fixed times",
+        .hint = kOneReplica};
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
-    const std::string& name = program.resources[ResourceId(r)].name;
-    if (name == "compute") {
-      for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t)
-        if (is_message(program, TaskId(t)))
-          return "its messages hold up the compute stream (overlap.pipeline: false)";
-      continue;
-    }
+    const bool computes = program.resources[ResourceId(r)].name == "compute";
     for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
-      const std::string& label = program.labels[program.label[TaskId(t)]].name;
-      if (timeline.end[TaskId(t)] > timeline.start[TaskId(t)] && !is_message(program, TaskId(t)))
-        return fmt::format("its '{}' is a collective of replicas that are not simulated", label);
+      const bool message = is_message(program, TaskId(t));
+      if (computes && message)
+        return ChakraRefusal{.why = "its messages hold up the compute stream (overlap.pipeline: false)",
+                             .hint = "--set overlap.pipeline=true"};
+      if (!computes && !message && timeline.end[TaskId(t)] > timeline.start[TaskId(t)])
+        return refused_collective(program, TaskId(t));
     }
   }
   return std::nullopt;

@@ -73,6 +73,19 @@ failures:
   repeats: 20
 """
 
+# A NIC and an uplink of leaf 1 have a tenth of their rate.
+UNLIKE_CABLES = """\
+stagecraft: 1
+model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms}
+cluster:
+  node: {device: toy, gpus: 2, nics: 2, nvlink: 100 GB/s, nvlink_latency: 0 ms, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}
+  nodes: 4
+  fabric: {kind: fat-tree, nodes_per_leaf: 2, spines: 4}
+  links: [{name: node 2 nic 1 -> leaf 1, share: 0.1}, {name: leaf 1 -> spine 0, share: 0.1}]
+parallelism: {data: 8}
+training: {global_batch_size: 8}
+"""
+
 ALIAS_BOMB = "stagecraft: 1\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
 
@@ -642,6 +655,54 @@ class Answers(Case):
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
         self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
 
+    def test_what_is_no_chakra_trace_is_refused_with_its_own_way_out(self):
+        model = "{family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 1024}"
+        self.write("job.yaml", f"stagecraft: 1\nmodel: {model}\ncluster: {{node: dgx-a100-80gb, nodes: 2}}\n"
+                   "parallelism: {tensor: 4, pipeline: 4, data: 1}\ntraining: {global_batch_size: 8}\n")
+        run = ["run", "job.yaml", "--quiet", "--chakra", "trace", "--set", "model.tied_embeddings=false"]
+        self.assertEqual(DONE, stagecraft(*run, cwd=self.folder).returncode)
+        for change, hint in (("network=flow", "--set network=closed-form"),
+                             ("overlap.pipeline=false", "--set overlap.pipeline=true"),
+                             ("model.tied_embeddings=true", "--set model.tied_embeddings=false"),
+                             ("faults=[{kind: dead-node, node: 0}]", "without its faults it does: --set 'faults=[]'"),
+                             ("schedule=dualpipe", "an order that holds the weights once has none: --set schedule=1f1b")):
+            ran = stagecraft(*run, "--force", "--set", change, cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertIn(f"  hint: {hint}\n", ran.stderr)
+        ran = stagecraft(*run, "--force", "--set", "parallelism={tensor: 4, pipeline: 2, data: 2}", cwd=self.folder)
+        self.assert_refused(ran)
+        self.assertIn("hint: one replica of a pipeline is: --set parallelism.data=1", ran.stderr)
+
+    def test_cables_of_unlike_rates_are_told_apart(self):
+        self.write("rates.yaml", UNLIKE_CABLES)
+        shown = stagecraft("topology", "show", "rates.yaml", cwd=self.folder).stdout
+        table = shown[shown.index("  level "):shown.index("bisection")]
+        self.assertEqual(["spine 3 2 x 10 GB/s – –",
+                          "spine 1 1 x 10 GB/s, 1 x 1 GB/s – –",
+                          "leaf 1 4 x 10 GB/s 4 x 10 GB/s 1",
+                          "leaf 1 3 x 10 GB/s, 1 x 1 GB/s 3 x 10 GB/s, 1 x 1 GB/s 1"],
+                         [" ".join(row.split()) for row in table.splitlines()[1:]])
+        graph = stagecraft("topology", "show", "rates.yaml", "--graphviz", cwd=self.folder).stdout
+        self.assertIn('"node 2" -- "leaf 1" [label="1 x 10 GB/s, 1 x 1 GB/s"];', graph)
+        self.assertIn('"node 0,1" -- "leaf 0" [label="4 x 10 GB/s"];', graph)
+
+    def test_a_fused_pair_lasts_from_the_longer_of_its_passes_to_both(self):
+        sizes = ["--stages", "4", "--micro-batches", "8"]
+        for part in (["show", "--schedule", "dualpipe"], ["show", "--schedule", "dualpipe-v"], ["compare"]):
+            for time, written in (("0s", "0 s"), ("1999999us", "1.999999 s"), ("3001ms", "3.001 s")):
+                ran = stagecraft("schedule", *part, *sizes, "--fused", time)
+                self.assert_refused(ran)
+                self.assertEqual(f"stagecraft: error: --fused: a pair of passes of 1 s and 2 s does not last {written}\n"
+                                 "  hint: it lasts 2 s, the longer of them, to 3 s, both\n", ran.stderr)
+            for time in ("2s", "3s"):
+                self.assertEqual(DONE, stagecraft("schedule", *part, *sizes, "--fused", time).returncode)
+        nothing = ["--forward", "0s", "--input-gradient", "0s", "--weight-gradient", "0s"]
+        show = ["schedule", "show", "--schedule", "dualpipe", *sizes, *nothing, "--fused"]
+        self.assertEqual(DONE, stagecraft(*show, "0s").returncode)
+        self.assertIn("hint: it lasts 0 s\n", stagecraft(*show, "1s").stderr)
+        # An order without pairs has none that could last too long.
+        self.assertEqual(DONE, stagecraft("schedule", "show", "--schedule", "1f1b", *sizes, "--fused", "9s").returncode)
+
     def test_a_key_that_is_set_and_varied_had_no_effect(self):
         for command in ("compare", "goodput"):
             ran = stagecraft(command, PIPELINE, "--set", "schedule.name=zb-h1", "--set", "model.forward=2 ms", "--vary", "schedule=gpipe,1f1b")
@@ -1060,10 +1121,11 @@ class Answers(Case):
 
     def test_an_iteration_that_never_ends_is_laid_beside_no_trace(self):
         files = [f"tests/data/kineto/made_2x1.{end}" for end in ("yaml", "rank0.json")]
-        dead = ["diff", *files, "--set", "faults=[{kind: dead-node, node: 0}]"]
+        word = "faults=[{kind: dead-node, node: 0}]"
+        dead = ["diff", *files, "--set", word]
         ran = stagecraft(*dead)
         self.assert_refused(ran)
-        self.assertIn(f"{files[0]}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
+        self.assertIn(f"--set {word}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
         refused, = self.results(stagecraft(*dead, "--json"))
         self.assertEqual(["never-ends"], [error["code"] for error in refused["errors"]])
 

@@ -261,6 +261,29 @@ class Search(unittest.TestCase):
         self.assertIn("parallelism.tensor: abstract stages have costs for the scenario's own alone",
                       self.run_it("search", self.file, "--vary", "parallelism.tensor=1,2", code=WRONG_INPUT).stderr)
 
+    # 16 samples without tokens, in 27, 15 and 11 ms.
+    def test_plans_without_tokens_are_told_in_samples(self):
+        self.file.write_text("""\
+stagecraft: 1
+name: stages
+model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}
+cluster: {node: dgx-a100-80gb, gpus: 8}
+parallelism: {pipeline: 4}
+schedule: zb-h1
+training: {global_batch_size: 16}
+search: {fix: [schedule]}
+""")
+        text = self.run_it("search", self.file, "--gpus", "8,16,32", "--price", "2 USD/h").stdout
+        head, *rows = [line.split() for line in text[text.index("GPUs  tp"):].splitlines()[:4]]
+        self.assertEqual(["iteration", "samples/s", "memory", "USD/Mtok"], head[-4:])
+        self.assertEqual([["27.0", "ms", "592.6"], ["15.0", "ms", "1067"], ["11.0", "ms", "1455"]], [row[4:7] for row in rows])
+        self.assertEqual(["–"] * 3, [row[-1] for row in rows])
+        speedups = text[text.index("GPUs  speed-up"):].splitlines()[1:4]
+        self.assertEqual([["8", "1.00", "100.0", "%"], ["16", "1.80", "90.0", "%"], ["32", "2.45", "61.4", "%"]],
+                         [row.split() for row in speedups])
+        self.assertNotIn("tok/s/GPU", text)
+        self.assertNotIn("MFU", text)
+
     def test_what_is_wrong_is_said(self):
         for words, text in (
             (["--vary", "parallelism.tensr=1"], "is not a known key"),
@@ -268,6 +291,10 @@ class Search(unittest.TestCase):
             (["--fix", "parallelism.tensr"], "did you mean 'parallelism.tensor'?"),
             (["--gpus", "12"], "12 GPUs are no whole nodes of 8"),
             (["--price", "cheap"], "2 USD/h"),
+            (["--vary", "parallelism.tensor=1", "--vary", "parallelism.tensor=2"],
+             "--vary parallelism.tensor=2: error: parallelism.tensor: is varied twice"),
+            (["--vary", "parallelism.tensor=1", "--fix", "parallelism.tensor"],
+             "--fix parallelism.tensor: error: parallelism.tensor: is varied as well"),
         ):
             self.assertIn(text, self.run_it("search", self.file, *words, code=WRONG_INPUT).stderr)
         pipeline = SOURCE / "scenarios/pipeline-4x8.yaml"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <map>
 #include <numeric>
 #include <random>
@@ -310,6 +311,32 @@ TEST(Transfers, OfEachRankAreItsShareOfTheFormula) {
       for (const auto& [member, bytes] : traffic(cluster, members, kAllReduce, "nvls", megabytes(100)))
         EXPECT_NEAR(bytes.sent, 100e6, 1) << member.value();
     }
+}
+
+// Nodes in the order of their first members, whoever comes between.
+TEST(Transfers, OfMembersInAnyOrderGoFromNodeToNodeAsTheyCome) {
+  EXPECT_EQ(sent({8, 0, 9, 1, 16}, kAllReduce, "hierarchical", megabytes(30)), (Pairs{{{8, 9}, 30},
+                                                                                      {{9, 8}, 30},
+                                                                                      {{0, 1}, 30},
+                                                                                      {{1, 0}, 30},
+                                                                                      {{8, 0}, 20},
+                                                                                      {{9, 1}, 20},
+                                                                                      {{0, 16}, 20},
+                                                                                      {{1, 16}, 20},
+                                                                                      {{16, 8}, 20},
+                                                                                      {{16, 9}, 20}}));
+}
+
+// A glance at every known node for each member would be 20,000 million.
+TEST(Transfers, OfHundredsOfThousandsOfNodesAreFoundInTheirTime) {
+  NodeSpec node = round_node();
+  node.gpus = node.nics = 1;
+  const Cluster cluster = round_cluster(200'000, round_fabric(FabricKind::kSingleSwitch), node);
+  std::vector<DeviceId> members;
+  for (int i = 0; i < cluster.gpu_count(); ++i) members.push_back(gpu(i));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(collective_transfers(cluster, members, kAllReduce, "ring", megabytes(1)).size(), members.size());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ TEST(Evaluate, RunsEveryFusedPairForTheTimeOfAPair) {
   schedule.ranks[0][1].fused = true;
   EXPECT_EQ(evaluate(schedule, {.stages = {{4, 4, 4}}, .pair = 5}).makespan, 4 + 5 + 4 + 8);
   EXPECT_EQ(evaluate(schedule, {.stages = {{0, 0, 0}}, .pair = 5}).makespan, 5);
+  EXPECT_EQ(evaluate(schedule, {.stages = {{4, 4, 4}}, .pair = 0}).makespan, 4 + 0 + 4 + 8);
 }
 
 TEST(Evaluate, FindsADeadlock) {

@@ -14,6 +14,7 @@ using testing::IsEmpty;
 using testing_spaces::load;
 using testing_spaces::mistakes_of;
 using testing_spaces::small_gpt;
+using testing_spaces::SmallSpace;
 
 TEST(GpuCounts, DoubleFromTheFirstToTheLast) {
   EXPECT_THAT(parse_gpu_counts("256..4096"), ElementsAre(256, 512, 1024, 2048, 4096));
@@ -64,6 +65,20 @@ TEST(SearchSpace, TakesTheScenarioOverTheDefaultsAndTheCommandLineOverBoth) {
   EXPECT_EQ(space.find("schedule"), nullptr);
   EXPECT_EQ(space.find("training.recompute"), nullptr);
   EXPECT_EQ(space.price->currency, "EUR");
+}
+
+// Of the command line; what it takes over from the file is as documented.
+TEST(SearchSpace, IsNotToldTwoThingsOfOnePath) {
+  const auto mistakes = [](const SearchWords& words) { return mistakes_of(small_gpt(), words); };
+  EXPECT_THAT(mistakes({.vary = {"parallelism.tensor=1", "parallelism.tensor=2"}}),
+              HasSubstr("parallelism.tensor: is varied twice"));
+  EXPECT_THAT(mistakes({.vary = {"parallelism.tensor=1"}, .fix = {"parallelism.tensor"}}),
+              HasSubstr("parallelism.tensor: is varied as well"));
+  const SmallSpace two =
+      load(small_gpt("search: {vary: {parallelism.tensor: [1]}, fix: [parallelism.pipeline]}\n"),
+           {.vary = {"parallelism.tensor=2"}, .fix = {"schedule"}});
+  EXPECT_EQ(two.space.find("parallelism.tensor")->values.front().text, "2");
+  EXPECT_EQ(two.space.find("schedule"), nullptr);
 }
 
 TEST(SearchSpace, SaysWhatIsWrongWithIt) {

@@ -1,8 +1,10 @@
 // Every input moves the result the way it would move the machine.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
+#include "sim/price_iteration.hpp"
 #include "tests/sim/simulate/grid.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
@@ -251,6 +253,37 @@ TEST(PoorerKernels, AreMessagesThatEveryTensorRankSendsWhole) {
   const Scenario scenario = with(pipelined(), [](Scenario& s) { s.overlap.pipeline = false; });
   EXPECT_GT(time_of(with(scenario, [](Scenario& s) { s.options.scatter_gather = false; })),
             time_of(scenario));
+}
+
+// 2 x 2,048 tokens of 3,072 numbers of 2 bytes: 24 MiB of two tensor ranks, which each of them sends whole, or
+// half of it where it has, or sends, no more.
+TEST(Messages, AreTheWholeActivationOrATensorRanksShareOfIt) {
+  for (const bool sharded : {false, true})
+    for (const bool scatters : {false, true}) {
+      const Scenario scenario = with(pipelined(), [&](Scenario& s) {
+        s.parallelism.sequence_parallel = sharded;
+        s.options.scatter_gather = scatters;
+      });
+      Diagnostics diagnostics;
+      const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+      ASSERT_TRUE(prepared.has_value());
+      EXPECT_EQ(message_bytes(scenario, prepared->plan),
+                std::vector<Bytes>{sharded || scatters ? 12_MiB : 24_MiB})
+          << sharded << ' ' << scatters;
+    }
+}
+
+TEST(Messages, OfAbstractStagesAreTheActivationsOfTheirOwn) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms,"
+      " activation: [1 MB, 2 MB, 3 MB]}\n"
+      "parallelism: {pipeline: 3}\n"
+      "training: {global_batch_size: 3}\n");
+  Diagnostics diagnostics;
+  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  ASSERT_TRUE(prepared.has_value());
+  EXPECT_EQ(message_bytes(scenario, prepared->plan), (std::vector{Bytes(1'000'000), Bytes(2'000'000)}));
 }
 
 // Unfused attention, so that selective recompute has scores to forget.

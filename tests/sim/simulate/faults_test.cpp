@@ -144,6 +144,37 @@ TEST(Faults, ThatLeaveALinkNextToNothingAreRefused) {
       "0.0099999999 GB/s");
 }
 
+// Two nodes that lack every link have no way to each other, fault or not; one node alone needs none, and has
+// no link that could degrade.
+TEST(Faults, OfLinksThatAreAllMissingAreRefused) {
+  const auto refusal = [](const std::string& nodes, const std::string& faults) {
+    try {
+      (void)simulate(scenario_of(
+          "stagecraft: 1\n"
+          "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms}\n"
+          "cluster:\n"
+          "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+          "  nodes: " +
+          nodes +
+          "\n"
+          "  fabric: {kind: single-switch}\n"
+          "  links: [{name: \"*\", missing: true}]\n"
+          "training: {global_batch_size: 2}\n"
+          "network: flow\n" +
+          faults));
+      return std::string("none");
+    } catch (const ScenarioError& error) {
+      return error.diagnostics().front().path + ": " + error.diagnostics().front().message;
+    }
+  };
+  const std::string fault = "faults: [{kind: degraded-link, link: \"*\", factor: 0.1}]\n";
+  EXPECT_EQ(refusal("2", ""),
+            "cluster.links.0.missing: no way is left from node 0 gpu 0 to node 1 gpu 0 without '*'");
+  EXPECT_EQ(refusal("2", fault), refusal("2", ""));
+  EXPECT_EQ(refusal("1", ""), "none");
+  EXPECT_EQ(refusal("1", fault), "faults.0.link: the cluster has no link");
+}
+
 TEST(Faults, OfALinkThatHasRoomAreNone) {
   EXPECT_EQ(
       two_replicas("flow", "{kind: degraded-link, link: \"node 0 gpu 0 -> *\", factor: 0.5}").iteration_time,

@@ -95,6 +95,20 @@ TEST(SharedLinks, ThatBackgroundTrafficFillsAreRefused) {
   EXPECT_EQ(diagnostics.error_count(), 1);
 }
 
+// From node 1 to node 0 another's 1 GB/s is not what fills a link of 10.
+TEST(SharedLinks, ThatBackgroundTrafficFillsAreRefusedAtWhatTakesMost) {
+  const Scenario scenario = scenario_of(std::string(kTwoReplicas) +
+                                        "network: {mode: flow, background: [\n"
+                                        "  {from: node 0, to: node 1, rate: 5 GB/s},\n"
+                                        "  {from: node 1, to: node 0, rate: 1 GB/s},\n"
+                                        "  {from: node 1, to: node 0, rate: 9 GB/s}]}\n");
+  Diagnostics diagnostics;
+  EXPECT_FALSE(prepare(scenario, diagnostics).has_value());
+  ASSERT_EQ(diagnostics.error_count(), 1);
+  EXPECT_EQ(diagnostics.items().front().where, place_of(scenario, "network.background.2.rate"));
+  EXPECT_GT(diagnostics.items().front().where.line, 0);
+}
+
 // A link that has next to nothing left makes an iteration last for centuries, which nobody counts.
 TEST(SharedLinks, ThatBackgroundTrafficAllButFillsAreRefused) {
   Scenario scenario = scenario_of(kTwoReplicas);

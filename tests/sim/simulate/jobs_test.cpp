@@ -126,6 +126,28 @@ TEST(Jobs, InARowMeetInOtherPhases) {
   EXPECT_EQ(repeated.mean, 665ms);
 }
 
+// The time of a job alone, where links are what the faults leave of them.
+struct JobsAlone {
+  Duration ours, other;
+  friend bool operator==(const JobsAlone&, const JobsAlone&) = default;
+};
+
+JobsAlone alone_with(const std::string& jobs, const std::string& faults) {
+  const NetworkReport network = simulate(scenario_of(ours(jobs) + "faults: [" + faults + "]\n")).network;
+  return {.ours = network.alone_time.value(), .other = network.jobs.at(0).alone_time};
+}
+
+// 400 MB over the half of an uplink take 80 ms. What is over when the other job starts is nothing to it: ours
+// has 70 of 80 ms behind it at 100 ms, and the last 5 of 40 to go.
+TEST(Jobs, AreTimedAloneOnTheLinksThatFaultsLeave) {
+  const std::string half = "{kind: degraded-link, link: leaf * -> spine *, factor: 0.5";
+  EXPECT_EQ(alone_with(kTwin + "nodes: [1, 3]}", half + "}"), (JobsAlone{110ms, 110ms}));
+  EXPECT_EQ(alone_with(kTwin + "nodes: [1, 3], start: 100 ms}", half + ", for: 100 ms}"),
+            (JobsAlone{105ms, 70ms}));
+  EXPECT_EQ(alone_with(kTwin + "nodes: [1, 3], start: 20 ms}", half + ", for: 100 ms}"),
+            (JobsAlone{105ms, 95ms}));
+}
+
 // On leaf 2 alone, which has an uplink of its own that nobody needs.
 TEST(Jobs, OnOtherLinksCostNothingToTheBit) {
   const Simulation alone = simulate_in_full(scenario_of(host("  placement: {nodes: [0, 2]}\n")));

@@ -48,5 +48,13 @@ TEST(MissedAssertion, SpeaksTheUnitOfItsLimitWhereThatFits) {
   EXPECT_EQ(missed("iteration_time: '<= 0'"), "33.0 ms is not <= 0");
 }
 
+TEST(AnIterationThatNeverEnds, IsSaidWhereTheFaultsAreWritten) {
+  Scenario scenario;
+  scenario.source = "s.yaml";
+  EXPECT_EQ(never_ends(scenario).where, (SourceLocation{.file = "s.yaml"}));
+  scenario.origins["faults"] = {.file = "s.yaml", .line = 7, .column = 9};
+  EXPECT_EQ(never_ends(scenario).where, (SourceLocation{.file = "s.yaml", .line = 7, .column = 9}));
+}
+
 }  // namespace
 }  // namespace stagecraft

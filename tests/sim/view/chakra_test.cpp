@@ -5,7 +5,10 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,39 +23,45 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace stagecraft::literals;
+using testing::ElementsAre;
+using testing::Pair;
 
 struct Pipeline {
   Program program;
   Timeline timeline;
 };
 
-// A forward of `forward`, a backward of twice that, messages of `message`.
+// A forward of `forward`, a backward of twice that, messages of `message` between ranks.
 Pipeline pipeline(const char* schedule, PipelineShape shape, Duration forward, Duration message) {
   IterationPrices prices;
-  const int stages = shape.ranks * shape.chunks;
-  for (int stage = 0; stage < stages; ++stage) {
+  const Schedule order = generate(*find_schedule(schedule), shape);
+  const StagePlaces places = order.places();
+  for (const HeldStage& held : places.all()) {
     StagePrice price;
     price.forward.add(Category::kForward, forward, Provenance::kAssumed);
     price.input_gradient.add(Category::kBackward, forward, Provenance::kAssumed);
     price.weight_gradient.add(Category::kBackward, forward, Provenance::kAssumed);
     prices.stages.push_back(price);
     EdgePrice edge;
-    if (stage + 1 < stages) {
+    if (held.stage + 1 < places.stages() &&
+        places.rank_of(held.stage, held.copy) != places.rank_of(held.stage + 1, held.copy)) {
       edge.forward.add(Category::kPipelineComm, message, Provenance::kAssumed);
       edge.backward.add(Category::kPipelineComm, message, Provenance::kAssumed);
     }
     prices.edges.push_back(edge);
   }
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
-  Program program = lower(generate(*find_schedule(schedule), shape), prices, {});
+  Program program = lower(order, prices, {});
   Timeline timeline = run(program);
   return {std::move(program), std::move(timeline)};
 }
 
-std::vector<ChakraFile> files_of(const Pipeline& from) {
+// `messages` by stage; empty: 16 MiB behind all of up to 64 stages.
+std::vector<ChakraFile> files_of(const Pipeline& from, std::vector<Bytes> messages = {}) {
+  if (messages.empty()) messages.assign(63, 16_MiB);
   std::vector<ChakraFile> files;
   for (std::string& bytes :
-       chakra_traces({.program = from.program, .timeline = from.timeline, .message = 16_MiB}))
+       chakra_traces({.program = from.program, .timeline = from.timeline, .messages = std::move(messages)}))
     files.push_back({.name = "rank " + std::to_string(files.size()), .bytes = std::move(bytes)});
   return files;
 }
@@ -158,6 +167,67 @@ TEST(ChakraTraces, SendANormAsOneNumber) {
   EXPECT_EQ(sizes, (std::vector<std::uint64_t>{4}));
 }
 
+// How many of its sends carry so many bytes.
+std::map<std::uint64_t, int> sends_of(const std::string& file) {
+  std::map<std::uint64_t, int> sends;
+  for (std::string_view rest = file; !rest.empty();) {
+    std::size_t length = 0;
+    for (unsigned shift = 0, byte = 0x80; (byte & 0x80) != 0; shift += 7) {
+      byte = static_cast<unsigned char>(rest.front());
+      length |= static_cast<std::size_t>(byte & 0x7f) << shift;
+      rest.remove_prefix(1);
+    }
+    const auto node = test::read_message(rest.substr(0, length));
+    rest.remove_prefix(length);
+    if (test::first_of(node, 3).value != 5) continue;
+    for (const test::WireField& field : node) {
+      if (field.number != 10) continue;
+      const auto attribute = test::read_message(field.bytes);
+      if (test::first_of(attribute, 1).bytes == "comm_size") ++sends[test::first_of(attribute, 9).value];
+    }
+  }
+  return sends;
+}
+
+// Two micro-batches forward and back over three boundaries of 10, 20 and 30 bytes, whether the messages take
+// time or not.
+TEST(ChakraTraces, SendWhatCrossesEachBoundary) {
+  for (const Duration message : {Duration(0), Duration(50us)}) {
+    const auto files = files_of(pipeline("1f1b", {.ranks = 4, .micro_batches = 2}, 1ms, message),
+                                {Bytes(10), Bytes(20), Bytes(30)});
+    ASSERT_EQ(files.size(), 4u);
+    EXPECT_THAT(sends_of(files[0].bytes), ElementsAre(Pair(10, 2)));
+    EXPECT_THAT(sends_of(files[1].bytes), ElementsAre(Pair(10, 2), Pair(20, 2)));
+    EXPECT_THAT(sends_of(files[2].bytes), ElementsAre(Pair(20, 2), Pair(30, 2)));
+    EXPECT_THAT(sends_of(files[3].bytes), ElementsAre(Pair(30, 2)));
+  }
+}
+
+// Of a pair of passes each sends its own: 8 micro-batches cross every boundary forward and back, but the one
+// in the middle of a V, which lies within a rank.
+TEST(ChakraTraces, SendWhatThePassesOfFusedPairsSend) {
+  const auto sums = [](const char* schedule, int chunks, Duration message) {
+    std::vector<Bytes> messages;
+    for (int stage = 0; stage + 1 < 4 * chunks; ++stage) messages.emplace_back(10 * (stage + 1));
+    std::map<std::uint64_t, int> sums;
+    for (const ChakraFile& file : files_of(
+             pipeline(schedule, {.ranks = 4, .micro_batches = 8, .chunks = chunks}, 1ms, message), messages))
+      for (const auto& [size, count] : sends_of(file.bytes)) sums[size] += count;
+    return sums;
+  };
+  for (const Duration message : {Duration(0), Duration(50us)}) {
+    EXPECT_THAT(sums("dualpipe", 1, message), ElementsAre(Pair(10, 16), Pair(20, 16), Pair(30, 16)));
+    EXPECT_THAT(sums("dualpipe-v", 2, message), ElementsAre(Pair(10, 16), Pair(20, 16), Pair(30, 16),
+                                                            Pair(50, 16), Pair(60, 16), Pair(70, 16)));
+  }
+}
+
+// Passes without a length stand behind those that they wait for.
+TEST(ChakraTraces, OfPassesThatTakeNoTimeAreWritten) {
+  const Pipeline made = pipeline("1f1b", {.ranks = 4, .micro_batches = 8}, Duration(0), Duration(0));
+  EXPECT_EQ(read_back(files_of(made)), Duration(0));
+}
+
 std::string refusal(std::vector<ChakraFile> files) {
   Diagnostics diagnostics;
   EXPECT_FALSE(chakra_program(files, {}, diagnostics).has_value());
@@ -202,8 +272,10 @@ TEST(ChakraTraces, AreNotMadeOfCollectivesThatAreNotSimulated) {
   (void)builder.add_task(data, 1ms,
                          builder.add_label({.name = "gradient reduction", .stage = -1, .parts = {}}));
   const Program program = std::move(builder).build();
-  EXPECT_EQ(no_chakra_because(program, run(program)),
-            "its 'gradient reduction' is a collective of replicas that are not simulated");
+  const std::optional<ChakraRefusal> refusal = no_chakra_because(program, run(program));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->why, "its 'gradient reduction' is a collective of replicas that are not simulated");
+  EXPECT_THAT(refusal->hint, testing::HasSubstr("--set parallelism.data=1"));
 }
 
 }  // namespace
