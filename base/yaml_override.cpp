@@ -93,16 +93,7 @@ class Override {
       plain.text = std::string(text);
       return plain;
     }
-    Diagnostics mistakes;
-    std::optional<YamlNode> value = parse_yaml(text, where_.file, mistakes);
-    for (Diagnostic mistake : mistakes.items()) {
-      mistake.where = where_;
-      mistake.path = mistake.path.empty() ? path : fmt::format("{}.{}", path, mistake.path);
-      mistake.notes.clear();
-      diagnostics_.add(std::move(mistake));
-    }
-    if (value) move_to(*value, where_);
-    return value;
+    return parse_option(text, where_, path, diagnostics_);
   }
 
   // A key that is not there is gone already.
@@ -164,6 +155,20 @@ class Override {
 };
 
 }  // namespace
+
+std::optional<YamlNode> parse_option(std::string_view text, const SourceLocation& option,
+                                     const std::string& path, Diagnostics& diagnostics) {
+  Diagnostics mistakes;
+  std::optional<YamlNode> value = parse_yaml(text, option.file, mistakes);
+  for (Diagnostic mistake : mistakes.items()) {
+    mistake.where = option;
+    mistake.path = mistake.path.empty() ? path : fmt::format("{}.{}", path, mistake.path);
+    mistake.notes.clear();
+    diagnostics.add(std::move(mistake));
+  }
+  if (value) move_to(*value, option);
+  return value;
+}
 
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics) {
   Override({.file = "--set " + assignment}, diagnostics).apply(root, assignment);

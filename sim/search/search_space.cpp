@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/yaml_assign.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -122,7 +123,7 @@ class SpaceReader {
       return error(where, "", "bad-override", parsed.mistake, "--vary path.to.key=value,value");
     std::string list = join(parsed.vary.values, ", ");
     const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
-    const auto node = parse_yaml(one ? list : "[" + list + "]", where.file, diagnostics_);
+    const auto node = parse_option(one ? list : "[" + list + "]", where, parsed.vary.path, diagnostics_);
     if (!node) return;
     if (auto axis = read_axis(parsed.vary.path, *node)) put(*std::move(axis));
   }
