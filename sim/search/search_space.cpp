@@ -45,8 +45,9 @@ class SpaceReader {
     for (const std::string& path : words.fix) fix(path, {.file = "--fix " + path});
     if (words.gpus) {
       space_.gpus = parse_gpu_counts(*words.gpus);
+      space_.gpus_where = {.file = "--gpus " + *words.gpus};
       if (space_.gpus.empty())
-        error({.file = "--gpus " + *words.gpus}, "gpus", "bad-value",
+        error(space_.gpus_where, "gpus", "bad-value",
               fmt::format("{} is no list of GPU counts", in_quotes(*words.gpus)),
               "--gpus 256..4096, or 8,16,40");
     }
@@ -135,6 +136,7 @@ class SpaceReader {
     else
       texts.push_back(node.text);
     space_.gpus = parse_gpu_counts(join(texts, ","));
+    space_.gpus_where = map.where_of("gpus");
     if (space_.gpus.empty())
       map.error("gpus", "bad-value", "is no list of GPU counts", "gpus: 256..4096, or [8, 16, 40]");
   }
