@@ -87,16 +87,7 @@ class Override {
     }
     // `assert.mfu=>= 0.4`: on a command line nothing is a block of lines.
     if (text.front() == '>') return yaml_scalar(std::string(text), where_);
-    Diagnostics mistakes;
-    std::optional<YamlNode> value = parse_yaml(text, where_.file, mistakes);
-    for (Diagnostic mistake : mistakes.items()) {
-      mistake.where = where_;
-      mistake.path = mistake.path.empty() ? path : fmt::format("{}.{}", path, mistake.path);
-      mistake.notes.clear();
-      diagnostics_.add(std::move(mistake));
-    }
-    if (value) move_to(*value, where_);
-    return value;
+    return parse_option(text, where_, path, diagnostics_);
   }
 
   // A key that is not there is gone already.
@@ -158,6 +149,20 @@ class Override {
 };
 
 }  // namespace
+
+std::optional<YamlNode> parse_option(std::string_view text, const SourceLocation& option,
+                                     const std::string& path, Diagnostics& diagnostics) {
+  Diagnostics mistakes;
+  std::optional<YamlNode> value = parse_yaml(text, option.file, mistakes);
+  for (Diagnostic mistake : mistakes.items()) {
+    mistake.where = option;
+    mistake.path = mistake.path.empty() ? path : fmt::format("{}.{}", path, mistake.path);
+    mistake.notes.clear();
+    diagnostics.add(std::move(mistake));
+  }
+  if (value) move_to(*value, option);
+  return value;
+}
 
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics) {
   Override({.file = "--set " + assignment}, diagnostics).apply(root, assignment);

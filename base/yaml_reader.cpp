@@ -63,9 +63,10 @@ std::string_view line_of(std::string_view text, int line) {
   return text.substr(0, text.find('\n'));
 }
 
-bool is_indented_by_tab(std::string_view line) {
+// Where the first tab of the indentation stands; npos where there is none, or nothing behind it.
+std::size_t tab_in_indentation(std::string_view line) {
   const auto content = line.find_first_not_of(" \t");
-  return line.substr(0, content).find('\t') != std::string_view::npos && content != std::string_view::npos;
+  return content == std::string_view::npos ? content : line.substr(0, content).find('\t');
 }
 
 // What yaml-cpp should not even see: bytes that are no text. It takes the byte 4, for one, as the end of the
@@ -425,7 +426,8 @@ void TreeBuilder::place_value(YamlNode value, const Weight& weight) {
 void TreeBuilder::report_syntax(const YAML::Exception& error) {
   SourceLocation where = place(error.mark);
   ++mistakes_;
-  if (is_indented_by_tab(line_of(text_, where.line))) {
+  if (const auto tab = tab_in_indentation(line_of(text_, where.line)); tab != std::string_view::npos) {
+    where.column = static_cast<int>(tab) + 1;
     diagnostics_.error({.code = "yaml-tab",
                         .where = where,
                         .message = "a tab in the indentation",

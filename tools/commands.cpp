@@ -83,7 +83,7 @@ constexpr OptionSpec kSearchOptions[] = {
      .help = "try these values; `all`: every number that divides",
      .repeated = true},
     {.name = "fix", .argument = "PATH", .help = "keep what the scenario says", .repeated = true},
-    {.name = "gpus", .argument = "COUNTS", .help = "256..4096 (doubling), or 8,16,40"},
+    {.name = "gpus", .argument = "COUNTS", .help = "256..4096 (doubling, and the end), or 8,16,40"},
     {.name = "top", .argument = "N", .help = "plans to list (default 10)"},
     {.name = "exhaustive", .help = "simulate all that fit, also what cannot win"},
     {.name = "price", .argument = "PRICE", .help = "of a GPU, for the cost of tokens: '2 USD/h'"},

@@ -262,14 +262,17 @@ std::string fit_sentence(const Why& why, Duration now) {
       memory_words(*why.best));
 }
 
-std::string change_sentence(const Why& why, Duration now) {
+// Without a capacity nobody knows what fits, and nothing is said of it.
+std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
   const std::size_t settings = settings_of(why);
   std::string text;
   if (why.best) {
-    text = fmt::format("Of {} changes of settings, {} would help most: {}, and {}", settings, why.best->words,
-                       gain_words(now, *why.best->iteration_time), memory_words(*why.best));
+    text = fmt::format("Of {} changes of settings, {} would help most: {}", settings, why.best->words,
+                       gain_words(now, *why.best->iteration_time));
+    if (has_capacity) text += ", and " + memory_words(*why.best);
   } else {
-    text = fmt::format("None of {} changes of settings that fit into memory would help", settings);
+    text = fmt::format("None of {} changes of settings{} would help", settings,
+                       has_capacity ? " that fit into memory" : "");
   }
   const auto faster = fastest(why.changes, now, [](const TriedChange& change) { return change.set.empty(); });
   if (faster)
@@ -306,13 +309,14 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
     why.changes.push_back(tried(set, reload));
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
+  const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;
   // What makes a job fit may take longer than the job would if it ran.
   why.best = fastest(why.changes, fits ? now : Duration::max(), [](const TriedChange& change) {
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
   why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),
-                   fits ? change_sentence(why, now) : fit_sentence(why, now)};
+                   fits ? change_sentence(why, now, has_capacity) : fit_sentence(why, now)};
   return why;
 }
 

@@ -92,7 +92,11 @@ bool check_even_split(const TransformerSpec& model, const ParallelSpec& spec, st
     hint = fmt::format("pipeline {} would; or ", any_of(pipelines));
   if (spec.virtual_stages > 1 && !chunks.empty())
     hint += fmt::format("virtual_stages {}{}; or ", any_of(chunks), pipelines.empty() ? " would" : "");
-  report.error(report.written("parallelism.pipeline", "parallelism.virtual_stages"), "not-divisible",
+  // A search writes neither of the two in its frames.
+  const std::string path = spec.virtual_stages == 1
+                               ? "parallelism.pipeline"
+                               : report.written("parallelism.pipeline", "parallelism.virtual_stages");
+  report.error(path, "not-divisible",
                fmt::format("{} do not divide {}", stage_product(spec), counted_text(model, spec)),
                hint + "give parallelism.stage_layers");
   return false;

@@ -286,7 +286,12 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result) {
   return events;
 }
 
-// "given, job.yaml:9", or what a default stands on.
+// "given, job.yaml:9"; an option of the command line has no lines.
+std::string given_at(const SourceLocation& where) {
+  return "given, " + where.file + (where.line > 0 ? fmt::format(":{}", where.line) : "");
+}
+
+// Where a value was given, or what a default stands on.
 std::string source_of(const Scenario& scenario, const std::string& path) {
   // Where processes are a list, their keys have a number in between.
   const std::string section = path.substr(0, path.rfind('.'));
@@ -297,7 +302,7 @@ std::string source_of(const Scenario& scenario, const std::string& path) {
            (key == ".detect" && known.ends_with(".causes"));
   };
   for (const auto& [known, where] : scenario.origins)
-    if (is_meant(known)) return fmt::format("given, {}:{}", where.file, where.line);
+    if (is_meant(known)) return given_at(where);
   for (const AssumedInput& input : scenario.assumed) {
     if (!is_meant(input.path)) continue;
     std::string text = "assumed: " + input.source;

@@ -117,6 +117,19 @@ std::int64_t layers_to_split(const Scenario& scenario) {
   return model != nullptr ? counted_layers(*model, scenario.parallelism) : kMostDegree;
 }
 
+// What the command line says of a space, as one place: "--gpus 24 --vary parallelism.tensor=3"; the scenario
+// where it says nothing.
+SourceLocation space_place(const SearchSpace& space, const ScenarioTree& base) {
+  std::vector<std::string> options;
+  const auto add = [&](const SourceLocation& where) {
+    if (!where.file.empty() && where.line == 0) options.push_back(where.file);
+  };
+  add(space.gpus_where);
+  for (const SearchAxis& axis : space.axes)
+    if (!axis.usual) add(axis.where);
+  return {.file = options.empty() ? base.source : join(options, " ")};
+}
+
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, SearchPlans& plans, Diagnostics& diagnostics)
@@ -389,7 +402,7 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
     enumerator.add(i);
   const auto refuse = [&](const char* code, std::string message, std::string hint) {
     diagnostics.error({.code = code,
-                       .where = {.file = base.source},
+                       .where = space_place(space, base),
                        .path = "search",
                        .message = std::move(message),
                        .hint = std::move(hint)});

@@ -79,7 +79,7 @@ class FrameLoader {
     const bool one_kind = own && own->cluster && own->cluster->groups.size() == 1;
     std::vector<Assignments> all;
     if (own && !one_kind) {
-      error("cluster", "not-supported", "GPU counts need a cluster of one kind of node",
+      error(space_.gpus_where, "cluster", "not-supported", "GPU counts need a cluster of one kind of node",
             "leave --gpus out, or name one node");
       return all;
     }
@@ -87,7 +87,8 @@ class FrameLoader {
     const int per_node = own->cluster->groups.front().node.gpus;
     for (const int gpus : space_.gpus) {
       if (gpus > per_node && gpus % per_node != 0) {
-        error("search.gpus", "not-divisible", fmt::format("{} GPUs are no whole nodes of {}", gpus, per_node),
+        error(space_.gpus_where, "search.gpus", "not-divisible",
+              fmt::format("{} GPUs are no whole nodes of {}", gpus, per_node),
               fmt::format("{} or {} would", gpus / per_node * per_node, (gpus / per_node + 1) * per_node));
         continue;
       }
@@ -125,7 +126,8 @@ class FrameLoader {
       if (auto with = with_degree(split, assignments, scenario->cluster->gpu_count()))
         scenario = std::move(with);
     if (!scenario->cluster) {
-      error("cluster", "missing-key", "a search needs GPUs, and the scenario has no cluster",
+      error({.file = base_.source}, "cluster", "missing-key",
+            "a search needs GPUs, and the scenario has no cluster",
             "`schedule search` finds orders without any");
       return false;
     }
@@ -141,12 +143,10 @@ class FrameLoader {
     return true;
   }
 
-  void error(const char* path, const char* code, std::string message, std::string hint) {
-    diagnostics_.error({.code = code,
-                        .where = {.file = base_.source},
-                        .path = path,
-                        .message = std::move(message),
-                        .hint = std::move(hint)});
+  void error(const SourceLocation& where, const char* path, const char* code, std::string message,
+             std::string hint) {
+    diagnostics_.error(
+        {.code = code, .where = where, .path = path, .message = std::move(message), .hint = std::move(hint)});
   }
 
   const ScenarioTree& base_;

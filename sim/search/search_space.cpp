@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/yaml_assign.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -44,8 +45,9 @@ class SpaceReader {
     for (const std::string& path : words.fix) read_fix(path);
     if (words.gpus) {
       space_.gpus = parse_gpu_counts(*words.gpus);
+      space_.gpus_where = {.file = "--gpus " + *words.gpus};
       if (space_.gpus.empty())
-        error({.file = "--gpus " + *words.gpus}, "gpus", "bad-value",
+        error(space_.gpus_where, "gpus", "bad-value",
               fmt::format("{} is no list of GPU counts", in_quotes(*words.gpus)),
               "--gpus 256..4096, or 8,16,40");
     }
@@ -122,7 +124,7 @@ class SpaceReader {
       return error(where, "", "bad-override", parsed.mistake, "--vary path.to.key=value,value");
     std::string list = join(parsed.vary.values, ", ");
     const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
-    const auto node = parse_yaml(one ? list : "[" + list + "]", where.file, diagnostics_);
+    const auto node = parse_option(one ? list : "[" + list + "]", where, parsed.vary.path, diagnostics_);
     if (!node) return;
     if (std::ranges::find(varied_, parsed.vary.path) != varied_.end())
       return error(where, parsed.vary.path, "contradictory", "is varied twice",
@@ -145,6 +147,7 @@ class SpaceReader {
     else
       texts.push_back(node.text);
     space_.gpus = parse_gpu_counts(join(texts, ","));
+    space_.gpus_where = map.where_of("gpus");
     if (space_.gpus.empty())
       map.error("gpus", "bad-value", "is no list of GPU counts", "gpus: 256..4096, or [8, 16, 40]");
   }

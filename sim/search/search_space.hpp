@@ -48,6 +48,7 @@ struct GpuPrice {
 struct SearchSpace {
   std::vector<SearchAxis> axes;  // no path twice
   std::vector<int> gpus = {};    // ascending; empty: those of the scenario's cluster
+  SourceLocation gpus_where = {};
   bool batch_at_most = false;
   bool uneven_stages = false;
   bool fixed_stage_layers = false;  // plans of other stages than the scenario's split has are refused
@@ -70,7 +71,8 @@ struct SearchWords {
                                                            const YamlNode* section, const SearchWords& words,
                                                            Diagnostics& diagnostics);
 
-// "256..4096": doubling from the first on, and the last; "8,16,40". Empty when it is neither.
+// "256..4096": doubling from the first on, and the last, be it a doubling or not; "8,16,40". Empty when it is
+// neither.
 [[nodiscard]] std::vector<int> parse_gpu_counts(std::string_view text);
 // "2 USD/h", "1.5EUR/h".
 [[nodiscard]] std::optional<GpuPrice> parse_gpu_price(std::string_view text);

@@ -349,7 +349,7 @@ constexpr KeyHelp kScenarioHelp[] = {
         R"({"type":"object","additionalProperties":{"anyOf":[{"type":["string","number","boolean"]},{"type":"array","minItems":1},{"type":"object","additionalProperties":false,"properties":{"at_most":{"type":"integer","minimum":0},"tokens_each":{"type":"integer","minimum":0}}}]}})"},
     KeyHelp{"search.fix", "paths that stay as the scenario has them", "none"},
     KeyHelp{
-        "search.gpus", "counts to try: `256..4096` (doubling), or a list", "the cluster's",
+        "search.gpus", "counts to try: `256..4096` (doubling, and the end), or a list", "the cluster's",
         R"({"anyOf":[{"type":["string","integer"]},{"type":"array","items":{"type":["integer","string"]}}]})"},
     KeyHelp{"search.batch", "the batch as given, or the largest that the replicas share up to it"},
     KeyHelp{"search.stages", "layers that do not divide are refused, or spread"},

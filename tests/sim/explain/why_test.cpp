@@ -19,7 +19,9 @@ namespace stagecraft {
 namespace {
 
 using testing::Contains;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 using namespace std::chrono_literals;
 
@@ -116,7 +118,18 @@ TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
   EXPECT_EQ(why.best->words, "schedule=zb-h1");
   EXPECT_EQ(why.best->iteration_time, 27ms);
   EXPECT_THAT(why.sentences[2],
-              HasSubstr("schedule=zb-h1 would help most: 27.0 ms in place of 33.0 ms, 18.2 % less"));
+              EndsWith("schedule=zb-h1 would help most: 27.0 ms in place of 33.0 ms, 18.2 % less."));
+}
+
+// The same, also on GPUs: only a capacity can say what fits.
+TEST(Why, OnlyWhereTheCapacityIsKnownSaysThatMemoryFits) {
+  const std::string gpipe = "schedule=gpipe", on_gpus = "cluster={node: dgx-a100-80gb, gpus: 4}";
+  EXPECT_THAT(why_of("pipeline-4x8.yaml", {gpipe}).sentences.back(), Not(HasSubstr("memory")));
+  EXPECT_THAT(why_of("pipeline-4x8.yaml", {gpipe, on_gpus}).sentences.back(),
+              HasSubstr("% less, and memory fits"));
+  // One stage has no bubble to shorten.
+  EXPECT_THAT(why_of("pipeline-4x8.yaml", {"parallelism.pipeline=1"}).sentences.back(),
+              Not(HasSubstr("memory")));
 }
 
 // What is advised gives what is promised, and fits.

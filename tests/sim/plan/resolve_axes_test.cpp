@@ -324,7 +324,7 @@ TEST(StageContents, CountTheEndsAsLayersWhereAsked) {
                           StageContent{.layers = 2}, StageContent{.layers = 2, .head = true}));
   model.layers = 12;
   EXPECT_EQ(message_of(c),
-            "case.yaml: error: parallelism.virtual_stages: 4 stages do not divide model.layers = 12 + 1 "
+            "case.yaml: error: parallelism.pipeline: 4 stages do not divide model.layers = 12 + 1 "
             "(embedding) "
             "= 13\n"
             "  hint: 1 would; or give parallelism.stage_layers");

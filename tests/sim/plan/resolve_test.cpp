@@ -120,14 +120,28 @@ TEST(Resolve, RefusesChunksWithoutAPipeline) {
             "  hint: leave virtual_stages out, or use a pipeline of 2 or more");
 }
 
+// A plan of a search was written by nobody: of one chunk a rank the pipeline is at fault, whatever was written.
+TEST(Resolve, NamesTheKeyThatMakesTooManyStages) {
+  Case c;
+  const auto path = [&] { return outcome_of(c).errors.at(0).path; };
+  c.parallelism = {.pipeline = 5};
+  EXPECT_EQ(path(), "parallelism.pipeline");
+  c.origins = {{"parallelism.virtual_stages", {.file = "case.yaml"}}};
+  EXPECT_EQ(path(), "parallelism.pipeline");
+  c.parallelism = {.pipeline = 2, .virtual_stages = 5};
+  EXPECT_EQ(path(), "parallelism.virtual_stages");
+  c.origins = {{"parallelism.pipeline", {.file = "case.yaml"}}};
+  EXPECT_EQ(path(), "parallelism.pipeline");
+}
+
 TEST(Resolve, ReportsEveryIndependentMistakeAtOnce) {
   Case c;
   c.parallelism = {.tensor = 3, .pipeline = 5, .data = 7};
   c.training = {.global_batch_size = 10, .micro_batch_size = 1, .sequence_length = 16};
   std::vector<std::string> paths;
   for (const Diagnostic& error : outcome_of(c).errors) paths.push_back(error.path);
-  EXPECT_EQ(paths, (std::vector<std::string>{"parallelism.tensor", "parallelism.virtual_stages",
-                                             "parallelism.data", "training.global_batch_size"}));
+  EXPECT_EQ(paths, (std::vector<std::string>{"parallelism.tensor", "parallelism.pipeline", "parallelism.data",
+                                             "training.global_batch_size"}));
 }
 
 TEST(Resolve, DoesNotOverflowOnAbsurdNumbers) {

@@ -125,6 +125,17 @@ TEST(PredictGoodput, NamesTheInputsThatDominate) {
   EXPECT_LT(report.inputs[0].twice, 0);
 }
 
+TEST(PredictGoodput, SaysWhereAnInputWasGiven) {
+  const std::string rate = "failures.process.rate_per_node_day";
+  const auto source = [&](const SourceLocation& where) {
+    Scenario scenario = with(failing(2));
+    scenario.origins[rate] = where;
+    return predict_goodput(scenario, {.inputs = true}).inputs.at(0).source;
+  };
+  EXPECT_EQ(source({.file = "job.yaml", .line = 9, .column = 3}), "given, job.yaml:9");
+  EXPECT_EQ(source({.file = "--set " + rate + "=2"}), "given, --set " + rate + "=2");
+}
+
 // Twice a repair of 150 years is more than a Duration holds.
 TEST(PredictGoodput, DoublesATimeThatCannotBeDoubled) {
   FailureSpec spec = failing(0.1);

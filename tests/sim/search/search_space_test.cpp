@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "tests/sim/search/spaces.hpp"
 
 namespace stagecraft {
@@ -11,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using testing_spaces::load;
 using testing_spaces::mistakes_of;
 using testing_spaces::small_gpt;
@@ -96,6 +100,28 @@ TEST(SearchSpace, SaysWhatIsWrongWithIt) {
   EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"training.nonsense=1"}}), HasSubstr("not a known key"));
   EXPECT_THAT(mistakes_of(small_gpt(), {.gpus = "12"}), HasSubstr("no whole nodes of 8"));
   EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3"}}), HasSubstr("has no plan"));
+}
+
+// An option has no lines.
+TEST(SearchSpace, AMistakeOfTheCommandLineStandsInItsOption) {
+  for (const auto& [vary, mistake] : {std::pair("schedule=all", "schedule: has no numbers that divide"),
+                                      std::pair("parallelism.tensor=two", "parallelism.tensor: 'two' is no"),
+                                      std::pair("parallelism.tensor=[1", "parallelism.tensor: a key must be"),
+                                      std::pair("training.none=1", "training.none: is not a known key"),
+                                      std::pair("parallelism.tensor=3,5", "search: the space has no plan")})
+    EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {vary}}),
+                StartsWith(std::string("--vary ") + vary + ": error: " + mistake));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.gpus = "12"}),
+              StartsWith("--gpus 12: error: search.gpus: 12 GPUs are no whole nodes of 8"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3"}, .gpus = "16"}),
+              StartsWith("--gpus 16 --vary parallelism.tensor=3: error: search: the space has no plan"));
+}
+
+TEST(SearchSpace, AMistakeOfTheScenarioStandsInIt) {
+  EXPECT_THAT(mistakes_of(small_gpt("search: {gpus: 12}\n")),
+              StartsWith("small.yaml:5:16: error: search.gpus: 12 GPUs are no whole nodes of 8"));
+  EXPECT_THAT(mistakes_of(small_gpt("search: {vary: {parallelism.tensor: [3]}}\n")),
+              StartsWith("small.yaml: error: search: the space has no plan"));
 }
 
 }  // namespace
