@@ -35,6 +35,9 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
   Scenario probe = scenario;
   probe.job_gpus = plan.gpus();
   ParallelSpec& parallelism = probe.parallelism;
+  // Of one stage its place among the axes says nothing; of many it has to suit both meshes, as the last does.
+  auto* const place = std::ranges::find(parallelism.order, Axis::kPipeline);
+  if (plan.pipeline == 1) std::rotate(place, place + 1, parallelism.order.end());
   parallelism.pipeline = static_cast<int>(model.layers) + 2;
   parallelism.virtual_stages = 1;
   parallelism.stage_layers.assign(static_cast<std::size_t>(parallelism.pipeline), 1);

@@ -83,6 +83,22 @@ TEST(JobCosts, OfLayersWaitForTheSlowestGpuOfTheJob) {
   EXPECT_NEAR(static_cast<double>(layers.count()), static_cast<double>(stages.count()), passes);
 }
 
+// Whoever has one stage may count a pipeline of one wherever he likes.
+TEST(JobCosts, OfOneStageDoNotDependOnThePlaceOfThePipelineAmongTheAxes) {
+  const auto layers = [](const std::string& model, const std::string& parallelism) {
+    return costs_of(scenario_of("stagecraft: 1\n"
+                                "cluster: {node: dgx-h100, nodes: 4}\n"
+                                "training: {global_batch_size: 32, sequence_length: 4096, recompute: full}\n"
+                                "model: " +
+                                model + "\nparallelism: {sequence_parallel: true, " + parallelism + "}\n"))
+        .layers;
+  };
+  const std::string second = ", order: [tensor, pipeline, context, expert, data]";
+  for (const auto& [model, degrees] :
+       {std::pair("mixtral-8x7b", "tensor: 4, expert: 8"), std::pair("deepseek-v2", "tensor: 2, expert: 1")})
+    EXPECT_EQ(layers(model, degrees + second), layers(model, degrees)) << model;
+}
+
 // Whatever of it lies in the host's memory is state as well; copies that fp8 casts of the weights are none.
 TEST(JobCosts, CountAStateWhereverItLies) {
   const Scenario plain = shipped("gpt3-175b-1024xA100-1f1b");
