@@ -126,8 +126,10 @@ class YamlMap {
   std::vector<Duration> durations(std::string_view key);
   std::vector<Bytes> byte_sizes(std::string_view key);
 
-  // Reports every key that nobody asked for.
-  void finish();
+  // Reports every key that nobody asked for. Of one that ends a path of `elsewhere` the hint names that.
+  void finish() { finish({}); }
+  void finish(std::span<const std::string> elsewhere);
+  [[nodiscard]] bool has_unasked() const;  // keys that finish() would report
 
   // Tells a survey what a key may hold that the caller reads from get() by hand.
   void accepts(std::string_view key, KeyForm form);
@@ -144,6 +146,7 @@ class YamlMap {
  private:
   template <class T, class Read>
   T read(std::string_view key, const std::optional<T>& fallback, T harmless, Read read_value);
+  [[nodiscard]] bool is_known(std::string_view key) const;
   std::size_t read_choice(std::string_view key, std::span<const std::string> names,
                           std::optional<std::size_t> fallback);
   template <class T, class Read>

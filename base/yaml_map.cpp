@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/usual_names.hpp"
 #include "base/yaml.hpp"
 #include "base/yaml_units.hpp"
 
@@ -13,6 +14,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMaxUnknownKeys = 100;  // reported of one mapping
+constexpr std::size_t kMaxPlaces = 4;         // in a hint
 
 // A value, its dotted path, and where mistakes in it are reported.
 struct Value {
@@ -136,6 +138,26 @@ std::optional<Bytes> read_bytes(const Value& value) {
   return read_quantity(value, QuantityKind::kBytes, parse_bytes);
 }
 
+// `path` ends in `key`, in any case.
+bool ends_in(std::string_view path, std::string_view key) {
+  const std::string_view end = path.substr(path.rfind('.') + 1);
+  return end.size() == key.size() && edit_distance(end, key) == 0;
+}
+
+// A way out for who wrote `wrong` in a mapping of the keys `known`: what the field calls one of them, or a key of
+// another place, or the nearest.
+std::string key_hint(const std::string& wrong, std::span<const std::string> known,
+                     std::span<const std::string> elsewhere) {
+  const std::string meant = key_called(wrong).value_or(wrong);
+  if (meant != wrong && std::ranges::find(known, meant) != known.end())
+    return fmt::format("did you mean {}?", in_quotes(meant));
+  std::vector<std::string> paths;
+  for (const std::string& path : elsewhere)
+    if (ends_in(path, meant)) paths.push_back(in_quotes(path));
+  if (paths.empty() || paths.size() > kMaxPlaces) return suggest(wrong, known);
+  return fmt::format("did you mean {}?", join(paths, " or "));
+}
+
 // A fallback, as a user would write it.
 std::string as_written(const std::string& text) {
   return text;
@@ -221,7 +243,7 @@ bool YamlMap::has(std::string_view key) {
 }
 
 const YamlNode* YamlMap::get(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+  if (!is_known(key)) {
     known_.emplace_back(key);
     if (survey_ != nullptr) survey_->ask(path_, key);
   }
@@ -371,19 +393,28 @@ std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
   return read_list<Bytes>(key, {}, read_bytes);
 }
 
-void YamlMap::finish() {
+bool YamlMap::is_known(std::string_view key) const {
+  return std::find(known_.begin(), known_.end(), key) != known_.end();
+}
+
+bool YamlMap::has_unasked() const {
+  return node_ != nullptr &&
+         !std::ranges::all_of(node_->entries, [&](const YamlEntry& entry) { return is_known(entry.key); });
+}
+
+void YamlMap::finish(std::span<const std::string> elsewhere) {
   if (node_ == nullptr) return;
   for (const std::string& key : known_)
     if (survey_ != nullptr && node_->find(key) == nullptr) survey_->absent(path_, key);
   std::size_t unknown = 0;
   for (const YamlEntry& entry : node_->entries) {
-    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (is_known(entry.key)) continue;
     if (++unknown > kMaxUnknownKeys) continue;
     diagnostics_->error({.code = "unknown-key",
                          .where = entry.where,
                          .path = path_of(entry.key),
                          .message = "is not a known key",
-                         .hint = suggest(entry.key, known_)});
+                         .hint = key_hint(entry.key, known_, elsewhere)});
   }
   if (unknown <= kMaxUnknownKeys) return;
   diagnostics_->error({.code = "unknown-key",

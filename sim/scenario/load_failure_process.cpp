@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,57 @@ constexpr std::size_t kMaxCauses = 255;  // the number of a cause has eight bits
 // The kinds up to this one break something.
 constexpr std::size_t kLastThatBreaks = 4;
 static_assert(kFailureLawNames[kLastThatBreaks] == "bursts");
+
+constexpr unsigned bits(std::initializer_list<std::string_view> kinds) {
+  unsigned all = 0;
+  for (std::size_t i = 0; i < std::size(kFailureLawNames); ++i)
+    for (const std::string_view kind : kinds) all |= kind == kFailureLawNames[i] ? 1u << i : 0u;
+  return all;
+}
+
+// Keys that not every kind has.
+struct ProcessKey {
+  const char* name;
+  unsigned read_by;
+};
+constexpr unsigned kBreaking = (2u << kLastThatBreaks) - 1, kBursts = bits({"bursts"}),
+                   kTrace = bits({"trace"}), kSpot = bits({"spot"}), kSlow = bits({"fail-slow"}),
+                   kMaintenance = bits({"maintenance"});
+constexpr std::array kProcessKeys{
+    ProcessKey{"rate_per_node_day",
+               bits({"exponential", "weibull", "weibull-cluster", "silent-corruption"}) | kBursts | kSlow},
+    ProcessKey{"exponent", bits({"exponential"})},
+    ProcessKey{"reference_nodes", bits({"exponential"})},
+    ProcessKey{"lemon_factor", bits({"exponential", "components", "weibull"})},
+    ProcessKey{"shape", bits({"weibull", "weibull-cluster"})},
+    ProcessKey{"bursts_per_day", kBursts},
+    ProcessKey{"domain_nodes", kBursts},
+    ProcessKey{"mean_size", kBursts},
+    ProcessKey{"sizes", kBursts},
+    ProcessKey{"file", kTrace},
+    ProcessKey{"scale", kTrace},
+    ProcessKey{"offset", kTrace},
+    ProcessKey{"repeat", kTrace},
+    ProcessKey{"count_scale", kTrace},
+    ProcessKey{"servers", kTrace},
+    ProcessKey{"leave_out", kTrace},
+    ProcessKey{"creation", kTrace | kSpot},
+    ProcessKey{"removal", kSpot},
+    ProcessKey{"addition", kSpot},
+    ProcessKey{"random_additions", kSpot},
+    ProcessKey{"start_hour", kSpot},
+    ProcessKey{"share", kSlow},
+    ProcessKey{"slowdown", kSlow},
+    ProcessKey{"shortest", kSlow},
+    ProcessKey{"longest", kSlow},
+    ProcessKey{"part", kSlow},
+    ProcessKey{"discovery", bits({"silent-corruption"})},
+    ProcessKey{"period", kMaintenance},
+    ProcessKey{"jitter", kMaintenance},
+    ProcessKey{"notice", kMaintenance},
+    ProcessKey{"duration", kMaintenance},
+    ProcessKey{"severity", kBreaking},
+    ProcessKey{"repair", kBreaking}};
 
 bool clean_since(const YamlMap& map, std::size_t before) {
   return map.diagnostics().error_count() == before;
@@ -63,6 +117,7 @@ class ProcessLoader {
 
  private:
   FailureLaw load_law(std::size_t kind);
+  void refuse_keys_of_others(std::size_t kind);
   FailureLaw load_exponential();
   FailureLaw load_components();
   FailureLaw load_bursts();
@@ -93,14 +148,30 @@ class ProcessLoader {
 };
 
 FailureProcess ProcessLoader::load() {
+  const std::size_t before = map_.diagnostics().error_count();
   const std::size_t kind = map_.choice("kind", choices(kFailureLawNames), 0);
+  const bool is_kind = clean_since(map_, before);
   FailureProcess process;
   process.law = load_law(kind);
   process.causes = load_causes();
+  if (is_kind) refuse_keys_of_others(kind);
   if (auto* components = std::get_if<ComponentFailures>(&process.law))
     components->rates_per_node_day = rates_;
   map_.finish();
   return process;
+}
+
+void ProcessLoader::refuse_keys_of_others(std::size_t kind) {
+  if (!map_.has_unasked()) return;
+  for (const ProcessKey& key : kProcessKeys) {
+    if ((key.read_by >> kind & 1u) != 0 || !map_.has(key.name)) continue;
+    std::vector<std::string> readers;
+    for (std::size_t i = 0; i < std::size(kFailureLawNames); ++i)
+      if ((key.read_by >> i & 1u) != 0) readers.emplace_back(kFailureLawNames[i]);
+    map_.error(key.name, "contradiction",
+               fmt::format("is for {}, and the kind is {}", join(readers, ", "), kFailureLawNames[kind]),
+               "leave it out");
+  }
 }
 
 FailureLaw ProcessLoader::load_law(std::size_t kind) {

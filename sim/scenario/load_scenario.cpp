@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/assertions.hpp"
+#include "sim/scenario/known_keys.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/load_failures.hpp"
 #include "sim/scenario/load_faults.hpp"
@@ -44,7 +45,7 @@ class Watch {
 class Reader {
  public:
   Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
-      : places_(places), diagnostics_(diagnostics), watch_(diagnostics) {
+      : tree_(root), places_(places), diagnostics_(diagnostics), watch_(diagnostics) {
     scenario_.source = source;
     root_.emplace(&root, "", root.where, diagnostics, &scenario_.origins);
   }
@@ -58,10 +59,12 @@ class Reader {
   void check_sequence_length();
   void check_placement();
   void read_profile();
+  [[nodiscard]] std::vector<std::string> keys_elsewhere();
   void check_device();
   void choose_attention_kernel();
   void choose_attention_kernel(HardwareProfile& profile);
 
+  const YamlNode& tree_;
   PresetPlaces places_;
   Diagnostics& diagnostics_;
   Watch watch_;
@@ -187,7 +190,7 @@ void Reader::read_profile() {
       mixed ? std::nullopt
             : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
-  root_->finish();
+  root_->finish(keys_elsewhere());
   if ((!file && !mixed) || !watch_.clean()) return;
   if (mixed)
     scenario_.profile = scenario_.group_profiles.front();
@@ -199,6 +202,16 @@ void Reader::read_profile() {
     apply_software(options, places_, scenario_);
   }
   choose_attention_kernel();
+}
+
+// For who writes `tensor` and means parallelism.tensor: a path of one's own, not that of an item of a list. A
+// survey is not answered: it asks here itself.
+std::vector<std::string> Reader::keys_elsewhere() {
+  if (diagnostics_.survey() != nullptr || !root_->has_unasked()) return {};
+  std::vector<std::string> paths =
+      known_keys({.root = tree_, .source = scenario_.source, .folder = places_.folder}, places_.library);
+  std::erase_if(paths, [](const std::string& path) { return path.find_first_of("[<") != std::string::npos; });
+  return paths;
 }
 
 // A profile that is named may be anybody's; of a node that has its own, it should be of the same device.

@@ -13,9 +13,9 @@
 #include <variant>
 
 #include "base/check.hpp"
-#include "base/key_survey.hpp"
 #include "base/text.hpp"
 #include "sim/goodput/random.hpp"
+#include "sim/scenario/known_keys.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,20 +57,6 @@ Facts facts_of(const ScenarioTree& base, Library& library) {
     if (const auto tree = parse_yaml(to_yaml(*scenario), base.source, ignored)) flatten(*tree, "", facts);
   flatten(base.root, "", facts);
   return facts;
-}
-
-// All keys that a scenario like the base may have, given or not; none where it does not load.
-std::vector<std::string> keys_of(const ScenarioTree& base, Library& library) {
-  Diagnostics ignored;
-  const auto scenario = load_scenario(base, {}, library, ignored);
-  const auto tree = scenario ? parse_yaml(to_yaml(*scenario), base.source, ignored) : std::nullopt;
-  if (!tree) return {};
-  KeySurvey survey(base.source);
-  ignored.survey_keys(&survey);
-  (void)read_scenario(*tree, base.source, base.folder, library, ignored);
-  std::vector<std::string> paths;
-  for (const KeySurvey::Entry& entry : survey.entries()) paths.push_back(entry.path);
-  return paths;
 }
 
 // Where a name of a constraint is read: from an axis, or the same at every point.
@@ -133,7 +119,7 @@ class Binder {
   }
 
   void unknown(const std::string& name, const Constraint& constraint) {
-    for (const std::string& path : keys_of(spec_.base, library_))
+    for (const std::string& path : known_keys(spec_.base, library_))
       if (means(path, name))
         return error(constraint, "not-given", fmt::format("{} is neither varied nor given in the base", path),
                      "vary it, or give it: what is left out follows from others where a point is loaded");

@@ -121,7 +121,8 @@ class AxisReader {
     const bool logarithmic = map.choice("scale", kScales, 0) == 1;
     const Limits<std::int64_t> count{.min = 1, .max = kMostChoices, .fallback = 0};
     const std::int64_t points = map.integer("points", count);
-    const double step = map.number("step", {.fallback = 0}), factor = map.number("factor", {.fallback = 0});
+    const Figure step = read_step(map);
+    const double factor = map.number("factor", {.fallback = 0});
     map.finish();
     if (diagnostics_.error_count() != before) return;
     const std::optional<SweepRange> range = make_range(map, from, to, logarithmic || map.has("factor"));
@@ -133,6 +134,14 @@ class AxisReader {
     if (map.has("points")) return add_points(*range, points);
     if (map.has("step")) return add_steps(map, *range, step);
     add_factors(map, *range, factor);
+  }
+
+  Figure read_step(YamlMap& map) {
+    const std::string text = map.text("step", "");
+    const std::optional<Figure> step = figure_of(text);
+    if (!step && map.has("step"))
+      map.error("step", "bad-number", fmt::format("{} is not a number", in_quotes(text)));
+    return step.value_or(Figure());
   }
 
   std::optional<SweepRange> make_range(YamlMap& map, const std::string& from, const std::string& to,
@@ -185,14 +194,18 @@ class AxisReader {
     }
   }
 
-  void add_steps(YamlMap& map, const SweepRange& range, double step) {
+  // A step without a unit is in that of the ends.
+  void add_steps(YamlMap& map, const SweepRange& range, const Figure& step) {
     if (range.logarithmic)
       return map.error("step", "contradictory", "a logarithmic range has a factor, not a step");
-    if (!(step > 0)) return map.error("step", "out-of-range", "a step is more than 0");
-    const double steps = std::floor((range.to - range.from) / step + 1e-9);
+    if (!step.unit.empty() && step.unit != range.unit)
+      return map.error("step", "bad-unit", "has another unit than the ends of the range",
+                       "write all three in one unit");
+    if (!(step.number > 0)) return map.error("step", "out-of-range", "a step is more than 0");
+    const double steps = std::floor((range.to - range.from) / step.number + 1e-9);
     if (steps >= static_cast<double>(kMostChoices)) return too_many(map, "step");
     for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps); ++i) {
-      const double value = range.from + static_cast<double>(i) * step;
+      const double value = range.from + static_cast<double>(i) * step.number;
       add(fmt::format("{:.12g}{}", value, range.unit));
     }
   }

@@ -89,6 +89,29 @@ TEST(YamlMap, ReportsWhatNobodyAskedFor) {
                    "t.yaml:3:1: error: zzz: is not a known key\n  hint: one of nodes, fabric"}));
 }
 
+TEST(YamlMap, KnowsWhatTheFieldCallsAKey) {
+  Reading in("tp: 1\nSeq-Length: 2\nvpp: 3\n");
+  (void)in.map.integer("tensor", {.fallback = 1});
+  (void)in.map.integer("sequence_length", {.fallback = 1});
+  in.map.finish();
+  EXPECT_EQ(
+      in.messages(),
+      (Lines{"t.yaml:1:1: error: tp: is not a known key\n  hint: did you mean 'tensor'?",
+             "t.yaml:2:1: error: Seq-Length: is not a known key\n  hint: did you mean 'sequence_length'?",
+             "t.yaml:3:1: error: vpp: is not a known key\n  hint: one of tensor, sequence_length"}));
+}
+
+TEST(YamlMap, NamesPathsThatEndInAnUnknownKey) {
+  Reading in("pp: 1\nTensor: 2\nnodes: 3\n");
+  EXPECT_TRUE(in.map.has_unasked());
+  in.map.finish(Lines{"model", "parallelism.pipeline", "parallelism.tensor", "overlap.tensor"});
+  EXPECT_EQ(in.messages(),
+            (Lines{"t.yaml:1:1: error: pp: is not a known key\n  hint: did you mean 'parallelism.pipeline'?",
+                   "t.yaml:2:1: error: Tensor: is not a known key\n"
+                   "  hint: did you mean 'parallelism.tensor' or 'overlap.tensor'?",
+                   "t.yaml:3:1: error: nodes: is not a known key"}));
+}
+
 TEST(YamlMap, ReportsAHundredUnknownKeysAndCountsTheRest) {
   std::string text;
   for (int i = 0; i < 150; ++i) text += "key" + std::to_string(i) + ": 1\n";

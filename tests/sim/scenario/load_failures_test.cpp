@@ -67,6 +67,22 @@ TEST(Failures, AreAbsentWhereTheScenarioHasNone) {
   EXPECT_FALSE(result.scenario->failures);
 }
 
+// A key that another kind has is known, and not of this one.
+TEST(FailureProcess, RefusesKeysOfOtherKinds) {
+  const auto said = [](const std::string& process) {
+    return read(kJob + "failures: {process: " + process + "}\n").messages;
+  };
+  EXPECT_EQ(said("{shape: 0.7}"),
+            "s.yaml:6:29: error: failures.process.shape: is for weibull, weibull-cluster, and the kind is "
+            "exponential\n  hint: leave it out\n");
+  EXPECT_THAT(said("{kind: maintenance, notice: 1 h, duration: 2 h, severity: node}"),
+              HasSubstr("severity: is for exponential, components, weibull, weibull-cluster, bursts, and"));
+  EXPECT_THAT(said("{kind: weibull-cluster, lemon_factor: 2}"), HasSubstr("and the kind is weibull-cluster"));
+  EXPECT_THAT(said("{kind: weibull, shpae: 2}"),
+              HasSubstr("is not a known key\n  hint: did you mean 'shape'?"));
+  EXPECT_THAT(said("{kind: weibul, shape: 2}"), HasSubstr("shape: is not a known key"));
+}
+
 // The defaults of scenarios/failures/defaults.yaml.
 TEST(Failures, TakeEveryDefaultAndSayWhereItIsFrom) {
   const Result result = read(kJob + "failures: {}\n");

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/usual_names.hpp"
+#include "sim/scenario/known_keys.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/scenario_tree.hpp"
@@ -201,6 +203,32 @@ TEST(Scenario, NamesTheOverrideThatIsWrong) {
   EXPECT_THAT(result.messages,
               HasSubstr("--set parallelism.tensr=4: error: parallelism.tensr: is not a known key\n"
                         "  hint: did you mean 'tensor'?"));
+}
+
+TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
+  const auto said = [](const std::string& override) {
+    return load("gpt3-175b-1024xA100.yaml", {override}).messages;
+  };
+  const std::string unknown = "is not a known key\n  hint: did you mean ";
+  EXPECT_THAT(said("pipeline=4"), HasSubstr("pipeline: " + unknown + "'parallelism.pipeline'"));
+  EXPECT_THAT(said("tp=4"), HasSubstr("tp: " + unknown + "'parallelism.tensor'"));
+  EXPECT_THAT(said("Global_Batch_Size=4"), HasSubstr(unknown + "'training.global_batch_size'?"));
+  EXPECT_THAT(said("schedul=1f1b"), HasSubstr("schedul: " + unknown + "'schedule'?"));
+  // Other mistakes leave the sections that are there; several such keys do not hide each other.
+  const Result wrong =
+      read("stagecraft: 1\nmodel: none\npp: 2\nbatch_size: 8\ntraining: {recompute: full}\n");
+  EXPECT_THAT(wrong.messages, HasSubstr("batch_size: " + unknown + "'training.global_batch_size'?"));
+}
+
+TEST(UsualNames, AreOfKeysThatThereAre) {
+  Diagnostics diagnostics;
+  Library library(kData);
+  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", library, diagnostics);
+  ASSERT_TRUE(tree) << text_of(diagnostics.sorted());
+  std::vector<std::string> ends;
+  for (const std::string& path : known_keys(*tree, library)) ends.push_back(path.substr(path.rfind('.') + 1));
+  for (const UsualName& name : usual_names())
+    EXPECT_THAT(ends, testing::Contains(std::string(name.key))) << name.word;
 }
 
 TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {

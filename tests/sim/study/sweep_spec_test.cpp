@@ -61,8 +61,10 @@ TEST_F(SweepSpecTest, RangesAreLinearLogarithmicByStepsOrByFactors) {
 TEST_F(SweepSpecTest, RangesKeepTheirUnit) {
   EXPECT_THAT(values("{from: 1 ms, to: 100 ms, points: 3, scale: log}"),
               ElementsAre("1 ms", "10 ms", "100 ms"));
-  EXPECT_THAT(values("{from: 100 Gb/s, to: 300 Gb/s, step: 100}"),
-              ElementsAre("100 Gb/s", "200 Gb/s", "300 Gb/s"));
+  for (const char* step : {"100", "100 Gb/s"})
+    EXPECT_THAT(values(std::string("{from: 100 Gb/s, to: 300 Gb/s, step: ") + step + "}"),
+                ElementsAre("100 Gb/s", "200 Gb/s", "300 Gb/s"))
+        << step;
 }
 
 TEST_F(SweepSpecTest, PathsWithACommaChangeTogether) {
@@ -86,6 +88,9 @@ TEST_F(SweepSpecTest, MistakesSayWhereTheyAre) {
   EXPECT_EQ(mistake("vary:\n  a: {from: 0, to: 1, points: 3, scale: log}\n"),
             "4:13 vary.a.from: a logarithmic range has ends above 0");
   EXPECT_EQ(mistake("vary:\n  a: {from: 0, to: 1}\n"), "4:6 vary.a: does not say which values of the range");
+  EXPECT_EQ(mistake("vary:\n  a: {from: 1 ms, to: 9 ms, step: 1 s}\n"),
+            "4:35 vary.a.step: has another unit than the ends of the range");
+  EXPECT_EQ(mistake("vary:\n  a: {from: 1, to: 9, step: one}\n"), "4:29 vary.a.step: 'one' is not a number");
   EXPECT_EQ(mistake("vary:\n  a: {from: 0, to: 1, step: 0.1, points: 3}\n"),
             "4:6 vary.a: has several of points, step and factor");
   EXPECT_EQ(mistake("vary:\n  a: {from: 1, to: 4, points: 3, scale: lgo}\n"),

@@ -1,0 +1,20 @@
+// What the field calls things for which our keys have other names: `tp` is `tensor`, `seq_length` is
+// `sequence_length`. For hints alone: no reader takes them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace stagecraft {
+
+struct UsualName {
+  std::string_view word, key;
+};
+[[nodiscard]] std::span<const UsualName> usual_names();
+
+// The key that people mean who write `word`, in any case, with - or _; nullopt where we know of none.
+[[nodiscard]] std::optional<std::string> key_called(std::string_view word);
+
+}  // namespace stagecraft
