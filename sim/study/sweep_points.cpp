@@ -25,11 +25,26 @@ constexpr std::uint64_t kMostPoints = 1'000'000;
 constexpr std::uint64_t kMostCandidates = 100'000'000;  // of a grid before `where`
 constexpr std::uint64_t kMostDraws = 1'000;             // for each wanted point of a random sample
 
-// Where a name of a constraint is read: from an axis, or the same at every point.
+// Where a name of a constraint is read: from an axis, or the same at every point, or as a product of such.
 struct Binding {
   std::size_t axis = 0, slot = 0;
   std::optional<Fact> constant = {};
+  std::vector<Binding> factors = {};
 };
+
+// `fact(axis, slot)` is the value there.
+template <class FactAt>
+Fact value_of(const Binding& binding, FactAt fact) {
+  if (binding.constant) return *binding.constant;
+  if (binding.factors.empty()) return fact(binding.axis, binding.slot);
+  double product = 1;
+  for (const Binding& factor : binding.factors) {
+    const Fact value = value_of(factor, fact);
+    if (!std::holds_alternative<double>(value)) return value;
+    product *= std::get<double>(value);
+  }
+  return product;
+}
 
 // `name` is the path or its end after a dot.
 bool means(const std::string& path, const std::string& name) {
@@ -44,11 +59,21 @@ class Binder {
 
   std::vector<Binding> bind(const Constraint& constraint) {
     std::vector<Binding> bindings;
-    for (const std::string& name : constraint.names()) bindings.push_back(bind(name, constraint));
+    for (const std::string& name : constraint.names())
+      bindings.push_back(name == "gpus" ? bind_gpus(constraint) : bind(name, constraint));
     return bindings;
   }
 
  private:
+  // Those of the job, as in the rows: a part of one node, or whole nodes.
+  Binding bind_gpus(const Constraint& constraint) {
+    const std::string part = "cluster.gpus";
+    const std::vector<std::string> varied = spec_.paths();
+    if (facts_.all().contains(part) || std::ranges::find(varied, part) != varied.end())
+      return bind(part, constraint);
+    return {.factors = {bind("cluster.nodes", constraint), bind("cluster.node.gpus", constraint)}};
+  }
+
   Binding bind(const std::string& name, const Constraint& constraint) {
     std::map<std::string, Binding> varied;
     for (std::size_t a = 0; a < spec_.axes.size(); ++a)
@@ -195,7 +220,7 @@ class PointFinder {
   bool wanted(FactAt fact) {
     for (std::size_t c = 0; c < bindings_.size(); ++c) {
       std::vector<Fact> facts;
-      for (const Binding& binding : bindings_[c]) facts.push_back(binding.constant ? *binding.constant : fact(binding.axis, binding.slot));
+      for (const Binding& binding : bindings_[c]) facts.push_back(value_of(binding, fact));
       const Constraint::Verdict verdict = spec_.where[c].holds(facts);
       if (!verdict.mistake.empty()) {
         diagnostics_.error({.code = "bad-expression",

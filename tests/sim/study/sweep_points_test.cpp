@@ -125,6 +125,23 @@ TEST_F(SweepPointsTest, ADefaultThatFollowsFromWhatVariesIsRefused) {
   EXPECT_THAT(values("vary:\n  schedule: [1f1b, zb-v]\nwhere: pipeline == 4\n"), ElementsAre("1f1b", "zb-v"));
 }
 
+// Nodes of 8 GPUs each, or a part of one.
+TEST_F(SweepPointsTest, GpusAreThoseOfTheJob) {
+  const std::string gpt = "gpt3-175b-1024xA100.yaml";
+  EXPECT_THAT(values("vary:\n  cluster.nodes: [16, 64, 128]\nwhere: gpus <= 512\n", gpt),
+              ElementsAre("16", "64"));
+  EXPECT_THAT(values("vary:\n  parallelism.tensor: [4, 8]\nwhere: gpus == 1024\n", gpt),
+              ElementsAre("4", "8"));
+  EXPECT_THAT(values("vary:\n  cluster: [{node: dgx-a100-80gb, gpus: 4}]\nwhere: gpus == 4\n", gpt),
+              ElementsAre(HasSubstr("cluster varies")));
+  EXPECT_THAT(values("vary:\n  cluster.gpus: [2, 4]\n  cluster.nodes: [null]\nwhere: gpus > 2\n", gpt),
+              ElementsAre("4 "));
+  EXPECT_THAT(values("vary:\n  cluster.node: [dgx-h100, dgx-a100-80gb]\nwhere: gpus <= 512\n", gpt),
+              ElementsAre(HasSubstr("cluster.node.gpus is not known before a point runs")));
+  EXPECT_THAT(values("vary:\n  cluster.nodes: [16, 64]\nwhere: cluster.node.gpus == 8\n", gpt),
+              ElementsAre("16", "64"));
+}
+
 // A value that does not load without another is tried beside that.
 TEST_F(SweepPointsTest, AValueThatDoesNotLoadAloneIsTriedBesideOthers) {
   EXPECT_THAT(values("vary:\n  training.global_batch_size: [8]\n  parallelism.virtual_stages: [1, 2]\n"
