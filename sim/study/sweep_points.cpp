@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "sim/goodput/random.hpp"
 #include "sim/scenario/known_keys.hpp"
+#include "sim/study/base_facts.hpp"
 
 namespace stagecraft {
 namespace {
@@ -24,46 +25,26 @@ constexpr std::uint64_t kMostPoints = 1'000'000;
 constexpr std::uint64_t kMostCandidates = 100'000'000;  // of a grid before `where`
 constexpr std::uint64_t kMostDraws = 1'000;             // for each wanted point of a random sample
 
-// What `where` sees of a value. A mapping with a name (a schedule, say) is its name, and a list of one value is
-// that value: so is a cost that all abstract stages share, once it is resolved.
-Fact fact_of(const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::kSequence && node.items.size() == 1) return fact_of(node.items.front());
-  if (node.kind == YamlNode::Kind::kMap) {
-    const YamlNode* name = node.find("name");
-    return name != nullptr && name->kind == YamlNode::Kind::kScalar ? Fact(name->text) : Fact();
-  }
-  if (node.kind != YamlNode::Kind::kScalar) return {};
-  if (node.quoted) return node.text;
-  if (node.text == "true" || node.text == "false") return node.text == "true";
-  if (const auto number = parse_number(node.text)) return *number;
-  return node.text;
-}
-
-using Facts = std::map<std::string, Fact>;
-
-// Every key with a value, by its dotted path; what is there already stays.
-void flatten(const YamlNode& node, const std::string& path, Facts& facts) {
-  if (!path.empty()) facts.emplace(path, fact_of(node));
-  for (const YamlEntry& entry : node.entries)
-    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, facts);
-}
-
-// The facts of the base as it would run, defaults included, or as it is written where it cannot run without
-// what varies.
-Facts facts_of(const ScenarioTree& base, Library& library) {
-  Facts facts;
-  Diagnostics ignored;
-  if (const auto scenario = load_scenario(base, {}, library, ignored))
-    if (const auto tree = parse_yaml(to_yaml(*scenario), base.source, ignored)) flatten(*tree, "", facts);
-  flatten(base.root, "", facts);
-  return facts;
-}
-
-// Where a name of a constraint is read: from an axis, or the same at every point.
+// Where a name of a constraint is read: from an axis, or the same at every point, or as a product of such.
 struct Binding {
   std::size_t axis = 0, slot = 0;
   std::optional<Fact> constant = {};
+  std::vector<Binding> factors = {};
 };
+
+// `fact(axis, slot)` is the value there.
+template <class FactAt>
+Fact value_of(const Binding& binding, FactAt fact) {
+  if (binding.constant) return *binding.constant;
+  if (binding.factors.empty()) return fact(binding.axis, binding.slot);
+  double product = 1;
+  for (const Binding& factor : binding.factors) {
+    const Fact value = value_of(factor, fact);
+    if (!std::holds_alternative<double>(value)) return value;
+    product *= std::get<double>(value);
+  }
+  return product;
+}
 
 // `name` is the path or its end after a dot.
 bool means(const std::string& path, const std::string& name) {
@@ -74,15 +55,25 @@ bool means(const std::string& path, const std::string& name) {
 class Binder {
  public:
   Binder(const SweepSpec& spec, Library& library, Diagnostics& diagnostics)
-      : spec_(spec), library_(library), diagnostics_(diagnostics), facts_(facts_of(spec.base, library)) {}
+      : spec_(spec), library_(library), diagnostics_(diagnostics), facts_(spec, library) {}
 
   std::vector<Binding> bind(const Constraint& constraint) {
     std::vector<Binding> bindings;
-    for (const std::string& name : constraint.names()) bindings.push_back(bind(name, constraint));
+    for (const std::string& name : constraint.names())
+      bindings.push_back(name == "gpus" ? bind_gpus(constraint) : bind(name, constraint));
     return bindings;
   }
 
  private:
+  // Those of the job, as in the rows: a part of one node, or whole nodes.
+  Binding bind_gpus(const Constraint& constraint) {
+    const std::string part = "cluster.gpus";
+    const std::vector<std::string> varied = spec_.paths();
+    if (facts_.all().contains(part) || std::ranges::find(varied, part) != varied.end())
+      return bind(part, constraint);
+    return {.factors = {bind("cluster.nodes", constraint), bind("cluster.node.gpus", constraint)}};
+  }
+
   Binding bind(const std::string& name, const Constraint& constraint) {
     std::map<std::string, Binding> varied;
     for (std::size_t a = 0; a < spec_.axes.size(); ++a)
@@ -92,7 +83,7 @@ class Binder {
     if (const Binding* one = the_one(varied, name, constraint)) return *one;
     if (!varied.empty()) return {};
     std::map<std::string, Fact> given;
-    for (const auto& [path, fact] : facts_)
+    for (const auto& [path, fact] : facts_.all())
       if (means(path, name)) given.emplace(path, fact);
     const Fact* fact = the_one(given, name, constraint);
     if (fact == nullptr && given.empty()) unknown(name, constraint);
@@ -124,7 +115,7 @@ class Binder {
         return error(constraint, "not-given", fmt::format("{} is neither varied nor given in the base", path),
                      "vary it, or give it: what is left out follows from others where a point is loaded");
     std::vector<std::string> names = spec_.paths();
-    for (const auto& [path, fact] : facts_) names.push_back(path);
+    for (const auto& [path, fact] : facts_.all()) names.push_back(path);
     for (std::size_t i = 0, n = names.size(); i < n; ++i)
       names.push_back(names[i].substr(names[i].rfind('.') + 1));
     const auto near = nearest_name(name, names);
@@ -133,13 +124,18 @@ class Binder {
           near ? fmt::format("did you mean '{}'?", *near) : "text stands in quotes: schedule == '1f1b'");
   }
 
-  // model.layers is no constant where `model` varies.
+  // model.layers is no constant where `model` varies, and no default is that follows from what varies.
   void check_constant(const std::string& path, const Constraint& constraint) {
     for (const std::string& varied : spec_.paths())
       if (path.starts_with(varied + ".") || varied.starts_with(path + "."))
-        error(constraint, "not-constant",
-              fmt::format("{} is not known before a point runs: {} varies", path, varied),
-              "use the varied paths themselves");
+        return error(constraint, "not-constant",
+                     fmt::format("{} is not known before a point runs: {} varies", path, varied),
+                     "use the varied paths themselves");
+    if (const auto varied = facts_.follows(path))
+      error(
+          constraint, "not-constant",
+          fmt::format("{} is not known before a point runs: it follows from {}, which varies", path, *varied),
+          "vary it, or give it");
   }
 
   void error(const Constraint& constraint, std::string code, std::string message, std::string hint) {
@@ -153,7 +149,7 @@ class Binder {
   const SweepSpec& spec_;
   Library& library_;
   Diagnostics& diagnostics_;
-  Facts facts_;
+  BaseFacts facts_;
 };
 
 std::size_t choice_at(const SweepAxis& axis, double share) {
@@ -224,8 +220,7 @@ class PointFinder {
   bool wanted(FactAt fact) {
     for (std::size_t c = 0; c < bindings_.size(); ++c) {
       std::vector<Fact> facts;
-      for (const Binding& binding : bindings_[c])
-        facts.push_back(binding.constant ? *binding.constant : fact(binding.axis, binding.slot));
+      for (const Binding& binding : bindings_[c]) facts.push_back(value_of(binding, fact));
       const Constraint::Verdict verdict = spec_.where[c].holds(facts);
       if (!verdict.mistake.empty()) {
         diagnostics_.error({.code = "bad-expression",

@@ -13,7 +13,7 @@ namespace stagecraft {
 
 // A bare name in `where` means the varied path that ends in it, else the key of the base that does; where
 // several do, the one in `parallelism`. Names of the base that follow from something varied (model.layers
-// where `model` varies) are refused.
+// where `model` varies, a default that differs with what varies) are refused.
 class SweepPoints {
  public:
   // nullopt and errors when `where` names what is not there or gives no truth, when no point is left, or when

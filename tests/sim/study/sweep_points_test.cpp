@@ -105,6 +105,51 @@ TEST_F(SweepPointsTest, AKeyThatTheBaseLeavesOutIsNamed) {
   EXPECT_THAT(diagnostics_.items().at(0).hint, HasSubstr("vary it, or give it"));
 }
 
+// What nobody wrote and a varied value changes is no constant: the base's would let wrong points through.
+TEST_F(SweepPointsTest, ADefaultThatFollowsFromWhatVariesIsRefused) {
+  const std::string gpt = "gpt3-175b-1024xA100.yaml";
+  EXPECT_THAT(
+      values("vary:\n  schedule: [1f1b, zb-v]\nwhere: virtual_stages == 1\n"),
+      ElementsAre("parallelism.virtual_stages is not known before a point runs: it follows from schedule, "
+                  "which varies"));
+  EXPECT_EQ(diagnostics_.items().at(0).code, "not-constant");
+  EXPECT_EQ(diagnostics_.items().at(0).hint, "vary it, or give it");
+  EXPECT_THAT(values("vary:\n  training.precision: [bf16, fp16]\nwhere: gradient_dtype == 'fp32'\n", gpt),
+              ElementsAre(HasSubstr("training.gradient_dtype is not known before a point runs")));
+  EXPECT_THAT(
+      values("vary:\n  cluster.node: [dgx-a100-80gb, dgx-h100]\nwhere: collective_efficiency > 0.8\n", gpt),
+      ElementsAre(HasSubstr("it follows from cluster.node, which varies")));
+  // The same with each value, and what is written: constants.
+  EXPECT_THAT(values("vary:\n  schedule: [1f1b, gpipe]\nwhere: virtual_stages == 1\n"),
+              ElementsAre("1f1b", "gpipe"));
+  EXPECT_THAT(values("vary:\n  schedule: [1f1b, zb-v]\nwhere: pipeline == 4\n"), ElementsAre("1f1b", "zb-v"));
+}
+
+// Nodes of 8 GPUs each, or a part of one.
+TEST_F(SweepPointsTest, GpusAreThoseOfTheJob) {
+  const std::string gpt = "gpt3-175b-1024xA100.yaml";
+  EXPECT_THAT(values("vary:\n  cluster.nodes: [16, 64, 128]\nwhere: gpus <= 512\n", gpt),
+              ElementsAre("16", "64"));
+  EXPECT_THAT(values("vary:\n  parallelism.tensor: [4, 8]\nwhere: gpus == 1024\n", gpt),
+              ElementsAre("4", "8"));
+  EXPECT_THAT(values("vary:\n  cluster: [{node: dgx-a100-80gb, gpus: 4}]\nwhere: gpus == 4\n", gpt),
+              ElementsAre(HasSubstr("cluster varies")));
+  EXPECT_THAT(values("vary:\n  cluster.gpus: [2, 4]\n  cluster.nodes: [null]\nwhere: gpus > 2\n", gpt),
+              ElementsAre("4 "));
+  EXPECT_THAT(values("vary:\n  cluster.node: [dgx-h100, dgx-a100-80gb]\nwhere: gpus <= 512\n", gpt),
+              ElementsAre(HasSubstr("cluster.node.gpus is not known before a point runs")));
+  EXPECT_THAT(values("vary:\n  cluster.nodes: [16, 64]\nwhere: cluster.node.gpus == 8\n", gpt),
+              ElementsAre("16", "64"));
+}
+
+// A value that does not load without another is tried beside that.
+TEST_F(SweepPointsTest, AValueThatDoesNotLoadAloneIsTriedBesideOthers) {
+  EXPECT_THAT(values("vary:\n  training.global_batch_size: [8]\n  parallelism.virtual_stages: [1, 2]\n"
+                     "  schedule: [1f1b, interleaved-1f1b]\nwhere: tensor == 1\n")
+                  .size(),
+              4u);
+}
+
 TEST_F(SweepPointsTest, AnExpressionWithoutAnAnswerSaysAtWhichPoint) {
   EXPECT_THAT(values("vary:\n  a.x: [1, 0]\nwhere: 4 / x > 1\n"), ElementsAre("it divides by 0 (at x = 0)"));
 }

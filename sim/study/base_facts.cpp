@@ -1,0 +1,125 @@
+#include "sim/study/base_facts.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sim/scenario/scenario_tree.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostTried = 100;  // values of an axis
+
+// Every key with a value, by its dotted path; what is there already stays.
+void flatten(const YamlNode& node, const std::string& path, Facts& facts) {
+  if (!path.empty()) facts.emplace(path, fact_of(node));
+  for (const YamlEntry& entry : node.entries)
+    flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, facts);
+}
+
+// Nothing where it does not load.
+std::optional<Facts> resolved_facts(const ScenarioTree& base, std::span<const Assignment> assignments,
+                                    Library& library) {
+  Diagnostics ignored;
+  const auto scenario = load_scenario(base, assignments, library, ignored);
+  const auto tree = scenario ? parse_yaml(to_yaml(*scenario), base.source, ignored) : std::nullopt;
+  if (!tree) return std::nullopt;
+  Facts facts;
+  flatten(*tree, "", facts);
+  return facts;
+}
+
+std::size_t value_count(const SweepAxis& axis) {
+  return axis.range ? 2 : axis.choices.size();
+}
+
+// The `index`-th of value_count(): the ends of a range that a sample draws from.
+std::vector<Assignment> value_of(const SweepAxis& axis, std::size_t index) {
+  std::vector<Assignment> assignments;
+  for (std::size_t slot = 0; slot < axis.paths.size(); ++slot) {
+    assignments.push_back({axis.paths[slot], axis.range
+                                                 ? yaml_scalar(axis.range->at(index == 0 ? 0 : 1), axis.where)
+                                                 : axis.choices[index][slot]});
+  }
+  return assignments;
+}
+
+}  // namespace
+
+Fact fact_of(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::kSequence && node.items.size() == 1) return fact_of(node.items.front());
+  if (node.kind == YamlNode::Kind::kMap) {
+    const YamlNode* name = node.find("name");
+    return name != nullptr && name->kind == YamlNode::Kind::kScalar ? Fact(name->text) : Fact();
+  }
+  if (node.kind != YamlNode::Kind::kScalar) return {};
+  if (node.quoted) return node.text;
+  if (node.text == "true" || node.text == "false") return node.text == "true";
+  if (const auto number = parse_number(node.text)) return *number;
+  return node.text;
+}
+
+BaseFacts::BaseFacts(const SweepSpec& spec, Library& library) : spec_(spec), library_(library) {
+  flatten(spec.base.root, "", written_);
+  facts_ = resolved_facts(spec.base, {}, library).value_or(Facts());
+  facts_.insert(written_.begin(), written_.end());
+}
+
+std::optional<std::string> BaseFacts::follows(const std::string& path) {
+  if (written_.contains(path)) return std::nullopt;
+  if (!following_) try_all();
+  const auto found = following_->find(path);
+  return found == following_->end() ? std::nullopt : std::optional(found->second);
+}
+
+void BaseFacts::try_all() {
+  following_.emplace();
+  for (std::size_t a = 0; a < spec_.axes.size(); ++a) {
+    const SweepAxis& axis = spec_.axes[a];
+    const std::size_t count = value_count(axis), tried = std::min(count, kMostTried);
+    for (std::size_t i = 0; i < tried; ++i) {
+      const std::size_t index = tried > 1 ? i * (count - 1) / (tried - 1) : 0;
+      const std::vector<Assignment> value = value_of(axis, index);
+      const std::string varied = join(axis.paths, ", ");
+      if (!notice(value, varied)) try_beside_others(a, value, varied);
+    }
+  }
+}
+
+// False where it does not load.
+bool BaseFacts::notice(const std::vector<Assignment>& assignments, const std::string& varied) {
+  const std::optional<Facts> here = resolved_facts(spec_.base, assignments, library_);
+  if (!here) return false;
+  for (const auto& [path, fact] : facts_) {
+    const auto same = here->find(path);
+    if (same == here->end() || same->second != fact) following_->emplace(path, varied);
+  }
+  return true;
+}
+
+// The others all at their first, all at their last, then one by one at each of the first few.
+void BaseFacts::try_beside_others(std::size_t axis, const std::vector<Assignment>& own,
+                                  const std::string& varied) {
+  constexpr std::size_t kFew = 8;
+  const auto add = [&](std::vector<Assignment>& all, std::size_t other, std::size_t index) {
+    std::ranges::copy(value_of(spec_.axes[other], index), std::back_inserter(all));
+  };
+  for (const bool last : {false, true}) {
+    std::vector<Assignment> all = own;
+    for (std::size_t other = 0; other < spec_.axes.size(); ++other)
+      if (other != axis) add(all, other, last ? value_count(spec_.axes[other]) - 1 : 0);
+    if (notice(all, varied)) return;
+  }
+  for (std::size_t other = 0; other < spec_.axes.size(); ++other)
+    for (std::size_t i = 0; other != axis && i < std::min(value_count(spec_.axes[other]), kFew); ++i) {
+      std::vector<Assignment> all = own;
+      add(all, other, i);
+      if (notice(all, varied)) return;
+    }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,46 @@
+// What `where` of a sweep knows of the base: its keys with their values, defaults included, and which of these
+// follow from what varies.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/scenario/library.hpp"
+#include "sim/study/constraint.hpp"
+#include "sim/study/sweep_spec.hpp"
+
+namespace stagecraft {
+
+using Facts = std::map<std::string, Fact>;  // by dotted path
+
+// A mapping with a name (a schedule, say) is its name, and a list of one value is that value: so is a cost that
+// all abstract stages share, once it is resolved.
+[[nodiscard]] Fact fact_of(const YamlNode& node);
+
+class BaseFacts {
+ public:
+  BaseFacts(const SweepSpec& spec, Library& library);
+
+  // Of the base as it would run; as it is written where it cannot run without what varies.
+  [[nodiscard]] const Facts& all() const { return facts_; }
+  // What varies, and gives the key `path` another value where nobody wrote one; nullopt where it is the same at
+  // every point. Each varied value is tried for itself, or beside some of the others where it does not load
+  // alone; one that never loads makes no point that runs. Of an axis of many values 100 are tried, its ends among
+  // them.
+  [[nodiscard]] std::optional<std::string> follows(const std::string& path);
+
+ private:
+  void try_all();
+  [[nodiscard]] bool notice(const std::vector<Assignment>& assignments, const std::string& varied);
+  void try_beside_others(std::size_t axis, const std::vector<Assignment>& own, const std::string& varied);
+
+  const SweepSpec& spec_;
+  Library& library_;
+  Facts facts_, written_;
+  std::optional<std::map<std::string, std::string>> following_ =
+      {};  // path -> what varies; once it is asked for
+};
+
+}  // namespace stagecraft
