@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -75,7 +76,8 @@ class WireReader {
 };
 
 struct Node {
-  std::uint64_t id = 0, type = 0, micros = 0;
+  std::uint64_t id = 0, type = 0;
+  std::optional<std::uint64_t> micros{};
   std::string name;
   std::vector<std::uint64_t> after{};
   std::map<std::string, std::int64_t, std::less<>> attributes{};
@@ -201,10 +203,10 @@ class ChakraReader {
   }
 
   std::optional<Duration> send_time(const std::string& file, const Node& node) {
-    if (node.micros > 0) return std::chrono::microseconds(node.micros);
+    if (node.micros.value_or(0) > 0) return std::chrono::microseconds(*node.micros);
     const std::int64_t size = node.attribute("comm_size");
     if (network_.link.count() > 0) return Bytes(size) / network_.link + network_.latency;
-    if (size <= 1) return Duration::zero();
+    if (size <= 1 || node.micros) return Duration::zero();  // as it says itself
     refuse(file, fmt::format("'{}' does not say how long its {} bytes take", node.name, size),
            "give the bandwidth of a link");
     return std::nullopt;
@@ -218,7 +220,7 @@ class ChakraReader {
     const MessageKey key{node.attribute("comm_src"), node.attribute("comm_dst"), node.attribute("comm_tag"),
                          node.attribute("comm_size")};
     if (node.type == chakra::kCompute)
-      return builder_.add_task(streams_.compute, std::chrono::microseconds(node.micros), label);
+      return builder_.add_task(streams_.compute, std::chrono::microseconds(node.micros.value_or(0)), label);
     if (node.type == chakra::kReceive) {
       const Handle task = builder_.add_task(streams_.receive, Duration::zero(), label);
       receives_[key].push_back({task, file});

@@ -190,7 +190,9 @@ class ChakraWriter {
     WireMessage wire;
     wire.number(chakra::kId, file.next_id).text(chakra::kName, node.name).number(chakra::kType, node.type);
     for (const std::uint64_t before : node.after) wire.number(chakra::kDataDeps, before);
-    if (node.micros > 0) wire.number(chakra::kDurationMicros, static_cast<std::uint64_t>(node.micros));
+    // A send that takes no time says so: one that says nothing is left to whoever reads it.
+    if (node.micros > 0 || node.type == chakra::kSend)
+      wire.number(chakra::kDurationMicros, static_cast<std::uint64_t>(node.micros));
     add_attribute(wire, "is_cpu_op", chakra::kBool, 0);
     if (message != nullptr) {
       add_attribute(wire, "comm_size", chakra::kInt64, message->size.count());

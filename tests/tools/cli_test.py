@@ -655,6 +655,15 @@ class Answers(Case):
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
         self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
 
+    # Without a cluster messages are free; 16 MiB at 50 GB/s are in the way 16 times: 2 (4 + 8 - 2 - 8/4).
+    def test_a_pipeline_of_free_messages_is_replayed_from_its_trace(self):
+        self.assertEqual(DONE, stagecraft("run", PIPELINE, "--quiet", "--chakra", self.folder / "trace").returncode)
+        replay = ["replay", *(self.folder / f"trace.{rank}.et" for rank in range(4)), "--json"]
+        result, = self.results(stagecraft(*replay))
+        self.assertEqual(0.033, result["makespan_s"])
+        result, = self.results(stagecraft(*replay, "--link", "50GB/s"))
+        self.assertAlmostEqual(0.033 + 16 * 2**24 / 50e9, result["makespan_s"], delta=1e-7)
+
     def test_what_is_no_chakra_trace_is_refused_with_its_own_way_out(self):
         model = "{family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 1024}"
         self.write("job.yaml", f"stagecraft: 1\nmodel: {model}\ncluster: {{node: dgx-a100-80gb, nodes: 2}}\n"

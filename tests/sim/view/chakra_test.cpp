@@ -51,6 +51,7 @@ Pipeline pipeline(const char* schedule, PipelineShape shape, Duration forward, D
     prices.edges.push_back(edge);
   }
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
+  for (RankPrice& rank : prices.ranks) rank.copies.resize(2);
   Program program = lower(order, prices, {});
   Timeline timeline = run(program);
   return {std::move(program), std::move(timeline)};
