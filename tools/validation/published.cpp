@@ -71,6 +71,7 @@ constexpr RowKey kRowKeys[] = {
     {"overlap_tensor", "overlap", "tensor"},
     {"overlap_expert", "overlap", "expert"},
     {"attention_kernel", "options", "attention_kernel"},
+    {"fused_kernels", "options", "fused_kernels"},
     {"expert_dispatcher", "options", "expert_dispatcher"},
     {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},

@@ -75,6 +75,22 @@ TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
   std::filesystem::remove(file);
 }
 
+// A key of a row is one of the scenario, whatever the scenario that all rows share says.
+TEST(PublishedSet, TakesKeysOfRowsOverThoseOfAllRows) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "fused_in_one_row.yaml";
+  std::ofstream(file) << "format: stagecraft.published/1\nset: x\nscenario: {options: {fused_kernels: true}}\n"
+                         "rows:\n- {id: a, gpus: 8}\n- {id: b, gpus: 8, fused_kernels: false}\n";
+  Diagnostics diagnostics;
+  const auto set = load_published(file, {}, diagnostics);
+  ASSERT_TRUE(set);
+  EXPECT_TRUE(diagnostics.sorted().empty());
+  for (std::size_t row : {0u, 1u}) {
+    const YamlNode* fused = set->rows[row].scenario.find("options")->find("fused_kernels");
+    EXPECT_EQ(fused->text, row == 0 ? "true" : "false");
+  }
+  std::filesystem::remove(file);
+}
+
 // What is promised of a set of which every row with a time is scored.
 struct SetPromise {
   const char* set;
