@@ -407,13 +407,20 @@ class Evaluation {
     return verb == Verb::kDivide ? a / b : std::fmod(a, b);
   }
 
+  [[nodiscard]] const Fact& known(std::size_t name) const {
+    if (!std::holds_alternative<TakenAway>(facts_[name])) return facts_[name];
+    throw Nonsense{
+        fmt::format("the point takes {} away, and its default is not known before the point is loaded",
+                    in_quotes(names_[name]))};
+  }
+
   [[nodiscard]] Fact evaluate(std::size_t index) const {
     const Term& term = terms_[index];
     switch (term.verb) {
       case Verb::kLiteral:
         return term.literal;
       case Verb::kName:
-        return facts_[term.name];
+        return known(term.name);
       case Verb::kOr:
         return truth(term.parts[0]) || truth(term.parts[1]);
       case Verb::kAnd:

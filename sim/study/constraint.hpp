@@ -21,8 +21,13 @@
 
 namespace stagecraft {
 
+// A point takes the key away with `null`: what it is by default is known once the point is loaded.
+struct TakenAway {
+  friend bool operator==(TakenAway, TakenAway) = default;
+};
+
 // What a name stands for at a point; monostate where it is a list, a mapping or nothing.
-using Fact = std::variant<std::monostate, bool, double, std::string>;
+using Fact = std::variant<std::monostate, bool, double, std::string, TakenAway>;
 
 class Constraint {
  public:

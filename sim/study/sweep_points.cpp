@@ -180,7 +180,8 @@ class PointFinder {
       auto& facts = facts_.emplace_back();
       for (const auto& values : axis.choices) {
         auto& row = facts.emplace_back();
-        for (const YamlNode& value : values) row.push_back(fact_of(value));
+        for (const YamlNode& value : values)
+          row.push_back(value.kind == YamlNode::Kind::kNull ? Fact(TakenAway()) : fact_of(value));
       }
     }
     if (spec.where.empty()) return;

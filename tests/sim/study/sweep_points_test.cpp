@@ -154,6 +154,18 @@ TEST_F(SweepPointsTest, AnExpressionWithoutAnAnswerSaysAtWhichPoint) {
   EXPECT_THAT(values("vary:\n  a.x: [1, 0]\nwhere: 4 / x > 1\n"), ElementsAre("it divides by 0 (at x = 0)"));
 }
 
+TEST_F(SweepPointsTest, AKeyThatAPointTakesAwayIsNamedAsSuch) {
+  EXPECT_THAT(
+      values("vary:\n  parallelism.zero_stage: [1, null]\n  parallelism.virtual_stages: [1]\n"
+             "where: zero_stage * virtual_stages == 1\n"),
+      ElementsAre("the point takes 'zero_stage' away, and its default is not known before the point is "
+                  "loaded (at virtual_stages = 1)"));
+  // Where the other part decides, nobody asks.
+  EXPECT_THAT(values("vary:\n  a: [1, 2]\n  b: [null]\nwhere: a == 2 or b == 1\n"),
+              ElementsAre(HasSubstr("the point takes 'b' away")));
+  EXPECT_THAT(values("vary:\n  a: [2]\n  b: [null]\nwhere: a == 2 or b == 1\n"), ElementsAre("2 "));
+}
+
 TEST_F(SweepPointsTest, NoPointLeftIsAMistake) {
   EXPECT_THAT(values("vary:\n  a.x: [1, 2]\nwhere: x > 2\n"), ElementsAre("no point is left"));
 }
