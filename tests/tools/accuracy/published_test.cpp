@@ -78,8 +78,9 @@ TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
 // A key of a row is one of the scenario, whatever the scenario that all rows share says.
 TEST(PublishedSet, TakesKeysOfRowsOverThoseOfAllRows) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "fused_in_one_row.yaml";
-  std::ofstream(file) << "format: stagecraft.published/1\nset: x\nscenario: {options: {fused_kernels: true}}\n"
-                         "rows:\n- {id: a, gpus: 8}\n- {id: b, gpus: 8, fused_kernels: false}\n";
+  std::ofstream(file)
+      << "format: stagecraft.published/1\nset: x\nscenario: {options: {fused_kernels: true}}\n"
+         "rows:\n- {id: a, gpus: 8}\n- {id: b, gpus: 8, fused_kernels: false}\n";
   Diagnostics diagnostics;
   const auto set = load_published(file, {}, diagnostics);
   ASSERT_TRUE(set);
