@@ -23,7 +23,7 @@ class SweepPointsTest : public testing::Test {
     std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR "/scenarios/" << base << "\n"
                          << lines;
     diagnostics_ = {};
-    const auto spec = load_sweep(file_, {}, library_, diagnostics_);
+    const auto spec = load_sweep(file_, overrides_, library_, diagnostics_);
     std::filesystem::remove(file_);
     return spec ? SweepPoints::of(*spec, library_, diagnostics_) : std::nullopt;
   }
@@ -42,6 +42,7 @@ class SweepPointsTest : public testing::Test {
 
   std::string file_ = testing::TempDir() + "points_" +
                       testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  std::vector<std::string> overrides_;
   Library library_{DataDirectory{STAGECRAFT_SOURCE_DIR}};
   Diagnostics diagnostics_;
 };
@@ -142,12 +143,14 @@ TEST_F(SweepPointsTest, GpusAreThoseOfTheJob) {
               ElementsAre("16", "64"));
 }
 
-// A value that does not load without another is tried beside that.
+// Neither loads alone: the H100's profile lacks the base's kernel, the A100's lacks fa3.
 TEST_F(SweepPointsTest, AValueThatDoesNotLoadAloneIsTriedBesideOthers) {
-  EXPECT_THAT(values("vary:\n  training.global_batch_size: [8]\n  parallelism.virtual_stages: [1, 2]\n"
-                     "  schedule: [1f1b, interleaved-1f1b]\nwhere: tensor == 1\n")
-                  .size(),
-              4u);
+  overrides_ = {"options.attention_kernel=triton-2023"};
+  EXPECT_THAT(
+      values("vary:\n  cluster.node: [dgx-h100]\n  options.attention_kernel: [fa3]\n"
+             "where: profile == 'a100-sxm4-80gb'\n",
+             "gpt3-175b-1024xA100.yaml"),
+      ElementsAre(HasSubstr("profile is not known before a point runs: it follows from cluster.node")));
 }
 
 TEST_F(SweepPointsTest, AnExpressionWithoutAnAnswerSaysAtWhichPoint) {

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "sim/scenario/known_keys.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -75,21 +78,32 @@ TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
   std::filesystem::remove(file);
 }
 
-// A key of a row is one of the scenario, whatever the scenario that all rows share says.
-TEST(PublishedSet, TakesKeysOfRowsOverThoseOfAllRows) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "fused_in_one_row.yaml";
-  std::ofstream(file)
-      << "format: stagecraft.published/1\nset: x\nscenario: {options: {fused_kernels: true}}\n"
-         "rows:\n- {id: a, gpus: 8}\n- {id: b, gpus: 8, fused_kernels: false}\n";
+// What the rows of a table differ in, but for names that two sections have and the mapping `options.memory`.
+TEST(PublishedSet, TakesKeysOfPlansJobsOverlapsAndOptionsInRows) {
   Diagnostics diagnostics;
-  const auto set = load_published(file, {}, diagnostics);
-  ASSERT_TRUE(set);
-  EXPECT_TRUE(diagnostics.sorted().empty());
-  for (std::size_t row : {0u, 1u}) {
-    const YamlNode* fused = set->rows[row].scenario.find("options")->find("fused_kernels");
-    EXPECT_EQ(fused->text, row == 0 ? "true" : "false");
+  Library library(repository());
+  const auto tree = load_tree(repository().root / "scenarios/gpt3-175b-1024xA100.yaml", library, diagnostics);
+  ASSERT_TRUE(tree.has_value());
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "row_keys.yaml";
+  const std::set<std::string> shared{"parallelism.order", "training.optimizer", "options.memory"};
+  std::set<std::string> sections;
+  for (const std::string& path : known_keys(*tree, library)) {
+    const std::string section = path.substr(0, path.find('.')), key = path.substr(path.rfind('.') + 1);
+    if (path != section + "." + key || shared.contains(path)) continue;
+    if (section != "parallelism" && section != "training" && section != "options" && section != "overlap")
+      continue;
+    std::ofstream(file) << "format: stagecraft.published/1\nset: x\nrows:\n- {id: a, gpus: 8, "
+                        << (section == "overlap" ? "overlap_" : "") << key << ": off}\n";
+    const auto set = load_published(file, {}, diagnostics);
+    ASSERT_TRUE(set.has_value()) << path;
+    const YamlNode* there = set->rows.at(0).scenario.find(section);
+    ASSERT_TRUE(there != nullptr && there->find(key) != nullptr) << path;
+    EXPECT_EQ(there->find(key)->text, "off") << path;
+    sections.insert(section);
   }
   std::filesystem::remove(file);
+  EXPECT_TRUE(diagnostics.items().empty());
+  EXPECT_EQ(sections.size(), 4u);
 }
 
 // What is promised of a set of which every row with a time is scored.
