@@ -76,7 +76,6 @@ constexpr RowKey kRowKeys[] = {
     {"overlap_expert", "overlap", "expert"},
     {"overlap_shared_experts", "overlap", "shared_experts"},
     {"scatter_gather", "options", "scatter_gather"},
-    {"fused_kernels", "options", "fused_kernels"},
     {"gradient_accumulation_fusion", "options", "gradient_accumulation_fusion"},
     {"bucket_parameters", "options", "bucket_parameters"},
     {"reshard_after_forward", "options", "reshard_after_forward"},

@@ -159,7 +159,13 @@ constexpr SetPromise kPromises[] = {
     {"llm_foundry_a100_40gb", 78, 0.065, 0.25},
     {"large_runs_a100", 11, 0.10, 0.20},
     {"skywork_a800", 9, 0.12, 0.15},
-    {"fsdp_a100", 6, 0.06, 0.14},
+    {"fms_fsdp_a100", 8, 0.12, 0.30},
+    {"fms_fsdp_h100", 4, 0.09, 0.13},
+    {"torchtitan_a100_llama3", 2, 0.04, 0.06},
+    {"torchtitan_h200_fp8", 2, 0.08, 0.08},
+    {"megatron_bridge_2604_h100", 4, 0.09, 0.18},
+    {"megatron_bridge_2604_gb200", 11, 0.16, 0.55},  // three of them on software of mid 2026
+    {"megatron_bridge_2604_b200", 3, 0.13, 0.20},
     {"torchtitan_a100_llama2", 6, 0.06, 0.11},
     {"automodel_llama70b_h100", 7, 0.09, 0.14},
     {"nebius_qwen3_h100", 18, 0.175},  // routers of random weights send one rank what three have
