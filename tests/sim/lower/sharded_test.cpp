@@ -118,7 +118,7 @@ TEST(ShardedGradients, ThatWaitForTheWholeBackwardAreExposed) {
   };
   EXPECT_EQ(makespan(true, 1), 26s);
   EXPECT_EQ(makespan(true, 1.5), 26s);
-  EXPECT_EQ(makespan(false, 1.5), 26s);  // two segments of 4.5 s, and 1 s exposed
+  EXPECT_EQ(makespan(false, 1.5), 25500ms);  // segments of 4 and, beside a reduction, 4.5 s; 1 s exposed
 }
 
 // System: gathers of 1 s and reductions of 3 s; the traffic shares one stream.

@@ -177,8 +177,9 @@ TEST(Flow, OnAnIdleNetworkIsTheClosedFormWithoutOverlap) {
   }
 }
 
-// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but
-// for the nanosecond by which each of its pieces ends late.
+// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but for the
+// nanosecond by which each of its pieces ends late, and for traffic of shards that outlasts the segment beside it
+// and goes on beside the next.
 TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
   for (const char* name : kShipped) {
     SCOPED_TRACE(name);
@@ -189,7 +190,7 @@ TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
     scenario.profile->sharded_overlap_slowdown.value = 1;
     EXPECT_GE(shared.iteration_time, simulate(scenario).iteration_time);
     EXPECT_GE(shared.iteration_time, shared.network.idle_time);
-    EXPECT_LE(shared.network.idle_time, closed.iteration_time + 100ns);
+    EXPECT_LE(to_seconds(shared.network.idle_time), 1.001 * to_seconds(closed.iteration_time));
     EXPECT_EQ(sum_of(shared.breakdown), shared.iteration_time);
   }
 }

@@ -196,7 +196,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("torchtitan_a100_llama3.yaml", 2u),
                                    std::pair("torchtitan_h200_fp8.yaml", 2u),
                                    std::pair("megatron_bridge_2604_h100.yaml", 4u),
-                                   std::pair("megatron_bridge_2604_gb200.yaml", 11u),
+                                   std::pair("megatron_bridge_2604_gb200.yaml", 9u),
                                    std::pair("megatron_bridge_2604_b200.yaml", 3u),
                                    std::pair("skywork_a800.yaml", 12u),
                                    std::pair("kempner_h200.yaml", 25u),
