@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/check.hpp"
 #include "tests/sim/goodput/analytic_oracles.hpp"
 #include "tests/sim/goodput/pencil.hpp"
@@ -33,7 +31,6 @@ TEST(ClosedForms, IntervalsOfTheOracleFile) {
     const double checkpoint = number(row, "C"), mean = number(row, "M");
     expect_number(row, "exact", optimal_interval(checkpoint, mean));
     expect_number(row, "young", young_interval(checkpoint, mean));
-    expect_number(row, "daly_first_order", daly_first_order_interval(checkpoint, mean));
     expect_number(row, "daly_higher_order", daly_interval(checkpoint, mean));
   }
 }
@@ -46,29 +43,10 @@ TEST(ClosedForms, DalysFigures) {
     expect_number(row, "daly_higher_order_min", interval / 60);
     expect_number(row, "exact_min", optimal_interval(300, mean) / 60);
     EXPECT_NEAR(interval / 60, number(row, "tau_opt_min_published"), 0.5);
-    const double per_work = daly_time_per_work(
+    const double time = expected_segment_time(
         {.work = interval, .checkpoint = 300, .restart = 600, .mean_time_between_failures = mean});
-    expect_number(row, "total_hours_at_daly", 500 * per_work);
+    expect_number(row, "total_hours_at_daly", 500 * time / interval);
   }
-}
-
-TEST(ClosedForms, EttrOfTheOracleFile) {
-  for (const YamlNode& row : oracles::rows("ettr_approximation")) {
-    const double rate = number(row, "N") * number(row, "r") / 86400;
-    expect_number(row, "ettr",
-                  ettr_approximation({.failures_per_second = rate,
-                                      .restart = 60 * number(row, "u0"),
-                                      .interval = 60 * number(row, "dt"),
-                                      .stall = 60 * number(row, "w")}));
-    expect_number(row, "mttf_h", 1 / rate / 3600);
-  }
-}
-
-TEST(ClosedForms, WorkUntilACheckpointIsUsableIsLostAsWell) {
-  const EttrInputs sync{.failures_per_second = 1e-5, .restart = 300, .interval = 600};
-  EttrInputs async = sync;
-  async.until_usable = 100;
-  EXPECT_NEAR(ettr_approximation(sync) - ettr_approximation(async), 100 * 1e-5, 1e-15);
 }
 
 TEST(ClosedForms, RecoverableFromPeersOfTheOracleFile) {
@@ -90,30 +68,6 @@ TEST(ClosedForms, SparesThatCanBeAwayAreMore) {
   EXPECT_EQ(standby_pool(4, 1, Spare::kLikeAnyNode), 100'000);  // none suffices
   for (const int nodes : {2, 20, 200})
     EXPECT_GE(standby_pool(nodes, 0.3, Spare::kLikeAnyNode), standby_pool(nodes, 0.3));
-}
-
-TEST(ClosedForms, AvailabilityOfTheOracleFile) {
-  for (const YamlNode& row : oracles::rows("availability")) {
-    const int nodes = integer(row, "N");
-    const double up = availability(number(row, "mttf_h"), number(row, "mttr_h"));
-    const double mean = free_recovery_throughput(nodes, up, [](int n) { return n; });
-    const double squares =
-        free_recovery_throughput(nodes, up, [](int n) { return n * static_cast<double>(n); });
-    expect_number(row, "mean_up", mean);
-    EXPECT_NEAR(std::sqrt(squares - mean * mean), number(row, "sd_up"), 1e-5);  // cancels 6 digits
-    expect_number(row, "sd_up", std::sqrt(nodes * up * (1 - up)));
-    expect_number(row, "p_all_up", probability_up(nodes, up, nodes));
-  }
-}
-
-TEST(ClosedForms, ElasticCyclesOfTheOracleFile) {
-  for (const YamlNode& row : oracles::rows("elastic_data_parallel"))
-    expect_number(row, "goodput",
-                  elastic_goodput({.replicas = integer(row, "R"),
-                                   .stall = number(row, "stall"),
-                                   .away = number(row, "degraded"),
-                                   .rejoin = number(row, "rejoin"),
-                                   .mean_time_between_failures = number(row, "M")}));
 }
 
 // Property: no other interval has a better expected share of work.
