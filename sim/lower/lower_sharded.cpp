@@ -24,8 +24,8 @@ Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) 
 }
 
 // How often a pass needs the weights of a unit that it does not have. `first`: of the forwards of its stage.
-int gathers_of(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options, Pass pass,
-               bool first) {
+int count_gathers(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options, Pass pass,
+                  bool first) {
   if (pass == Pass::kForward) return first || !options.gather_once || !stage.kept_gathered ? 1 : 0;
   if (!gives_gradient(pass) || stage.kept_gathered) return 0;
   return unit.gathered_twice ? 2 : 1;
@@ -35,7 +35,9 @@ int gathers_of(const StagePrice& stage, const UnitPrice& unit, const LowerOption
 
 UnitCounts unit_counts(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options,
                        int micro_batches) {
-  const auto gathers = [&](Pass pass, bool first) { return gathers_of(stage, unit, options, pass, first); };
+  const auto gathers = [&](Pass pass, bool first) {
+    return count_gathers(stage, unit, options, pass, first);
+  };
   const double others = micro_batches - 1;
   return {.gathers = gathers(Pass::kForward, true) + others * gathers(Pass::kForward, false) +
                      static_cast<double>(micro_batches) * gathers(Pass::kBackward, false),
@@ -43,11 +45,13 @@ UnitCounts unit_counts(const StagePrice& stage, const UnitPrice& unit, const Low
 }
 
 bool Lowering::gathers_in(const RankPass& pass) const {
-  const StagePrice& stage = stage_price(pass);
-  return std::ranges::any_of(stage.units, [&](const UnitPrice& unit) {
-    return gathers_of(stage, unit, options_, pass.action.pass, pass.first_forward) > 0 &&
-           unit.gather.total() > Duration::zero();
+  return std::ranges::any_of(stage_price(pass).units, [&](const UnitPrice& unit) {
+    return gathers_of(pass, unit) > 0 && unit.gather.total() > Duration::zero();
   });
+}
+
+int Lowering::gathers_of(const RankPass& pass, const UnitPrice& unit) const {
+  return count_gathers(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward);
 }
 
 bool Lowering::reduces_in(const RankPass& pass) const {
@@ -70,9 +74,7 @@ Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice
   const bool reduces = reduces_in(pass);
   // A reduction that the pass waits for is in front of the next gather.
   const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
-  if (options_.overlap_parameters && !waits)
-    traffic.gather = unit.gather.total() *
-                     gathers_of(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward);
+  if (options_.overlap_parameters && !waits) traffic.gather = unit.gather.total() * gathers_of(pass, unit);
   if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
     traffic.reduce = unit.reduce.total();
     traffic.replicate = unit.replicate.total();
@@ -127,8 +129,7 @@ double Lowering::load_beside() const {
 Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment) {
   const bool reduces = reduces_in(pass);
   PassPrice gather;
-  gather.add(unit.gather,
-             gathers_of(stage_price(pass), unit, options_, pass.action.pass, pass.first_forward));
+  gather.add(unit.gather, gathers_of(pass, unit));
   const UnitTraffic own = traffic_of(pass, unit);
   const Duration outlasting = std::max(Duration::zero(), own.replicate - own.gather - own.reduce);
   SegmentKind kind{.segment = std::move(segment), .gather = {}, .reduce = {}, .replicate = {}};

@@ -172,6 +172,7 @@ class Lowering {
 
   // lower_sharded.cpp
   bool gathers_in(const RankPass& pass) const;
+  int gathers_of(const RankPass& pass, const UnitPrice& unit) const;
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
   // The units of a pass in its order, and what each moves.

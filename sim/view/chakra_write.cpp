@@ -10,7 +10,6 @@
 
 #include "base/check.hpp"
 #include "sim/lower/task_names.hpp"
-#include "sim/schedule/notation.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/chakra_fields.hpp"
 #include "sim/view/wire.hpp"
@@ -52,8 +51,7 @@ class MessageSizes {
 
   // Is it a pass that the next stage waits for, or the one before?
   [[nodiscard]] bool goes(TaskId task, bool forward) const {
-    const std::string& name = program_.labels[program_.label[task]].name;
-    const std::optional<Pass> pass = name.size() == 1 ? pass_of(name.front()) : std::nullopt;
+    const std::optional<Pass> pass = pass_of(program_.labels[program_.label[task]]);
     return pass && (forward ? *pass == Pass::kForward : gives_gradient(*pass));
   }
 
