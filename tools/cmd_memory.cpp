@@ -201,7 +201,9 @@ int memory_command(const Arguments& arguments, Session& session) {
     }
     if (!ends && !arguments.has("quiet"))
       own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
-    return arguments.has("require-fit") && !fits(scenario, memory, own) ? kAnswerIsNo : kDone;
+    if (!arguments.has("require-fit") || memory.verdict() != Verdict::kOutOfMemory) return kDone;
+    say_shortage(memory, answer.what_ifs, own);
+    return kAnswerIsNo;
   });
 }
 

@@ -1,13 +1,17 @@
-// --require-fit of run and memory: does the job fit, and if not, what takes most and what makes it smaller.
+// --require-fit of run and memory: where the job does not fit, what takes most and what would make it fit.
 #pragma once
 
+#include <vector>
+
+#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/lower/memory_ledger.hpp"
-#include "sim/scenario/scenario.hpp"
 #include "tools/command_line.hpp"
 
 namespace stagecraft {
 
-// Says why not on standard error. `memory` is the ledger of `scenario`.
-[[nodiscard]] bool fits(const Scenario& scenario, const MemoryLedger& memory, Session& session);
+// On standard error: what is too large for what, and the first of `what_ifs`, which are memory_what_ifs() of the
+// same job.
+// requires a ledger whose verdict is kOutOfMemory.
+void say_shortage(const MemoryLedger& memory, const std::vector<WhatIf>& what_ifs, Session& session);
 
 }  // namespace stagecraft

@@ -5,13 +5,12 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "topology/host_link.hpp"
 #include "topology/in_node_curve.hpp"
 #include "topology/network_ways.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kPeerCopyShare = 0.87;  // see the header of message_cost
 
 // A collective inside a node, or a way over nodes together with what it needs inside them.
 struct Priced {
@@ -106,11 +105,11 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
   if (cluster.node_of(from) == cluster.node_of(to)) {
     const NodeSpec& node = cluster.node_spec_of(from);
     const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink : node.pcie;
-    const Duration bytes = size / (kPeerCopyShare * link);
+    const Duration bytes = size / (kCopyShare * link);
     return {.time = 2 * node.nvlink_latency + bytes,
             .transfer = bytes,
             .algorithm = "direct",
-            .node_efficiency = kPeerCopyShare};
+            .node_efficiency = kCopyShare};
   }
   const FabricSpec& fabric = cluster.spec().fabric;
   const Bandwidth rate(

@@ -101,12 +101,10 @@ struct CollectiveCost {
 // A message of `size` from each of `concurrent` GPUs of one node to its peer at the same time (the tensor
 // ranks of a stage).
 //
-//   same node    two NVLink hops + S / (0.87 * NVLink), whoever else sends: the NVSwitch has room for all.
+//   same node    two NVLink hops + S / (kCopyShare * NVLink), whoever else sends: the NVSwitch has room for all.
 //   other node   point_to_point_latency + switch_latency per switch + S / (point_to_point_efficiency *
 //                share); the share is the node's network over `concurrent`, but at most the GPU's own NIC.
 //                The slower end decides.
-//   source       0.87: copies between GPU pairs reach 274 of 300 GB/s on A100, 376 of 450 on H100 and 396 of
-//                450 on H200 (stas00/ml-engineering, network/README.md); PCIe 5 copies 55.4 of 63 (the same).
 //   throws       InternalError on a negative size or concurrent < 1.
 [[nodiscard]] CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size,
                                           int concurrent);

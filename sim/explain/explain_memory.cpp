@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,14 +12,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, Bytes StageMemory::*>, 6> kClasses = {
-    {{"weights", &StageMemory::weights},
-     {"gradients", &StageMemory::gradients},
-     {"optimizer", &StageMemory::optimizer},
-     {"activations", &StageMemory::activations},
-     {"buffers", &StageMemory::buffers},
-     {"overhead", &StageMemory::overhead}}};
 
 std::string path_of(std::size_t stage, std::string_view key) {
   return fmt::format("memory.stages.{}.{}", stage, key);
@@ -37,31 +28,31 @@ Origin item_origin(const StageMemory& stage, MemoryClass kind) {
   return {.kind = OriginKind::kLedger, .text = std::move(text)};
 }
 
-Explanation class_sum(const StageMemory& stage, std::size_t at, std::size_t index) {
-  const std::string path = path_of(index, fmt::format("{}_bytes", kClasses[at].first));
+std::string key_of(MemoryClass kind) {
+  return fmt::format("{}_bytes", name_of(kind));
+}
+
+Explanation class_sum(const StageMemory& stage, MemoryClass kind, std::size_t index) {
+  const std::string path = path_of(index, key_of(kind));
   std::vector<Explanation> items;
   for (const MemoryItem& item : stage.items)
-    if (static_cast<std::size_t>(item.kind) == at)
-      items.push_back(leaf(item.name, item.size, item_origin(stage, item.kind)));
+    if (item.kind == kind) items.push_back(leaf(item.name, item.size, item_origin(stage, kind)));
   if (items.empty())
-    return leaf(path, stage.*kClasses[at].second, {.kind = OriginKind::kLedger, .text = "nothing of it"});
+    return leaf(path, stage.of(kind), {.kind = OriginKind::kLedger, .text = "nothing of it"});
   return formula(path, Operation::kSum, std::move(items));
 }
 
-// The first `classes` of them.
-std::vector<Explanation> class_sums(const StageMemory& stage, std::size_t classes, std::size_t index) {
-  std::vector<Explanation> sums;
-  for (std::size_t at = 0; at < classes; ++at) sums.push_back(class_sum(stage, at, index));
-  return sums;
-}
-
 Explanation peak(const StageMemory& stage, std::size_t index) {
-  return formula(path_of(index, "peak_bytes"), Operation::kSum, class_sums(stage, kClasses.size(), index));
+  std::vector<Explanation> sums;
+  for (const MemoryClass kind : kMemoryClasses) sums.push_back(class_sum(stage, kind, index));
+  return formula(path_of(index, "peak_bytes"), Operation::kSum, std::move(sums));
 }
 
 Explanation allocated(const StageMemory& stage, std::size_t index) {
-  return formula(path_of(index, "allocated_bytes"), Operation::kSum,
-                 class_sums(stage, kClasses.size() - 1, index));
+  std::vector<Explanation> sums;
+  for (const MemoryClass kind : kMemoryClasses)
+    if (kind != MemoryClass::kOverhead) sums.push_back(class_sum(stage, kind, index));
+  return formula(path_of(index, "allocated_bytes"), Operation::kSum, std::move(sums));
 }
 
 std::optional<Explanation> of_stage(const Scenario& scenario, const StageMemory& stage, std::size_t index,
@@ -76,8 +67,8 @@ std::optional<Explanation> of_stage(const Scenario& scenario, const StageMemory&
     return formula(path_of(index, key), Operation::kSum,
                    {allocated(stage, index), leaf("fragmentation", stage.fragmentation, std::move(origin))});
   }
-  for (std::size_t at = 0; at < kClasses.size(); ++at)
-    if (key == fmt::format("{}_bytes", kClasses[at].first)) return class_sum(stage, at, index);
+  for (const MemoryClass kind : kMemoryClasses)
+    if (key == key_of(kind)) return class_sum(stage, kind, index);
   return std::nullopt;
 }
 

@@ -37,21 +37,12 @@ class LedgerItems {
   }
 
   [[nodiscard]] StageMemory stage(int rank) && {
-    return {.stage = rank,
-            .weights = of(MemoryClass::kWeights),
-            .gradients = of(MemoryClass::kGradients),
-            .optimizer = of(MemoryClass::kOptimizer),
-            .activations = of(MemoryClass::kActivations),
-            .buffers = of(MemoryClass::kBuffers),
-            .overhead = of(MemoryClass::kOverhead),
-            .fragmentation = {},
-            .items = std::move(items_),
-            .moment = {}};
+    return {.stage = rank, .sums = sums_, .items = std::move(items_)};
   }
 
  private:
   bool itemised_;
-  std::array<Bytes, std::size(kMemoryClassNames)> sums_{};
+  std::array<Bytes, kMemoryClasses.size()> sums_{};
   std::vector<MemoryItem> items_;
 };
 

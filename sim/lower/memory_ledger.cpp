@@ -107,7 +107,7 @@ class RankLedger {
   Bytes merged_outputs() const;
   void add_buffers(LedgerItems& items) const;
   void add_activations(LedgerItems& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
-  void add_overhead(LedgerItems& items, StageMemory& memory, Bytes step_blocks) const;
+  Bytes add_overhead(LedgerItems& items, Bytes step_blocks) const;
   int communicators() const;
 
   const TransformerSpec& model_;
@@ -223,17 +223,18 @@ int RankLedger::communicators() const {
   return count + (two_copies && !ends_meet(plan_) && end ? 1 : 0);
 }
 
-void RankLedger::add_overhead(LedgerItems& items, StageMemory& memory, Bytes step_blocks) const {
+// What of it is fragmentation.
+Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks) const {
   const MemoryOverheads& overheads = request_.profile.memory;
   const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
-  memory.fragmentation = share_of(items.allocated(), share);
-  items.add(kOverhead, "fragmentation", memory.fragmentation);
+  const Bytes unused = share_of(items.allocated(), share);
+  items.add(kOverhead, "fragmentation", unused);
   const Bytes blocks = states_.stream_blocks();
   items.add(kOverhead, "blocks of other streams", blocks);
   items.add(kOverhead, "blocks of the step", step_blocks);
-  memory.fragmentation += blocks + step_blocks;
   items.add(kOverhead, "CUDA context", overheads.context.value);
   items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
+  return unused + blocks + step_blocks;
 }
 
 StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
@@ -249,7 +250,6 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   states_.add_step(step);
   add_activations(items, peak, tensors);
 
-  StageMemory memory;
   PeakMoment moment;
   const Bytes blocks = states_.step_blocks() + merged_outputs();
   const Bytes reserved = std::max(items.allocated() + blocks, step.allocated());
@@ -258,9 +258,8 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   } else {
     moment = moment_of(order, peak, tensors.passes);
   }
-  add_overhead(items, memory, reserved - items.allocated());
-  const Bytes fragmentation = memory.fragmentation;
-  memory = std::move(items).stage(rank_);
+  const Bytes fragmentation = add_overhead(items, reserved - items.allocated());
+  StageMemory memory = std::move(items).stage(rank_);
   memory.fragmentation = fragmentation;
   memory.moment = moment;
   return memory;

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,12 +49,18 @@ enum class MemoryClass : std::uint8_t {
   kWeights,
   kGradients,
   kOptimizer,
-  kActivations,
-  kBuffers,
-  kOverhead,
+  kActivations,  // at the peak of the schedule
+  kBuffers,      // receive buffers, gathered inputs, temporaries
+  kOverhead,     // fragmentation, context, communicators
 };
-inline constexpr std::string_view kMemoryClassNames[] = {"weights",     "gradients", "optimizer",
-                                                         "activations", "buffers",   "overhead"};
+inline constexpr std::array kMemoryClasses = {MemoryClass::kWeights,   MemoryClass::kGradients,
+                                              MemoryClass::kOptimizer, MemoryClass::kActivations,
+                                              MemoryClass::kBuffers,   MemoryClass::kOverhead};
+[[nodiscard]] constexpr std::string_view name_of(MemoryClass kind) {
+  constexpr std::array<std::string_view, kMemoryClasses.size()> kNames = {
+      "weights", "gradients", "optimizer", "activations", "buffers", "overhead"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
 
 struct MemoryItem {
   MemoryClass kind = MemoryClass::kWeights;
@@ -71,19 +78,17 @@ struct PeakMoment {
 };
 
 struct StageMemory {
-  int stage = 0;  // pipeline rank
-  Bytes weights, gradients, optimizer;
-  Bytes activations;                   // at the peak of the schedule
-  Bytes buffers;                       // receive buffers, gathered inputs, temporaries
-  Bytes overhead;                      // fragmentation, context, communicators
+  int stage = 0;                                    // pipeline rank
+  std::array<Bytes, kMemoryClasses.size()> sums{};  // by MemoryClass
   Bytes fragmentation = {};            // of the overhead: what the allocator reserves and cannot use
   Bytes on_host = {};                  // of each of its GPUs: what `offload` keeps in the node's memory
   std::vector<MemoryItem> items = {};  // add up to the classes, to the byte
   PeakMoment moment = {};
 
-  [[nodiscard]] Bytes allocated() const { return weights + gradients + optimizer + activations + buffers; }
+  [[nodiscard]] Bytes of(MemoryClass kind) const { return sums[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] Bytes peak() const { return std::accumulate(sums.begin(), sums.end(), Bytes(0)); }
+  [[nodiscard]] Bytes allocated() const { return peak() - of(MemoryClass::kOverhead); }
   [[nodiscard]] Bytes reserved() const { return allocated() + fragmentation; }
-  [[nodiscard]] Bytes peak() const { return allocated() + overhead; }
 };
 
 struct MemoryLedger {

@@ -6,40 +6,12 @@
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/stage_parameters.hpp"
+#include "topology/host_link.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kCopyShare = 0.87;        // of PCIe; see the header
 constexpr std::int64_t kHostGradient = 4;  // bytes a parameter, fp32
-
-// What one GPU of a pipeline rank gets: the worst of its GPUs where nodes differ.
-struct HostLink {
-  Bandwidth copy{};    // one way, alone on its PCIe
-  Bandwidth memory{};  // its share of the node's
-};
-
-// The PCIe bandwidth of one of `gpus` that all copy: those below one switch share its way to the host.
-Bandwidth pcie_to_host(const NodeSpec& node, int gpus) {
-  if (node.gpus_per_pcie_switch == 0) return node.pcie;
-  return std::min(node.pcie, node.uplink() / std::min(node.gpus_per_pcie_switch, gpus));
-}
-
-HostLink host_link(const Network& network) {
-  HostLink worst;
-  const ClusterSpec& cluster = network.cluster.spec();
-  for (const NodeGroup& group : cluster.groups) {
-    const NodeSpec& node = group.node;
-    const Bandwidth memory =
-        node.host_memory_bandwidth > Bandwidth(0) ? node.host_memory_bandwidth : kAssumedHostMemory;
-    const int sharing = cluster.gpus_of(node);
-    const Bandwidth each = (1.0 / sharing) * memory;
-    const HostLink here{.copy = std::min(kCopyShare * pcie_to_host(node, sharing), each), .memory = each};
-    if (worst.copy == Bandwidth(0) || here.copy < worst.copy) worst.copy = here.copy;
-    if (worst.memory == Bandwidth(0) || here.memory < worst.memory) worst.memory = here.memory;
-  }
-  return worst;
-}
 
 Duration over(Duration copies, Duration pass) {
   return std::max(Duration::zero(), copies - pass);
@@ -60,7 +32,7 @@ class OffloadPricing {
         prices_(prices),
         shard_(shard_of(request)),
         bytes_(state_bytes(shard_)),
-        link_(host_link(network)) {}
+        link_(host_link(network.cluster.spec())) {}
 
   void price() {
     prices_.offload.available = link_.copy;

@@ -1,8 +1,6 @@
 // Shares of the states kept in host memory: what their copies and the host's optimizer step cost.
 //
-//   link         a GPU copies at 0.87 of its PCIe rate each way, and all GPUs that the job has in a node
-//                together at the host's memory rate at most. The ways do not share: PCIe is full duplex. Those
-//                below one PCIe switch share its uplink, in both network modes.
+//   link         host_link(), in both network modes
 //   activations  x A are written while a forward runs and read while a backward does
 //   weights      x W bytes (of the rank's shard under ZeRO 3) are read for each forward and each backward
 //                a pass waits for what its copies take longer than it does (category other); reads of a
@@ -11,19 +9,15 @@
 //                host's memory (fp32 gradient, master weight and two moments read, three written; 12 + 4 m
 //                where a moment takes m bytes), 16-bit weights come up, one after the other. The GPU steps
 //                its own share at the same time; what the host needs longer is exposed (category optimizer).
-//   source  0.87: the copies of message_cost; traffic: Ren et al. (arXiv 2101.06840), section 4, and
+//   source  traffic: Ren et al. (arXiv 2101.06840), section 4, and
 //           Rajbhandari et al. (arXiv 2104.07857), section 4; stepping both shares at once as in
-//           DeepSpeed's Twin-Flow. Host memory rate: the node's, or assumed (kAssumedHostMemory).
+//           DeepSpeed's Twin-Flow.
 #pragma once
 
 #include "sim/lower/messages.hpp"
 #include "sim/lower/prices.hpp"
 
 namespace stagecraft {
-
-// The host memory bandwidth of a node that does not state it: two sockets with 8 channels of DDR4-3200 each,
-// the least of the nodes in scenarios/nodes; assumed.
-inline constexpr Bandwidth kAssumedHostMemory{2 * 8 * 3.2e9 * 8};
 
 // Fills in `prices.offload` and adds stalls and host steps to the passes and optimizers. Nothing changes
 // where every share is 0.

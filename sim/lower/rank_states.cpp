@@ -31,7 +31,7 @@ std::int64_t largest_run(std::span<const std::int64_t> sizes, std::int64_t ahead
 }
 
 void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts) {
-  const std::string_view name = kMemoryClassNames[static_cast<std::size_t>(kind)];
+  const std::string_view name = name_of(kind);
   items.add(kind, name, dense);
   if (experts > Bytes(0)) items.add(kind, "experts' " + std::string(name), experts);
 }

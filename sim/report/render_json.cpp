@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 
 #include "base/json.hpp"
@@ -41,20 +43,17 @@ void write_moment(JsonWriter& json, const PeakMoment& moment) {
 
 void write_stage(JsonWriter& json, const StageMemory& stage) {
   json.begin_object();
-  json.field("stage", stage.stage)
-      .field("weights_bytes", stage.weights)
-      .field("gradients_bytes", stage.gradients);
-  json.field("optimizer_bytes", stage.optimizer).field("activations_bytes", stage.activations);
-  json.field("buffers_bytes", stage.buffers)
-      .field("overhead_bytes", stage.overhead)
-      .field("peak_bytes", stage.peak());
+  json.field("stage", stage.stage);
+  for (const MemoryClass kind : kMemoryClasses)
+    json.field(fmt::format("{}_bytes", name_of(kind)), stage.of(kind));
+  json.field("peak_bytes", stage.peak());
   json.field("allocated_bytes", stage.allocated()).field("reserved_bytes", stage.reserved());
   if (stage.on_host > Bytes(0)) json.field("host_bytes", stage.on_host);
   write_moment(json, stage.moment);
   json.key("items").begin_array();
   for (const MemoryItem& item : stage.items) {
     json.begin_object()
-        .field("class", kMemoryClassNames[static_cast<std::size_t>(item.kind)])
+        .field("class", name_of(item.kind))
         .field("name", std::string_view(item.name))
         .field("bytes", item.size)
         .end_object();

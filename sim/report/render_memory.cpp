@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -11,26 +12,22 @@
 namespace stagecraft {
 namespace {
 
+// In bars.
+char mark_of(MemoryClass kind) {
+  constexpr std::array<char, kMemoryClasses.size()> kMarks = {'W', 'G', 'O', 'A', 'b', 'o'};
+  return kMarks.at(static_cast<std::size_t>(kind));
+}
+
 // One bar of the ledger: `width` cells for the capacity (or for the largest stage when that is more).
 std::string bar(const StageMemory& stage, Bytes full) {
-  struct Piece {
-    Bytes size;
-    const char* mark;
-  };
-  const std::array<Piece, 6> pieces = {{{stage.weights, "W"},
-                                        {stage.gradients, "G"},
-                                        {stage.optimizer, "O"},
-                                        {stage.activations, "A"},
-                                        {stage.buffers, "b"},
-                                        {stage.overhead, "o"}}};
   constexpr double kCells = 40;
   std::string out;
   Bytes sum{};
   int cells = 0;
-  for (const Piece& piece : pieces) {
-    sum += piece.size;
+  for (const MemoryClass kind : kMemoryClasses) {
+    sum += stage.of(kind);
     const int until = full > Bytes(0) ? static_cast<int>(sum / full * kCells + 0.5) : 0;
-    for (; cells < until; ++cells) out += piece.mark;
+    for (; cells < until; ++cells) out += mark_of(kind);
   }
   return out + std::string(static_cast<std::size_t>(std::max(0, static_cast<int>(kCells) - cells)), '.');
 }
@@ -38,12 +35,16 @@ std::string bar(const StageMemory& stage, Bytes full) {
 std::string table_of(const MemoryLedger& memory) {
   TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                    Align::kRight, Align::kRight, Align::kRight});
-  table.row({"stage", "", "weights", "gradients", "optimizer", "activations", "buffers", "overhead", "peak"});
+  std::vector<std::string> head = {"stage", ""};
+  for (const MemoryClass kind : kMemoryClasses) head.emplace_back(name_of(kind));
+  head.emplace_back("peak");
+  table.row(std::move(head));
   for (const StageMemory& stage : memory.stages) {
     const bool heaviest = stage.stage == memory.heaviest().stage;
-    table.row({std::to_string(stage.stage), heaviest ? "<" : "", human(stage.weights), human(stage.gradients),
-               human(stage.optimizer), human(stage.activations), human(stage.buffers), human(stage.overhead),
-               human(stage.peak())});
+    std::vector<std::string> row = {std::to_string(stage.stage), heaviest ? "<" : ""};
+    for (const MemoryClass kind : kMemoryClasses) row.push_back(human(stage.of(kind)));
+    row.push_back(human(stage.peak()));
+    table.row(std::move(row));
   }
   return table.str(2);
 }
@@ -56,7 +57,8 @@ std::string bars_of(const MemoryLedger& memory) {
     bars += fmt::format("  stage {:>3} {} {}{}\n", stage.stage, bar(stage, full), human(stage.peak()),
                         heaviest ? " < heaviest" : "");
   }
-  return bars + "  W weights  G gradients  O optimizer  A activations  b buffers  o overhead  . free\n";
+  for (const MemoryClass kind : kMemoryClasses) bars += fmt::format("  {} {}", mark_of(kind), name_of(kind));
+  return bars + "  . free\n";
 }
 
 std::string moment_of(const StageMemory& stage) {
@@ -81,8 +83,7 @@ std::string items_of(const StageMemory& stage) {
       small += item.size;
       continue;
     }
-    table.row({std::string(kMemoryClassNames[static_cast<std::size_t>(item.kind)]), item.name,
-               human(item.size), percent(share)});
+    table.row({std::string(name_of(item.kind)), item.name, human(item.size), percent(share)});
   }
   if (small > Bytes(0)) table.row({"", "smaller items", human(small), ""});
   return table.str(2);

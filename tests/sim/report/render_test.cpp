@@ -40,20 +40,8 @@ Report made_by_hand() {
   for (std::size_t c = 0; c < kCategoryCount; ++c) report.breakdown[c] = 10ms;
   report.breakdown[0] = 1900ms;
   report.memory = {.capacity = Bytes(16) * kGib.count(), .stages = {}};
-  report.memory.stages = {{.stage = 0,
-                           .weights = kGib,
-                           .gradients = Bytes(2) * kGib.count(),
-                           .optimizer = Bytes(3) * kGib.count(),
-                           .activations = Bytes(4) * kGib.count(),
-                           .buffers = Bytes(0),
-                           .overhead = Bytes(0)},
-                          {.stage = 1,
-                           .weights = kGib,
-                           .gradients = kGib,
-                           .optimizer = kGib,
-                           .activations = kGib,
-                           .buffers = kGib,
-                           .overhead = kGib}};
+  report.memory.stages = {{.stage = 0, .sums = {kGib, kGib * 2, kGib * 3, kGib * 4, Bytes(0), Bytes(0)}},
+                          {.stage = 1, .sums = {kGib, kGib, kGib, kGib, kGib, kGib}}};
   report.provenance = {0.5, 0, 0.25, 0.25, 0};
   report.tasks = 1234;
   report.simulated_ranks = 2;

@@ -308,8 +308,10 @@ TEST(Recompute, BuysMemoryWithTime) {
 TEST(Sharding, DividesTheOptimizerAndNothingElse) {
   const Report whole = simulate(replicated());
   const Report shared = simulate(with(replicated(), [](Scenario& s) { s.parallelism.zero_stage = 1; }));
-  EXPECT_EQ(shared.memory.stages[0].optimizer.count() * 16, whole.memory.stages[0].optimizer.count());
-  EXPECT_EQ(shared.memory.stages[0].weights, whole.memory.stages[0].weights);
+  EXPECT_EQ(shared.memory.stages[0].of(MemoryClass::kOptimizer).count() * 16,
+            whole.memory.stages[0].of(MemoryClass::kOptimizer).count());
+  EXPECT_EQ(shared.memory.stages[0].of(MemoryClass::kWeights),
+            whole.memory.stages[0].of(MemoryClass::kWeights));
   EXPECT_LT(part_of(shared, Category::kOptimizer), part_of(whole, Category::kOptimizer));
 }
 

@@ -98,7 +98,8 @@ TEST(Fp8Parameters, TakeLessMemoryAndNeverMoreTime) {
       const Report fp8 = simulate(sharded(zero_stage, software, true)),
                    bf16 = simulate(sharded(zero_stage, software, false));
       EXPECT_LE(fp8.iteration_time, bf16.iteration_time);
-      EXPECT_LT(fp8.memory.stages.front().weights, bf16.memory.stages.front().weights);
+      EXPECT_LT(fp8.memory.stages.front().of(MemoryClass::kWeights),
+                bf16.memory.stages.front().of(MemoryClass::kWeights));
     }
   }
 }

@@ -27,7 +27,7 @@ Scenario small(const std::string& parallelism, int gpus) {
 }
 
 std::int64_t weights_of_rank(const Scenario& scenario, std::size_t rank) {
-  return memory_of(scenario).stages.at(rank).weights.count();
+  return memory_of(scenario).stages.at(rank).of(MemoryClass::kWeights).count();
 }
 
 // System: tensor 2, no pipeline. The fuller rank holds 25,129 words.
@@ -87,7 +87,8 @@ TEST(Activations, AreThoseOfTheMicroBatchesInFlight) {
   const std::int64_t last = layer + head_activation(model, shard).count();
   const auto activations = [&] {
     std::vector<std::int64_t> bytes;
-    for (const StageMemory& stage : memory_of(scenario).stages) bytes.push_back(stage.activations.count());
+    for (const StageMemory& stage : memory_of(scenario).stages)
+      bytes.push_back(stage.of(MemoryClass::kActivations).count());
     return bytes;
   };
   EXPECT_EQ(activations(), (std::vector<std::int64_t>{4 * first, 3 * layer, 2 * layer, last}));
@@ -102,7 +103,7 @@ TEST(Host, HoldsWhatTheRanksOfANodeOffload) {
   const std::vector<StageMemory> resident = memory_of(scenario).stages;
   scenario.offload.activations = 1;
   Bytes activations{};
-  for (const StageMemory& stage : resident) activations += stage.activations;
+  for (const StageMemory& stage : resident) activations += stage.of(MemoryClass::kActivations);
   EXPECT_EQ(memory_of(scenario).host.used, activations);
   EXPECT_EQ(memory_of(scenario).host.capacity, Bytes(2'000'000'000'000));
 }
@@ -149,10 +150,9 @@ TEST(Items, AddUpToTheirClasses) {
     for (const StageMemory& stage : memory_of(small(parallelism, 8)).stages) {
       std::array<Bytes, 6> sums{};
       for (const MemoryItem& item : stage.items) sums[static_cast<std::size_t>(item.kind)] += item.size;
-      EXPECT_EQ(sums, (std::array<Bytes, 6>{stage.weights, stage.gradients, stage.optimizer,
-                                            stage.activations, stage.buffers, stage.overhead}));
+      EXPECT_EQ(sums, stage.sums);
       EXPECT_EQ(stage.reserved(), stage.allocated() + stage.fragmentation);
-      EXPECT_EQ(stage.peak(), stage.allocated() + stage.overhead);
+      EXPECT_EQ(stage.peak(), stage.allocated() + stage.of(MemoryClass::kOverhead));
     }
   }
 }
@@ -183,8 +183,9 @@ TEST(Moment, IsTheOptimizerStepWhereItsGradientsOutweighTheActivations) {
   scenario.training.sequence_length = 8;
   const StageMemory stage = memory_of(scenario).heaviest();
   EXPECT_FALSE(stage.moment.action);
-  EXPECT_EQ(stage.activations, Bytes(0));
-  EXPECT_EQ(stage.gradients, 3 * stage.weights);  // 2 and 4 bytes a parameter
+  EXPECT_EQ(stage.of(MemoryClass::kActivations), Bytes(0));
+  EXPECT_EQ(stage.of(MemoryClass::kGradients),
+            3 * stage.of(MemoryClass::kWeights));  // 2 and 4 bytes a parameter
 }
 
 // The words at the pipeline's two ends take a communicator of their own; the stages in between have none.
@@ -200,7 +201,7 @@ TEST(Overhead, CountsTheCommunicatorsInUse) {
 // Keeping what was sent costs a boundary tensor for each micro-batch in flight.
 TEST(Software, KeepsStageOutputsWhereItSaysSo) {
   Scenario scenario = small("pipeline: 4", 4);
-  const auto activations = [&] { return memory_of(scenario).stages.front().activations; };
+  const auto activations = [&] { return memory_of(scenario).stages.front().of(MemoryClass::kActivations); };
   const Bytes freed = activations();
   scenario.options.memory.keep_outputs = true;
   EXPECT_EQ(activations() - freed, Bytes(4 * 2 * 1024 * 1024));
@@ -248,9 +249,9 @@ TEST(Verdict, ComesFromTheHeaviestStage) {
   MemoryLedger ledger{.capacity = Bytes(100), .stages = {}};
   const auto verdict = [&](std::int64_t heavy) {
     StageMemory light, stage;
-    light.weights = Bytes(1);
+    light.sums.front() = Bytes(1);
     stage.stage = 1;
-    stage.optimizer = Bytes(heavy);
+    stage.sums.back() = Bytes(heavy);
     ledger.stages = {light, stage};
     EXPECT_EQ(ledger.heaviest().stage, 1);
     return ledger.verdict();

@@ -109,10 +109,10 @@ TEST(UnevenStages, TakeTheirOwnTimesAndMemory) {
   EXPECT_DOUBLE_EQ(report.bubble.fraction, 1 - 24.0 / 42);
   EXPECT_EQ(report.interval_90, (std::array<Duration, 2>{21ms, 21ms}));
   ASSERT_EQ(report.memory.stages.size(), 2u);
-  EXPECT_EQ(report.memory.stages[0].activations, 8_MiB);
-  EXPECT_EQ(report.memory.stages[1].activations, 2_MiB);
-  EXPECT_EQ(report.memory.stages[0].gradients, 5_MiB);
-  EXPECT_EQ(report.memory.stages[1].gradients, 7_MiB);
+  EXPECT_EQ(report.memory.stages[0].of(MemoryClass::kActivations), 8_MiB);
+  EXPECT_EQ(report.memory.stages[1].of(MemoryClass::kActivations), 2_MiB);
+  EXPECT_EQ(report.memory.stages[0].of(MemoryClass::kGradients), 5_MiB);
+  EXPECT_EQ(report.memory.stages[1].of(MemoryClass::kGradients), 7_MiB);
   EXPECT_EQ(report.memory.verdict(), Verdict::kFits);  // no capacity was given
   EXPECT_EQ(report.mfu(), 0);
 }
@@ -132,8 +132,8 @@ TEST(UnevenStages, AreInModelOrderAndLoopOverTheRanks) {
                            "training: {global_batch_size: 2}\n"));
   EXPECT_EQ(report.iteration_time, 16ms);
   EXPECT_EQ(report.bubble.ideal, 14ms);
-  EXPECT_EQ(report.memory.stages[0].gradients, 5_MiB);
-  EXPECT_EQ(report.memory.stages[1].gradients, 10_MiB);
+  EXPECT_EQ(report.memory.stages[0].of(MemoryClass::kGradients), 5_MiB);
+  EXPECT_EQ(report.memory.stages[1].of(MemoryClass::kGradients), 10_MiB);
 }
 
 TEST(FreeStages, TakeNoTimeAndGiveNoInfinity) {
