@@ -8,6 +8,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct SourceLocation {
 
   friend auto operator<=>(const SourceLocation&, const SourceLocation&) = default;
 };
+
+// Where each value that the user gave stands, by dotted path; a path that is absent was filled in by default.
+using Origins = std::map<std::string, SourceLocation>;
 
 enum class Severity { kError, kWarning };
 

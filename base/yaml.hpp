@@ -85,9 +85,6 @@ struct Limits {
   std::optional<T> fallback = {};
 };
 
-// Where each value that the user gave stands, by dotted path; a path that is absent was filled in by default.
-using Origins = std::map<std::string, SourceLocation>;
-
 // Reads the entries of one mapping. Every getter marks its key as known. Call finish() once at the end.
 class YamlMap {
  public:

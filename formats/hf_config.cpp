@@ -10,6 +10,7 @@
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
 #include "formats/hf_import.hpp"
+#include "models/load_model.hpp"
 
 namespace stagecraft {
 

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/yaml.hpp"
 #include "formats/input_text.hpp"
+#include "models/load_model.hpp"
 #include "models/model_spec.hpp"
 
 namespace stagecraft {

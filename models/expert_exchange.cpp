@@ -22,6 +22,11 @@ std::int64_t scaled(std::int64_t count, double factor) {
   return std::llround(static_cast<double>(count) * factor);
 }
 
+// Copies at the busiest rank over the even share.
+double busiest_share(const ExpertsSpec& experts, const Shard& shard) {
+  return experts.capacity_factor > 0 ? experts.capacity_factor : busiest_rank(experts, shard);
+}
+
 std::int64_t fp8_row_bytes(const TransformerSpec& model) {
   return model.hidden + kScaleOfRowBytes * ceil_div(model.hidden, kScaledTogether);
 }
@@ -290,7 +295,7 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   const bool capacity = experts.capacity_factor > 0;
   const std::int64_t copies = shard.local_tokens() * experts.top_k;
   const double sent = capacity ? experts.capacity_factor : 1;
-  const double busiest = capacity ? experts.capacity_factor : busiest_rank(experts, shard);
+  const double busiest = busiest_share(experts, shard);
   const std::int64_t ranks = shard.expert * shard.expert_tensor;
   const double mean = static_cast<double>(copies * ranks) / static_cast<double>(experts.count);
   TokenRouting r{.tokens = shard.local_tokens(),
@@ -305,6 +310,11 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
     r.arrived = r.received * shard.expert_tensor;
   }
   return r;
+}
+
+std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard) {
+  const ExpertsSpec& experts = *model.experts;
+  return scaled(shard.local_tokens() * experts.top_k * shard.expert_tensor, busiest_share(experts, shard));
 }
 
 std::int64_t gathered_tokens(const Shard& shard) {

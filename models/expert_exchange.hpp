@@ -47,6 +47,9 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // e min(K, E/e) / K, as a token goes to an expert once. One rank has all tokens, however unevenly they choose.
 [[nodiscard]] double busiest_rank(const ExpertsSpec& experts, const Shard& shard);
 
+// (token, expert) pairs at the experts of the busiest rank: beta T' K et, or the padded capacity.
+[[nodiscard]] std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard);
+
 // How many tokens, or copies of them, a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank

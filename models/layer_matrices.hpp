@@ -33,7 +33,4 @@ struct LayerMatrices {
 [[nodiscard]] LayerMatrices layer_matrices(const TransformerSpec& model, LayerKind kind,
                                            const WeightSplit& split);
 
-// Columns that one rank computes of Q, K and V together: n_q + 2 n_kv, n_kv = max(k/t, 1) q.
-[[nodiscard]] std::int64_t qkv_columns(const TransformerSpec& model, std::int64_t tensor);
-
 }  // namespace stagecraft

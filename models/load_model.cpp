@@ -1,3 +1,5 @@
+#include "models/load_model.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "base/text.hpp"
 #include "models/load_blocks.hpp"
-#include "models/model_spec.hpp"
 
 namespace stagecraft {
 

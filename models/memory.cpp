@@ -33,13 +33,9 @@ class LayerSizes {
   }
   [[nodiscard]] std::int64_t columns(std::int64_t width) const { return element() * shard_.tokens() * width; }
   [[nodiscard]] std::int64_t query() const { return columns(widths_.query); }
-  [[nodiscard]] std::int64_t key() const {
-    return columns(model_.latent_attention ? widths_.query : widths_.key_value);
-  }
-  [[nodiscard]] std::int64_t value() const { return columns(value_width()); }
-  [[nodiscard]] std::int64_t output() const {
-    return columns(model_.latent_attention ? value_width() : widths_.query);
-  }
+  [[nodiscard]] std::int64_t key() const { return columns(widths_.key_value); }
+  [[nodiscard]] std::int64_t value() const { return columns(widths_.value); }
+  [[nodiscard]] std::int64_t output() const { return columns(widths_.output); }
   [[nodiscard]] std::int64_t log_sum_exp() const { return 4 * shard_.tokens() * widths_.heads; }
   // Elements of the score matrix: a context rank has s/c queries against all keys.
   [[nodiscard]] std::int64_t scores() const { return shard_.tokens() * widths_.heads * shard_.sequence; }
@@ -67,11 +63,6 @@ class LayerSizes {
   [[nodiscard]] std::int64_t gates() const { return model_.activation == Activation::kSwiglu ? 2 : 1; }
 
  private:
-  [[nodiscard]] std::int64_t value_width() const {
-    return model_.latent_attention ? widths_.heads * model_.latent_attention->value_head_size
-                                   : widths_.key_value;
-  }
-
   const TransformerSpec& model_;
   const Shard& shard_;
   const Widths widths_;
@@ -177,14 +168,6 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
 }
 
-// Widths of one routed expert, and of the shared ones together, on one rank.
-std::int64_t expert_width(const TransformerSpec& model, const Shard& shard) {
-  return model.experts->ffn_hidden / shard.expert_tensor;
-}
-std::int64_t shared_width(const TransformerSpec& model, const Shard& shard) {
-  return model.experts->shared_width() / shard.tensor;
-}
-
 // Bytes kept of a token at its expert, which was fp8 already where it was sent so.
 std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t row = expert_input_row_bytes(model, shard);
@@ -193,16 +176,16 @@ std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
 
 void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
+  const ExpertWidths widths = expert_widths(model, shard.weight_split());
   const std::int64_t pairs = received_pairs(model, shard);
-  const std::int64_t width = sizes.element() * pairs * expert_width(model, shard);
   constexpr std::int64_t kRouterBytes = 8;  // logits and probabilities in fp32
   constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
   keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count, kInput);
   keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
   keep(tensors, "received tokens", expert_row(model, shard) * pairs, kWeight);
-  keep(tensors, "expert up output", sizes.gates() * width, kInput);
+  keep(tensors, "expert up output", sizes.element() * pairs * widths.up, kInput);
   if (!shard.recomputes(RecomputeModule::kMoeActivation))
-    keep(tensors, "expert down input", sizes.input(width), kWeight);
+    keep(tensors, "expert down input", sizes.input(sizes.element() * pairs * widths.ffn), kWeight);
 }
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
@@ -213,10 +196,10 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
   if (!shard.recomputes(RecomputeModule::kMoe)) {
     keep_routed_experts(tensors, model, shard);
     if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
-      const std::int64_t shared = sizes.columns(shared_width(model, shard));
-      if (shared > 0) keep(tensors, "shared up input", sizes.copy(sizes.residual()), kWeight);
-      keep(tensors, "shared up output", sizes.gates() * shared, kInput);
-      keep(tensors, "shared down input", sizes.input(shared), kWeight);
+      const ExpertWidths widths = expert_widths(model, shard.weight_split());
+      if (widths.shared > 0) keep(tensors, "shared up input", sizes.copy(sizes.residual()), kWeight);
+      keep(tensors, "shared up output", sizes.columns(widths.shared_up), kInput);
+      keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)), kWeight);
     }
   }
   keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
@@ -268,10 +251,9 @@ std::vector<WeightShape> attention_weights(const TransformerSpec& model, const S
   const std::int64_t h = model.hidden;
   if (!model.latent_attention) return {{w.qkv(), h}, {h, w.query}};
   const LatentAttentionSpec& latent = *model.latent_attention;
-  const std::int64_t values = w.heads * latent.value_head_size;
-  const std::int64_t keys_up = w.heads * (latent.nope_head_size + latent.value_head_size);
+  const std::int64_t keys_up = w.heads * latent.nope_head_size + w.value;
   std::vector<WeightShape> weights{
-      {latent.kv_rank + latent.rope_head_size, h}, {keys_up, latent.kv_rank}, {h, values}};
+      {latent.kv_rank + latent.rope_head_size, h}, {keys_up, latent.kv_rank}, {h, w.output}};
   if (latent.query_rank == 0) {
     weights.push_back({w.query, h});
   } else {
@@ -282,18 +264,19 @@ std::vector<WeightShape> attention_weights(const TransformerSpec& model, const S
 }
 
 std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  const LayerSizes sizes(model, shard);
   const std::int64_t h = model.hidden;
   std::vector<WeightShape> weights = attention_weights(model, shard);
-  const auto add_block = [&](std::int64_t width, std::int64_t count) {
-    weights.push_back({sizes.gates() * width, h, count});
-    weights.push_back({h, width, count});
+  const auto add_block = [&](std::int64_t up, std::int64_t ffn, std::int64_t count) {
+    weights.push_back({up, h, count});
+    weights.push_back({h, ffn, count});
   };
   if (kind == LayerKind::kDense) {
-    add_block(widths(model, shard.tensor).ffn, 1);
+    const Widths w = widths(model, shard.tensor);
+    add_block(w.up, w.ffn, 1);
   } else {
-    add_block(expert_width(model, shard), model.experts->count / shard.expert);
-    if (model.experts->shared > 0) add_block(shared_width(model, shard), 1);
+    const ExpertWidths w = expert_widths(model, shard.weight_split());
+    add_block(w.up, w.ffn, w.experts);
+    if (model.experts->shared > 0) add_block(w.shared_up, w.shared, 1);
   }
   return weights;
 }
@@ -316,13 +299,6 @@ Bytes total(const SavedTensors& tensors) {
   Bytes sum{};
   for (const SavedTensor& tensor : tensors) sum += tensor.size;
   return sum;
-}
-
-std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard) {
-  const ExpertsSpec& experts = *model.experts;
-  const std::int64_t balanced = shard.local_tokens() * experts.top_k * shard.expert_tensor;
-  const double factor = experts.capacity_factor > 0 ? experts.capacity_factor : busiest_rank(experts, shard);
-  return to_bytes(static_cast<double>(balanced) * factor).count();
 }
 
 SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
@@ -376,9 +352,9 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard
   // input.
   std::int64_t held = 4 * sizes.residual() + sizes.query() + sizes.key() + sizes.value() + sizes.output();
   if (kind == LayerKind::kDense) return Bytes(sizes.input(held + sizes.up() + sizes.ffn()));
+  const ExpertWidths w = expert_widths(model, shard.weight_split());
   const std::int64_t pairs = received_pairs(model, shard);
-  const std::int64_t widths = (sizes.gates() + 1) * expert_width(model, shard);
-  held += pairs * sizes.element() * widths + (sizes.gates() + 1) * sizes.columns(shared_width(model, shard));
+  held += pairs * sizes.element() * (w.up + w.ffn) + sizes.columns(w.shared_up + w.shared);
   return Bytes(sizes.input(held) + 2 * pairs * expert_row(model, shard));  // tokens, gradients
 }
 
@@ -423,7 +399,7 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
     const std::int64_t row = sizes.element() * received_pairs(model, shard);
     const std::int64_t exchanges = exchange_buffers(model, shard);
     forward = std::max(forward, exchanges);
-    block = exchanges + sizes.gates() * row * expert_width(model, shard);
+    block = exchanges + row * expert_widths(model, shard.weight_split()).up;
   }
   const std::int64_t gathered = gathers ? sizes.gathered() : 0;
   const std::int64_t backward = sizes.residual() + gathered + std::max(core, block);

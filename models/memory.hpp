@@ -107,7 +107,4 @@ struct LayerTransient {
 [[nodiscard]] Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard,
                                           LayerKind kind = LayerKind::kDense);
 
-// (token, expert) pairs that the busiest rank receives: beta T' K et, or the padded capacity.
-[[nodiscard]] std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard);
-
 }  // namespace stagecraft

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "base/yaml.hpp"
 
 namespace stagecraft {
 
@@ -129,15 +128,6 @@ template <class T>
 }
 
 using ModelSpec = std::variant<TransformerSpec, StagesSpec>;
-
-// Reads `model` of a scenario (docs/scenario.md) and finishes it. Defaults by family: gpt: kv_heads = heads,
-// head_size = hidden/heads, ffn_hidden = 4 hidden, gelu, layernorm, learned, tied, biases, dropout. llama:
-// swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts: {count, top_k,
-// groups, top_groups, ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers,
-// capacity_factor, imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size, rope_head_size,
-// value_head_size}`, `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages the three times
-// are required. After a mistake the value is harmless, and its diagnostics say not to use it.
-[[nodiscard]] ModelSpec load_model(YamlMap& map);
 
 // Parameters of the whole model, exact, multi-token prediction included. Tied embeddings count once; learned
 // positions count max_sequence_length rows.

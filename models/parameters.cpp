@@ -31,7 +31,7 @@ std::int64_t block_biases(const TransformerSpec& model, std::int64_t width) {
 }
 
 std::int64_t attention_biases(const TransformerSpec& model, std::int64_t tensor) {
-  const std::int64_t columns = model.qkv_bias ? qkv_columns(model, tensor) : 0;
+  const std::int64_t columns = model.qkv_bias ? widths(model, tensor).qkv() : 0;
   return columns + (model.biases ? model.hidden : 0);
 }
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "base/yaml.hpp"
 
 namespace stagecraft {
 
@@ -152,13 +151,9 @@ struct ClusterSpec {
 // The group that a server belongs to: an index into `groups`.
 [[nodiscard]] std::size_t group_of(const ClusterSpec& cluster, int server);
 
-// Read one mapping and finish it. Bandwidths and times need units; counts and shares are bare. Mistakes go to
-// the diagnostics of `map`; what is returned after a mistake is harmless but meaningless.
-//
-//   node     device, gpus, nics, nic_bandwidth and pcie are required; nvlink_latency as well where nvlink is
-//            given.
-//   fabric   kind is required; all else has the defaults of FabricSpec.
-[[nodiscard]] NodeSpec load_node(YamlMap& map);
-[[nodiscard]] FabricSpec load_fabric(YamlMap& map);
+// Every rate of the NVLinks, and every rate between nodes, whatever says how fast it is, times `factor`. Links
+// that have a bandwidth by name keep it.
+void scale_nvlink(ClusterSpec& cluster, double factor);
+void scale_network(ClusterSpec& cluster, double factor);
 
 }  // namespace stagecraft

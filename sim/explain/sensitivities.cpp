@@ -62,11 +62,8 @@ bool more_memory_bandwidth(Scenario& scenario) {
 bool more_nvlink(Scenario& scenario) {
   bool some = false;
   each_cluster(scenario, [&](ClusterSpec& cluster) {
-    for (NodeGroup& group : cluster.groups) {
-      some = some || group.node.nvlink > Bandwidth(0);
-      grow(group.node.nvlink);
-      grow(group.node.nvswitch);
-    }
+    for (const NodeGroup& group : cluster.groups) some = some || group.node.nvlink > Bandwidth(0);
+    scale_nvlink(cluster, kMore);
   });
   return some;
 }
@@ -75,10 +72,7 @@ bool more_nics(Scenario& scenario) {
   bool some = false;
   each_cluster(scenario, [&](ClusterSpec& cluster) {
     some = some || cluster.server_count() > 1;
-    for (NodeGroup& group : cluster.groups) grow(group.node.nic_bandwidth);
-    for (Bandwidth* rate :
-         {&cluster.fabric.nic_bandwidth, &cluster.fabric.link_bandwidth, &cluster.fabric.global_bandwidth})
-      grow(*rate);
+    scale_network(cluster, kMore);
   });
   return some;
 }

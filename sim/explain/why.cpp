@@ -192,12 +192,11 @@ TriedChange tried(const std::vector<std::string>& set, const Reload& reload) {
   return change;
 }
 
-template <class Double>
-TriedChange doubled(const char* words, const Scenario& scenario, const Double& twice) {
+TriedChange doubled(const char* words, const Scenario& scenario, void (*scale)(ClusterSpec&, double)) {
   TriedChange change{.words = words, .set = {}};
   Scenario changed = scenario;
   for (std::optional<ClusterSpec>* cluster : {&changed.cluster, &changed.fabric})
-    if (*cluster) twice(**cluster);
+    if (*cluster) scale(**cluster, 2);
   measure(changed, change);
   return change;
 }
@@ -205,19 +204,9 @@ TriedChange doubled(const char* words, const Scenario& scenario, const Double& t
 std::vector<TriedChange> hardware(const Scenario& scenario) {
   std::vector<TriedChange> changes;
   if (!scenario.cluster || !scenario.profile) return changes;
-  changes.push_back(doubled("twice the NVLink bandwidth", scenario, [](ClusterSpec& cluster) {
-    for (NodeGroup& group : cluster.groups) {
-      group.node.nvlink = group.node.nvlink * 2;
-      group.node.nvswitch = group.node.nvswitch * 2;
-    }
-  }));
-  if (scenario.cluster->server_count() == 1) return changes;
-  changes.push_back(doubled("twice the NIC bandwidth", scenario, [](ClusterSpec& cluster) {
-    for (NodeGroup& group : cluster.groups) group.node.nic_bandwidth = group.node.nic_bandwidth * 2;
-    FabricSpec& fabric = cluster.fabric;
-    for (Bandwidth* rate : {&fabric.nic_bandwidth, &fabric.link_bandwidth, &fabric.global_bandwidth})
-      *rate = *rate * 2;
-  }));
+  changes.push_back(doubled("twice the NVLink bandwidth", scenario, &scale_nvlink));
+  if (scenario.cluster->server_count() > 1)
+    changes.push_back(doubled("twice the NIC bandwidth", scenario, &scale_network));
   return changes;
 }
 

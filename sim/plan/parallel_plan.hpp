@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
-#include "base/yaml.hpp"
 #include "models/model_spec.hpp"
 #include "sim/plan/specs.hpp"
 #include "sim/schedule/placement.hpp"

@@ -59,12 +59,8 @@ std::vector<int> depths_of(const Scenario& scenario) {
 // takes `factor` times as long.
 void slow_network(Scenario& scenario, double factor) {
   const auto slow = [factor](Bandwidth& rate) { rate = Bandwidth(rate.count() / factor); };
-  ClusterSpec& cluster = *scenario.cluster;
-  for (NodeGroup& group : cluster.groups) slow(group.node.nic_bandwidth);
-  FabricSpec& fabric = cluster.fabric;
-  for (Bandwidth* rate : {&fabric.nic_bandwidth, &fabric.link_bandwidth, &fabric.global_bandwidth})
-    slow(*rate);
-  for (LinkException& link : cluster.links)
+  scale_network(*scenario.cluster, 1 / factor);
+  for (LinkException& link : scenario.cluster->links)
     if (link.bandwidth) slow(*link.bandwidth);
   for (BackgroundSpec& traffic : scenario.network.background)
     if (traffic.from.node != traffic.to.node) slow(traffic.rate);

@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "formats/hf_config.hpp"
+#include "models/load_model.hpp"
+#include "topology/load_cluster.hpp"
 #include "topology/load_links.hpp"
 
 namespace stagecraft {

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "formats/hf_config.hpp"
+#include "models/load_model.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "formats/hf_tables.hpp"
+#include "models/load_model.hpp"
 
 namespace stagecraft {
 namespace {

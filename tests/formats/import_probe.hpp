@@ -9,6 +9,7 @@
 
 #include "base/yaml.hpp"
 #include "formats/fragment.hpp"
+#include "models/load_model.hpp"
 #include "models/model_spec.hpp"
 
 namespace stagecraft {

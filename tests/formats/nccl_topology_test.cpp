@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "tests/formats/topology_imports.hpp"
 #include "topology/cluster_spec.hpp"
+#include "topology/load_cluster.hpp"
 
 namespace stagecraft {
 namespace {

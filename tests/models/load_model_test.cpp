@@ -1,4 +1,6 @@
 // What a `model:` mapping may say, and what we answer when it says something else. Messages are goldens.
+#include "models/load_model.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

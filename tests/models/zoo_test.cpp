@@ -16,6 +16,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "models/load_model.hpp"
 #include "models/model_spec.hpp"
 #include "models/operators.hpp"
 

@@ -10,6 +10,7 @@
 #include "tests/topology/clusters.hpp"
 #include "topology/cluster_view.hpp"
 #include "topology/collective.hpp"
+#include "topology/load_cluster.hpp"
 
 namespace stagecraft {
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/calibrate/fit/published_tables.hpp"
 #include "tests/topology/clusters.hpp"
 #include "topology/collective.hpp"
+#include "topology/load_cluster.hpp"
 
 namespace stagecraft {
 namespace {
