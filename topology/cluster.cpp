@@ -139,6 +139,20 @@ Bandwidth Cluster::gpu_network(DeviceId gpu) const {
   return pcie > Bandwidth(0) ? std::min(nic, pcie) : nic;
 }
 
+int Cluster::leaf_of(DeviceId gpu) const {
+  const FabricKind kind = spec_.fabric.kind;
+  const bool leaves = kind == FabricKind::kFatTree || kind == FabricKind::kRailOptimized;
+  return leaves ? server_of(gpu) / spec_.fabric.nodes_per_leaf : 0;
+}
+
+Bandwidth Cluster::leaf_uplinks(DeviceId gpu) const {
+  const int size = spec_.fabric.nodes_per_leaf, first = leaf_of(gpu) * size;
+  const int last = std::min(first + size, server_count());
+  Bandwidth down{};
+  for (int i = first; i < last; ++i) down += servers_[static_cast<std::size_t>(i)].network;
+  return down * (static_cast<double>(size) / (last - first) / spec_.fabric.oversubscription);
+}
+
 std::string Cluster::name_of(DeviceId gpu) const {
   return graph_.name(vertex_of(gpu));
 }

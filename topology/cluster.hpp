@@ -86,6 +86,11 @@ class Cluster {
   // above its PCIe.
   [[nodiscard]] Bandwidth gpu_network(DeviceId gpu) const;
 
+  // Of a tree of switches: which leaf, or group of rail switches, the server of `gpu` hangs on; 0 in other fabrics.
+  [[nodiscard]] int leaf_of(DeviceId gpu) const;
+  // What that leaf passes on to others, all its uplinks together (fabric.hpp).
+  [[nodiscard]] Bandwidth leaf_uplinks(DeviceId gpu) const;
+
   // The way NCCL sends, as links from `a` to `b`; empty when a == b. Of several equal ways the one that ECMP
   // would take. By the rules below, and sought only where a missing link breaks the rule.
   //   same node       over NVLink, else PCIe.

@@ -99,7 +99,8 @@ CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& pr
           .node_efficiency = best.node_efficiency};
 }
 
-CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size, int concurrent) {
+CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size, int concurrent,
+                            std::optional<Bandwidth> beyond_leaf) {
   SC_CHECK(size >= Bytes(0) && concurrent >= 1, "a message has a size and a sender");
   if (from == to || size == Bytes(0)) return {};
   if (cluster.node_of(from) == cluster.node_of(to)) {
@@ -112,8 +113,8 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
             .node_efficiency = kCopyShare};
   }
   const FabricSpec& fabric = cluster.spec().fabric;
-  const Bandwidth rate(
-      std::min(message_rate(cluster, from, concurrent), message_rate(cluster, to, concurrent)));
+  Bandwidth rate(std::min(message_rate(cluster, from, concurrent), message_rate(cluster, to, concurrent)));
+  if (beyond_leaf) rate = std::min(rate, fabric.point_to_point_efficiency * *beyond_leaf);
   const Duration latency =
       fabric.point_to_point_latency + cluster.switches_between(from, to) * fabric.switch_latency;
   return {.time = latency + size / rate,

@@ -104,9 +104,10 @@ struct CollectiveCost {
 //   same node    two NVLink hops + S / (kCopyShare * NVLink), whoever else sends: the NVSwitch has room for all.
 //   other node   point_to_point_latency + switch_latency per switch + S / (point_to_point_efficiency *
 //                share); the share is the node's network over `concurrent`, but at most the GPU's own NIC.
-//                The slower end decides.
+//                The slower end decides, or `beyond_leaf`, where given: what the uplinks on the way leave to
+//                each message.
 //   throws       InternalError on a negative size or concurrent < 1.
 [[nodiscard]] CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, Bytes size,
-                                          int concurrent);
+                                          int concurrent, std::optional<Bandwidth> beyond_leaf = {});
 
 }  // namespace stagecraft

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/ceil_div.hpp"
@@ -65,6 +67,36 @@ PassPrice message_price(const Network& network, int from, int to, const Collecti
   return price;
 }
 
+// What uplinks of leaves leave to each message where all GPUs of one pipeline rank send to those of another at the
+// same time: those that leave a leaf share its uplinks, those that come to one its downlinks.
+class LeafCrossings {
+ public:
+  LeafCrossings(const Cluster& cluster, const std::vector<int>& senders, const std::vector<int>& receivers)
+      : cluster_(cluster) {
+    if (cluster.spec().fabric.oversubscription == 1) return;
+    for (std::size_t i = 0; i < senders.size(); ++i) {
+      const int from = cluster.leaf_of(device_of(senders[i])), to = cluster.leaf_of(device_of(receivers[i]));
+      if (from == to) continue;
+      ++leaving_[from];
+      ++coming_[to];
+    }
+  }
+
+  // nullopt below one leaf, and where uplinks are as many as downlinks.
+  [[nodiscard]] std::optional<Bandwidth> share(DeviceId from, DeviceId to) const {
+    const auto leaving = leaving_.find(cluster_.leaf_of(from));
+    const auto coming = coming_.find(cluster_.leaf_of(to));
+    if (leaving == leaving_.end() || coming == coming_.end() || leaving->first == coming->first)
+      return std::nullopt;
+    return std::min(cluster_.leaf_uplinks(from) / leaving->second,
+                    cluster_.leaf_uplinks(to) / coming->second);
+  }
+
+ private:
+  const Cluster& cluster_;
+  std::map<int, int> leaving_, coming_;  // messages, by leaf
+};
+
 EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) {
   const Cluster& cluster = network.cluster;
   const ParallelPlan& plan = network.plan;
@@ -72,16 +104,24 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
   const std::vector<int> senders = pipeline_members(plan, from);
   const std::vector<int> receivers = pipeline_members(plan, to);
   CollectiveCost there, back;
+  // Where links are shared, the uplinks are among them.
+  const std::vector<int> none;
+  const bool alone = network.patterns == nullptr;
+  const LeafCrossings out_ways(cluster, alone ? senders : none, receivers);
+  const LeafCrossings home_ways(cluster, alone ? receivers : none, senders);
   std::pair<int, int> before{-1, -1};
   for (std::size_t i = 0; i < senders.size(); ++i) {
     const int a = senders[i], b = receivers[i];
     const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
     if (nodes == before) continue;  // what the GPU before it sent
     before = nodes;
+    const DeviceId from_gpu = device_of(a), to_gpu = device_of(b);
     const CollectiveCost out =
-        message_cost(cluster, device_of(a), device_of(b), size, same_stage_on_node(cluster, plan, a));
+        message_cost(cluster, from_gpu, to_gpu, size, same_stage_on_node(cluster, plan, a),
+                     out_ways.share(from_gpu, to_gpu));
     const CollectiveCost home =
-        message_cost(cluster, device_of(b), device_of(a), size, same_stage_on_node(cluster, plan, b));
+        message_cost(cluster, to_gpu, from_gpu, size, same_stage_on_node(cluster, plan, b),
+                     home_ways.share(to_gpu, from_gpu));
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }

@@ -158,9 +158,20 @@ TEST(Cluster, UplinksCarryTheDownlinksOverTheOversubscription) {
     const Link& link = cluster.link(EdgeId(i));
     if (cluster.graph().vertex(link.to).kind != VertexKind::kSpineSwitch) continue;
     EXPECT_EQ(link.capacity, 80_GBps);
+    EXPECT_EQ(link.capacity, cluster.leaf_uplinks(gpu(uplinks == 0 ? 0 : 32)));
     ++uplinks;
   }
   EXPECT_EQ(uplinks, 2);
+}
+
+TEST(Cluster, CountsLeavesInTreesAlone) {
+  const auto leaves = [](FabricKind kind) {
+    const Cluster cluster = round_cluster(5, round_fabric(kind));
+    return std::pair{cluster.leaf_of(gpu(31)), cluster.leaf_of(gpu(32))};
+  };
+  EXPECT_EQ(leaves(FabricKind::kFatTree), std::pair(0, 1));
+  EXPECT_EQ(leaves(FabricKind::kRailOptimized), std::pair(0, 1));
+  EXPECT_EQ(leaves(FabricKind::kSingleSwitch), std::pair(0, 0));
 }
 
 TEST(Cluster, RoutesInsideANodeThroughItsSwitch) {

@@ -564,6 +564,13 @@ TEST(Message, BetweenNodesSharesFewNics) {
   EXPECT_EQ(message_cost(cluster, gpu(0), gpu(8), megabytes(8), 1).time, 1031us);
 }
 
+// 8 MB at 0.8 of 5 GB/s: what is left beyond the leaf, where that is less than the NIC has.
+TEST(Message, BeyondItsLeafGetsWhatTheUplinksLeave) {
+  const Cluster cluster = round_cluster(5);
+  EXPECT_EQ(message_cost(cluster, gpu(0), gpu(32), megabytes(8), 8, 5_GBps).time, 2033us);
+  EXPECT_EQ(message_cost(cluster, gpu(0), gpu(32), megabytes(8), 8, 50_GBps).time, 1033us);
+}
+
 TEST(Message, BetweenUnlikeNodesIsAsSlowAsTheSlowerEnd) {
   NodeSpec slow = round_node();
   slow.nic_bandwidth = 5_GBps;

@@ -70,6 +70,27 @@ TEST(SharedLinks, OfAJobAloneCostWhatTheClosedFormSaysAtAnyRateOfNvlink) {
   }
 }
 
+// System: four leaves of two nodes of one GPU, a stage of the pipeline below each; one NIC of 10 GB/s a node, and
+// where uplinks are oversubscribed by 2, 10 GB/s a leaf for the messages of two replicas: 100 MB take 20 ms in place
+// of 10. One micro-batch: F and B of 10 and 20 ms through four stages, and three messages each way.
+TEST(SharedLinks, OfALeafAreSharedByTheMessagesThatLeaveItInTheClosedFormAsWell) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms,"
+      " activation: 100 MB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+      "  nodes: 8\n"
+      "  fabric: {kind: fat-tree, nodes_per_leaf: 2}\n"
+      "parallelism: {pipeline: 4, data: 2}\n"
+      "training: {global_batch_size: 2}\n");
+  EXPECT_EQ(simulate(scenario).iteration_time, 4 * 30ms + 6 * 10ms);
+  EXPECT_EQ(flow(scenario).iteration_time, 4 * 30ms + 6 * 10ms);
+  scenario.cluster->fabric.oversubscription = 2;
+  EXPECT_EQ(simulate(scenario).iteration_time, 4 * 30ms + 6 * 20ms);
+  EXPECT_EQ(flow(scenario).iteration_time, 4 * 30ms + 6 * 20ms);
+}
+
 // Somebody else takes 6 of the 10 GB/s from node 0 to node 1, which leaves 4 for two rings: 41 to 62 rank 1's
 // group alone may use 4 GB/s, 84 MB; then both share, 2 GB/s each. Rank 1 has 316 MB left, which take 158 ms,
 // until 220; rank 0 has moved 316 MB by then and moves the last 84 MB at 4 GB/s: 241 ms.
