@@ -210,13 +210,22 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   return to_bytes(*bytes);
 }
 
+// Times are counted to 292 years, which bytes by the terabyte have to end within.
+constexpr double kLeastBandwidth = 1e4, kLeastFlopRate = 1e6;  // per second
+
+// None of it, or enough.
+std::optional<double> parse_rate(QuantityKind kind, std::string_view text, double least) {
+  const auto rate = base_value(kind, text);
+  return rate && (*rate == 0 || *rate >= least) ? rate : std::nullopt;
+}
+
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
-  const auto rate = base_value(QuantityKind::kBandwidth, text);
+  const auto rate = parse_rate(QuantityKind::kBandwidth, text, kLeastBandwidth);
   return rate ? std::optional(Bandwidth(*rate)) : std::nullopt;
 }
 
 std::optional<FlopRate> parse_flop_rate(std::string_view text) {
-  const auto rate = base_value(QuantityKind::kFlopRate, text);
+  const auto rate = parse_rate(QuantityKind::kFlopRate, text, kLeastFlopRate);
   return rate ? std::optional(FlopRate(*rate)) : std::nullopt;
 }
 
@@ -244,6 +253,14 @@ QuantityMistake explain_bad_quantity(QuantityKind kind, std::string_view text) {
   if (parts->number < 0) {
     return {.code = "negative-quantity", .message = fmt::format("{} is negative", quoted), .hint = {}};
   }
+  if (base_value(kind, text) && kind == QuantityKind::kBandwidth)
+    return {.code = "quantity-too-small",
+            .message = fmt::format("{} is too small", quoted),
+            .hint = "10 kB/s is the least that is counted with"};
+  if (base_value(kind, text) && kind == QuantityKind::kFlopRate)
+    return {.code = "quantity-too-small",
+            .message = fmt::format("{} is too small", quoted),
+            .hint = "1 MFLOP/s is the least that is counted with"};
   return {.code = "quantity-too-large", .message = fmt::format("{} is too large", quoted), .hint = {}};
 }
 

@@ -1,5 +1,6 @@
 #include "sim/make_report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -11,6 +12,7 @@
 #include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
 #include "sim/lower_options.hpp"
+#include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "sim/uneven_groups.hpp"
@@ -80,10 +82,10 @@ double sigma_by_provenance(const HardwareProfile& profile, const Report& report)
 }
 
 std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
-  if (!scenario.profile) return {report.iteration_time, report.iteration_time};
-  const HardwareProfile& profile = *scenario.profile;
-  const double sigma = profile.residuals ? profile.residuals->sigma(family_shares(report.breakdown))
-                                         : sigma_by_provenance(profile, report);
+  double sigma = 0;  // of several devices the widest
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    sigma = std::max(sigma, profile->residuals ? profile->residuals->sigma(family_shares(report.breakdown))
+                                               : sigma_by_provenance(*profile, report));
   return interval_90(report.iteration_time, sigma);
 }
 
@@ -173,7 +175,8 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
   for (const auto& [path, value] : values) {
     // A mapping is given when anything below it is.
     const auto at = scenario.origins.lower_bound(path);
-    const bool given = at != scenario.origins.end() && at->first.starts_with(path);
+    const bool given =
+        at != scenario.origins.end() && (at->first == path || at->first.starts_with(path + "."));
     if (!given) assumed.push_back(path + ": " + value);
   }
   return assumed;

@@ -88,8 +88,10 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
     mixed.ranks[rank] = slowest<RankPrice>(kinds, groups[rank], [rank](const IterationPrices& prices) {
       return std::pair(&prices.ranks[rank], end_of(prices.ranks[rank]));
     });
-  for (const IterationPrices& prices : kinds)
+  for (const IterationPrices& prices : kinds) {
     if (prices.host.total() > mixed.host.total()) mixed.host = prices.host;
+    mixed.offload = worse_of(mixed.offload, prices.offload);
+  }
   return mixed;
 }
 

@@ -191,7 +191,10 @@ int search_command(const Arguments& arguments, Session& session) {
     throw UsageError("--write-best is one file, and there are several scenarios", "search one at a time");
   SearchCommand command(arguments, session);
   int worst = kDone;
-  for (const std::string& file : files) worst = std::max(worst, command.run(file));
+  for (const std::string& file : files) {
+    worst = std::max(worst, command.run(file));
+    if (worst >= kBySignal) break;
+  }
   return worst;
 }
 

@@ -51,7 +51,7 @@ namespace detail {
 
 // What no run can have measured: a buffer beyond any memory, a call of eleven days.
 inline constexpr std::int64_t kMaxNcclBytes = std::int64_t{1} << 50;
-inline constexpr double kMaxNcclMicroseconds = 1e12;
+inline constexpr double kMinNcclMicroseconds = 1e-3, kMaxNcclMicroseconds = 1e12;
 
 // The ranks that a file lists.
 class NcclRanks {

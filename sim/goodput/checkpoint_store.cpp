@@ -19,7 +19,7 @@ Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_pe
           .trained = now.trained - steps * step};
 }
 
-// Is every one of these places, and each of its `copies` - 1 successors in the ring, lost together?
+// Has every place of the ring kept one at least of its `copies` holders, which are itself and its successors?
 bool ring_survives(const std::vector<bool>& lost, std::size_t first, std::size_t size, std::size_t copies) {
   for (std::size_t place = 0; place < size; ++place) {
     std::size_t copy = 0;

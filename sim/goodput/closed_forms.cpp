@@ -40,7 +40,9 @@ double binomial(int n, double p, int k) {
 double optimal_interval(double checkpoint, double mean_time_between_failures) {
   check_interval(checkpoint, mean_time_between_failures);
   const double cost = checkpoint / mean_time_between_failures;
+  constexpr double kHopeless = 40;  // e^-40: the root is 1 to a double's last digit
   if (cost == 0) return 0;
+  if (cost > kHopeless) return mean_time_between_failures;
   const double less = std::expm1(cost);
   double x = std::min(1.0, std::sqrt(2 * cost));
   for (int step = 0; step < 100; ++step) {

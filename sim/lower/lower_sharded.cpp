@@ -148,8 +148,8 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
   const Pass of = pass.action.pass;
-  auto& kinds =
-      segment_kinds_[{reduces_in(pass), of, pass.place, pass.lasts, pass.beside_first, pass.beside_last}];
+  auto& kinds = segment_kinds_[{reduces_in(pass), pass.first_forward, of, pass.place, pass.lasts,
+                                pass.beside_first, pass.beside_last}];
   if (!kinds.empty()) return kinds;
   const std::vector<UnitPrice> units = units_of(pass);
   std::vector<Duration> ends;

@@ -45,7 +45,7 @@ std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
 const Lowering::Steps& Lowering::pass_steps(const RankPass& pass) {
   const auto made = [&] { return steps_of_pass(pass, parts_of(pass), source_of(pass)); };
   if (pass.lasts) {
-    const FusedKey key{false, pass.action.pass, pass.place, *pass.lasts};
+    const FusedKey key{pass.action.pass, pass.place, *pass.lasts};
     const auto known = fused_kinds_.find(key);
     return known != fused_kinds_.end() ? known->second : fused_kinds_.emplace(key, made()).first->second;
   }

@@ -246,11 +246,12 @@ class Lowering {
   std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
   // Steps of passes whose length differs in a fused pair.
-  using FusedKey = std::tuple<bool, Pass, std::size_t, Duration>;
+  using FusedKey = std::tuple<Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;
-  // With reductions or without, the pass, its place, its length in a pair, and what moves beside its ends: its
-  // segments in order.
-  using SegmentsKey = std::tuple<bool, Pass, std::size_t, std::optional<Duration>, UnitTraffic, UnitTraffic>;
+  // The segments of a pass in order, by whether it reduces, whether it is the first forward of its stage, the pass,
+  // its place, its length in a pair, and the traffic beside its ends.
+  using SegmentsKey =
+      std::tuple<bool, bool, Pass, std::size_t, std::optional<Duration>, UnitTraffic, UnitTraffic>;
   std::map<SegmentsKey, std::vector<SegmentKind>> segment_kinds_;
 };
 

@@ -1,6 +1,8 @@
 // What crosses the link to host memory in an iteration, and what it would take not to wait for it.
 #pragma once
 
+#include <algorithm>
+
 #include "base/units.hpp"
 
 namespace stagecraft {
@@ -16,5 +18,14 @@ struct OffloadPrice {
   [[nodiscard]] bool used() const { return available > Bandwidth(0); }
   friend bool operator==(const OffloadPrice&, const OffloadPrice&) = default;
 };
+
+// Of devices of two kinds, all of which have to wait for the slowest: each part as the worse of them has it.
+[[nodiscard]] inline OffloadPrice worse_of(const OffloadPrice& a, const OffloadPrice& b) {
+  return {.available = std::min(a.available, b.available),
+          .required_activations = std::max(a.required_activations, b.required_activations),
+          .required_weights = std::max(a.required_weights, b.required_weights),
+          .optimizer_step = std::max(a.optimizer_step, b.optimizer_step),
+          .stall = std::max(a.stall, b.stall)};
+}
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 #include "sim/lower/price_gradients.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/ceil_div.hpp"
 #include "models/compute_cost.hpp"
@@ -61,6 +62,10 @@ std::int64_t bucket_parameters(const PricingRequest& request) {
 
 std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
   return (request.parallelism.zero_stage >= 1 ? sharded(share, request.plan) : share).all();
+}
+
+std::int64_t host_parameters(std::int64_t stepped, const PricingRequest& request) {
+  return std::llround(request.offload.optimizer * static_cast<double>(stepped));
 }
 
 GradientPricing::GradientPricing(const TransformerSpec& model, const Network& network,
@@ -240,10 +245,8 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
   const ParameterShare share = rank_share(model_, network_.plan, rank);
   const std::int64_t stepped = stepped_parameters(share, request_);
   const std::int64_t with_gradients = request_.parallelism.zero_stage >= 2 ? stepped : share.all();
-  const std::int64_t on_host =
-      static_cast<std::int64_t>(request_.offload.optimizer * static_cast<double>(stepped));
   PassPrice price;
-  Ops ops = optimizer_operators(with_gradients, stepped - on_host, shard_);
+  Ops ops = optimizer_operators(with_gradients, stepped - host_parameters(stepped, request_), shard_);
   if (shard_.keeps_fp8() && !shard_.gathered_weights)
     ops.push_back(first_cast(rank_products(model_, network_.plan, rank).all(), shard_,
                              network_.profile.memory.fp8_weight_copies()));

@@ -96,5 +96,7 @@ class GradientPricing {
 
 // Optimizer parameters that one rank steps: the shares of both kinds, rounded up.
 [[nodiscard]] std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request);
+// Of these, those that the host steps.
+[[nodiscard]] std::int64_t host_parameters(std::int64_t stepped, const PricingRequest& request);
 
 }  // namespace stagecraft

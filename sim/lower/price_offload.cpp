@@ -88,12 +88,12 @@ class OffloadPricing {
 
   void add_host_step(int rank) {
     const std::int64_t stepped = stepped_parameters(rank_share(model_, network_.plan, rank), request_);
-    const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
-    if (here == Bytes(0)) return;
+    const std::int64_t here = host_parameters(stepped, request_);
+    if (here == 0) return;
     const std::int64_t states = bytes_.optimizer + (bytes_.has_masters() ? 0 : bytes_.stepped);
     const std::int64_t traffic = kHostGradient + 2 * states;  // all are read, all but the gradient written
-    const Duration step =
-        here * (bytes_.gradient + bytes_.weight) / link_.copy + here * traffic / link_.memory;
+    const Duration step = Bytes(here * (bytes_.gradient + bytes_.weight)) / link_.copy +
+                          Bytes(here * traffic) / (kHostStepShare * link_.memory);
     prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);
     PassPrice& optimizer = prices_.ranks[static_cast<std::size_t>(rank)].optimizer;
     optimizer.add(Category::kOptimizer, over(step, optimizer.total()), Provenance::kAssumed);

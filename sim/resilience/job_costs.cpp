@@ -207,9 +207,12 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   fill_stages(simulation, costs);
   if (scenario.cluster) {
     const ClusterSpec& cluster = *scenario.cluster;
-    costs.gpus_per_node = cluster.gpus_of(cluster.groups.front().node);
     costs.node_network = node_network(cluster);
     costs.gpu_to_host = cluster.groups.front().node.pcie;
+    for (const NodeGroup& group : cluster.groups) {  // the fullest node, and the slowest link
+      costs.gpus_per_node = std::max(costs.gpus_per_node, cluster.gpus_of(group.node));
+      costs.gpu_to_host = std::min(costs.gpu_to_host, group.node.pcie);
+    }
   }
   costs.state_of_node = costs.state_of_gpu * costs.gpus_per_node;
   costs.network_busy = network_busy(simulation);

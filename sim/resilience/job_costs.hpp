@@ -43,7 +43,7 @@ struct JobCosts {
   Duration network_busy{};   // of a node's network, in an iteration: gradients, parameters, messages
   int replica_gpus = 1;      // tensor · context · pipeline
   int stage_gpus = 1;        // tensor · context
-  int gpus_per_node = 1;     // of the first kind
+  int gpus_per_node = 1;     // of the kind that has most
 };
 
 // throws ScenarioError when the scenario cannot run.

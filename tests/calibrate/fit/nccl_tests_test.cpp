@@ -245,6 +245,8 @@ TEST(NcclTests, DamagedResultsOfJsonAreRefusedByKeyAndSize) {
   EXPECT_EQ(damaged("\"time\": 20.16384", "\"time\": \"nan\""),
             "out.json:103:13: error: results[1].out_of_place.time: 'nan' is no time of size 16384\n");
   EXPECT_THAT(damaged("\"time\": 20.16384", "\"time\": -3"), HasSubstr("'-3' is no time of size 16384"));
+  EXPECT_THAT(damaged("\"time\": 20.16384", "\"time\": 1e-308"),
+              HasSubstr("'1e-308' is no time of size 16384"));
   EXPECT_THAT(damaged("\"time\": 20.16384", "\"time\": 1e300"),
               HasSubstr("'1e300' is no time of size 16384"));
   EXPECT_THAT(damaged("\"time\": 20.16384,", ""), HasSubstr("size 16384 has no time"));

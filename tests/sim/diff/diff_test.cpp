@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/diff/trace_diff.hpp"
+#include "sim/scenario/library.hpp"
 #include "tests/formats/kineto_traces.hpp"
 
 namespace stagecraft {
@@ -17,12 +18,16 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-const DataDirectory kData{.root = STAGECRAFT_SOURCE_DIR};
+// Files of the repository, each read once.
+Library& files() {
+  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
+  return library;
+}
 constexpr const char* kFolder = STAGECRAFT_SOURCE_DIR "/tests/data/kineto/";
 
 Scenario scenario_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(kFolder + name, overrides, kData, diagnostics);
+  auto scenario = load_scenario(kFolder + name, overrides, files(), diagnostics);
   EXPECT_TRUE(scenario.has_value()) << render_json(diagnostics.items());
   return scenario.value();
 }

@@ -13,6 +13,7 @@
 
 #include "sim/explain/codes.hpp"
 #include "sim/explain/sensitivities.hpp"
+#include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -25,7 +26,11 @@ using testing::Not;
 using testing::SizeIs;
 using namespace std::chrono_literals;
 
-const DataDirectory kData{STAGECRAFT_SOURCE_DIR};
+// Files of the repository, each read once.
+Library& files() {
+  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
+  return library;
+}
 
 std::string file_of(const std::string& name) {
   return STAGECRAFT_SOURCE_DIR "/scenarios/" + name;
@@ -33,7 +38,7 @@ std::string file_of(const std::string& name) {
 
 Scenario load(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(file_of(name), overrides, kData, diagnostics);
+  auto scenario = load_scenario(file_of(name), overrides, files(), diagnostics);
   diagnostics.throw_if_errors();
   return *std::move(scenario);
 }
@@ -44,7 +49,7 @@ Why why_of(const std::string& name, const std::vector<std::string>& overrides = 
                      [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
                        std::vector<std::string> all = overrides;
                        all.insert(all.end(), set.begin(), set.end());
-                       return load_scenario(file_of(name), all, kData, diagnostics);
+                       return load_scenario(file_of(name), all, files(), diagnostics);
                      });
 }
 

@@ -71,6 +71,13 @@ TEST(ClosedForms, SparesThatCanBeAwayAreMore) {
 }
 
 // Property: no other interval has a better expected share of work.
+// W approaches M as C grows, and does not pass it.
+TEST(ClosedForms, TheOptimalIntervalOfADearCheckpointIsTheTimeBetweenFailures) {
+  EXPECT_NEAR(optimal_interval(30, 1), 1, 1e-12);
+  for (const double checkpoint : {39.9, 40.0, 40.1, 800.0, 1e9})
+    EXPECT_NEAR(optimal_interval(checkpoint, 1), 1, 1e-15) << checkpoint;
+}
+
 TEST(ClosedForms, TheOptimalIntervalIsOptimal) {
   for (const double checkpoint : {0.01, 1.0, 60.0, 3600.0})
     for (const double mean : {100.0, 1e4, 1e7}) {

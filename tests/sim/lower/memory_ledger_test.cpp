@@ -91,7 +91,7 @@ TEST(Zero, ShardsOneKindOfStateAfterTheOther) {
   for (int stage = 0; stage <= 3; ++stage) {
     SCOPED_TRACE(stage);
     const StageMemory memory = memory_of(zero(stage, 8));
-    EXPECT_EQ(memory.optimizer, Bytes(12 * kParameters / (stage >= 1 ? 8 : 1)));
+    EXPECT_EQ(memory.of(MemoryClass::kOptimizer), Bytes(12 * kParameters / (stage >= 1 ? 8 : 1)));
     EXPECT_EQ(item_of(memory, "gradients"), Bytes(4 * kParameters / (stage >= 2 ? 8 : 1)));
     EXPECT_EQ(item_of(memory, "weights"), Bytes(2 * kParameters / (stage >= 3 ? 8 : 1)));
     EXPECT_EQ(item_of(memory, "bucket"), Bytes(stage == 2 ? 4 * kBucket : 0));
@@ -147,7 +147,7 @@ TEST(FullyShard, ReducesUnitsUnderZero2AsWell) {
     job.micro_batches = 2;
     const StageMemory bucket = memory_of(job);
     EXPECT_EQ(item_of(bucket, "gradients of a gathered unit"), Bytes(0));
-    EXPECT_LE(bucket.gradients, memory_of(zero(0, 1)).gradients);
+    EXPECT_LE(bucket.of(MemoryClass::kGradients), memory_of(zero(0, 1)).of(MemoryClass::kGradients));
     job.options.memory.fully_shard = job.options.memory.fp32_shards = true;
     const StageMemory units = memory_of(job);
     EXPECT_EQ(item_of(units, "bucket"), Bytes(0));
@@ -166,8 +166,8 @@ TEST(MegatronFsdp, KeepsItsRootAndGathersAhead) {
   for (const int stage : {2, 3}) {
     job.parallelism.zero_stage = stage;
     const StageMemory memory = memory_of(job);
-    EXPECT_LE(memory.gradients, Bytes(4 * kParameters));
-    EXPECT_LE(memory.weights, Bytes(2 * kParameters));
+    EXPECT_LE(memory.of(MemoryClass::kGradients), Bytes(4 * kParameters));
+    EXPECT_LE(memory.of(MemoryClass::kWeights), Bytes(2 * kParameters));
   }
 }
 
@@ -279,14 +279,14 @@ TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   job.training.sequence_length = 1024;
   const StageMemory memory = memory_of(job);
   EXPECT_FALSE(memory.moment.action.has_value());
-  EXPECT_EQ(memory.gradients, Bytes((2 + 4) * kParameters));
+  EXPECT_EQ(memory.of(MemoryClass::kGradients), Bytes((2 + 4) * kParameters));
   job.options.memory.bucket_copies = true;
-  EXPECT_EQ(memory_of(job).gradients, Bytes((2 + 4 + 4) * kParameters));
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes((2 + 4 + 4) * kParameters));
   job = zero(1, 8);
   job.training.precision = job.training.gradient = Precision::kFp16;
   job.options.memory.bucket_copies = true;
   job.training.sequence_length = 1024;
-  EXPECT_LT(memory_of(job).gradients, Bytes((2 + 4) * kParameters));
+  EXPECT_LT(memory_of(job).of(MemoryClass::kGradients), Bytes((2 + 4) * kParameters));
 }
 
 // One tensor of 16-bit gradients of the shard and one of their fp32 copies: no block that the activations
@@ -313,7 +313,7 @@ TEST(Step, OfDeepSpeedInBf16CastsWholeFp32GradientsBesideThoseOfAMicroBatch) {
   job.options.memory.bucket_copies = true;
   const StageMemory memory = memory_of(job);
   EXPECT_EQ(item_of(memory, "16-bit gradients"), Bytes(2 * kParameters));
-  EXPECT_EQ(memory.gradients - plain.gradients, Bytes(2 * kParameters));
+  EXPECT_EQ(memory.of(MemoryClass::kGradients) - plain.of(MemoryClass::kGradients), Bytes(2 * kParameters));
   EXPECT_EQ(item_of(memory, "bucket"), Bytes(0));
   EXPECT_EQ(item_of(memory, "blocks of the step"), Bytes(2 * kParameters));
   job = zero(1, 1);
@@ -351,7 +351,7 @@ TEST(WholeGradients, AreThereFromTheFirstBackwardOfTheirStageToTheLast) {
     job.options.memory.whole_gradients = true;
     job.options.bucket_parameters = 1;
     job.micro_batches = micro_batches;
-    return ledger_of(job).stages[1].gradients;
+    return ledger_of(job).stages[1].of(MemoryClass::kGradients);
   };
   const Bytes bucket(4);
   EXPECT_EQ(gradients(1, 4), Bytes(8 * 4 * kLayer) + bucket);
@@ -364,7 +364,7 @@ TEST(WholeGradients, AreThereFromTheFirstBackwardOfTheirStageToTheLast) {
 TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
   Job job = zero(1, 32);
   job.shard_group = 8;
-  EXPECT_EQ(memory_of(job).optimizer, Bytes(12 * kParameters / 8));
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kOptimizer), Bytes(12 * kParameters / 8));
 }
 
 TEST(Zero, ChangesNothingWithOneRank) {
@@ -398,7 +398,8 @@ TEST(Weights, OfATensorGroupAddUpToTheModel) {
     Job job;
     job.parallelism.tensor = tensor;
     const std::int64_t norms = 65 * 4096;
-    EXPECT_EQ(memory_of(job).weights * tensor, Bytes(2 * (kParameters + (tensor - 1) * norms)));
+    EXPECT_EQ(memory_of(job).of(MemoryClass::kWeights) * tensor,
+              Bytes(2 * (kParameters + (tensor - 1) * norms)));
   }
 }
 
@@ -406,7 +407,7 @@ TEST(Weights, OfATensorGroupAddUpToTheModel) {
 TEST(Offload, LeavesOutItsShares) {
   Job job;
   job.offload.optimizer = 0.5;
-  EXPECT_EQ(memory_of(job).optimizer, Bytes(6 * kParameters));
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kOptimizer), Bytes(6 * kParameters));
   job.offload.weights = 1;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(0));
   EXPECT_EQ(item_of(memory_of(job), "units from the host"), Bytes(2 * 2 * (kWords + 4096)));
@@ -470,7 +471,7 @@ TEST(Experts, KeepTheRowsOfEveryChoice) {
 TEST(Weights, CountMultiTokenPrediction) {
   Job job;
   job.model = zoo::deepseek_v3();
-  EXPECT_EQ(memory_of(job).weights, Bytes(2 * parameter_count(job.model)));
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kWeights), Bytes(2 * parameter_count(job.model)));
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ TEST(JobCosts, CountAStateWhereverItLies) {
   const Scenario plain = shipped("gpt3-175b-1024xA100-1f1b");
   const MemoryLedger ledger = simulate_in_full(plain).report.memory;
   Bytes most{};
-  for (const StageMemory& stage : ledger.stages) most = std::max(most, stage.weights + stage.optimizer);
+  for (const StageMemory& stage : ledger.stages)
+    most = std::max(most, stage.of(MemoryClass::kWeights) + stage.of(MemoryClass::kOptimizer));
   const Bytes state = costs_of(plain).state_of_gpu;
   EXPECT_EQ(state, most);
   for (const char* part : {"offload.optimizer=1.0", "offload.weights=0.5"})

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -24,7 +25,11 @@ using testing::SizeIs;
 namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
-const DataDirectory kData{.root = kRoot};
+// Files of the repository, each read once.
+Library& files() {
+  thread_local Library library(DataDirectory{.root = kRoot});
+  return library;
+}
 
 struct Result {
   std::optional<Scenario> scenario;
@@ -41,7 +46,7 @@ Result read(const std::string& text, std::vector<std::string> overrides = {}) {
   auto root = parse_yaml(text, "s.yaml", diagnostics);
   for (const std::string& assignment : overrides) apply_override(*root, assignment, diagnostics);
   Result result;
-  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", kData, diagnostics);
+  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", files(), diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.sorted()) result.messages += render(diagnostic) + "\n";
   return result;
 }
@@ -165,7 +170,7 @@ TEST(Failures, TakeAKeyOfThePolicyBesideItsName) {
   Diagnostics diagnostics;
   const std::vector<std::string> overrides{"failures.policy=oobleck", "failures.policy.max_failures=2"};
   const auto scenario =
-      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, kData, diagnostics);
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, files(), diagnostics);
   ASSERT_TRUE(scenario && scenario->failures);
   EXPECT_EQ(scenario->failures->policy.kind, PolicyKind::kOobleck);
   EXPECT_EQ(scenario->failures->policy.max_failures, 2);
@@ -175,7 +180,7 @@ TEST(Failures, TakeAKeyOfTheProcessBesideItsKind) {
   Diagnostics diagnostics;
   const std::vector<std::string> overrides{"failures.process=weibull", "failures.process.shape=2"};
   const auto scenario =
-      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, kData, diagnostics);
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, files(), diagnostics);
   ASSERT_TRUE(scenario && scenario->failures);
   EXPECT_EQ(std::get<WeibullNodeFailures>(scenario->failures->processes.at(0).law).shape, 2);
 }

@@ -22,7 +22,11 @@ using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
-const DataDirectory kData{.root = kRoot};
+// Files of the repository, each read once.
+Library& files() {
+  thread_local Library library(DataDirectory{.root = kRoot});
+  return library;
+}
 
 struct Result {
   std::optional<Scenario> scenario;
@@ -40,10 +44,9 @@ Result read(const std::string& text, const std::vector<std::string>& overrides =
   const auto root = parse_yaml(text, "s.yaml", diagnostics);
   Result result;
   if (root) {
-    Library library(kData);
     ScenarioTree tree{.root = *root, .source = "some/s.yaml", .folder = kRoot / "scenarios"};
-    apply_overrides(tree, overrides, library, diagnostics);
-    result.scenario = read_scenario(tree.root, tree.source, tree.folder, library, diagnostics);
+    apply_overrides(tree, overrides, files(), diagnostics);
+    result.scenario = read_scenario(tree.root, tree.source, tree.folder, files(), diagnostics);
   }
   result.messages = text_of(diagnostics.sorted());
   return result;
@@ -51,7 +54,7 @@ Result read(const std::string& text, const std::vector<std::string>& overrides =
 
 Result load(const std::string& name, std::vector<std::string> overrides) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(kRoot / "scenarios" / name, overrides, kData, diagnostics);
+  auto scenario = load_scenario(kRoot / "scenarios" / name, overrides, files(), diagnostics);
   return {std::move(scenario), text_of(diagnostics.sorted())};
 }
 
@@ -222,11 +225,10 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
 
 TEST(UsualNames, AreOfKeysThatThereAre) {
   Diagnostics diagnostics;
-  Library library(kData);
-  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", library, diagnostics);
+  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", files(), diagnostics);
   ASSERT_TRUE(tree) << text_of(diagnostics.sorted());
   std::vector<std::string> ends;
-  for (const std::string& path : known_keys(*tree, library)) ends.push_back(path.substr(path.rfind('.') + 1));
+  for (const std::string& path : known_keys(*tree, files())) ends.push_back(path.substr(path.rfind('.') + 1));
   for (const UsualName& name : usual_names())
     EXPECT_THAT(ends, testing::Contains(std::string(name.key))) << name.word;
 }

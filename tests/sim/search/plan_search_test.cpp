@@ -71,9 +71,25 @@ std::vector<NamedSpace> spaces() {
         .gpus = "2..32"}}};
 }
 
+// A space, and every plan of it simulated.
+struct SearchedSpace {
+  SmallSpace small;
+  SearchResult all;
+};
+
+const SearchedSpace& searched(const NamedSpace& space) {
+  static std::map<std::string, SearchedSpace> known;
+  const auto at = known.find(space.name);
+  if (at != known.end()) return at->second;
+  SmallSpace small = load(space.yaml, space.words);
+  SearchResult all = search_plans(small.plans, {.exhaustive = true});
+  return known.emplace(space.name, SearchedSpace{std::move(small), std::move(all)}).first->second;
+}
+
 class EverySpace : public testing::TestWithParam<NamedSpace> {
  protected:
-  SmallSpace small_ = load(GetParam().yaml, GetParam().words);
+  const SmallSpace& small_ = searched(GetParam()).small;
+  const SearchResult& all_ = searched(GetParam()).all;
   [[nodiscard]] SearchResult search(const SearchOptions& options) const {
     return search_plans(small_.plans, options);
   }
@@ -87,17 +103,17 @@ TEST_P(EverySpace, IsOfASizeThatCanBeSimulated) {
 // Property: the winner, and all that are listed, are those of simulating every plan that fits.
 TEST_P(EverySpace, ListsThePlansThatSimulatingAllOfThemLists) {
   constexpr std::size_t kTop = 5;
-  const SearchResult pruned = search({.top = kTop}), all = search({.top = kTop, .exhaustive = true});
-  EXPECT_EQ(all.bounded, 0u);
-  EXPECT_EQ(all.ranked.size(), all.fitting);
-  EXPECT_EQ(pruned.ranked.size() + pruned.bounded, all.ranked.size());
-  ASSERT_GE(pruned.ranked.size(), std::min(kTop, all.ranked.size()));
-  for (std::size_t i = 0; i < std::min(kTop, all.ranked.size()); ++i)
-    EXPECT_EQ(pruned.ranked[i], all.ranked[i]) << i;
+  const SearchResult pruned = search({.top = kTop});
+  EXPECT_EQ(all_.bounded, 0u);
+  EXPECT_EQ(all_.ranked.size(), all_.fitting);
+  EXPECT_EQ(pruned.ranked.size() + pruned.bounded, all_.ranked.size());
+  ASSERT_GE(pruned.ranked.size(), std::min(kTop, all_.ranked.size()));
+  for (std::size_t i = 0; i < std::min(kTop, all_.ranked.size()); ++i)
+    EXPECT_EQ(pruned.ranked[i], all_.ranked[i]) << i;
 }
 
 TEST_P(EverySpace, HasTheParetoFrontOfAllPlans) {
-  const SearchResult pruned = search({.top = 1}), all = search({.exhaustive = true});
+  const SearchResult pruned = search({.top = 1});
   const auto key = [&](const RankedPlan& plan) {
     return std::tuple(sample_time(small_.plans, plan), plan.memory.peak,
                       small_.plans.points[plan.point].gpus());
@@ -106,8 +122,8 @@ TEST_P(EverySpace, HasTheParetoFrontOfAllPlans) {
     return std::get<0>(key(a)) <= std::get<0>(key(b)) && std::get<1>(key(a)) <= std::get<1>(key(b)) &&
            std::get<2>(key(a)) <= std::get<2>(key(b));
   };
-  for (const RankedPlan& plan : all.ranked) {
-    const bool beaten = std::ranges::any_of(all.ranked, [&](const RankedPlan& other) {
+  for (const RankedPlan& plan : all_.ranked) {
+    const bool beaten = std::ranges::any_of(all_.ranked, [&](const RankedPlan& other) {
       return other.point != plan.point && no_worse(other, plan) &&
              (key(other) != key(plan) || other.point < plan.point);
     });
@@ -117,12 +133,10 @@ TEST_P(EverySpace, HasTheParetoFrontOfAllPlans) {
 
 // Oracle: simulate() on the scenario of a plan, and on the YAML of that scenario.
 TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
-  const SearchResult all = search({.exhaustive = true});
-  ASSERT_FALSE(all.ranked.empty());
-  Library library(DataDirectory{STAGECRAFT_SOURCE_DIR});
-  for (std::size_t i = 0; i < all.ranked.size(); i += 1 + all.ranked.size() / 25) {
+  ASSERT_FALSE(all_.ranked.empty());
+  for (std::size_t i = 0; i < all_.ranked.size(); i += 1 + all_.ranked.size() / 25) {
     SCOPED_TRACE(i);
-    const RankedPlan& plan = all.ranked[i];
+    const RankedPlan& plan = all_.ranked[i];
     const Scenario scenario = scenario_of(small_.plans, plan.point);
     const Report report = simulate(scenario);
     EXPECT_EQ(report.iteration_time, plan.time);
@@ -130,7 +144,7 @@ TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
     EXPECT_EQ(report.memory.heaviest().stage, plan.memory.rank);
     Diagnostics diagnostics;
     const auto root = parse_yaml(to_yaml(scenario), "best.yaml", diagnostics);
-    const auto again = read_scenario(root.value(), "best.yaml", ".", library, diagnostics);
+    const auto again = read_scenario(root.value(), "best.yaml", ".", testing_spaces::files(), diagnostics);
     EXPECT_EQ(simulate(again.value()).timeline_hash, report.timeline_hash);
   }
 }
@@ -170,15 +184,14 @@ TEST_P(EverySpace, IsTheSameOnAnyNumberOfThreads) {
 }
 
 TEST_P(EverySpace, GivesEveryPlanAReasonOrATime) {
-  const SearchResult all = search({.exhaustive = true});
   std::size_t refused = 0;
-  for (const SearchRefusal& refusal : all.refusals) refused += refusal.count;
-  EXPECT_EQ(refused + all.ranked.size(), small_.plans.points.size());
+  for (const SearchRefusal& refusal : all_.refusals) refused += refusal.count;
+  EXPECT_EQ(refused + all_.ranked.size(), small_.plans.points.size());
 }
 
 // Property: the first plan of a reason is refused in the same words where it is asked alone.
 TEST_P(EverySpace, GivesAnExampleOfEveryReason) {
-  for (const SearchRefusal& refusal : search({}).refusals) {
+  for (const SearchRefusal& refusal : all_.refusals) {
     SCOPED_TRACE(refusal.code);
     EXPECT_FALSE(refusal.message.empty());
     if (refusal.code != "out-of-memory") continue;

@@ -10,25 +10,28 @@
 namespace stagecraft::testing_spaces {
 namespace {
 
-const DataDirectory kData{STAGECRAFT_SOURCE_DIR};
-
 std::optional<SmallSpace> try_load(const std::string& yaml, const SearchWords& words,
                                    Diagnostics& diagnostics) {
   auto root = parse_yaml(yaml, "small.yaml", diagnostics);
   if (!root) return std::nullopt;
   const YamlNode* section = root->find("search");
-  auto space = load_search_space(kData.root / "scenarios/search/space.yaml", section, words, diagnostics);
+  auto space =
+      load_search_space(files().data().root / "scenarios/search/space.yaml", section, words, diagnostics);
   if (!space) return std::nullopt;
-  Library library(kData);
   const ScenarioTree tree{.root = *root, .source = "small.yaml", .folder = "."};
-  keep_to_stages(tree, library, *space, diagnostics);
+  keep_to_stages(tree, files(), *space, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  auto plans = enumerate_plans(tree, *space, library, diagnostics);
+  auto plans = enumerate_plans(tree, *space, files(), diagnostics);
   if (!plans) return std::nullopt;
   return SmallSpace{.space = *std::move(space), .plans = *std::move(plans)};
 }
 
 }  // namespace
+
+Library& files() {
+  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
+  return library;
+}
 
 SmallSpace load(const std::string& yaml, const SearchWords& words) {
   Diagnostics diagnostics;

@@ -68,6 +68,17 @@ TEST(MixedPrices, AMixedClusterIsNoFasterThanItsBestNodesAndNoSlowerThanItsWorst
   }
 }
 
+// Swapping the groups swaps the stages that run on them, and all of these wait for the slower link to the host.
+TEST(MixedPrices, WhatIsOnTheHostIsPricedAlikeInAnyOrderOfTheNodes) {
+  const auto offload = [](const std::string& nodes) {
+    return simulate_in_full(on(nodes, "offload: {activations: 1, optimizer: 0.5}\n")).prices.offload;
+  };
+  const OffloadPrice price = offload("{node: dgx-h100, nodes: 3}, {node: dgx-a100-80gb, nodes: 3}");
+  EXPECT_GT(price.stall, Duration::zero());
+  EXPECT_EQ(price.available, offload(kA100).available);
+  EXPECT_EQ(price, offload("{node: dgx-a100-80gb, nodes: 3}, {node: dgx-h100, nodes: 3}"));
+}
+
 TEST(MixedPrices, ThePeakIsThatOfTheMeanGpu) {
   const double h100 = simulate(on(kH100)).peak.count(), a100 = simulate(on(kA100)).peak.count();
   EXPECT_DOUBLE_EQ(simulate(on(kTwoAndFour)).peak.count(), (2 * h100 + 4 * a100) / 6);

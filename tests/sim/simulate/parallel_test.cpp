@@ -465,13 +465,13 @@ TEST(DegreeOne, IsTheModelWithoutTheAxis) {
   EXPECT_EQ(simulate(scenario).timeline_hash, plain.timeline_hash);
 }
 
-// Pencil: 1/16 of the shard of 16-bit states goes at 0.87 * 31.5 GB/s, 28 bytes a parameter at an eighth of
+// Pencil: 1/16 of the shard of 16-bit states goes at 0.87 * 31.5 GB/s, 28 bytes a parameter at 0.12 of an eighth of
 // 409.6 GB/s.
 TEST(Offload, OfTheOptimizerTakesCopiesAndHostMemory) {
   const Scenario scenario = llama("data: 16, zero_stage: 1", "offload: {optimizer: 1}\n");
   const OffloadPrice offload = prices_of(scenario).offload;
   const double stepped = static_cast<double>(parameter_count(std::get<TransformerSpec>(scenario.model))) / 16;
-  const double expected = stepped * 4 / (0.87 * 31.5e9) + stepped * 28 / (409.6e9 / 8);
+  const double expected = stepped * 4 / (0.87 * 31.5e9) + stepped * 28 / (0.12 * 409.6e9 / 8);
   EXPECT_NEAR(to_seconds(offload.optimizer_step), expected, 1e-6);
   EXPECT_DOUBLE_EQ(offload.available.count(), 0.87 * 31.5e9);
   EXPECT_GT(time_of(scenario), time_of(llama("data: 16, zero_stage: 1")));
@@ -487,7 +487,7 @@ TEST(Offload, OnPartOfANodeHasAllOfItsMemory) {
   };
   const auto parameters = 8'030'261'248.0;
   const auto expected = [&](int gpus) {
-    return parameters * 6 / (0.87 * 63e9) + parameters * 28 / (614.4e9 / gpus);
+    return parameters * 6 / (0.87 * 63e9) + parameters * 28 / (0.12 * 614.4e9 / gpus);
   };
   EXPECT_NEAR(host_step("{node: dgx-h100, gpus: 1}"), expected(1), 0.01 * expected(1));
   EXPECT_NEAR(host_step("{node: dgx-h100, gpus: 4}"), expected(4), 0.01 * expected(4));

@@ -190,7 +190,7 @@ TEST(Infeasible, AreActivationsThatNobodyCanCount) {
   };
   EXPECT_THAT(refused_paths(scenario("1000000000", "unfused")),
               testing::ElementsAre("training.sequence_length"));
-  EXPECT_GT(memory_of(scenario("1000000", "flash")).stages.front().activations, Bytes(0));
+  EXPECT_GT(memory_of(scenario("1000000", "flash")).stages.front().of(MemoryClass::kActivations), Bytes(0));
 }
 
 TEST(Feasible, IsPreparedWithoutAWord) {

@@ -11,11 +11,16 @@ const DataDirectory& repository() {
   return kData;
 }
 
+Library& shipped_files() {
+  thread_local Library library(repository());
+  return library;
+}
+
 Scenario scenario_of(const std::string& yaml) {
   Diagnostics diagnostics;
   std::optional<Scenario> scenario;
   if (const auto root = parse_yaml(yaml, "s.yaml", diagnostics))
-    scenario = read_scenario(*root, "s.yaml", repository().root / "scenarios", repository(), diagnostics);
+    scenario = read_scenario(*root, "s.yaml", repository().root / "scenarios", shipped_files(), diagnostics);
   diagnostics.throw_if_errors();
   SC_CHECK(scenario.has_value(), "a refusal gives its reason");
   return *std::move(scenario);
@@ -23,8 +28,8 @@ Scenario scenario_of(const std::string& yaml) {
 
 Scenario shipped(const std::string& name, const std::vector<std::string>& overrides) {
   Diagnostics diagnostics;
-  auto scenario =
-      load_scenario(repository().root / "scenarios" / (name + ".yaml"), overrides, repository(), diagnostics);
+  auto scenario = load_scenario(repository().root / "scenarios" / (name + ".yaml"), overrides,
+                                shipped_files(), diagnostics);
   diagnostics.throw_if_errors();
   SC_CHECK(scenario.has_value(), "a refusal gives its reason");
   return *std::move(scenario);

@@ -51,9 +51,21 @@ std::vector<PipelineShape> shapes_of(const ScheduleKind& kind) {
   return shapes;
 }
 
+void expect_held(const MemoryLedger& memory, const ScheduleKind& kind, const PipelineShape& shape,
+                 const std::vector<int>& peaks) {
+  const int copies = places_of(kind.placement, shape).copies();
+  ASSERT_EQ(memory.stages.size(), peaks.size());
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    const StageMemory& held = memory.stages[rank];
+    EXPECT_EQ(held.of(MemoryClass::kActivations), Bytes(std::int64_t{peaks[rank]} << 20)) << "rank " << rank;
+    EXPECT_EQ(held.of(MemoryClass::kGradients), Bytes(std::int64_t{shape.chunks * copies} << 20));
+    EXPECT_EQ(held.moment.in_flight, peaks[rank]) << "rank " << rank;
+  }
+}
+
 class EverySchedule : public testing::TestWithParam<ScheduleKind> {};
 
-TEST_P(EverySchedule, LastsInAScenarioWhatTheLaboratorySays) {
+TEST_P(EverySchedule, LastsAndHoldsInAScenarioWhatTheLaboratorySays) {
   const ScheduleKind& kind = GetParam();
   const std::vector<PipelineShape> shapes = shapes_of(kind);
   ASSERT_GE(shapes.size(), 5U);
@@ -63,10 +75,11 @@ TEST_P(EverySchedule, LastsInAScenarioWhatTheLaboratorySays) {
     const ScheduleCosts costs = lab_costs(kind);
     const Schedule schedule = generate(kind, shape, costs);
     const Report report = simulate(scenario_of(yaml_of(kind, shape)));
+    expect_held(report.memory, kind, shape, peak_in_flight(schedule));
+    EXPECT_EQ(sum_of(report.breakdown), report.iteration_time);
     if (!kind.flush) {
       EXPECT_EQ(report.iteration_time, Duration(period(schedule, costs)));
       EXPECT_EQ(report.bubble.span, report.iteration_time);
-      EXPECT_EQ(sum_of(report.breakdown), report.iteration_time);
       continue;
     }
     const Play times = play(schedule, costs);
@@ -74,23 +87,6 @@ TEST_P(EverySchedule, LastsInAScenarioWhatTheLaboratorySays) {
     EXPECT_EQ(report.bubble.makespan, Duration(times.makespan));
     EXPECT_EQ(report.bubble.span, Duration(times.span));
     EXPECT_EQ(report.bubble.ideal, Duration(times.ideal()));
-    EXPECT_EQ(sum_of(report.breakdown), report.iteration_time);
-  }
-}
-
-TEST_P(EverySchedule, HoldsInAScenarioWhatTheLaboratorySays) {
-  const ScheduleKind& kind = GetParam();
-  for (const PipelineShape& shape : shapes_of(kind)) {
-    SCOPED_TRACE(testing::Message() << "p=" << shape.ranks << " m=" << shape.micro_batches
-                                    << " v=" << shape.chunks);
-    const std::vector<int> peaks = peak_in_flight(generate(kind, shape, lab_costs(kind)));
-    const MemoryLedger ledger = memory_of(scenario_of(yaml_of(kind, shape)));
-    const int copies = places_of(kind.placement, shape).copies();
-    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
-      EXPECT_EQ(ledger.stages[rank].activations, Bytes(std::int64_t{peaks[rank]} << 20)) << "rank " << rank;
-      EXPECT_EQ(ledger.stages[rank].moment.in_flight, peaks[rank]) << "rank " << rank;
-      EXPECT_EQ(ledger.stages[rank].gradients, Bytes(std::int64_t{shape.chunks * copies} << 20));
-    }
   }
 }
 

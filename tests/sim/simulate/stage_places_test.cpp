@@ -25,7 +25,8 @@ std::string job(const std::string& schedule, const std::string& more = {}, const
 
 std::vector<Bytes> weights_of(const std::string& yaml) {
   std::vector<Bytes> weights;
-  for (const StageMemory& stage : memory_of(scenario_of(yaml)).stages) weights.push_back(stage.weights);
+  for (const StageMemory& stage : memory_of(scenario_of(yaml)).stages)
+    weights.push_back(stage.of(MemoryClass::kWeights));
   return weights;
 }
 
@@ -110,7 +111,9 @@ TEST(OrdersThatNeverDrain, KeepOneMoreCopyOfTheirWeights) {
   for (const char* schedule : {"pipedream-2bw", "pipemare"}) {
     const MemoryLedger ledger = memory_of(scenario_of(job(schedule)));
     for (std::size_t rank = 0; rank < 4; ++rank)
-      EXPECT_EQ(ledger.stages[rank].weights, plain.stages[rank].weights * 3) << schedule;  // 2 and 4 bytes
+      EXPECT_EQ(ledger.stages[rank].of(MemoryClass::kWeights),
+                plain.stages[rank].of(MemoryClass::kWeights) * 3)
+          << schedule;  // 2 and 4 bytes
   }
 }
 
