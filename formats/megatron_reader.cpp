@@ -260,9 +260,11 @@ std::optional<std::string_view> MegatronReader::without_effect(const MegatronArg
   if (needed != nullptr && !is_on(needed->name)) return needed->without;
   if (flag == nullptr) return std::nullopt;
   if (flag->kind == MegatronFlagKind::kRead || flag->kind == MegatronFlagKind::kAside) return flag->text;
-  const bool off = says_off(item, is_dump()) || is_harmless(*flag, item);
-  if (flag->kind == MegatronFlagKind::kDefaultOn) return off ? std::nullopt : std::optional("as by default");
-  return off ? std::optional("off") : std::nullopt;
+  const bool off = says_off(item, is_dump()), harmless = is_harmless(*flag, item);
+  if (flag->kind == MegatronFlagKind::kDefaultOn)
+    return off || harmless ? std::nullopt : std::optional("as by default");
+  if (off) return "off";
+  return harmless ? std::optional("as is modelled") : std::nullopt;
 }
 
 void MegatronReader::report(const MegatronArgument& item, const MegatronFlag& flag) {

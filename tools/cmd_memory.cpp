@@ -35,6 +35,7 @@ std::optional<FujiiEstimate> estimate_of(const Scenario& scenario, const Paralle
 struct Answer {
   Report report;
   std::optional<FujiiEstimate> estimate;
+  bool estimate_applies = false;  // its formulas read all that moves memory here
   std::vector<WhatIf> what_ifs;
 };
 
@@ -67,7 +68,8 @@ std::string what_if_table(const Answer& answer) {
 void print_text(const Answer& answer, Session& session) {
   const MemoryLedger& memory = answer.report.memory;
   session.out << render_memory_text(answer.report);
-  if (answer.estimate && verdict_of(answer.estimate->total(), memory.capacity) != memory.verdict())
+  if (answer.estimate && answer.estimate_applies &&
+      verdict_of(answer.estimate->total(), memory.capacity) != memory.verdict())
     session.out << "second opinion, " << estimate_line(*answer.estimate, memory.capacity);
   session.out << what_if_table(answer);
 }
@@ -190,6 +192,7 @@ int memory_command(const Arguments& arguments, Session& session) {
     if (!ends) simulation = simulate_in_full(healthy);
     Answer answer{.report = std::move(simulation.report),
                   .estimate = estimate_of(scenario, simulation.prepared.plan),
+                  .estimate_applies = keys_not_read(scenario).empty(),
                   .what_ifs = {}};
     const MemoryLedger& memory = answer.report.memory;
     answer.what_ifs = memory_what_ifs(healthy, memory);

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -294,10 +295,13 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
     return why;
   }
   why.bound_by = kCategoryNames[static_cast<std::size_t>(parts.front().category)];
-  for (const std::vector<std::string>& set : Changes(scenario).settings())
-    why.changes.push_back(tried(set, reload));
-  for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
+  std::vector<std::vector<std::string>> sets = Changes(scenario).settings();
+  if (!fits)
+    for (MemoryVariant& variant : memory_variants(scenario))
+      if (std::ranges::find(sets, variant.change) == sets.end()) sets.push_back(std::move(variant.change));
+  for (const std::vector<std::string>& set : sets) why.changes.push_back(tried(set, reload));
+  for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;
   // What makes a job fit may take longer than the job would if it ran.

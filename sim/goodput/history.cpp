@@ -1,6 +1,8 @@
 #include "sim/goodput/history.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "base/check.hpp"
@@ -9,16 +11,33 @@
 #include "sim/goodput/processes/laws.hpp"
 #include "sim/goodput/processes/slow_nodes.hpp"
 #include "sim/goodput/processes/spot.hpp"
-#include "sim/goodput/processes/trace_replay.hpp"
 
 namespace stagecraft {
 
 namespace {
 
+bool is_loss(const Incident& incident) {
+  return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
+         incident.kind == IncidentKind::kCorruption;
+}
+
+// Moments of a history at which some node is lost.
+std::int64_t losses_in(const History& history) {
+  std::int64_t losses = 0;
+  std::optional<Duration> last;
+  for (const Incident& incident : history.incidents) {
+    if (!is_loss(incident) || incident.time == last) continue;
+    last = incident.time;
+    ++losses;
+  }
+  return losses;
+}
+
 // Failures a day of `nodes` that are all up.
 class RatePerDay {
  public:
-  RatePerDay(int nodes, Duration horizon) : nodes_(nodes), horizon_(horizon) {}
+  RatePerDay(const FailureSpec& spec, const FailureProcess& process, int nodes)
+      : spec_(spec), process_(process), nodes_(nodes) {}
 
   double operator()(const ExponentialFailures& law) const { return nodes_ * effective_rate(law, nodes_); }
   double operator()(const ComponentFailures& law) const {
@@ -38,13 +57,15 @@ class RatePerDay {
     }
     return bursts;
   }
+  // Where the nodes are drawn from the servers of the trace, the mean of some draws.
   double operator()(const TraceReplay& law) const {
-    if (law.trace.form == TraceForm::kCounts) return counted(law);
-    std::vector<Duration> times;
-    for (const PlayedRow& row : play(law, horizon_))
-      if (row.event == TraceEvent::kRemove || row.event == TraceEvent::kFaultStart) times.push_back(row.time);
-    const auto last = std::unique(times.begin(), times.end());
-    return static_cast<double>(last - times.begin()) / days();
+    constexpr int kDraws = 8;
+    FailureSpec alone = spec_;
+    alone.processes = {process_};
+    const int draws = law.servers ? kDraws : 1;
+    std::int64_t losses = 0;
+    for (int draw = 0; draw < draws; ++draw) losses += losses_in(history_of(alone, nodes_, 0, draw));
+    return static_cast<double>(losses) / draws / (to_seconds(spec_.horizon) / kSecondsPerDay);
   }
   double operator()(const HourlySpot& law) const {
     double sum = 0;
@@ -56,18 +77,9 @@ class RatePerDay {
   double operator()(const Maintenance&) const { return 0; }
 
  private:
-  [[nodiscard]] double days() const { return to_seconds(horizon_) / kSecondsPerDay; }
-  [[nodiscard]] double counted(const TraceReplay& law) const {
-    int falls = 0, before = 0;
-    for (const PlayedCount& row : play_counts(law, horizon_)) {
-      falls += row.nodes < before ? 1 : 0;
-      before = row.nodes;
-    }
-    return falls / days();
-  }
-
+  const FailureSpec& spec_;
+  const FailureProcess& process_;
   int nodes_;
-  Duration horizon_;
 };
 
 // The mean time of repairs; 0 where there are none.
@@ -90,7 +102,7 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   SC_CHECK(nodes >= 1 && spec.horizon > Duration(0), "somebody fails within some time");
   double per_day = 0;
   for (const FailureProcess& process : spec.processes)
-    per_day += std::visit(RatePerDay(nodes, spec.horizon), process.law);
+    per_day += std::visit(RatePerDay(spec, process, nodes), process.law);
   return per_day / kSecondsPerDay;
 }
 

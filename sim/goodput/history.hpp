@@ -22,7 +22,8 @@ namespace stagecraft {
 [[nodiscard]] History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat);
 
 // Failures of all causes a second when all `nodes` are up: what an optimal checkpoint interval is made for.
-// Slowness and announced maintenance are none. A trace counts its removals and fault starts over its length.
+// Slowness and announced maintenance are none. A trace counts the moments at which it
+// takes some of these nodes.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
 // The failures of a process that cost a node: their share of all, and the time that they take on average.

@@ -50,6 +50,11 @@ class Job {
     kChanging,
     kStopped,
   };
+  // That was announced.
+  struct Removal {
+    Duration due{};
+    int node = 0;
+  };
   // What follows a checkpoint.
   enum class Then : std::uint8_t { kTrain, kWait, kPlan };
 
@@ -90,6 +95,7 @@ class Job {
     return spec_.checkpointing->block +
            (spec_.checkpointing->mode == CheckpointMode::kSync ? Duration{} : spec_.checkpointing->persist);
   }
+  [[nodiscard]] std::optional<Duration> next_removal() const;  // of a node that the job uses
   [[nodiscard]] bool room_before_removal() const;
 
   [[nodiscard]] double slowed() const;
@@ -132,8 +138,8 @@ class Job {
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
   bool on_demand_ = false;
-  Duration removal_{};              // that the job waits for
-  std::vector<Duration> removals_;  // announced: a checkpoint is to be usable before each
+  Duration removal_{};             // that the job waits for
+  std::vector<Removal> removals_;  // by time; a checkpoint is to be usable before each that hits the job
 
   // Asked for at the next step end.
   bool plan_soon_ = false, checkpoint_soon_ = false;
@@ -303,8 +309,8 @@ void Job::hear(const Incident& incident) {
       if (response.detect) stand_still(incident, *response.detect);
       return set_speed();
     case Answer::kCheckpoint:
-      removals_.push_back(incident.due);
-      std::sort(removals_.begin(), removals_.end());
+      removals_.push_back({.due = incident.due, .node = incident.node});
+      std::ranges::stable_sort(removals_, {}, &Removal::due);
       return;
   }
 }
@@ -358,7 +364,7 @@ void Job::ask_soon(Answer answer) {
 }
 
 void Job::at_step_end() {
-  std::erase_if(removals_, [&](Duration due) { return due <= now_; });
+  std::erase_if(removals_, [&](const Removal& removal) { return removal.due <= now_; });
   if (checkpoint_soon_) {
     checkpoint_soon_ = false;
     return spec_.checkpointing ? begin_checkpoint(Then::kPlan) : make_plan(Occasion::kCheckpointed);
@@ -366,18 +372,25 @@ void Job::at_step_end() {
   if (plan_soon_) return make_plan(Occasion::kStepEnd);
   if (now_ >= review_at_) return make_plan(Occasion::kReview);
   if (!spec_.checkpointing) return;
-  if (!removals_.empty()) {
+  if (const std::optional<Duration> removal = next_removal()) {
     const Duration end = now_ + cost_on_demand();
-    if (end < removals_.front() && end + whole_ >= removals_.front()) return begin_checkpoint(Then::kWait);
-    if (end >= removals_.front()) removals_.erase(removals_.begin());  // too late
+    if (end < *removal && end + whole_ >= *removal) return begin_checkpoint(Then::kWait);
+    if (end >= *removal)  // too late
+      std::erase_if(removals_, [&](const Removal& announced) { return announced.due <= *removal; });
   }
   if (!persisting() && steps_to_checkpoint() == 0 && room_before_removal()) begin_checkpoint(Then::kTrain);
 }
 
+std::optional<Duration> Job::next_removal() const {
+  const auto hit =
+      std::ranges::find_if(removals_, [&](const Removal& removal) { return policy_.uses(removal.node); });
+  return hit == removals_.end() ? std::nullopt : std::optional(hit->due);
+}
+
 // Does a regular checkpoint, a step and the checkpoint on demand end before the removal?
 bool Job::room_before_removal() const {
-  return removals_.empty() ||
-         now_ + spec_.checkpointing->block + whole_ + cost_on_demand() < removals_.front();
+  const std::optional<Duration> removal = next_removal();
+  return !removal || now_ + spec_.checkpointing->block + whole_ + cost_on_demand() < *removal;
 }
 
 std::int64_t Job::steps_to_action(Duration first_end) const {
@@ -386,8 +399,8 @@ std::int64_t Job::steps_to_action(Duration first_end) const {
   if (review_at_ != kNever)
     steps = review_at_ <= first_end ? 1 : 1 + (review_at_ - first_end + whole_ - Duration(1)) / whole_;
   if (!spec_.checkpointing) return steps;
-  if (!removals_.empty()) {
-    const Duration last_start = removals_.front() - cost_on_demand() - Duration(1);
+  if (const std::optional<Duration> removal = next_removal()) {
+    const Duration last_start = *removal - cost_on_demand() - Duration(1);
     steps = std::min(steps, last_start <= first_end ? 1 : 1 + (last_start - first_end) / whole_);
   }
   // While a persist runs, the time until it ends bounds the steps.
@@ -413,7 +426,7 @@ void Job::begin_checkpoint(Then then) {
   then_ = then;
   on_demand_ = then != Then::kTrain;
   work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
-  if (then == Then::kWait) removal_ = removals_.front();
+  if (then == Then::kWait) removal_ = next_removal().value_or(now_);
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
 
@@ -488,6 +501,7 @@ void Job::go_back(const CheckpointStore::Source& source) {
   account_[Bucket::kLostWork] += undone;
   if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].lost_work += undone;
   account_.undone_steps += progress_.steps - source.progress.steps;
+  ++account_.went_back;
   progress_ = source.progress;
   store_.went_back(source.progress, corrupted_since_);
   persist_end_ = kNever;

@@ -43,8 +43,8 @@ enum class Answer : std::uint8_t {
   kAtStepEnd,  // plan(kStepEnd) at the end of the step in flight, which counts; while stalled or stopped: at
                // once (the stall begins again, nothing more is lost)
   kSlowDown,   // the rest of the step in flight and all steps until the next plan take `factor` times as long
-  kCheckpoint,  // of kAnnounced: a checkpoint that is usable just before `due`, then wait for the removal; a
-                // policy whose checkpoint does not fit is left to its luck
+  kCheckpoint,  // of kAnnounced: a checkpoint that is usable just before `due`, if uses(node) then, and wait
+                // for the removal; a policy whose checkpoint does not fit is left to its luck
   kCheckpointAndPlan,  // a checkpoint at the end of the step in flight, then plan(kCheckpointed)
 };
 
@@ -106,6 +106,8 @@ class Policy {
   // `machines` already know the incident.
   [[nodiscard]] virtual Response on(const Incident& incident, const Machines& machines) = 0;
   [[nodiscard]] virtual Plan plan(const Situation& situation) = 0;
+  // Does the job train on the node? Only those who answer kCheckpoint are asked, when the removal is near.
+  [[nodiscard]] virtual bool uses(int /*node*/) const { return true; }
 };
 
 // Called once a repeat, from any thread.

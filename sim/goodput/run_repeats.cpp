@@ -192,6 +192,7 @@ GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories, con
   result.failures = mean(repeats, [](const Account& a) { return a.failures; });
   result.restarts = mean(repeats, [](const Account& a) { return a.restarts; });
   result.changes = mean(repeats, [](const Account& a) { return a.changes; });
+  result.went_back = mean(repeats, [](const Account& a) { return a.went_back; });
   result.checkpoints = mean(repeats, [](const Account& a) { return a.checkpoints; });
   result.mean_time_to_recover_s = mean_time_to_recover(repeats);
   result.idle_nodes = mean(repeats, [&](const Account& a) { return a.idle_node_seconds / seconds; });

@@ -49,10 +49,10 @@ struct GoodputResult {
   // The intervals of these three end at 0, and those of shares at 1. (A caller that knows X* ends that of the
   // samples there.)
   Statistic samples_per_s;
-  Statistic fraction_of_ideal;                                      // productive / horizon
-  Statistic ettr;                                                   // (productive + degraded) / horizon
-  std::array<double, kBuckets> buckets_s{};                         // means; they add up to the horizon
-  double failures = 0, restarts = 0, changes = 0, checkpoints = 0;  // means of a repeat
+  Statistic fraction_of_ideal;               // productive / horizon
+  Statistic ettr;                            // (productive + degraded) / horizon
+  std::array<double, kBuckets> buckets_s{};  // means; they add up to the horizon
+  double failures = 0, restarts = 0, changes = 0, checkpoints = 0, went_back = 0;  // means of a repeat
   double mean_time_to_recover_s = 0;      // over all restarts of all repeats; 0 without one
   double idle_nodes = 0, down_nodes = 0;  // means over time and repeats
   std::vector<CauseResult> causes;        // in order of first appearance

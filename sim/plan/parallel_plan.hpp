@@ -73,7 +73,7 @@ struct ParallelPlan {
 
 struct PlanRequest {
   const ModelSpec& model;
-  const ClusterSpec* cluster;  // nullptr: abstract stages on GPUs of their own
+  const ClusterSpec* cluster;  // nullptr: abstract stages on GPUs of their own, or a mistake in its section
   const ParallelSpec& parallelism;
   const TrainingSpec& training;
   const Origins& origins;                  // where the user wrote each value

@@ -118,9 +118,10 @@ void Resolver::check_size() const {
                   fmt::format("{} are more than {}", stage_product(spec_), kMaxRanks), "use smaller degrees");
 }
 
-// Replicas: as given and matching the cluster, or what its GPUs leave. nullopt after reporting.
+// Replicas: as given and matching the cluster, or what its GPUs leave. nullopt after reporting, and for a transformer
+// without a cluster, whose section was wrong then.
 std::optional<std::int64_t> Resolver::find_data() const {
-  if (request_.cluster == nullptr) return spec_.data.value_or(1);
+  if (request_.cluster == nullptr) return transformer_ != nullptr ? spec_.data : spec_.data.value_or(1);
   const std::int64_t gpus = request_.cluster->gpu_count();
   if (!spec_.data) {
     if (one_replica_ <= gpus && gpus % one_replica_ == 0) return gpus / one_replica_;
@@ -283,12 +284,12 @@ std::optional<ParallelPlan> Resolver::run() {
   }
   const std::size_t before_data = diagnostics_.error_count();
   const std::optional<std::int64_t> data = find_data();
-  const bool placed = diagnostics_.error_count() == before_data;
+  const bool placed = data && diagnostics_.error_count() == before_data;
   if (data) check_batch(*data);
   if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
-  if (!clean()) return std::nullopt;
+  if (!clean() || !data) return std::nullopt;
   return plan(static_cast<int>(*data));
 }
 

@@ -94,7 +94,31 @@ bool in_memory(const FailureSpec& spec) {
   return spec.checkpoint.mode == CheckpointMode::kInMemory;
 }
 
-// Failures after which the job needs what it has in storage.
+// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train on,
+// or some failures are announced or recorded, how often it goes back is counted.
+bool goes_back_by_formula(const FailureSpec& spec) {
+  const PolicySpec& policy = spec.policy;
+  const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
+                      policy.kind == PolicyKind::kNone ||
+                      (policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kCheckpoint);
+  return always && std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
+           return std::holds_alternative<TraceReplay>(process.law) ||
+                  std::holds_alternative<Maintenance>(process.law) ||
+                  std::holds_alternative<WeibullNodeFailures>(process.law) ||
+                  std::holds_alternative<WeibullClusterFailures>(process.law);
+         });
+}
+
+// Losses of work a second of training: half a one more than was seen, since none seen is not none.
+double losses_per_second(const GoodputResult& result) {
+  double training = 0;
+  for (const Bucket bucket : {Bucket::kProductive, Bucket::kDegraded, Bucket::kLostWork, Bucket::kCheckpoint})
+    training += result.buckets_s[static_cast<std::size_t>(bucket)];
+  const double losses = result.went_back + 0.5 / result.repeats;
+  return losses / std::max(training, 0.01 * to_seconds(result.horizon));
+}
+
+// Failures after which the job needs what it has in storage, by formula.
 double failures_for_storage(const Job& job, const FailureSpec& spec, int nodes) {
   if (!in_memory(spec)) return failures_per_second(spec, nodes);
   const PolicySpec& policy = spec.policy;
@@ -129,35 +153,49 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
   SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
   Ran ran{.setup = *std::move(setup), .checkpointing = {}, .failures_per_s = {}, .result = {}};
   const int working = ran.setup.nodes - ran.setup.spares;
-  ran.failures_per_s = failures_for_storage(job, spec, working);
   CheckpointSpec checkpoint = spec.checkpoint;
   if (ran.setup.checkpoint_every) {
     checkpoint.rule = IntervalRule::kSteps;
     checkpoint.every_steps = *ran.setup.checkpoint_every;
   }
-  if (ran.setup.checkpoints)
-    ran.checkpointing = checkpointing_of(checkpoint,
-                                         {.costs = job.costs,
-                                          .nodes = working,
-                                          .gpus = job.plan().gpus(),
-                                          .iteration = ran.setup.ideal.duration,
-                                          .failures_per_s = ran.failures_per_s},
-                                         diagnostics);
-  throw_located(job.scenario, diagnostics);
+  const auto made_for = [&](double failures_per_s) {
+    ran.failures_per_s = failures_per_s;
+    if (ran.setup.checkpoints)
+      ran.checkpointing = checkpointing_of(checkpoint,
+                                           {.costs = job.costs,
+                                            .nodes = working,
+                                            .gpus = job.plan().gpus(),
+                                            .iteration = ran.setup.ideal.duration,
+                                            .failures_per_s = failures_per_s},
+                                           diagnostics);
+    throw_located(job.scenario, diagnostics);
+  };
+  made_for(failures_for_storage(job, spec, working));
   const FailureSpec seen = as_the_job_sees_it(spec);
   const HistoryFactory histories = [&seen, &job, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
     History history = history_of(seen, nodes, seed, repeat);
     price_slow_traffic(history, job.shapes);
     return history;
   };
-  const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
-  const JobSpec job_spec{.horizon = spec.horizon,
-                         .ideal = ran.setup.ideal,
-                         .checkpointing = ran.checkpointing,
-                         .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
-                         .timeline = request.timeline};
-  ran.result = ran.setup.replay ? run_repeats(spec.horizon, histories, ran.setup.replay, options)
-                                : run_repeats(job_spec, histories, ran.setup.policy, options);
+  const auto repeated = [&](int repeats, bool timeline) {
+    const RepeatOptions options{.repeats = repeats, .threads = request.threads};
+    if (ran.setup.replay) return run_repeats(spec.horizon, histories, ran.setup.replay, options);
+    const JobSpec job_spec{.horizon = spec.horizon,
+                           .ideal = ran.setup.ideal,
+                           .checkpointing = ran.checkpointing,
+                           .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
+                           .timeline = timeline};
+    return run_repeats(job_spec, histories, ran.setup.policy, options);
+  };
+  const bool counts =
+      ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !goes_back_by_formula(spec);
+  const bool optimal =
+      counts && checkpoint.rule != IntervalRule::kTime && checkpoint.rule != IntervalRule::kSteps;
+  constexpr int kPilots = 2, kPilotRepeats = 8;
+  for (int pilot = 0; optimal && pilot < kPilots; ++pilot)
+    made_for(losses_per_second(repeated(std::min(request.repeats, kPilotRepeats), false)));
+  ran.result = repeated(request.repeats, request.timeline);
+  if (counts && !optimal) ran.failures_per_s = losses_per_second(ran.result);
   return ran;
 }
 
@@ -270,7 +308,8 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result) {
     if (row.phase == Phase::kTraining) {
       if (row.nodes == trained_on) continue;
       trained_on = row.nodes;
-      events.push_back({.time = row.start, .what = fmt::format("training on {} nodes", row.nodes)});
+      events.push_back({.time = row.start,
+                        .what = fmt::format("training on {} node{}", row.nodes, row.nodes == 1 ? "" : "s")});
       continue;
     }
     trained_on = -1;

@@ -62,6 +62,90 @@ std::string rate_words(const FailureSpec& spec) {
   return join(rates, ", ");
 }
 
+// The words of a figure of the laws of one kind, and its change; "" where there is none of it.
+template <class Law, class Value>
+std::string law_words(const FailureSpec& spec, const Value& value) {
+  std::vector<std::string> all;
+  for (const FailureProcess& process : spec.processes)
+    if (const auto* law = std::get_if<Law>(&process.law))
+      if (std::string text = value(*law); !text.empty()) all.push_back(std::move(text));
+  return join(all, ", ");
+}
+
+template <class Law, class Change>
+void change_laws(FailureSpec& spec, const Change& change) {
+  for (FailureProcess& process : spec.processes)
+    if (auto* law = std::get_if<Law>(&process.law)) change(*law);
+}
+
+std::string bursts_words(const FailureSpec& spec) {
+  return law_words<BurstFailures>(spec, [](const BurstFailures& law) {
+    return law.bursts_per_day.value_or(0) > 0 ? fmt::format("{:.3g}", *law.bursts_per_day) : "";
+  });
+}
+
+void scale_bursts(FailureSpec& spec, double factor) {
+  change_laws<BurstFailures>(spec, [factor](BurstFailures& law) {
+    if (law.bursts_per_day) *law.bursts_per_day *= factor;
+  });
+}
+
+std::string slow_share_words(const FailureSpec& spec) {
+  return law_words<FailSlow>(
+      spec, [](const FailSlow& law) { return law.share > 0 ? fmt::format("{:.3g}", law.share) : ""; });
+}
+
+// All nodes slow at all times would be a rate without end.
+void scale_slow_share(FailureSpec& spec, double factor) {
+  change_laws<FailSlow>(spec, [factor](FailSlow& law) {
+    constexpr double kMost = 0.95;
+    law.share = std::min(std::max(kMost, law.share), law.share * factor);
+  });
+}
+
+std::string slowdown_words(const FailureSpec& spec) {
+  return law_words<FailSlow>(spec, [](const FailSlow& law) {
+    return law.low_factor == law.high_factor ? fmt::format("{:g}", law.low_factor)
+                                             : fmt::format("{:g} to {:g}", law.low_factor, law.high_factor);
+  });
+}
+
+// What it is above 1.
+void scale_slowdown(FailureSpec& spec, double factor) {
+  change_laws<FailSlow>(spec, [factor](FailSlow& law) {
+    for (double* slow : {&law.low_factor, &law.high_factor}) *slow = 1 + (*slow - 1) * factor;
+  });
+}
+
+std::string discovery_words(const FailureSpec& spec) {
+  return law_words<SilentCorruption>(spec, [](const SilentCorruption& law) {
+    return law.discovery > Duration::zero() ? words(law.discovery) : "";
+  });
+}
+
+void scale_discovery(FailureSpec& spec, double factor) {
+  change_laws<SilentCorruption>(
+      spec, [factor](SilentCorruption& law) { law.discovery = scaled(law.discovery, factor); });
+}
+
+template <Duration Maintenance::*time>
+std::string maintenance_words(const FailureSpec& spec) {
+  return law_words<Maintenance>(
+      spec, [](const Maintenance& law) { return law.*time > Duration::zero() ? words(law.*time) : ""; });
+}
+
+// The jitter stays within half a period.
+void scale_period(FailureSpec& spec, double factor) {
+  change_laws<Maintenance>(spec, [factor](Maintenance& law) {
+    law.period = scaled(law.period, factor);
+    law.jitter = scaled(law.jitter, std::min(factor, 1.0));
+  });
+}
+
+void scale_absence(FailureSpec& spec, double factor) {
+  change_laws<Maintenance>(spec, [factor](Maintenance& law) { law.duration = scaled(law.duration, factor); });
+}
+
 std::string detect_words(const FailureSpec& spec) {
   if (spec.detect) return *spec.detect > Duration::zero() ? words(*spec.detect) : "";
   Duration least = Duration::max(), most{};
@@ -190,6 +274,12 @@ void scale_rates(FailureSpec& spec, double factor) {
 
 constexpr VariedInput kInputs[] = {
     {"failures.process.rate_per_node_day", rate_words, scale_rates},
+    {"failures.process.bursts_per_day", bursts_words, scale_bursts},
+    {"failures.process.share", slow_share_words, scale_slow_share},
+    {"failures.process.slowdown", slowdown_words, scale_slowdown},
+    {"failures.process.discovery", discovery_words, scale_discovery},
+    {"failures.process.period", maintenance_words<&Maintenance::period>, scale_period},
+    {"failures.process.duration", maintenance_words<&Maintenance::duration>, scale_absence},
     {"failures.policy.restart", restart_words, scale_restart},
     {"failures.policy.reconfigure", reconfigure_words, scale_reconfigure},
     policy_time<PolicyKind::kHotSpares, &PolicySpec::swap>("failures.policy.swap"),

@@ -189,7 +189,7 @@ TEST(MegatronImport, WarnsOfUnknownOptionsAndOfThoseItCannotModel) {
                        "  hint: did you mean --sequence-parallel?"));
   EXPECT_THAT(import.messages, Contains(HasSubstr("--use-nccl-ub: is not modelled")));
   EXPECT_THAT(import.fragment->ignored, Contains("logging and profiling: --wandb-project"));
-  EXPECT_THAT(import.fragment->ignored, Contains("off: --main-params-dtype"));
+  EXPECT_THAT(import.fragment->ignored, Contains("as is modelled: --main-params-dtype"));
 }
 
 TEST(MegatronImport, KnowsWhichOptionsItCannotModelAndWhichChangeNothing) {

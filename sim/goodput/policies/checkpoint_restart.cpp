@@ -1,10 +1,12 @@
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
+
 // With replacements it is always the full one.
 std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
   switch (spec_.lost) {
@@ -33,14 +35,15 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
     case IncidentKind::kCorruption:
       return {.answer = seats_.has(incident.node) ? Answer::kHalt : Answer::kNothing};
     case IncidentKind::kAnnounced:
-      return {.answer = seats_.has(incident.node) ? Answer::kCheckpoint : Answer::kNothing};
+      return {.answer = Answer::kCheckpoint};
     case IncidentKind::kSlow:
     case IncidentKind::kNormal:
       return {};
     case IncidentKind::kAdd:
       break;
   }
-  if (spec_.lost == LostNode::kReplaced && shape_) return {};
+  if (spec_.lost == LostNode::kReplaced && shape_)  // a place that nobody took: whoever is back has it
+    return {.answer = std::ssize(seats_.nodes()) < shape_->nodes ? Answer::kAtStepEnd : Answer::kNothing};
   const auto shape = best_shape(static_cast<int>(machines.in_order().size()));
   if (!shape) return {};
   if (!shape_) return {.answer = Answer::kAtStepEnd};
@@ -50,19 +53,22 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
 
 Plan CheckpointRestart::plan(const Situation& situation) {
   const Machines& machines = situation.machines;
-  Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
+  const bool goes_on = spec_.lost == LostNode::kReplaced && shape_ &&
+                       situation.occasion == Occasion::kStepEnd && situation.now >= training_since_;
+  Plan plan = {.undo = started_ && !goes_on ? Undo::kToCheckpoint : Undo::kNothing};
   shape_ = best_shape(static_cast<int>(machines.in_order().size()));
   if (!shape_) {
     seats_.clear();
     return plan;
   }
   seats_.fill(shape_->nodes, machines);
-  plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
-  if (started_) {
+  if (!goes_on) plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
+  if (started_ && !goes_on) {
     plan.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
     plan.state_transfer = last_load_ = situation.load;
   }
   started_ = true;
+  if (!goes_on) training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
   plan.step = {.duration = shape_->duration, .samples = shape_->samples, .nodes = seats_.nodes()};
   return plan;
 }

@@ -38,6 +38,7 @@ class CheckpointRestart : public Policy {
 
   Response on(const Incident& incident, const Machines& machines) override;
   Plan plan(const Situation& situation) override;
+  [[nodiscard]] bool uses(int node) const override { return seats_.has(node); }
 
  private:
   [[nodiscard]] std::optional<ShapedStep> best_shape(int up) const;
@@ -47,6 +48,7 @@ class CheckpointRestart : public Policy {
   Seats seats_;
   std::optional<ShapedStep> shape_;  // absent: stopped
   bool started_ = false;
+  Duration training_since_{};
   Duration last_load_{};
 };
 

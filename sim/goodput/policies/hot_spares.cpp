@@ -25,7 +25,7 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
       return {.answer = stopped_ ? Answer::kNothing : Answer::kHalt};
     }
     case IncidentKind::kAnnounced:
-      return {.answer = ours && !stopped_ ? Answer::kCheckpoint : Answer::kNothing};
+      return {.answer = Answer::kCheckpoint};
     case IncidentKind::kAdd: {
       if (grows(machines, incident.time)) return {.answer = Answer::kCheckpointAndPlan};
       const bool enough = static_cast<int>(machines.in_order().size()) >= spec_.nodes;

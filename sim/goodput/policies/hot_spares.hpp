@@ -49,6 +49,7 @@ class HotSpares : public Policy {
 
   Response on(const Incident& incident, const Machines& machines) override;
   Plan plan(const Situation& situation) override;
+  [[nodiscard]] bool uses(int node) const override { return seats_.has(node); }
 
  private:
   // What the nodes that are up would train: rates count as so many times the full step's time.

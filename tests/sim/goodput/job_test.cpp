@@ -271,6 +271,30 @@ TEST(Job, AnnouncedMaintenanceLosesNothing) {
   EXPECT_EQ(account[Bucket::kLostWork], Duration::zero());
 }
 
+// Node 1 is announced while node 0 trains, which is lost at 35. Its successor's first step ends at 46: a checkpoint
+// of 3 s, and the job waits for 57. From 60 on it loads for 2 s and starts for 1 s.
+TEST(Job, AnnouncedMaintenanceOfANodeThatTrainsLaterLosesNothing) {
+  const Incident announced = {
+      .time = seconds(30), .kind = IncidentKind::kAnnounced, .node = 1, .due = seconds(57)};
+  const Account account = run(job(90, 10, sync_every(100, 3, 2)),
+                              history(2, {announced, removal(35, 0), removal(57, 1), addition(60, 1)}),
+                              made::restarted({.restart = 1}));
+  EXPECT_EQ(account.undone_steps, 3) << "of node 0, without a checkpoint";
+  EXPECT_EQ(account.went_back, 2);
+  EXPECT_EQ(account[Bucket::kCheckpoint], seconds(3));
+  EXPECT_EQ(account.samples, 1 + 2);  // 46, 73, 83
+}
+
+// Nobody trains on node 1: its maintenance is nothing to the job.
+TEST(Job, AnnouncedMaintenanceOfASpareCostsNothing) {
+  const Incident announced = {
+      .time = seconds(30), .kind = IncidentKind::kAnnounced, .node = 1, .due = seconds(57)};
+  const Account account = run(job(90, 10, sync_every(100, 3, 2)), history(2, {announced, removal(57, 1)}),
+                              made::restarted({.restart = 1}));
+  EXPECT_EQ(account.samples, 9);
+  EXPECT_EQ(account[Bucket::kCheckpoint], Duration::zero());
+}
+
 TEST(Job, TheSlowestNodeSetsThePace) {
   const auto slow = [](std::int64_t at, int node, double factor) {
     return Incident{.time = seconds(at), .kind = IncidentKind::kSlow, .node = node, .factor = factor};

@@ -134,6 +134,16 @@ TEST(EventTrace, SkipsAdditionsWithoutAPlace) {
 
 TEST(EventTrace, CountsItsRemovalTimesAsFailures) {
   EXPECT_DOUBLE_EQ(failures_per_second(spec_of(replay_of(kEvents), seconds(100)), 2), 0.02);
+  EXPECT_DOUBLE_EQ(failures_per_second(spec_of(replay_of(kEvents), seconds(100)), 1), 0.02)
+      << "b has a's place, until it goes";
+}
+
+// A job that has fewer nodes than there ever are loses none.
+TEST(CountTrace, CountsTheFallsThatReachTheJobAsFailures) {
+  const TraceReplay replay = replay_of("time_s,available\n0,8\n10,6\n20,8\n30,3\n40,2\n");
+  EXPECT_DOUBLE_EQ(failures_per_second(spec_of(replay, seconds(100)), 8), 0.03);
+  EXPECT_DOUBLE_EQ(failures_per_second(spec_of(replay, seconds(100)), 4), 0.02);
+  EXPECT_DOUBLE_EQ(failures_per_second(spec_of(replay, seconds(100)), 2), 0);
 }
 
 // What breaks by itself and is away when its repair ends stays away; a new instance is whole.

@@ -742,6 +742,30 @@ TEST(PredictGoodput, KeepsASpareForMaintenance) {
   EXPECT_EQ(predict_goodput(with(spec)).advice.spares, 1);
 }
 
+// Nobody tells the job: what a formula knows nothing of is counted, and checkpoints are made for it.
+TEST(PredictGoodput, MakesCheckpointsForMaintenanceThatComesTooSuddenly) {
+  FailureSpec spec = failing(0);
+  spec.processes = {{.law = Maintenance{.period = hours(6), .notice = seconds(5), .duration = hours(1)},
+                     .causes = {{.name = "maintenance", .severity = FailureSeverity::kNode}}}};
+  const GoodputReport report = predict_goodput(with(spec));
+  // 39 in 10 days; of 6 h each: sqrt(2 * 10 s * 6 h) = 657 s.
+  EXPECT_NEAR(to_seconds(report.checkpoint.interval), 657, 25);
+  EXPECT_GT(report.fraction_of_ideal.mean, 0.9);
+}
+
+// Peers have what is lost, until several fail at once: checkpoints are written as often as they are read.
+TEST(PredictGoodput, MakesFewerCheckpointsWhereOthersTrainOn) {
+  FailureSpec spec = failing(2);
+  const Duration restarted = predict_goodput(with(spec)).checkpoint.interval;
+  spec.policy = {
+      .kind = PolicyKind::kElastic, .min_replicas = 1, .stall = seconds(20), .rejoin = seconds(30)};
+  const GoodputReport optimal = predict_goodput(with(spec));
+  EXPECT_GT(optimal.checkpoint.interval, 3 * restarted);
+  spec.checkpoint.rule = IntervalRule::kTime;
+  spec.checkpoint.interval = restarted;
+  EXPECT_LT(predict_goodput(with(spec)).samples_per_s.mean, optimal.samples_per_s.mean);
+}
+
 TEST(PredictGoodput, CountsWhatStopsBamboo) {
   const GoodputReport report = predict_goodput(with(losing_nodes(PolicyKind::kBamboo)));
   ASSERT_FALSE(report.causes.empty());
