@@ -28,7 +28,7 @@ namespace stagecraft {
 
 namespace {
 
-// The bubble, and the moments of the memory peaks, of an iteration alone: what its order is known for.
+// Adds the bubble and the times of the memory peaks, measured on one iteration simulated alone.
 void add_single(Simulation& simulation, LowerOptions how) {
   how.iterations = 1;
   const Program program = lower(simulation.prepared.schedule, simulation.prices, how);

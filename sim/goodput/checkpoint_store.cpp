@@ -11,7 +11,7 @@ bool in_memory(const std::optional<Checkpointing>& how) {
   return how && how->mode == CheckpointMode::kInMemory;
 }
 
-// The progress `steps` equal steps before `now`.
+// The progress that was reached `steps` equal steps before `now`.
 Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_per_step, Duration step) {
   return {.at = now.at - steps * step,
           .steps = now.steps - steps,
@@ -19,7 +19,7 @@ Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_pe
           .trained = now.trained - steps * step};
 }
 
-// Is every one of these places, and each of its `copies` - 1 successors in the ring, lost together?
+// Has every place of the ring kept at least one of its `copies` consecutive holders?
 bool ring_survives(const std::vector<bool>& lost, std::size_t first, std::size_t size, std::size_t copies) {
   for (std::size_t place = 0; place < size; ++place) {
     std::size_t copy = 0;

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// As much longer as the whole, rounded down.
+// `time` stretched by actual/nominal, rounded down.
 Duration scaled(Duration time, Duration actual, Duration nominal) {
   const double factor = to_seconds(actual) / to_seconds(nominal);
   return Duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
@@ -41,7 +41,7 @@ std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline,
 
 namespace {
 
-// What of a task lies in the window.
+// The part of a task's time that lies in the window.
 Duration within(const Timeline& timeline, TaskId task, Window window) {
   const Duration from = std::max(timeline.start[task], window.begin);
   const Duration to = std::min(timeline.end[task], window.end);

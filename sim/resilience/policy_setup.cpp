@@ -58,7 +58,7 @@ std::string spread_of(const SetupRequest& request) {
   return fmt::format("{} replicas on {} nodes", plan.data, request.shapes.nodes());
 }
 
-// No shape counts as faster than all nodes.
+// Caps the rate of every shape at the rate of all nodes.
 ShapeOf at_most(const ShapedStep& ideal, ShapeOf shape) {
   return [ideal, shape = std::move(shape)](int nodes) {
     std::optional<ShapedStep> step = shape(nodes);
@@ -73,8 +73,8 @@ class Setup {
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
       : request_(request), spec_(request.spec.policy), diagnostics_(diagnostics) {}
 
-  // What the lost nodes were counts where nodes or their links differ, and a degraded shape stands on the
-  // first ones.
+  // Reports an error and returns false where it matters which nodes were lost. Nodes or their links differ
+  // there, but a degraded shape always stands on the first nodes.
   bool knows_the_lost();
   std::optional<GoodputSetup> run();
 

@@ -93,7 +93,7 @@ class AxisReader {
     return values;
   }
 
-  // A value that is listed twice makes the same plans twice.
+  // A value listed twice would produce the same plans twice.
   template <class Number>
   static void add_once(std::vector<Number>& values, Number value) {
     if (std::ranges::find(values, value) == values.end()) values.push_back(value);
@@ -111,14 +111,14 @@ class AxisReader {
   Diagnostics& diagnostics_;
 };
 
-// That stages are made of.
+// Layers that are divided among the stages.
 std::int64_t layers_to_split(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   return model != nullptr ? counted_layers(*model, scenario.parallelism) : kMostDegree;
 }
 
-// What the command line says of a space, as one place: "--gpus 24 --vary parallelism.tensor=3"; the scenario
-// where it says nothing.
+// The options of the command line that define a space, as one source location: "--gpus 24 --vary
+// parallelism.tensor=3". The scenario where there are none.
 SourceLocation space_place(const SearchSpace& space, const ScenarioTree& base) {
   std::vector<std::string> options;
   const auto add = [&](const SourceLocation& where) {

@@ -96,7 +96,7 @@ class Crew {
   std::vector<Worker> workers_;
 };
 
-// Why a plan is none.
+// Why a plan was rejected.
 struct Reason {
   std::string code, path, message, hint;
 };
