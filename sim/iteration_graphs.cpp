@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-// upper limit of all kept graphs together, at about 24 bytes a step
+// Upper limit of all kept graphs together, at about 24 bytes a step.
 constexpr std::size_t kMostSteps = 2'000'000;
 
 Duration makespan_of(const Program& program) {

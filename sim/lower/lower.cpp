@@ -129,7 +129,7 @@ void Lowering::add_resources() {
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
-      // compute slows down while communication overlaps it
+      // Compute slows down while communication overlaps it.
       const bool yields = flows_.has_value() || bucket_load() > 0;
       const auto add = [&](ResourceKind kind, const char* name, int stream) {
         const bool yielding = yields && stream == 0;

@@ -85,7 +85,7 @@ class Lowering {
   // The tasks of one copy of one pipeline rank.
   struct RankTasks {
     ResourceId compute, send, data;
-    // stream of the all-reduces over replicas of a shard, beside the data stream
+    // Stream of the all-reduces over replicas of a shard, beside the data stream.
     std::optional<ResourceId> replicas;
     std::optional<Handle> last_compute, last_data, last_replicas;
     // State of passes that are cut into units: the last segment and the one before it; reductions that are

@@ -82,7 +82,7 @@ class LeafCrossings {
     }
   }
 
-  // nullopt inside one leaf, and where the fabric is not oversubscribed.
+  // Nullopt inside one leaf, and where the fabric is not oversubscribed.
   [[nodiscard]] std::optional<Bandwidth> share(DeviceId from, DeviceId to) const {
     const auto leaving = leaving_.find(cluster_.leaf_of(from));
     const auto coming = coming_.find(cluster_.leaf_of(to));
@@ -125,7 +125,7 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }
-  // on shared links the overhead is part of the network use; otherwise rank_message() adds it
+  // On shared links the overhead is part of the network use; otherwise rank_message() adds it.
   if (network.patterns != nullptr) {
     there.time += network.exchange_overhead.value;
     back.time += network.exchange_overhead.value;

@@ -91,7 +91,7 @@ class OffloadPricing {
     const Bytes here = share_of(Bytes(stepped), request_.offload.optimizer);
     if (here == Bytes(0)) return;
     const std::int64_t states = bytes_.optimizer + (bytes_.has_masters() ? 0 : bytes_.stepped);
-    // the host reads all of them and writes all but the gradient
+    // The host reads all of them and writes all but the gradient.
     const std::int64_t traffic = kHostGradient + 2 * states;
     const Duration step =
         here * (bytes_.gradient + bytes_.weight) / link_.copy + here * traffic / link_.memory;

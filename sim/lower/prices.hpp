@@ -70,7 +70,7 @@ struct UnitPrice {
   // Times of the unit's own operators in each pass; the input gradient includes recompute. A pass is cut into
   // segments in these proportions.
   Duration forward{}, input_gradient{}, weight_gradient{};
-  // does the backward gather it twice, for recompute and for the backward itself?
+  // Does the backward gather it twice, for recompute and for the backward itself?
   bool gathered_twice = false;
 };
 
