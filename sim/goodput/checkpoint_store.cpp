@@ -68,7 +68,7 @@ void CheckpointStore::trained(const Progress& now, std::int64_t steps, std::int6
   const std::int64_t boundary = copied_steps_ / every * every;  // the last snapshot
   if (boundary <= earlier) return;
   const Progress last = before(now, copied_steps_ - boundary, samples_per_step, step);
-  // The snapshot before the last one is within these steps, or it is the one that travels already.
+  // The snapshot before the last one lies within these steps; otherwise it is the one in transit.
   usable_ = boundary - every > earlier ? before(last, every, samples_per_step, step) : travelling_;
   travelling_ = last;
 }
