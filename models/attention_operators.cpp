@@ -16,7 +16,7 @@ struct Core {
   [[nodiscard]] std::int64_t scores() const { return shape.batch * shape.queries * shape.keys; }
 };
 
-// The core of a rank that has nobody to share it with, over its own tokens.
+// The attention core of a rank without context parallelism, over its own tokens.
 Core own_core(const TransformerSpec& model, const Shard& shard) {
   SC_CHECK(shard.sequence % shard.context == 0, "every context rank holds as many tokens");
   const Widths w = widths(model, shard.tensor);
@@ -39,7 +39,7 @@ std::int64_t flash_bytes(const Core& core, const Shard& shard, std::int64_t fact
 
 // Products of Q and K have d_qk columns, those of P and V d_v.
 double flops(const Core& core, double key_products, double value_products) {
-  // Scores of 10^9 tokens, which nobody keeps, are beyond int64.
+  // The scores of 10^9 tokens, which are never stored, would overflow int64.
   const double scores =
       static_cast<double>(core.shape.batch * core.shape.queries) * static_cast<double>(core.shape.keys);
   return 2.0 * scores *
@@ -55,7 +55,7 @@ void add_flash_forward(Ops& ops, const Core& core, const Shard& shard) {
                  .bytes = Bytes(flash_bytes(core, shard, 1))});
 }
 
-// Reads Q, K, V, O, dO, writes dQ, dK, dV. Five products in place of two: QK^T is computed again. With heads
+// Reads Q, K, V, O, dO, writes dQ, dK, dV. Five GEMMs instead of two, because QK^T is recomputed. With heads
 // of two sizes the fifth is counted as the mean, 2.5 times the forward.
 void add_flash_backward(Ops& ops, const Core& core, const Shard& shard) {
   ops.push_back({.kind = OpKind::kFlashBackward,
@@ -124,12 +124,12 @@ Core ring_block(Core core, const Shard& shard) {
   return core;
 }
 
-// What differs between the directions of the ring.
+// Differences between the two directions of the ring.
 struct RingPass {
   void (*add_block)(Ops&, const Core&, const TransformerSpec&, const Shard&);
   std::string_view message;
-  std::int64_t tensors;  // of the size of K and V that a message carries
-  Op merge;              // of one block's result with the sum so far
+  std::int64_t tensors;  // tensors of the size of K and V per message
+  Op merge;              // merge of one block's result into the sum so far
 };
 
 void add_ring(Ops& ops, const RingPass& pass, const TransformerSpec& model, const Shard& shard) {
@@ -162,7 +162,7 @@ void add_ring_backward(Ops& ops, const TransformerSpec& model, const Shard& shar
       model, shard);
 }
 
-// All keys against the rank's queries.
+// Core of the rank's queries against all keys.
 Core gathered_core(const TransformerSpec& model, const Shard& shard) {
   Core core = own_core(model, shard);
   core.shape.keys = shard.sequence;
@@ -174,7 +174,7 @@ void add_keys_gather(Ops& ops, const TransformerSpec& model, const Shard& shard)
   add_context(ops, "keys gather", CollectiveKind::kAllGather, payload, Beside::kNothing);
 }
 
-// Whole samples, the heads split again.
+// Core of whole samples, with the heads split again.
 Core exchanged_core(const TransformerSpec& model, const Shard& shard) {
   Core core = own_core(model, shard);
   for (std::int64_t* problems : {&core.shape.batch, &core.kv_batch}) {

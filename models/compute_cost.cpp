@@ -11,7 +11,7 @@ namespace stagecraft {
 
 namespace {
 
-// Seconds of the work itself, without gaps, and where the figure comes from.
+// Seconds of the work itself without gaps, and their provenance.
 struct Work {
   double seconds = 0;
   Provenance provenance = Provenance::kAnalytic;
@@ -47,8 +47,8 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
           .provenance = model.batched_efficiency.provenance};
 }
 
-// The products of all groups, their traffic and the groups themselves. Math and traffic of so many small
-// problems hide each other in part only: the root of the sum of their squares.
+// The GEMMs of all groups, their traffic and the overhead per group. Math and traffic of many small GEMMs
+// overlap only in part: the root of the sum of their squares.
 Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const ExpertKernels& experts = profile.experts;
@@ -84,7 +84,7 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
   const FlashHead head = flash_head(op.kind, shape);
   const auto keys = static_cast<double>(shape.keys);
-  // A block that is begun takes as long as a full one: its share of the work runs at its share of the rate.
+  // A partial block takes as long as a full one: its fraction of the work runs at its fraction of the rate.
   const double blocks =
       static_cast<double>(shape.batch) * static_cast<double>(shape.queries) / kFlashBlockQueries;
   const double rate = curve.rate.count() * keys / (keys + curve.half_length) *

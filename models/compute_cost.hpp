@@ -1,4 +1,4 @@
-// What a compute operator costs on a device.
+// Cost of a compute operator on a device.
 //
 //   GEMM      max(2mnk / (peak * scale * e), bytes / B) + gap, e by the first rule that applies:
 //               1. the table has the shape and layout (and speaks for the precision): that row's efficiency;
@@ -43,9 +43,8 @@ struct Cost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
-// `precision` is that of products which have none of their own.
-// throws InternalError for a collective, which topology/ prices; for an empty GEMM or attention core; for a
-// precision without a peak.
+// `precision` applies to GEMMs without one of their own. throws InternalError for a collective, which
+// topology/ prices; for an empty GEMM or attention core; for a precision without a peak.
 [[nodiscard]] Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op);
 
 // The share of (peak * scale) that an unbatched GEMM reaches, and by which rule. Exposed for tests and

@@ -41,13 +41,13 @@ inline constexpr Elementwise kResidualAddTraffic{{6, 1}, kNothing};
 inline constexpr Elementwise kFusedDropoutAddTraffic{{7, 1}, {5, 1}};
 // Two kernels, one for Q and one for K.
 inline constexpr FusedOrEager kRopeTraffic{{{4, 2}, {4, 2}}, {{20, 10}, {20, 10}}};
-// Flash reads Q, K, V through strides when fused; batched GEMMs want them apart.
+// Fused flash kernels read Q, K, V with strides; batched GEMMs need them separate.
 inline constexpr Elementwise kTransposeTraffic{{4, 1}, {4, 1}};
 // Per score element. Fused: read 2, write 2; dY, Y, dX. Eager: scale 4, mask 5, to fp32 6, softmax 8, back 6;
 // softmax 8, scale 4, conversions 12.
 inline constexpr FusedOrEager kSoftmaxTraffic{{{4, 1}, {6, 1}}, {{29, 5}, {24, 4}}};
-// A ring's block joins the sum so far, per element of O. Forward: scale (read 2, write 2) and add (read 4,
-// write 2) of all queries or of half of them, 8 on average. Backward: sums of dQ, dK and dV, half as much
+// Merges a ring's block into the sum so far, per element of O. Forward: scale (read 2, write 2) and add (read
+// 4, write 2) of all queries or of half of them, 8 on average. Backward: sums of dQ, dK and dV, half as much
 // again.
 inline constexpr Elementwise kContextMergeTraffic{{8, 2}, {12, 3}};
 // Rotated and unrotated columns of a latent key put together; eager, those of the query too.
@@ -61,16 +61,16 @@ inline constexpr FusedOrEager kRouterTraffic{{{20, 3}, {19, 2}}, {{120, 15}, {80
 // weights themselves are counted by the token); eager, one kernel more, and the weights' gradient one more
 // backward.
 inline constexpr FusedOrEager kExpertWeightTraffic{{kNothing, kNothing}, {{4, 1}, {8, 2}}};
-// A sigmoid gate on the shared experts: a dot product reads 2, the product reads 2 and writes 2; backward the
-// product 4, the gate's gradient reads 4, its input's and weight's 4.
+// Sigmoid gate on the shared experts. Forward: a dot product reads 2; the multiplication reads 2 and writes
+// 2. Backward: the multiplication 4, the gate's gradient reads 4, the gradients of its input and weight 4.
 inline constexpr Elementwise kSharedGateTraffic{{6, 3}, {12, 4}};
 // Two branches join, or their gradients do: read 4, write 2.
 inline constexpr MemoryPass kSumTraffic{6, 1};
 // Read a row, write it.
 inline constexpr MemoryPass kLookupTraffic{4, 1};
 inline constexpr MemoryPass kPositionTraffic{6, 1};
-// To fp32 6, max 4, subtract 8, exp 8, sum 4, divide 8; scale 8, cast 6. A fused loss moves less: the
-// profile's factor `loss_traffic` says how much, so that the count here stays that of the unfused one.
+// To fp32 6, max 4, subtract 8, exp 8, sum 4, divide 8; scale 8, cast 6. This counts the unfused loss; a
+// fused loss moves less, by the profile's factor `loss_traffic`.
 inline constexpr Elementwise kLossTraffic{{38, 6}, {14, 2}};
 
 }  // namespace stagecraft

@@ -38,7 +38,7 @@ TokenChoice choice_of(const ExpertsSpec& experts) {
           .top_groups = experts.top_groups};
 }
 
-// Which way the vectors of a collective go: to the experts, maybe in fp8, or back.
+// Direction of a collective: to the experts, possibly in fp8, or back.
 enum class Towards : std::uint8_t { kExperts, kTokens };
 
 std::int64_t row_bytes(Towards towards, const TransformerSpec& model, const Shard& shard) {
@@ -46,7 +46,7 @@ std::int64_t row_bytes(Towards towards, const TransformerSpec& model, const Shar
                                       : element_bytes(shard.precision) * model.hidden;
 }
 
-// A collective of vectors of h with `extra` bytes beside each.
+// A collective of vectors of h with `extra` bytes per vector.
 struct Exchange {
   std::string_view name;
   CollectiveKind kind = CollectiveKind::kAllToAll;
@@ -56,7 +56,7 @@ struct Exchange {
   Towards towards = Towards::kTokens;
 };
 
-// Beside a copy, where `each` is of one expert that its token chose: a node-aware copy has all of them.
+// Bytes sent along with a copy. `each` belongs to one chosen expert; a node-aware copy carries all of them.
 std::int64_t beside_copy(std::int64_t each, const TransformerSpec& model, const Shard& shard) {
   return shard.sends_by_node() ? kSourceBytes + model.experts->top_k * each : each;
 }
@@ -102,15 +102,15 @@ void add_sort(Ops& ops, std::string_view name, Towards towards, const Transforme
   if (r.experts > 1) ops.push_back(permutation(name, r.arrived + r.rows(), towards, model, shard));
 }
 
-// A rank's tokens are copied for each of their choices, or the copies summed; what sends by node does both on
-// the way.
+// Copies a rank's tokens for each of their experts, or sums the copies. Node-aware exchanges do both in
+// transit.
 void add_permute(Ops& ops, std::string_view name, Towards towards, const TransformerSpec& model,
                  const Shard& shard) {
   const TokenRouting r = routing(model, shard);
   if (!shard.sends_by_node()) ops.push_back(permutation(name, r.tokens + r.sent, towards, model, shard));
 }
 
-// Before tokens are sent, 16 bit to fp8; behind, for products in 16 bit, the other way.
+// Cast from 16 bit to fp8 before the send, and back after it where the GEMMs run in 16 bit.
 void add_dispatch_cast(Ops& ops, std::string_view name, std::int64_t rows, const TransformerSpec& model,
                        const Shard& shard) {
   if (!shard.sends_fp8()) return;
@@ -125,7 +125,7 @@ void add_cast_back(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   add_dispatch_cast(ops, "dispatch cast back", routing(model, shard).rows(), model, shard);
 }
 
-// From the rank's tokens to the rows of the local experts. Its own reverse, in sum, on the way back.
+// Dispatch from the rank's tokens to the rows of the local experts. The combine is its reverse, with sums.
 void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
   const std::int64_t choice = kRoutingWeightBytes + (shard.sends_by_node() ? kChoiceBytes : 0);
@@ -222,7 +222,7 @@ Gathered gathered(const Shard& shard) {
   return {.by_expert_tensor = first, .by_all = first * shard.expert};
 }
 
-// Weights and the map that says who goes where, of all experts.
+// Routing weights, and the map of tokens to experts, over all experts.
 std::int64_t scores_bytes(const TransformerSpec& model) {
   return model.experts->count * (kRoutingWeightBytes + 1);
 }
@@ -265,7 +265,7 @@ void add_tokens_scatter(Ops& ops, GatherNames names, std::int64_t extra, const T
                model, shard);
 }
 
-// The copies of local experts among the gathered tokens; no token is read that nobody wants.
+// Selects the copies for local experts among the gathered tokens; unwanted tokens are not read.
 Op pick(std::string_view name, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
   const std::int64_t wanted = std::min(gathered(shard).by_all, r.rows());

@@ -1,9 +1,9 @@
-// How tokens reach their experts' ranks and come back, forward and backward.
+// Exchange of tokens with the ranks of their experts, forward and backward.
 //
 // Every rank routes its own T' tokens, K copies of each. Ranks of an expert group e and an expert-tensor
-// group et hold distinct tokens; hence sequence parallelism where t > 1. An expert sees m_e = T' e et K / E
-// tokens in the mean, times the model's imbalance on the busiest rank; with a capacity factor C every expert
-// sees C times the mean: what is beyond is dropped, what is short is padded.
+// group et hold distinct tokens; hence sequence parallelism where t > 1. An expert gets m_e = T' e et K / E
+// tokens on average, times the model's imbalance on the busiest rank. With a capacity factor C every expert
+// gets C times the mean: excess tokens are dropped, missing ones are padded.
 //   all-to-all   copies are sorted by expert, sent to their expert's rank, gathered over et, sorted by local
 //                expert; the results go back the same way. Payloads are the busiest rank's receive buffer,
 //                the dispatch with a routing weight beside each copy. Counts of tokens go ahead. With
@@ -35,37 +35,37 @@ namespace stagecraft {
 
 inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 
-// One token as it is sent to experts, without what lies beside it.
+// Bytes of one token as sent to experts, without its metadata.
 [[nodiscard]] std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& shard);
-// One token as a rank keeps it for the products of its experts.
+// Bytes of one token as a rank keeps it for the GEMMs of its experts.
 [[nodiscard]] std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard);
 
 // Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.
 [[nodiscard]] std::int64_t gathered_tokens(const Shard& shard);
 
-// Copies of the busiest expert rank over the even share: the model's imbalance, and at most
-// e min(K, E/e) / K, as a token goes to an expert once. One rank has all tokens, however unevenly they choose.
+// Copies on the busiest expert rank over the even share: the model's imbalance, at most e min(K, E/e) / K,
+// since a token goes to an expert once. A single rank has all tokens, however uneven the routing.
 [[nodiscard]] double busiest_rank(const ExpertsSpec& experts, const Shard& shard);
 
 // (token, expert) pairs at the experts of the busiest rank: beta T' K et, or the padded capacity.
 [[nodiscard]] std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard);
 
-// How many tokens, or copies of them, a rank handles.
+// Numbers of tokens, and of copies, that a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank
   std::int64_t sent = 0;        // copies that leave it: T' K, or C T' K
   std::int64_t received = 0;    // copies that the busiest rank gets, before they are gathered over et
-  std::int64_t arrived = 0;     // and behind: what its experts' rows are made of
+  std::int64_t arrived = 0;     // and arrived there: the source of its experts' rows
   std::int64_t whole = 0;       // tokens of the rank, as often as the busiest rank is busier than the mean
   std::int64_t experts = 0;     // E/e, of the rank
   std::int64_t per_expert = 0;  // m_e, mean of the busiest rank's experts; at least 1
-  [[nodiscard]] std::int64_t rows() const { return experts * per_expert; }  // that its experts work on
+  [[nodiscard]] std::int64_t rows() const { return experts * per_expert; }  // rows that its experts compute
 };
 [[nodiscard]] TokenRouting routing(const TransformerSpec& model, const Shard& shard);
 
 void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard);
-// Against the direction of the forward: the results' gradient goes to the experts, the inputs' comes back.
+// Backward of the combine: the gradient of the results goes to the experts, that of the inputs comes back.
 void add_combine_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_dispatch_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 

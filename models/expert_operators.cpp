@@ -81,8 +81,8 @@ void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, c
   mark(ops, static_cast<std::size_t>(half - ops.begin()), SharedHalf::kUp);
 }
 
-// What was added from `first` on works on as many rows as routing sends here; with a capacity they are padded to
-// as many every time.
+// Marks the operators from `first` on as routed: their number of rows changes with routing. With a capacity
+// it is padded to a constant.
 void mark_routed(Ops& ops, std::size_t first, const TransformerSpec& model) {
   for (std::size_t i = first; i < ops.size(); ++i) ops[i].routed = model.experts->capacity_factor == 0;
 }

@@ -1,7 +1,7 @@
-// A layer's experts in place of its feed-forward block: router, dispatch, grouped products, combination, and
-// shared experts beside them. The norm before and the residual behind are the layer's.
+// The experts of a layer in place of its feed-forward block: router, dispatch, grouped GEMMs, combine, and
+// shared experts beside them. The norm before and the residual after belong to the layer.
 //
-// Routing weights are applied in the experts' activation. The router's product stays in 16 bit under fp8.
+// Routing weights are applied in the experts' activation. The router's GEMM stays in 16 bit under fp8.
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/.
 //   throws  InternalError as expert_widths and routing do.
 #pragma once

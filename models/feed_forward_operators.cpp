@@ -80,8 +80,8 @@ void add_first_product_forward(Ops& ops, const FeedForward& block, const Transfo
              activation_traffic(model, shard).forward, shard);
 }
 
-// Under sequence parallelism both gradients of a row-parallel weight wait for dY to be gathered; the input of
-// a column-parallel one is gathered again for its weight gradient, behind the input-gradient GEMM.
+// Under sequence parallelism both gradients of a row-parallel weight wait for the all-gather of dY. The input
+// of a column-parallel weight is gathered again for its weight gradient, after the input-gradient GEMM.
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                      const Shard& shard) {
   const Elementwise& activation = activation_traffic(model, shard);

@@ -1,8 +1,8 @@
 // A feed-forward block that all tokens pass: the dense layer's, or the shared experts of a layer with
 // experts.
 //
-// Column-parallel up, activation, row-parallel down, with the tensor collectives around them; the norm before
-// and the residual behind are the layer's.
+// Column-parallel up, activation, row-parallel down, with their tensor collectives. The norm before and the
+// residual after belong to the layer.
 //   source  Shoeybi et al. (arXiv 1909.08053), section 3; the collectives of sequence parallelism:
 //           Korthikanti et al. (arXiv 2205.05198), section 4.2.2.
 #pragma once
@@ -37,7 +37,7 @@ void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSp
                          const Shard& shard);
 void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                            const Shard& shard);
-// The first product, of a gated block its gate alone, and the activation.
+// The first GEMM (of a gated block only its gate), and the activation.
 void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                const Shard& shard);
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,

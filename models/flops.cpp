@@ -8,7 +8,7 @@ namespace stagecraft {
 
 namespace {
 
-// Forward FLOPs of one sample, on however many GPUs, by what recompute may repeat.
+// Forward FLOPs of one sample over all GPUs, by the parts that recompute may repeat.
 struct ForwardFlops {
   double other = 0;         // projections of multi-token prediction
   double attention = 0;     // QKV or down projections, output projections
@@ -17,8 +17,8 @@ struct ForwardFlops {
   double mlp = 0;           // dense feed-forward blocks
   double shared = 0;        // shared experts
   double routed = 0;        // router, gate of the shared experts, and the K experts of each token
-  double every_second = 0;  // q and v products, and the first of the dense feed-forward block (its gate)
-  double heads = 0;         // of the model, and once more for each layer of multi-token prediction
+  double every_second = 0;  // q and v GEMMs, and the first of the dense feed-forward block (its gate)
+  double heads = 0;         // heads of the model, and of each layer of multi-token prediction
 
   [[nodiscard]] double layers() const { return other + attention + latent_up + core + mlp + shared + routed; }
   [[nodiscard]] double all() const { return layers() + heads; }
@@ -29,8 +29,8 @@ std::int64_t core_columns(const TransformerSpec& model) {
   return model.heads * (model.head_size + value_head_size(model));
 }
 
-// Experts that a token goes to: what a capacity below the even share drops is not computed, and padding is
-// nobody's work.
+// Experts computed per token: tokens dropped by a capacity below the even share are not computed, and padding
+// does not count.
 double visited(const ExpertsSpec& experts) {
   const double kept = experts.capacity_factor > 0 ? std::min(experts.capacity_factor, 1.0) : 1.0;
   return kept * static_cast<double>(experts.top_k);
@@ -56,7 +56,7 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
         linear(matrices.router + matrices.shared_gate) + visited(*model.experts) * linear(matrices.expert);
 }
 
-// Without the heads.
+// FLOPs of the layers, without the heads.
 ForwardFlops flops_of_layers(const TransformerSpec& model, const LayerCounts& counts, std::int64_t sequence) {
   const auto s = static_cast<double>(sequence), h = static_cast<double>(model.hidden);
   const auto predictions = static_cast<double>(counts.predictions);
@@ -75,8 +75,8 @@ ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) 
   return sum;
 }
 
-// What one selective recompute repeats. Norms and activations have no FLOPs; `moe` is the whole block, shared
-// experts included (Megatron-LM, core/transformer/moe/moe_layer.py).
+// FLOPs that selective recompute repeats. Norms and activations have no FLOPs; `moe` is the whole block,
+// shared experts included (Megatron-LM, core/transformer/moe/moe_layer.py).
 double repeated(const ForwardFlops& forward, RecomputeModules modules) {
   using enum RecomputeModule;
   double again = 0;

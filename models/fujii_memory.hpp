@@ -1,5 +1,5 @@
-// The estimator of Fujii et al. for 4D parallelism, as its authors published it: a second opinion beside our
-// ledger, with their omissions.
+// The memory estimator of Fujii et al. for 4D parallelism, as published with its omissions: a second opinion
+// beside our ledger.
 //
 //   parameters   (attention + FFN) ceil(l/p) / t + norms ceil(l/p) + both word matrices / t + final norm:
 //                the words are charged to every stage
@@ -25,7 +25,7 @@ struct FujiiLayout {
 };
 
 struct FujiiEstimate {
-  std::int64_t parameters = 0;  // of the fullest GPU
+  std::int64_t parameters = 0;  // parameters on the fullest GPU
   Bytes state, activations;
   [[nodiscard]] Bytes total() const { return state + activations; }
 };

@@ -86,15 +86,15 @@ void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& sh
   }
 }
 
-// So has the block of experts.
+// The block of experts does so as well.
 void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (shard.recomputes(RecomputeModule::kMoe)) return add_experts_forward(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kSharedExperts)) add_shared_experts_forward(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) add_expert_activation_forward(ops, model, shard);
 }
 
-// The products whose outputs were not kept, and all that is no product; the last product's output is nobody's
-// input within the layer, so it is not made again.
+// Recomputes the GEMMs whose outputs were not kept, and all other operators. The last GEMM's output is no
+// input within the layer, so it is not recomputed.
 Ops every_second_product_again(const TransformerSpec& model, const Shard& shard) {
   Ops ops;
   add_norm_forward(ops, attention_norm(model, shard), model, shard);

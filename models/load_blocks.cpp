@@ -11,7 +11,7 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::int64_t kMaxGroups = 4096;  // of experts: they are of the order of nodes
+constexpr std::int64_t kMaxGroups = 4096;  // expert groups: their number is of the order of nodes
 
 std::vector<std::int64_t> first_layers(YamlMap& map, std::int64_t layers) {
   const std::int64_t first = map.integer("first_dense_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
@@ -68,7 +68,7 @@ void load_shared_experts(YamlMap& map, ExpertsSpec& experts) {
     map.error("shared_gate", "contradiction", "gates the output of shared experts, but there are none", hint);
 }
 
-// All experts of all groups unless given.
+// Defaults to all experts of all groups.
 void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
   const std::size_t mistakes = map.diagnostics().error_count();
   experts.groups = map.integer("groups", {.min = 1, .max = kMaxGroups, .fallback = 1});
@@ -94,7 +94,7 @@ void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
   }
 }
 
-// An expert takes at most all T tokens: E / K times an even share, T K / E.
+// An expert gets at most all T tokens: E / K times an even share, T K / E.
 void load_balance(YamlMap& map, ExpertsSpec& experts) {
   const double most = static_cast<double>(experts.count) / static_cast<double>(experts.top_k);
   const std::size_t mistakes = map.diagnostics().error_count();
@@ -127,7 +127,7 @@ std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers) {
   load_groups(map, experts, known);
   load_shared_experts(map, experts);
   experts.dense_layers = dense_layers(map, layers);
-  if (!known) experts.count = kMaxCount;  // what stands in for a refused count bounds nothing
+  if (!known) experts.count = kMaxCount;  // the placeholder of a refused count must not bound anything
   load_balance(map, experts);
   map.finish();
   return experts;

@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-// Far above any model, and low enough that no product of two overflows; load_model checks the products of
-// more.
+// Far above any model, and low enough that a product of two does not overflow; load_model checks larger
+// products.
 inline constexpr std::int64_t kMaxCount = 1'000'000'000;
 inline constexpr std::int64_t kMaxLayers = 1'000'000;  // lists of layers stay short
 

@@ -16,10 +16,10 @@ namespace stagecraft {
 
 namespace {
 
-// Above it products of the numbers could leave 64 bits (see check_size).
+// Above it, products of the numbers could exceed 64 bits (see check_size).
 constexpr double kMaxParameters = 1e15;
 
-// What a family sets unless the file says otherwise.
+// Defaults of a model family.
 struct FamilyDefaults {
   Activation activation;
   Normalization normalization;
@@ -89,7 +89,7 @@ std::int64_t settled(YamlMap& map, std::string_view key, std::int64_t value, std
 }
 
 void load_latent_heads(YamlMap& map, TransformerSpec& model, bool known) {
-  if (!known) {  // what stands in for a refused number contradicts everything
+  if (!known) {  // the placeholder of a refused number would contradict everything
     (void)map.has("kv_heads"), (void)map.has("head_size");
     return;
   }
@@ -99,7 +99,7 @@ void load_latent_heads(YamlMap& map, TransformerSpec& model, bool known) {
                             "where nope_head_size + rope_head_size is");
 }
 
-// What latent attention has no place for; DeepSeek-V2 and -V3 train without.
+// Options without meaning under latent attention; DeepSeek-V2 and -V3 train without them.
 void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
   if (!model.latent_attention) return;
   if (model.qkv_bias)
@@ -119,7 +119,8 @@ void load_heads(YamlMap& map, TransformerSpec& model) {
     return load_latent_heads(map, model, map.diagnostics().error_count() == mistakes);
   model.kv_heads = read_count(map, "kv_heads", model.heads);
   model.head_size = read_count(map, "head_size", std::max<std::int64_t>(1, model.hidden / model.heads));
-  if (map.diagnostics().error_count() > mistakes) return;  // what stands in for a refused number fits nothing
+  // The placeholder of a refused number would fit nothing.
+  if (map.diagnostics().error_count() > mistakes) return;
   if (!map.has("head_size") && model.hidden % model.heads != 0) {
     map.error("hidden", "not-divisible",
               fmt::format("{} is not divisible by heads = {}", model.hidden, model.heads),
@@ -196,7 +197,7 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   model.mtp_layers = map.integer("mtp_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
   load_choices(map, model);
   check_latent_choices(map, model);
-  // What stands in for refused numbers is small, but lists of layers may not fit it.
+  // Placeholders of refused numbers are small, but lists of layers may not fit them.
   if (map.diagnostics().error_count() == mistakes) check_size(map, model);
   return model;
 }

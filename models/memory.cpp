@@ -17,7 +17,7 @@ constexpr std::int64_t kFp32 = 4;  // bytes
 constexpr auto kInput = FreedBy::kInputGradient;
 constexpr auto kWeight = FreedBy::kWeightGradient;
 
-// Sizes in bytes of what the tensors of a layer are made of.
+// Sizes in bytes of the building blocks of a layer's tensors.
 class LayerSizes {
  public:
   LayerSizes(const TransformerSpec& model, const Shard& shard)
@@ -26,7 +26,7 @@ class LayerSizes {
   [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
   // One row of the residual stream for each local token.
   [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
-  // The residual stream of all tokens of the tensor group: what a column-parallel product reads.
+  // The residual stream of all tokens of the tensor group: the input of a column-parallel GEMM.
   [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
   [[nodiscard]] std::int64_t mask() const {
     return model_.dropout ? shard_.local_tokens() * model_.hidden : 0;
@@ -43,19 +43,19 @@ class LayerSizes {
   [[nodiscard]] std::int64_t saved_scores() const {
     return scores() * (model_.dropout ? 2 * element() + 1 : element());
   }
-  // Bytes kept of a tensor that is a product's input and nothing else.
+  // Bytes kept of a tensor that only a GEMM reads.
   [[nodiscard]] std::int64_t input(std::int64_t bytes) const {
     return shard_.keeps_fp8() ? bytes / 2 : bytes;
   }
-  // The product's own copy of an input that something else keeps in 16 bit.
+  // The GEMM's own fp8 copy of an input that another operator keeps in 16 bit.
   [[nodiscard]] std::int64_t copy(std::int64_t bytes) const { return shard_.keeps_fp8() ? bytes / 2 : 0; }
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_gate() const {
     return model_.activation == Activation::kSwiglu && !shard_.fused_kernels;
   }
-  // What a norm keeps of an input of so many bytes: the input; RMSNorm operator by operator its copy in fp32,
-  // which is squared and scaled, and the normed one, which the weight multiplies.
+  // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
+  // squared and scaled, and the normalised tensor, which the weight multiplies.
   [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
     const bool eager = model_.normalization == Normalization::kRmsNorm && !shard_.fused_kernels;
     return eager ? bytes / element() * kFp32 + bytes : bytes;
@@ -72,19 +72,19 @@ void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, Freed
   if (size > 0) tensors.push_back({.name = name, .size = Bytes(size), .freed_by = freed_by});
 }
 
-// Bytes kept of the input of a norm of the residual stream; one that is made again keeps nothing else.
+// Bytes kept for a norm of the residual stream. A recomputed norm keeps its input only.
 std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
   const bool again = shard.recomputes(RecomputeModule::kLayerNorm);
   return again ? sizes.residual() : sizes.normed(sizes.residual());
 }
 
-// Bytes of the tokens that a product of tensor ranks reads and that its weight gradient finds in memory.
+// Bytes kept of the gathered input of a column-parallel GEMM, for its weight gradient.
 std::int64_t gathered_input(const LayerSizes& sizes, const Shard& shard) {
   const bool whole = shard.software.gathered_inputs && shard.sequence_parallel && !shard.overlap_tensor;
   return whole ? sizes.gathered() : sizes.residual();
 }
 
-// Compressed queries and keys, before and after their norms: held by every rank for its own tokens.
+// Compressed queries and keys, before and after their norms. Every rank holds them for its own tokens.
 void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LatentAttentionSpec& latent = *model.latent_attention;
   const LayerSizes sizes(model, shard);
@@ -94,7 +94,8 @@ void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Sha
   keep(tensors, "up projection input", sizes.input(rows * (latent.query_rank + latent.kv_rank)), kWeight);
 }
 
-// Under recompute by operator: what was saved of attention, at the place of each product among all of them.
+// Selective recompute by operator saves the output of every second GEMM. These are the saved tensors of
+// attention.
 void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   keep(tensors, "layer input", sizes.residual(), kInput);
@@ -105,8 +106,8 @@ void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec
   if (shard.tensor > 1) keep(tensors, "reduced projection", sizes.residual(), kInput);
 }
 
-// Gate, up, down are the fifth to seventh product; without a gate, up and down the fifth and sixth. What is
-// reduced over the tensor ranks is saved as well.
+// Gate, up and down are the fifth to seventh GEMM; without a gate, up and down are the fifth and sixth. The
+// all-reduce over the tensor ranks is saved as well.
 void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerSpec& model,
                                        const Shard& shard) {
   const LayerSizes sizes(model, shard);
@@ -127,7 +128,7 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
   }
 }
 
-// Keeps the inputs of a norm and of the product that reads what it gives.
+// Keeps the inputs of a norm and of the GEMM that reads its output.
 void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard, std::string_view norm,
                std::string_view product) {
   keep(tensors, norm, norm_input(sizes, shard), kInput);
@@ -135,7 +136,7 @@ void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
     keep(tensors, product, sizes.input(gathered_input(sizes, shard)), kWeight);
 }
 
-// From what QKV gives to what the projection reads.
+// Keeps the tensors between the QKV GEMM and the projection.
 void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   if (model.latent_attention) keep_latents(tensors, model, shard);
@@ -168,7 +169,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
 }
 
-// Bytes kept of a token at its expert, which was fp8 already where it was sent so.
+// Bytes kept of a token at its expert. A token that was sent in fp8 is kept in fp8.
 std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t row = expert_input_row_bytes(model, shard);
   return shard.sends_fp8() ? row : LayerSizes(model, shard).input(row);
@@ -209,8 +210,8 @@ std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
   return shard.tokens() * vocabulary_share(model, shard.tensor);
 }
 
-// Blocks of keys and values that a context ring has on their way: two at a time (Liu et al., arXiv
-// 2310.01889); in the backward their gradients travel along. Gathered whole, they are all there at once.
+// Key and value blocks of a context ring in transit: two at a time (Liu et al., arXiv 2310.01889). In the
+// backward their gradients travel along. An all-gather holds all blocks at once.
 struct RingBytes {
   std::int64_t forward = 0, backward = 0;
 };
@@ -224,8 +225,9 @@ RingBytes ring_bytes(const LayerSizes& sizes, const Shard& shard) {
   return {heads, 2 * heads};
 }
 
-// One buffer each for what comes to a rank's experts and for what goes back. Where ranks gather all tokens of
-// their experts' group, what the experts give is spread over rows for all of these before it is scattered.
+// One buffer for the tokens that arrive at a rank's experts and one for the outputs that go back. With the
+// all-gather dispatcher the expert outputs are spread over rows for all gathered tokens before the
+// reduce-scatter.
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/token_dispatcher.py, MoEAllGatherTokenDispatcher
 std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t back = element_bytes(shard.precision) * model.hidden;
@@ -241,7 +243,7 @@ Bytes without_selective_recompute(const TransformerSpec& model, Shard shard, Lay
   return total(layer_tensors(model, shard, kind));
 }
 
-// Output and input widths of the products of a layer on one rank.
+// Output and input widths of a layer's GEMMs on one rank.
 struct WeightShape {
   std::int64_t out = 0, in = 0, count = 1;
   friend bool operator==(const WeightShape&, const WeightShape&) = default;
@@ -372,10 +374,10 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   if (shard.software.fp32_logits) {
     const Bytes fp32(kFp32 * logits(model, shard));
     const int matrices = shard.software.loss_parallel && shard.tensor > 1 ? 3 : 2;
-    return {.forward = fp32, .backward = matrices * fp32};  // of the loss, of log-softmax
+    return {.forward = fp32, .backward = matrices * fp32};  // gradients of the loss and of log-softmax
   }
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
-  return {.forward = sixteen, .backward = sixteen};  // the gradient; logits are let go of before
+  return {.forward = sixteen, .backward = sixteen};  // the gradient; the logits are freed before it
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {
@@ -389,8 +391,8 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
   std::int64_t forward = ring.forward;
   std::int64_t core = sizes.query() + sizes.key() + sizes.value() + sizes.output() + ring.backward;
   if (shard.attention == Attention::kUnfused) {
-    // Scores before the softmax and the buffer that the product adds them to (Megatron-LM's baddbmm); in the
-    // backward that buffer and the gradients of softmax and dropout.
+    // Forward: the scores before the softmax, and the buffer that the GEMM adds them to (Megatron-LM's
+    // baddbmm). Backward: that buffer, and the gradients of softmax and dropout.
     forward = std::max(forward, 2 * sizes.element() * sizes.scores());
     core = std::max(core, 3 * sizes.element() * sizes.scores());
   }
@@ -419,7 +421,7 @@ Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard
 
 Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (!shard.software.gradient_placeholders || !shard.gradient_accumulation_fusion) return Bytes(0);
-  std::vector<std::pair<std::int64_t, std::int64_t>> shapes;  // those of all experts are one
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes;  // all experts share one shape
   for (const WeightShape& weight : weight_shapes(model, shard, kind))
     shapes.emplace_back(weight.out, weight.in);
   std::sort(shapes.begin(), shapes.end());

@@ -1,4 +1,4 @@
-// Bytes that one GPU needs: states, and what each layer keeps for the backward pass, tensor by tensor.
+// Memory that one GPU needs: states, and the tensors that each layer keeps for the backward pass.
 //
 // An inventory rather than a coefficient: every tensor has a name, a size and the half of the backward pass
 // that lets go of it, so that a ledger can print them and a split backward can free them in turn. T tokens of
@@ -21,23 +21,23 @@ namespace stagecraft {
 // Bytes per parameter of each kind of state, before sharding.
 struct StateBytes {
   std::int64_t weight = 2, gradient = 4, optimizer = 12;
-  std::int64_t stepped = 4;        // of the weight that the optimizer steps, master or not
+  std::int64_t stepped = 4;        // bytes of the weight that the optimizer steps, master or not
   std::int64_t gradient_copy = 0;  // fp32 gradients of the optimizer step, where they are reduced in 16 bit
 
   [[nodiscard]] bool has_masters() const { return stepped > weight; }  // among `optimizer`
 };
 // bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
-// steps the 16-bit weights themselves, reads gradients as they are, without a copy (Megatron-LM's
-// precision-aware optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
-// No fields of the shard but precision, gradient, moment and master_weights count.
+// steps the 16-bit weights themselves, reads gradients without a copy (Megatron-LM's precision-aware
+// optimizer; PyTorch's Adam over bf16 parameters: 2/2/4). Only the fields precision, gradient, moment and
+// master_weights of the shard count.
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
 // Are the masters the only weights that stay? They are under FSDP, which shards weights in fp32.
 [[nodiscard]] bool masters_alone(const Shard& shard);
 
 enum class FreedBy : std::uint8_t {
   kInputGradient,   // the operator that produced it passes its gradient on
-  kWeightGradient,  // input of a product: its weights' gradient needs it
+  kWeightGradient,  // input of a GEMM: its weight gradient needs it
 };
 
 struct SavedTensor {
@@ -50,8 +50,8 @@ struct SavedTensor {
 using SavedTensors = std::vector<SavedTensor>;
 [[nodiscard]] Bytes total(const SavedTensors& tensors);
 
-// What a layer keeps from forward to backward, per micro-batch; full recompute apart. Tensors of size zero
-// are left out.
+// Tensors that a layer keeps from forward to backward, per micro-batch, without full recompute. Tensors of
+// size zero are left out.
 //   dense, flash:  T'(norm inputs, column inputs: 4 e h), T e (2 n_q + 2 n_kv + up + f/t), LSE 4 T a/t, masks
 //   experts:       of r = beta T' K received (token, expert) pairs, times et: inputs e r h, first products
 //                  e r up_e, activations e r f_e/et; router 8 T' E; maps 16 T' K
@@ -62,8 +62,8 @@ using SavedTensors = std::vector<SavedTensor>;
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
-// What a layer of multi-token prediction keeps beside its layer and its head: the shifted tokens' ids, both
-// norm inputs and the projection's input (arXiv 2412.19437, section 2.2).
+// Further tensors of a layer of multi-token prediction, besides its layer and its head: the ids of the
+// shifted tokens, both norm inputs and the projection's input (arXiv 2412.19437, section 2.2).
 [[nodiscard]] SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard);
 // Kept per micro-batch in flight: token ids and the dropout mask.
 [[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);
@@ -71,16 +71,17 @@ using SavedTensors = std::vector<SavedTensor>;
 // their 16-bit gradient, where it is in 16 bit the logits.
 [[nodiscard]] SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard);
 
-// What the weight gradients of a layer need when the backward is split: the inputs of its products and the
-// gradients of their outputs, which for a GPT are 32 of its 34 bytes per element of s b h; in fp8 half of it.
+// Tensors that the weight gradients of a layer need when the backward is split: the inputs of its GEMMs and
+// the gradients of their outputs. For a GPT these are 32 of its 34 bytes per element of s b h; in fp8 half of
+// that.
 [[nodiscard]] Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard,
                                               LayerKind kind = LayerKind::kDense);
 
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
-// Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient takes as much.
+// Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient has the same size.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
-// Live during the loss alone, beside what it keeps: logits in the forward, their gradient in the backward, both
-// as fp32 matrices where the software casts them; nothing where the loss is fused.
+// Tensors that live only during the loss, besides those it keeps: the logits in the forward and their
+// gradient in the backward, as fp32 matrices where the software casts them. None where the loss is fused.
 //   source  Megatron-LM's vocabulary-parallel loss keeps an fp32 softmax, no logits, and its gradient is written
 //           over it (megatron/core/tensor_parallel/cross_entropy.py); peak memory of its own tests
 struct HeadTransient {
@@ -90,20 +91,20 @@ struct HeadTransient {
 // Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);
 
-// What a layer needs beside its saved tensors while it runs.
+// Transient memory of a layer while it runs, besides its saved tensors.
 struct LayerTransient {
-  Bytes forward;   // gathered input, scores, messages of the context ring, expert exchanges
-  Bytes backward;  // the same, and the gradients under way: at most those of one product and of the residual
-  Bytes recomputed;  // tensors that selective recompute makes again for the backward
+  Bytes forward;     // gathered input, scores, messages of the context ring, expert exchanges
+  Bytes backward;    // the same, and the gradients in progress: at most those of one GEMM and of the residual
+  Bytes recomputed;  // tensors that selective recompute restores for the backward
 };
 [[nodiscard]] LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
                                              LayerKind kind = LayerKind::kDense);
 
-// The gradient of the largest weight, in 16 bit, where it is not added to the main gradients by the product
+// Gradient of the largest weight in 16 bit, where the GEMM does not accumulate into the main gradients
 // itself; 0 otherwise.
 [[nodiscard]] Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard,
                                               LayerKind kind = LayerKind::kDense);
-// One 16-bit tensor for each shape among the weights of a layer's products; 0 unless the software has them.
+// One 16-bit tensor for each shape among the weights of a layer's GEMMs; 0 unless the software has them.
 [[nodiscard]] Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard,
                                           LayerKind kind = LayerKind::kDense);
 

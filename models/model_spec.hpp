@@ -27,8 +27,8 @@ inline constexpr std::array<std::string_view, 2> kNormalizationNames = {"layerno
 enum class Position : std::uint8_t { kLearned, kRope };
 inline constexpr std::array<std::string_view, 2> kPositionNames = {"learned", "rope"};
 
-// Multi-head latent attention (DeepSeek-V2/V3): queries and key/values pass through low ranks; the position
-// part of a head is kept apart. Q and K have nope + rope columns a head, V has its own.
+// Multi-head latent attention (DeepSeek-V2/V3): queries and key/values pass through low ranks, and the
+// position part of a head is separate. Q and K have nope + rope columns per head; V has its own width.
 //   source  DeepSeek-AI (arXiv 2405.04434), section 2.1.
 struct LatentAttentionSpec {
   std::int64_t query_rank = 0;  // 0: queries are projected in one step
@@ -45,18 +45,18 @@ struct LatentAttentionSpec {
 struct ExpertsSpec {
   std::int64_t count = 0;  // E, routed experts
   std::int64_t top_k = 1;  // K
-  // Consecutive experts make groups of one size; a token chooses its experts among those of `top_groups` of
-  // them. Limited so, it goes to few nodes. (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; n_group and
-  // topk_group of its configuration.)
+  // Consecutive experts form groups of equal size. A token chooses its experts within `top_groups` groups, so
+  // it goes to few nodes. (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; n_group and topk_group of its
+  // configuration.)
   std::int64_t groups = 1;
   std::int64_t top_groups = 1;
   std::int64_t ffn_hidden = 0;         // f_e, of one routed expert
   std::int64_t shared = 0;             // shared experts
-  std::int64_t shared_ffn_hidden = 0;  // of one shared expert; f_e unless given
+  std::int64_t shared_ffn_hidden = 0;  // width of one shared expert; f_e unless given
   bool shared_gate = false;            // h more parameters: a gate on the shared experts' output (Qwen2-MoE)
   std::vector<std::int64_t> dense_layers = {};  // layers without experts, ascending from 0
-  // Most tokens an expert takes, as a multiple of the balanced share: the rest is dropped, and missing ones
-  // are padded. 0: dropless.
+  // Capacity of an expert, as a multiple of the balanced share: excess tokens are dropped, missing ones are
+  // padded. 0: dropless.
   double capacity_factor = 0;
   double imbalance = 1;  // beta: tokens of the busiest expert rank over the balanced share; 1 = balanced
 
@@ -66,7 +66,7 @@ struct ExpertsSpec {
   friend bool operator==(const ExpertsSpec&, const ExpertsSpec&) = default;
 };
 
-// What a layer is made of. Two layers of one kind are alike.
+// Kind of a layer. Two layers of one kind are identical.
 enum class LayerKind : std::uint8_t { kDense, kExperts };
 inline constexpr std::array<std::string_view, 2> kLayerKindNames = {"dense", "experts"};
 
@@ -85,9 +85,9 @@ struct TransformerSpec {
   Normalization normalization = Normalization::kLayerNorm;
   Position position = Position::kLearned;
   bool tied_embeddings = true;
-  bool biases = true;  // of linear layers; GPT has them, Llama has not
+  bool biases = true;  // biases of linear layers; GPT has them, Llama has not
   bool qkv_bias =
-      true;  // of the QKV projection alone: Qwen2 has it without the others; as `biases` unless given
+      true;  // bias of the QKV projection only: Qwen2 has it without the others; as `biases` unless given
   // A norm over each head of Q and of K: 2q parameters a layer (Qwen3), 4q where it is LayerNorm.
   bool qk_norm = false;
   bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
@@ -95,8 +95,8 @@ struct TransformerSpec {
   std::optional<LatentAttentionSpec> latent_attention =
       {};  // head_size is then nope + rope, kv_heads is heads
   std::optional<ExpertsSpec> experts = {};
-  // Multi-token prediction: extra layers of the last layer's kind behind the last one, each with a projection
-  // [h, 2h], three norms, and the head and loss once more (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+  // Multi-token prediction: extra layers after the last one and of its kind, each with a projection [h, 2h],
+  // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).
   std::int64_t mtp_layers = 0;
 
   [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;   // of layers 0 .. layers-1
@@ -111,16 +111,16 @@ struct TransformerSpec {
 struct StagesSpec {
   std::string name;
   std::vector<Duration> forward, input_gradient, weight_gradient;
-  // What one micro-batch leaves on one stage for its backward; also the message to the next stage.
+  // Activations that one micro-batch leaves on a stage for its backward; also the message to the next stage.
   std::vector<Bytes> activation;
-  std::vector<Bytes> gradient;  // to reduce over data-parallel replicas at the end
-  // What a recompute pass takes, for schedules that have them; empty: as long as a forward.
+  std::vector<Bytes> gradient;  // gradients to reduce over data-parallel replicas at the end
+  // Duration of a recompute pass, for schedules that have them; empty: that of a forward.
   std::vector<Duration> recompute = {};
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;
 };
 
-// Of a list of StagesSpec; of an empty one nothing.
+// Entry of a list of StagesSpec; T{} for an empty list.
 template <class T>
 [[nodiscard]] T of_stage(const std::vector<T>& list, std::size_t stage) {
   if (list.empty()) return T{};

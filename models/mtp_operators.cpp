@@ -1,7 +1,7 @@
-// What multi-token prediction puts before its layer: the hidden vector and the embedding of the next token
-// are normed, put side by side, and projected from 2h to h. The projection is column-parallel with its output
-// gathered; sequence parallelism gathers its input and keeps the rank's tokens of the output. The embedding
-// of the shifted tokens is looked up for each prediction anew, and never made again.
+// Operators of multi-token prediction before its layer: the hidden vector and the embedding of the next token
+// are normalised, concatenated and projected from 2h to h. The projection is column-parallel with its output
+// gathered. Sequence parallelism gathers its input and keeps the rank's tokens of the output. The embedding
+// of the shifted tokens is looked up anew for each prediction, and never recomputed.
 //
 //   source  DeepSeek-AI (arXiv 2412.19437), section 2.2, eq. 21; Megatron-LM
 //           core/transformer/multi_token_prediction.py @13f8f526 and @d98e8a64.

@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm, and what joins the residual stream beside them.
+// LayerNorm and RMSNorm, and the additions to the residual stream.
 #pragma once
 
 #include <cstdint>

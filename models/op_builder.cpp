@@ -23,8 +23,8 @@ MemoryPass cast_pass(const Shard& shard) {
   return shard.dynamic_scaling ? MemoryPass{.bytes = 5, .kernels = 2} : MemoryPass{.bytes = 3, .kernels = 1};
 }
 
-// A cast and a transposed copy (read 1, write 1) for the other pass, which is all that what arrives in fp8
-// wants.
+// A cast and a transposed copy (read 1, write 1) for the other pass. A tensor that arrives in fp8 needs only
+// the transposed copy.
 void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
   MemoryPass pass{.bytes = 2, .kernels = 1};
@@ -35,7 +35,7 @@ void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard)
   ops.push_back(memory_op("fp8 cast", elements, pass, shard));
 }
 
-// One weight, or those of several experts: `count` alike products in one kernel.
+// One weight, or those of several experts: `count` equal GEMMs in one kernel.
 struct Group {
   OpKind op = OpKind::kGemm;
   std::int64_t count = 1;
@@ -56,10 +56,9 @@ Linear member_of(const GroupedLinear& linear) {
 }
 
 // Under dynamic scaling the weights are cast in every pass that reads them, with a transposed copy where the
-// layout of the product is not theirs. Tensor ranks agree on the largest value of a weight that they share.
-// Delayed scaling casts and transposes at once, and only where weights are gathered more than once a step.
-// Weights that are fp8 already are transposed in the pass that wants it, or once a step where they stay
-// whole.
+// GEMM needs another layout. Tensor ranks agree on the largest value of a shared weight. Delayed scaling
+// casts and transposes at once, and only where weights are gathered more than once a step. Weights stored in
+// fp8 are transposed in the pass that needs it, or once a step where they stay unsharded.
 void add_weight_cast(Ops& ops, Group group, const Linear& linear, bool transposed, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
   const auto cast = [&](MemoryPass pass) {

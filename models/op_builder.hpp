@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-// 2 m n k of each product.
+// 2 m n k for each GEMM.
 [[nodiscard]] Flops gemm_flops(const GemmShape& shape);
 [[nodiscard]] std::int64_t element_bytes(Precision precision);
 [[nodiscard]] std::int64_t operand_bytes(Precision precision);
@@ -25,18 +25,18 @@ struct Linear {
   std::string_view name;
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
-  bool sixteen_bit = false;  // also where the other products are in fp8
-  // The input, or the output's gradient, arrives in fp8, and only its transposed copy is to make.
+  bool sixteen_bit = false;  // even where the other GEMMs run in fp8
+  // The input, or the output's gradient, arrives in fp8, and only its transposed copy is needed.
   bool fp8_input = false, fp8_gradient = false;
 };
 
-// The shard of a product that stays in 16 bit under fp8, or of what is gathered for it.
+// The shard for a GEMM that stays in 16 bit under fp8, or for its gathered tensors.
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
 
-// Do tensor ranks gather the inputs of column-parallel products, and the gradients behind row-parallel ones,
-// as fp8? Each casts its own rows before, and what comes wants a transposed copy only.
+// Do tensor ranks gather the inputs of column-parallel GEMMs, and the gradients after row-parallel ones, in
+// fp8? Each rank casts its own rows before the gather, and the result needs only a transposed copy.
 //   source  Transformer Engine's grad_output_preprocess and gather_along_first_dim; torchao's
 //           Float8ColwiseParallel.
 [[nodiscard]] bool gathers_fp8(const Shard& shard);
@@ -87,8 +87,8 @@ void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
                 Beside beside);  // RS with SP
 
-// What a gather before, or a reduction after, a GEMM runs beside: with overlap_tensor its chunks.
-// TransformerEngine's user buffers cut gathers and scatters, never an all-reduce: sequence parallelism only.
+// Overlap of a gather before, or a reduction after, a GEMM: with overlap_tensor its chunks.
+// TransformerEngine's user buffers chunk gathers and scatters but no all-reduce: sequence parallelism only.
 [[nodiscard]] Beside beside_next_gemm(const Shard& shard);
 [[nodiscard]] Beside beside_previous_gemm(const Shard& shard);
 

@@ -1,5 +1,5 @@
-// What one GPU executes for one micro-batch: the operators of a layer, of the embedding, of the head, and of
-// the optimizer step.
+// Operators that one GPU executes for one micro-batch: those of a layer, the embedding, the head, and the
+// optimizer step.
 //
 // An operator has a shape, FLOPs and bytes; it has no time (models/compute_cost.hpp prices compute, topology/
 // prices collectives). Symbols as in docs/notation.md: s b h a k q f V t, T = s*b tokens, T' = T/t under
@@ -25,7 +25,7 @@ namespace stagecraft {
 enum class OpKind : std::uint8_t {
   kGemm,
   kBatchedGemm,  // unfused attention's
-  kGroupedGemm,  // the experts of a rank: gemm.batch products (m, n, k) in one kernel, m the balanced mean
+  kGroupedGemm,  // the experts of a rank: gemm.batch GEMMs (m, n, k) in one kernel, m the balanced mean
   kFlashForward,
   kFlashBackward,
   kMemory,       // memory-bound: norms, activations, dropout, softmax, optimizer
@@ -37,15 +37,14 @@ enum class OpKind : std::uint8_t {
 // Over which ranks a collective runs.
 enum class CommGroup : std::uint8_t { kTensor, kContext, kExpert, kExpertTensor };
 
-// What a collective may run beside. The pricing decides how much of it that hides.
+// Compute that a collective may overlap. The pricing decides how much of it is hidden.
 enum class Beside : std::uint8_t {
   kNothing,
   kWeightGradient,  // issued before the weight-gradient GEMM of its layer
   kNextGemm,        // gathered chunk by chunk while the next GEMM of the list consumes it
   kPreviousGemm,    // reduced chunk by chunk while the previous GEMM of the list produces it
-  kAttentionBlock,  // a ring message beside the attention block before it: all but the last block cover one
-                    // each
-  kSharedExperts,   // beside a half of the shared experts, on a stream of their own
+  kAttentionBlock,  // a ring message overlaps the attention block before it: each block but the last hides one
+  kSharedExperts,   // overlaps a half of the shared experts, on a stream of its own
 };
 
 // The halves of the shared experts' block: its first product and activation, its second product.
@@ -60,7 +59,7 @@ struct GemmShape {
 // The attention core of one kernel: `batch` heads (samples x heads of the rank), queries x keys scores each.
 struct AttentionShape {
   std::int64_t batch = 0, queries = 0, keys = 0;
-  std::int64_t query_size = 0, value_size = 0;  // of one head: d_qk, d_v
+  std::int64_t query_size = 0, value_size = 0;  // sizes of one head: d_qk, d_v
   bool causal = true;  // half of the scores are masked; FLOPs are of the full square all the same
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
@@ -70,20 +69,20 @@ struct Op {
   std::string_view name;       // "qkv", "softmax", ... static storage
   GemmShape gemm{};            // kGemm, kBatchedGemm, kGroupedGemm
   AttentionShape attention{};  // kFlashForward, kFlashBackward
-  Flops flops{};               // of the math kinds; flash counts the full square
+  Flops flops{};               // for math kinds; flash counts the full square
   Bytes bytes{};               // HBM traffic; payload of a collective in nccl-tests' convention
-  std::int64_t elements = 0;   // of the tensor that a memory-bound kind is about; 0: of none alone
+  std::int64_t elements = 0;   // elements of the main tensor of a memory-bound kind; 0: none
   CollectiveKind collective = CollectiveKind::kAllReduce;
   CommGroup group = CommGroup::kTensor;
   Beside beside = Beside::kNothing;
-  SharedHalf shared = SharedHalf::kNone;  // that this is part of, or that an exchange runs beside
+  SharedHalf shared = SharedHalf::kNone;  // half that contains this operator, or that an exchange overlaps
   int kernels = 1;                        // launches that this stands for; a collective runs so often
   // Launches of the host for an operator that a framework runs as many small ones, in place of `kernels`.
   int host_launches = 0;
-  bool routed = false;  // its shapes are what routing makes of them, anew each time
-  // What moves between nodes in a collective that goes over nodes first; `bytes` are then those inside nodes.
+  bool routed = false;  // its shapes depend on routing, anew in each micro-batch
+  // Bytes between nodes of a collective that goes over nodes first; `bytes` are then those inside nodes.
   std::optional<NodeCopies> nodes = {};
-  // The precision of a product that does not run in that of the others.
+  // Precision of a GEMM that differs from the others.
   std::optional<Precision> precision = {};
 };
 
@@ -98,8 +97,8 @@ struct LayerOps {
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard,
                                        LayerKind kind = LayerKind::kDense);
-// What a layer of multi-token prediction has beside its layer and a second head: the lookup of the shifted
-// tokens, two norms and the projection.
+// Operators of a layer of multi-token prediction besides its layer and a second head: the lookup of the
+// shifted tokens, two norms and the projection.
 [[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
 // Last stage: final norm, head and loss. The loss is counted unfused; as kLoss a profile's loss_traffic
@@ -127,14 +126,14 @@ struct ParameterShare {
 // router, norms and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
                                               const WeightSplit& split);
-// The weights of a layer's products that fp8 computes: of all but the router and the shared gate.
+// The GEMM weights of a layer that fp8 computes with: all but the router and the shared gate.
 [[nodiscard]] ParameterShare product_weights(const TransformerSpec& model, LayerKind kind,
                                              const WeightSplit& split);
-// The parameters of a layer of multi-token prediction with its inner layer; embedding and head are shared.
-// Where the last stage has no embedding, it keeps a copy for all its predictions (stage_share).
+// Parameters of a layer of multi-token prediction with its inner layer; embedding and head are shared. A last
+// stage without the embedding keeps one copy for all its predictions (stage_share).
 [[nodiscard]] ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split);
 [[nodiscard]] ParameterShare mtp_product_weights(const TransformerSpec& model, const WeightSplit& split);
-// The matrix of words alone, split t ways.
+// The word embedding matrix, split t ways.
 [[nodiscard]] std::int64_t word_parameters(const TransformerSpec& model, std::int64_t tensor);
 // Vocabulary split t ways (as given, never padded; the fullest rank counts), positions on every rank.
 [[nodiscard]] std::int64_t embedding_parameters(const TransformerSpec& model, std::int64_t tensor);
@@ -145,20 +144,20 @@ struct ParameterShare {
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
 
-// Layers by what one costs; of the whole model.
+// Numbers of layers by kind, for the whole model.
 struct LayerCounts {
   std::int64_t dense = 0, experts = 0;
   std::int64_t predictions = 0;  // layers of multi-token prediction, each with its projection
 };
 [[nodiscard]] LayerCounts layers_in(const TransformerSpec& model);
 
-// Model FLOPs plus what is recomputed: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h +
-// V/12lh) for `selective` of the core: the paper's convention, three times the FLOPs of the core that
-// layer_operators repeats. Other modules count what they repeat.
+// Model FLOPs plus recomputed FLOPs: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h + V/12lh)
+// for `selective` of the core. The second is the paper's convention, three times the FLOPs of the core that
+// layer_operators repeats. Other modules count the FLOPs that they repeat.
 struct RecomputedShare {
   Recompute granularity = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;
-  std::optional<LayerCounts> layers{};  // that full recompute repeats; none: all of the model's
+  std::optional<LayerCounts> layers{};  // layers that full recompute repeats; none: all of the model's
 };
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,
                                    const RecomputedShare& recompute);

@@ -1,4 +1,4 @@
-// Widths of a layer on one of `tensor` ranks: what column- and row-parallel weights keep after the split.
+// Widths of a layer on one of `tensor` ranks: the part of column- and row-parallel weights after the split.
 // Routed experts are split over ranks of their own.
 //
 //   source  Shoeybi et al. (arXiv 1909.08053), section 3; Narayanan et al. (arXiv 2104.04473), section 2.3.
@@ -16,8 +16,8 @@ struct Widths {
   std::int64_t kv_heads = 0;   // max(k/t, 1)
   std::int64_t query = 0;      // n_q = (a/t) q
   std::int64_t key_value = 0;  // n_kv = max(k/t, 1) q: of the keys, and of the values unless latent
-  std::int64_t value = 0;      // of the values: n_kv, or (a/t) w of latent attention
-  std::int64_t output = 0;     // of the core's output: n_q, or (a/t) w of latent attention
+  std::int64_t value = 0;      // width of the values: n_kv, or (a/t) w of latent attention
+  std::int64_t output = 0;     // width of the core's output: n_q, or (a/t) w of latent attention
   std::int64_t ffn = 0;        // f/t
   std::int64_t up = 0;         // outputs of the first FFN GEMM: f/t, or 2f/t with a gate
   [[nodiscard]] std::int64_t qkv() const { return query + key_value + value; }
@@ -27,7 +27,7 @@ struct Widths {
 // other; the resolver of plans says so first.
 [[nodiscard]] Widths widths(const TransformerSpec& model, std::int64_t tensor);
 
-// What a rank holds of a layer's experts.
+// A rank's part of a layer's experts.
 struct ExpertWidths {
   std::int64_t experts = 0;    // E/e whole or split experts
   std::int64_t ffn = 0;        // f_e/et

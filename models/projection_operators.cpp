@@ -14,7 +14,7 @@ void add_transpose(Ops& ops, std::string_view name, std::int64_t elements, const
   add_memory(ops, name, elements, kTransposeTraffic.forward, shard);
 }
 
-// Batched products want Q, K and V apart; fused flash kernels read them through strides.
+// Batched GEMMs need Q, K and V separate; fused flash kernels read them with strides.
 void add_split(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (shard.attention == Attention::kFlash && shard.fused_kernels) return;
   add_transpose(ops, "qkv split", shard.tokens() * widths(model, shard.tensor).qkv(), shard);

@@ -1,9 +1,9 @@
-// From the residual stream to queries, keys and values, and from the core's output back: the linear layers
-// around the attention core, with RoPE and the norms of heads or latent vectors.
+// The linear layers around the attention core: from the residual stream to queries, keys and values, and from
+// the core's output back, with RoPE and the norms of heads or latent vectors.
 //
 // Grouped heads have one QKV projection. Latent attention projects down on every rank (on T' tokens under
-// sequence parallelism), norms the latent vectors, gathers them in place of the hidden ones, and projects up
-// to the heads of the rank; without a query rank the query comes from the hidden vectors in one step.
+// sequence parallelism), normalises the latent vectors, gathers them instead of the hidden ones, and projects
+// up to the heads of the rank. Without a query rank the query is projected from the hidden vectors directly.
 //   source  Shoeybi et al. (arXiv 1909.08053), section 3; DeepSeek-AI (arXiv 2405.04434), section 2.1;
 //           Megatron-LM @d98e8a64 core/transformer/multi_latent_attention.py.
 #pragma once
@@ -13,8 +13,8 @@
 namespace stagecraft {
 
 void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
-// Adds what gives queries and values of grouped heads, norms of heads and RoPE, where the output of the key
-// product is kept.
+// Adds the operators for queries and values of grouped heads, norms of heads and RoPE, where the output of
+// the key GEMM is kept.
 void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);

@@ -1,4 +1,4 @@
-// How one GPU sees a transformer: its share of the tokens, heads, widths and experts, and the choices that
+// One GPU's shard of a transformer: its share of the tokens, heads, widths and experts, and the choices that
 // change its kernels.
 #pragma once
 
@@ -17,19 +17,19 @@ inline constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
 
-// What selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py); the last
-// two are PyTorch's: a checkpoint around the attention of a layer, as NeMo AutoModel has one around each of its
-// parts, and selective checkpointing by operator, as torchtitan sets it up.
+// Modules that selective recompute repeats, by Megatron-LM's names (core/transformer/transformer_config.py).
+// The last two are PyTorch's: a checkpoint around the attention of a layer, as in NeMo AutoModel, and
+// selective checkpointing by operator, as in torchtitan.
 enum class RecomputeModule : std::uint8_t {
   kCoreAttention,  // scores, softmax, dropout, values; nothing where attention is flash
   kLayerNorm,      // both norms of a layer: their outputs are not kept
   kMlp,            // the dense feed-forward block, from its input on
   kMoe,            // the expert block, its two exchanges included
-  kMoeActivation,  // the activation between the experts' two products
+  kMoeActivation,  // the activation between the experts' two GEMMs
   kSharedExperts,  // their feed-forward block
   kLatentUp,       // MLA's up projections and RoPE
   kSelfAttention,  // from the input of QKV to the output of the projection
-  // All but the layer's input, the core's output and the output of every second product, counted q, k, v,
+  // Everything but the layer's input, the core's output and the output of every second GEMM, counted q, k, v,
   // projection, gate, up, down (torchtitan, distributed/activation_checkpoint.py).
   kEverySecondProduct,
 };
@@ -56,59 +56,60 @@ class RecomputeModules {
 inline constexpr RecomputeModules kCoreAttentionOnly =
     RecomputeModules().with(RecomputeModule::kCoreAttention);
 
-// How the context ranks share keys and values (Megatron-LM's cp_comm_type).
+// Exchange of keys and values between context ranks (Megatron-LM's cp_comm_type).
 enum class ContextExchange : std::uint8_t { kRing, kAllGather, kAllToAll };
 inline constexpr std::string_view kContextExchangeNames[] = {"p2p", "all-gather", "all-to-all"};
 
-// Node-aware: a token goes once to each node that has one of its experts, to the rank of the sender's place
-// there, and from that to each rank that has one; results come back summed the same way (DeepEP).
+// Node-aware: a token goes once to each node with one of its experts, to the rank at the sender's place
+// there, and from that to each rank with an expert. Results are summed on the same way back (DeepEP).
 enum class ExpertDispatcher : std::uint8_t { kAllToAll, kAllGather, kNodeAware };
 inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all-gather", "node-aware"};
 
-// What the training software leaves on the GPU beyond what the mathematics needs. Defaults are Megatron-LM's
-// with its own kernels.
+// Memory that the training software needs beyond the mathematics. Defaults are Megatron-LM's with its own
+// kernels.
 struct SoftwareMemory {
   bool fused_loss = false;  // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
                             // softmax
   // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
   // matrices.
   bool fp32_logits = false;
-  // Where neither is so: the loss keeps the 16-bit logits and makes their gradient beside them (flash_attn's
+  // Where neither applies: the loss keeps the 16-bit logits and a separate gradient (flash_attn's
   // CrossEntropyLoss).
   bool loss_in_16_bit = false;
-  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits, whose backward makes a third
-  // fp32 matrix: minus one at the targets, the exponentials and their sum, beside the log-softmax
+  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits. Its backward needs a third
+  // fp32 matrix besides the log-softmax: minus one at the targets, the exponentials and their sum
   // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
   bool loss_parallel = false;
-  // Under sequence parallelism the backward reads what was gathered for QKV, up and the head (PyTorch's
-  // tensor parallel linear layers save their input), where Megatron-LM gathers again. Where tensor
-  // collectives overlap, layers do so too, whose compiled gathers and products are one.
+  // Under sequence parallelism the backward reuses the gathered inputs of QKV, up and the head (PyTorch's
+  // tensor-parallel linear layers save their input); Megatron-LM gathers them again. Layers with overlapped
+  // tensor collectives gather again too, because their compiled gathers and GEMMs are fused.
   bool gathered_inputs = false;
-  bool keep_outputs = false;  // a stage keeps what it sent until the backward (DeepSpeed's pipeline)
-  // One gradient in 16 bit, never read, for each shape of weight (Transformer Engine from 2.3 on, where the
-  // products add to the main gradients themselves).
+  bool keep_outputs = false;  // a stage keeps its output until the backward (DeepSpeed's pipeline)
+  // One unused 16-bit gradient per shape of weight (Transformer Engine from 2.3 on, where GEMMs accumulate
+  // into the main gradients themselves).
   bool gradient_placeholders = false;
-  // ZeRO 2 and 3: gradients stay whole until the last micro-batch, which alone reduces them (FSDP2 under a
-  // pipeline, no_sync).
+  // ZeRO 2 and 3: gradients stay unsharded until the last micro-batch, which alone reduces them (FSDP2 under
+  // a pipeline, no_sync).
   bool whole_gradients = false;
-  // Gradients are copied into a bucket to be reduced, and joined to be stepped (DeepSpeed). In bf16 those of
-  // a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its BF16_Optimizer).
+  // Gradients are copied into a bucket for the reduction, and joined for the optimizer step (DeepSpeed). In
+  // bf16 those of a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its
+  // BF16_Optimizer).
   bool bucket_copies = false;
-  // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts what it gathers (FSDP): no 16-bit
-  // shard lies beside them.
+  // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts them for the gather (FSDP): there is
+  // no 16-bit shard.
   bool fp32_shards = false;
-  // FSDP2: what no layer holds (embedding, last norm, head) is one unit, gathered from the forward's first
-  // use to the backward's last; gathers allocate on a stream of their own, whose cached blocks no other
-  // stream reuses.
+  // FSDP2: the parameters outside the layers (embedding, last norm, head) are one unit, gathered from the
+  // forward's first use to the backward's last. Gathers allocate on a stream of their own, and no other
+  // stream reuses its cached blocks.
   bool fully_shard = false;
-  // ZeRO 2 and 3 of Megatron-FSDP, in parameters, and of ZeRO 3 never less than two mean layers: whole gradients
-  // that were reduced are let go of when more than so many wait, and weights are gathered ahead up to half of
-  // it; 0: one unit, or bucket, by one.
+  // ZeRO 2 and 3 of Megatron-FSDP, in parameters; under ZeRO 3 at least two mean layers. Reduced unsharded
+  // gradients are freed when more than this many wait, and weights are gathered ahead up to half of it. 0:
+  // one unit, or bucket, at a time.
   //   source  megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, suggested_RS_queue_capacity and
   //           suggested_AG_prefetch_size; param_and_grad_buffer.py, wait_for_previous_grad_reduce.
   std::int64_t communication_unit = 0;
-  // PyTorch's pipeline: every micro-batch has receive buffers of its own, and a stage's outputs, the last
-  // one's logits too, stay until the step ends.
+  // PyTorch's pipeline: every micro-batch has its own receive buffers. A stage's outputs, including the
+  // logits of the last stage, stay until the step ends.
   bool step_messages = false;
   bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
   std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
@@ -116,7 +117,7 @@ struct SoftwareMemory {
   friend bool operator==(const SoftwareMemory&, const SoftwareMemory&) = default;
 };
 
-// How many ways weights are split: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
+// Split of the weights: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
 struct WeightSplit {
   std::int64_t tensor = 1, expert = 1, expert_tensor = 1;
 };
@@ -131,31 +132,31 @@ struct Shard {
   bool sequence_parallel = false;
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
-  Precision moment = Precision::kFp32;    // of both of Adam's moments
+  Precision moment = Precision::kFp32;    // precision of both Adam moments
   bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
-  RecomputeModules modules = kCoreAttentionOnly;  // where recompute is selective
-  // What is made again ends with the last tensor that the backward reads: the last projection of a dense layer
-  // or of a module is not (PyTorch's checkpoints without re-entrance).
+  RecomputeModules modules = kCoreAttentionOnly;  // modules of selective recompute
+  // Recompute ends with the last tensor that the backward reads: the last projection of a dense layer or
+  // module is skipped (PyTorch's non-reentrant checkpoints).
   bool recompute_stops_early = false;
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
   // fp8: every pass scales its operands anew, weights as well (torchao); else scales are those of earlier
   // iterations, and weights were cast once (Transformer Engine's delayed scaling).
   bool dynamic_scaling = false;
-  // Weights of the layers' products are kept and gathered in fp8: they are cast where they are stepped, and a
-  // pass makes a transposed copy at most.
+  // GEMM weights of the layers are stored and gathered in fp8: the optimizer step casts them, and a pass
+  // makes at most a transposed copy.
   bool fp8_parameters = false;
-  // ZeRO 3: weights come anew in every pass, so that Transformer Engine casts them in each forward and keeps
+  // ZeRO 3: weights are gathered in every pass, so Transformer Engine casts them in each forward and keeps
   // the transposes for the backward.
   bool gathered_weights = false;
   ContextExchange context_exchange = ContextExchange::kRing;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
-  bool fp8_dispatch = false;            // what is sent to the experts, forward and backward, is fp8
-  bool overlap_tensor = false;          // tensor collectives in chunks beside their GEMM (user buffers)
-  bool overlap_context = true;          // ring messages beside the previous block of the core
-  bool overlap_shared_experts = false;  // expert exchanges beside the shared experts
+  bool fp8_dispatch = false;            // tokens and gradients sent to the experts are fp8
+  bool overlap_tensor = false;          // tensor collectives overlap their GEMM in chunks (user buffers)
+  bool overlap_context = true;          // ring messages overlap the previous block of the core
+  bool overlap_shared_experts = false;  // expert exchanges overlap the shared experts
   SoftwareMemory software = {};
 
   [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T
@@ -168,7 +169,7 @@ struct Shard {
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }
-  // One expert rank has nobody to send to, however it would.
+  // With one expert rank there is no exchange.
   [[nodiscard]] bool sends_by_node() const {
     return expert > 1 && expert_dispatcher == ExpertDispatcher::kNodeAware;
   }

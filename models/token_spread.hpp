@@ -1,9 +1,9 @@
-// To how many ranks or nodes a token goes, in the mean, when it is sent once to each that holds one of its
+// Mean number of ranks or nodes that a token goes to, when it is sent once to each that holds one of its
 // experts.
 //
-// A token chooses G_t of G groups of experts, then K of their M = G_t E/G experts, every choice as likely as
-// any other. Holder i of n has the experts from i E/n to (i + 1) E/n. It is missed with the probability sum
-// over x of P(x) C(M - x, K) / C(M, K), x the experts that it has in the chosen groups. So the token goes to
+// A token chooses G_t of G groups of experts, then K of their M = G_t E/G experts, all choices equally
+// likely. Holder i of n has the experts from i E/n to (i + 1) E/n. It is missed with the probability sum over
+// x of P(x) C(M - x, K) / C(M, K), where x counts its experts in the chosen groups. So the token goes to
 //   n (1 - C(E - E/n, K) / C(E, K))            without groups: x = E/n,
 //   n G_t/G (1 - C(M - E/n, K) / C(M, K))      where a group has whole holders: x = E/n or 0,
 //   n (1 - sum_j P(j) C(M - j E/G, K) / C(M, K))   where a holder has q whole groups: of those j are chosen,
@@ -34,12 +34,13 @@ struct TokenChoice {
 [[nodiscard]] double expected_holders(const TokenChoice& choice, std::int64_t holders);
 
 // An exchange that sends a token once to each node: `each` bytes if every token went to one node. The
-// placement says how many nodes it goes to.
+// placement gives the number of nodes.
 struct NodeCopies {
   TokenChoice choice;
   Bytes each{};
 
-  [[nodiscard]] Bytes over(std::int64_t nodes) const;  // what a rank sends to `nodes` nodes, its own included
+  // Bytes that a rank sends to `nodes` nodes, its own included.
+  [[nodiscard]] Bytes over(std::int64_t nodes) const;
   friend bool operator==(const NodeCopies&, const NodeCopies&) = default;
 };
 

@@ -36,7 +36,7 @@ void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
-// Traffic of several devices is not told apart on shared links yet.
+// Shared links do not support clusters of several devices yet.
 void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.group_profiles.empty() || !scenario.network.shared()) return;
   diagnostics.error(
@@ -47,7 +47,7 @@ void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
        .hint = "use network: closed-form"});
 }
 
-// Every GPU reaches every other, whatever links are missing; all prices rest on it.
+// Every GPU must reach every other without the missing links: all prices assume it.
 bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
   if (!scenario.cluster) return true;
   const ClusterSpec& spec = whole_cluster(scenario);
@@ -73,7 +73,7 @@ bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
   return false;
 }
 
-// A GPU is one that there is.
+// A faulty GPU must be one of the job's GPUs.
 void check_faulty_gpus(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const FaultSpec& fault = scenario.faults[i];
@@ -89,7 +89,7 @@ void check_faulty_gpus(const Scenario& scenario, const ParallelPlan& plan, Diagn
   }
 }
 
-// A cluster's links, what others take of them, and the least that has to be left.
+// The links of a cluster, the background load on each, and the least capacity that must remain.
 class SlowedLinks {
  public:
   explicit SlowedLinks(const Scenario& scenario)
@@ -101,7 +101,7 @@ class SlowedLinks {
   [[nodiscard]] Bandwidth capacity(EdgeId link) const { return cluster_.link(link).capacity; }
   [[nodiscard]] Bandwidth load(EdgeId link) const { return load_[link]; }
 
-  // Is enough left of it where faults leave it this share?
+  // Does the link keep enough capacity when a fault leaves this share of it?
   [[nodiscard]] bool suffices(EdgeId link, double share) const {
     const Link& ends = cluster_.link(link);
     const EdgeId same = usual_.graph().find(ends.from, ends.to).value();
@@ -122,7 +122,7 @@ std::string gigabytes(Bandwidth rate) {
   return fmt::format("{:.12g} GB/s", rate.count() * 1e-9);
 }
 
-// Degraded links, with what others take of them.
+// Degraded links must keep enough capacity beside the background traffic.
 void check_degraded_links(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
   const bool degrades = std::ranges::any_of(
       scenario.faults, [](const FaultSpec& fault) { return fault.kind == FaultKind::kDegradedLink; });
@@ -145,7 +145,7 @@ void check_degraded_links(const Scenario& scenario, const ParallelPlan& plan, Di
   }
 }
 
-// The traffic that takes most of a link, and the first of equals.
+// The background traffic that takes most of a link; the first of equals.
 std::size_t heaviest_on(EdgeId link, const Cluster& cluster, const std::vector<BackgroundSpec>& traffic) {
   std::size_t heaviest = 0;
   Bandwidth most(0);
@@ -156,7 +156,7 @@ std::size_t heaviest_on(EdgeId link, const Cluster& cluster, const std::vector<B
   return heaviest;
 }
 
-// Background traffic leaves something of every link.
+// Background traffic must leave some capacity on every link.
 void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.network.background.empty()) return;
   const SlowedLinks links(scenario);
@@ -175,7 +175,7 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
-// More than one: gradients or weights go beside the passes.
+// Do gradients or weights move in buckets, beside the passes?
 bool fills_buckets(const Scenario& scenario) {
   const int zero = scenario.parallelism.zero_stage;
   const bool gathers = zero >= 1 && scenario.overlap.parameters;

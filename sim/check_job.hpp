@@ -1,4 +1,5 @@
-// What a job asks that cannot be, beyond its keys, its placement and its order. Each check reports all that it finds.
+// Checks for impossible demands of a job, beyond its keys, its placement and its order. Each check reports
+// every mistake that it finds.
 #pragma once
 
 #include "base/diagnostic.hpp"

@@ -1,5 +1,5 @@
-// What an order asks of a placement beyond its own constraints: recompute passes, and iterations that run
-// into each other.
+// Demands of an order on a placement beyond its own constraints: recompute passes, and iterations that
+// overlap.
 #pragma once
 
 #include "base/diagnostic.hpp"

@@ -32,7 +32,7 @@ class Bound {
   }
 
  private:
-  // By place: what comes before the first forward of a stage, and behind the last backward.
+  // By place: the shortest chain before the first forward of a stage, and after its last backward.
   void add_chains() {
     before_.resize(places_.count());
     behind_.resize(places_.count());
@@ -70,7 +70,7 @@ class Bound {
     return fused_ ? least_in_pair(pass, *options_.pairs) : pass.total();
   }
 
-  // Reductions that start only after the last pass.
+  // Time of the reductions that start only after the last pass.
   [[nodiscard]] Duration reductions(int rank) const {
     Duration sum{};
     if (options_.overlap_gradients) return sum;
@@ -83,8 +83,8 @@ class Bound {
   const IterationPrices& prices_;
   const LowerOptions& options_;
   const StagePlaces places_;
-  bool split_ = false;                       // some backwards may be
-  bool fused_ = false;                       // some passes may be, and take less
+  bool split_ = false;                       // some backwards may be split
+  bool fused_ = false;                       // some passes may be fused, and then take less time
   std::vector<std::int64_t> micro_batches_;  // [copy]
   std::vector<Duration> before_, behind_;    // [place]
 };

@@ -1,4 +1,4 @@
-// What an iteration takes at least, read off its prices without running it.
+// Lower bound of an iteration, computed from its prices without a run.
 //
 //   For every pipeline rank r, with the stages s that it holds (of a copy c each):
 //

@@ -7,10 +7,11 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostSteps = 2'000'000;  // kept, of about 24 bytes
+// Upper limit of all kept graphs together, at about 24 bytes a step.
+constexpr std::size_t kMostSteps = 2'000'000;
 
 Duration makespan_of(const Program& program) {
-  // What a pass loses to traffic beside it depends on when both run.
+  // With loads, the slowdown of a pass depends on when it and the traffic run, so the engine has to run.
   return (program.loads.empty() ? longest_path(program) : run(program)).makespan;
 }
 

@@ -1,9 +1,8 @@
 // Task graphs of iterations that are kept: plans that run the same passes in the same order, with as many
 // buckets, differ in times alone.
 //
-// The graph of lower() is made for the first of them, and the others fill in their times: for a large plan,
-// building the graph is most of what a simulation takes. Times are those of run() on the program of each, to
-// the nanosecond.
+// The graph of lower() is built for the first of them, and the others fill in their times: for a large plan,
+// building the graph is most of a simulation. Times equal those of run() on each program, to the nanosecond.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@
 
 namespace stagecraft {
 
-// One for each thread. Orders are known by their address: they outlive the graphs and stay as they are.
+// One object per thread. Orders are identified by their address: they must outlive the graphs unchanged.
 class IterationGraphs {
  public:
   IterationGraphs() = default;
@@ -33,7 +32,7 @@ class IterationGraphs {
                               const LowerOptions& options);
 
  private:
-  // All that the graph depends on.
+  // All inputs of the graph.
   struct Key {
     const Schedule* schedule = nullptr;
     std::array<bool, 4> overlaps{};
@@ -45,7 +44,7 @@ class IterationGraphs {
   };
   struct Graph {
     std::vector<TimeSource> sources;
-    std::optional<GraphSweep> sweep;  // none where a program of this shape takes events
+    std::optional<GraphSweep> sweep;  // none where a program of this shape needs events
     std::list<const Key*>::iterator use{};
   };
   [[nodiscard]] Graph& graph_of(const Schedule& schedule, const IterationPrices& prices,

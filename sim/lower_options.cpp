@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// What compute loses to the traffic of weights and gradients beside it.
+// Slowdown of compute by overlapped traffic of weights and gradients.
 double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& prices) {
   const bool sharded = scenario.parallelism.zero_stage >= 2;
   const auto loaded = [&](double slowdown) { return 1 + (slowdown - 1) * prices.unit_load; };
@@ -42,8 +42,8 @@ StepRule step_rule(const Scenario& scenario, const Schedule& schedule) {
   return stashed && scenario.overlap.gradients ? StepRule::kDelayed : StepRule::kOwn;
 }
 
-// A step that is taken back costs itself and the forwards that ran with its weights: on rank r about the
-// first 2(p-1-r) of the next iteration, until the word of all ranks has come back. The rank that loses most
+// A rolled-back step costs itself and the forwards that ran with its weights: on rank r about the first
+// 2(p-1-r) of the next iteration, until the result of all ranks is known. The rank with the largest loss
 // counts.
 //   source  Qi et al., ICLR'24 (arXiv 2401.10241), section 4
 Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,

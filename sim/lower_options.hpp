@@ -1,5 +1,5 @@
-// How the passes of a scenario become tasks: what overlaps what, when ranks step, and what a pass loses to traffic
-// beside it.
+// Options for lowering a scenario: overlap, the time of optimizer steps, and the slowdown of passes by
+// overlapped traffic.
 #pragma once
 
 #include "sim/lower/lower.hpp"

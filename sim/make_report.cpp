@@ -20,7 +20,7 @@
 namespace stagecraft {
 namespace {
 
-// How often each pass runs in each stage of each copy, as the prices count them.
+// Number of runs of each pass in each stage of each copy, as the prices count them.
 std::vector<std::array<int, kPassCount>> passes_by_place(const Prepared& prepared) {
   const StagePlaces places = prepared.plan.places();
   std::vector<std::array<int, kPassCount>> counts(places.count());
@@ -70,8 +70,8 @@ ByProvenance provenance_shares(const Scenario& scenario, const IterationPrices& 
   return seconds;
 }
 
-// Of a profile that was never scored: errors of one kind of knowledge go the same way, those of different
-// kinds are independent.
+// For an unscored profile: errors of one provenance are fully correlated, those of different ones
+// independent.
 double sigma_by_provenance(const HardwareProfile& profile, const Report& report) {
   double variance = 0;
   for (std::size_t i = 0; i < report.provenance.size(); ++i) {
@@ -108,7 +108,7 @@ std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
   return line;
 }
 
-// Those that full recompute repeats.
+// Layers that full recompute repeats.
 LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec& recompute,
                               const ParallelPlan& plan) {
   LayerCounts counts{.predictions = recompute.repeats_mtp() ? model.mtp_layers : 0};
@@ -119,7 +119,7 @@ LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec&
   return counts;
 }
 
-// Flash attention makes its scores again inside its kernel: there is no core to repeat.
+// Flash attention recomputes its scores inside its kernel, so there is no core to repeat.
 RecomputeModules repeated_modules(const TrainingSpec& training) {
   RecomputeModules repeated;
   for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
@@ -144,7 +144,7 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   report.peak = mean_peak(scenario);
 }
 
-// Defaults that move the result, for whoever did not write them.
+// Defaults that affect the result and were not given.
 std::vector<std::string> assumed_defaults(const Scenario& scenario, const ParallelPlan& plan) {
   if (!scenario.profile || !scenario.cluster) return {};
   const auto yes_no = [](bool flag) { return std::string(flag ? "true" : "false"); };

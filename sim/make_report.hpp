@@ -1,5 +1,4 @@
-// What simulate() tells of a run: the scenario's work and words, what is measured on the timeline, the
-// memory.
+// Builds the report of simulate(): the scenario's work and texts, measurements of the timeline, the memory.
 //
 //   interval  90 % of a log-normal error: what the profile leaves unexplained, by families of operations; of
 //             a profile that was never scored, its spread by kind of knowledge.

@@ -14,8 +14,8 @@
 namespace stagecraft {
 namespace {
 
-// What an order that is made to measure is made for: the passes of each stage, the slowest message, and the
-// smallest share of its activations that an input gradient frees. Nobody reads the links here.
+// Costs for orders that are fitted to them: the passes of each stage, the slowest message, and the smallest
+// fraction of its activations that an input gradient frees. Shared links are ignored here.
 ScheduleCosts measures(const Scenario& scenario, const ParallelPlan& plan, bool split_backward) {
   std::optional<Cluster> cluster;
   if (scenario.cluster) cluster.emplace(*scenario.cluster);

@@ -1,5 +1,5 @@
-// The order of passes that a scenario asks for: of a file, or of a kind of schedule; some are made to the measure
-// of what the passes cost.
+// The order of passes of a scenario: from a file, or of a kind of schedule; some are fitted to the costs of
+// the passes.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace stagecraft {
 
-// Where it puts the chunks of a rank.
+// Placement of the chunks of a rank.
 [[nodiscard]] Placement placement_of(const Scenario& scenario);
 
-// nullopt after reporting where the schedule does not take the plan's sizes.
+// nullopt, with an error, where the schedule does not allow the plan's sizes.
 [[nodiscard]] std::optional<Schedule> make_schedule(const Scenario& scenario, const ParallelPlan& plan,
                                                     Diagnostics& diagnostics);
 

@@ -65,7 +65,7 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
   const auto& model = std::get<TransformerSpec>(scenario.model);
   std::vector<IterationPrices> kinds;
   PricingRequest each = request;
-  each.collectives = nullptr;  // it remembers those of one profile
+  each.collectives = nullptr;  // the memo holds one profile's costs only
   for (const HardwareProfile& profile : scenario.group_profiles)
     kinds.push_back(price_transformer(model, profile, cluster, each));
   const auto groups = groups_by_rank(*scenario.cluster, request.plan);

@@ -1,8 +1,8 @@
-// Prices on a cluster of several kinds of devices, and what else depends on all of them.
+// Prices on a cluster of several kinds of devices, and other quantities that depend on all of them.
 //
 // All replicas of a pipeline rank step together, and one pipeline is simulated for all of them: a rank takes
-// as long as the slowest device that it runs on. That is exact where the replicas of a rank are alike, or
-// where one replica is the slowest on every rank; else it is an upper bound.
+// as long as its slowest device. This is exact where the replicas of a rank are equal, or where one replica
+// is the slowest on every rank; otherwise it is an upper bound.
 //
 //   passes, end   of a rank: the prices of the slowest kind among its GPUs, the first of equals
 //   messages      the slower of both ends
@@ -18,7 +18,8 @@
 
 namespace stagecraft {
 
-// One for each node group where they differ, else the scenario's own; none for abstract stages without one.
+// One profile per node group where they differ, otherwise the scenario's own; none for abstract stages
+// without one.
 [[nodiscard]] std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario);
 
 // requires a profile.

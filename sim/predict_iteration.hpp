@@ -1,12 +1,10 @@
-// How long an iteration takes and what it holds, without a report: simulate() for thousands of plans in a
-// row.
+// Time and memory of an iteration, without a report: simulate() for thousands of plans.
 //
-// The figures are those of simulate(), bit for bit (a property test). What plans share is made once: the
-// cluster's graph, the orders of passes, where groups lie and what messages take; and
-// task graphs that differ in their times alone. The task graph is swept once in place of running event by
-// event: where nothing shares links, both give the same times (sim/engine/graph_sweep.hpp). What a
-// scenario takes that these shortcuts do not know (shared links, faults, other jobs, orders from files,
-// several iterations) goes through simulate() itself.
+// The figures equal those of simulate(), bit for bit (a property test). Shared parts of plans are computed
+// once: the cluster's graph, the orders of passes, placements of groups, prices of messages, and task graphs
+// that differ only in their times. The task graph is swept once instead of running event by event; without
+// shared links both give the same times (sim/engine/graph_sweep.hpp). Scenarios outside these shortcuts
+// (shared links, faults, other jobs, orders from files, several iterations) use simulate() itself.
 //
 //   One predictor serves one thread, and scenarios of one cluster: the cluster, and each profile, which is
 //   known by its address, stay what they were at the first question.
@@ -33,9 +31,9 @@ struct PlacedPlan {
 };
 
 struct HeldMemory {
-  Bytes peak;      // of the heaviest pipeline rank; where that is too much, of the first that holds too much
+  Bytes peak;      // peak of the heaviest pipeline rank; if that is too much, of the first rank with too much
   Bytes capacity;  // 0: not given
-  int rank = 0;    // that one
+  int rank = 0;    // this rank
   HostMemory host = {};
 
   [[nodiscard]] Verdict verdict() const { return std::max(verdict_of(peak, capacity), host.verdict()); }
@@ -49,7 +47,7 @@ class IterationPredictor {
   // prepare(): nullopt after reporting why it cannot run. The answer is good until the next question.
   [[nodiscard]] std::optional<PlacedPlan> place(const Scenario& scenario, Diagnostics& diagnostics);
   [[nodiscard]] HeldMemory memory(const Scenario& scenario, const PlacedPlan& placed) const;
-  // The prices of an iteration without what passes hold, which memory() tells.
+  // The prices of an iteration without pass memory, which memory() computes.
   [[nodiscard]] IterationPrices prices(const Scenario& scenario, const PlacedPlan& placed);
   // The iteration time of the report, and never more than it: sim/iteration_bound.hpp.
   [[nodiscard]] Duration time(const Scenario& scenario, const PlacedPlan& placed,
@@ -70,7 +68,7 @@ class IterationPredictor {
   std::map<MeshKey, PlacementMemo> placements_;
   std::map<const HardwareProfile*, CollectiveMemo> collectives_;
   IterationGraphs graphs_;
-  std::optional<Schedule> measured_;  // of a kind that looks at the costs: of the last scenario
+  std::optional<Schedule> measured_;  // order of a cost-based kind, for the last scenario
 };
 
 // Is all that the scenario says known to the shortcuts?

@@ -49,7 +49,7 @@ IterationPrices unchecked_price(const Scenario& scenario, const Cluster* cluster
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile, *cluster, request);
 }
 
-// All that is priced, one after another, in floating point: it does not overflow where times do.
+// Sum of all prices in floating point, which does not overflow where times would.
 double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) {
   double passes = 0, ends = 0;
   const auto add = [](double& sum, const PassPrice& price) {

@@ -1,4 +1,4 @@
-// What everything in an iteration takes.
+// Prices of all parts of an iteration.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace stagecraft {
 
-// What points into `scenario` and `plan`. `shared_links`: false where nobody reads the links.
+// The result refers to `scenario` and `plan`. `shared_links`: false where traffic is not needed.
 [[nodiscard]] PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan,
                                              bool shared_links = true);
-// By stage what one of its GPUs sends to the next for a micro-batch.
+// By stage: bytes that one of its GPUs sends to the next stage for a micro-batch.
 [[nodiscard]] std::vector<Bytes> message_bytes(const Scenario& scenario, const ParallelPlan& plan);
-// `cluster` may be null for abstract stages alone.
-// throws ScenarioError where passes take more than a century: times are counted in 2^63 ns.
+// `cluster` may be null only for abstract stages. throws ScenarioError where passes take more than a century:
+// times are counted in 2^63 ns.
 [[nodiscard]] IterationPrices price(const Scenario& scenario, const Cluster* cluster,
                                     const PricingRequest& request);
 

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-// Folded: links that matter to whoever is in the program.
+// A program on folded links: those that matter to any job in it.
 struct Folded {
   Program program;
   std::vector<int> alike;
@@ -41,12 +41,12 @@ Duration time_of(const Folded& job) {
   return run(job.program).makespan;
 }
 
-// Where no transfer waits for another.
+// Makespan when no transfer waits for another.
 Duration idle_time(const Folded& job) {
   return run(job.program, {.idle_network = true}).makespan;
 }
 
-// One task of that duration, over the links of `own`.
+// A program with one task of this duration, over the links of `own`.
 Program beside_clock(const Program& own, Duration duration) {
   ProgramBuilder builder;
   builder.add_task(builder.add_resource({}), duration,
@@ -56,7 +56,7 @@ Program beside_clock(const Program& own, Duration duration) {
   return clock;
 }
 
-// The job of `others` as it starts with nobody beside it, on links that change as those of `own` do.
+// The job alone, on links that change as those of `own` do.
 Program alone_on(const Program& own, const FabricJob& job) {
   Program alone = job.program;
   alone.link_changes = own.link_changes;
@@ -67,7 +67,8 @@ Program alone_on(const Program& own, const FabricJob& job) {
 // All jobs as loops beside a clock, which runs until `iterations` of ours have ended.
 RepeatedReport repeated(const Program& own, std::span<const FabricJob> others, int iterations,
                         Duration first) {
-  if (first == Duration::zero()) return {.iterations = iterations};  // and so do all that follow
+  if (first == Duration::zero())
+    return {.iterations = iterations};  // then all later ones take no time either
   std::vector<Duration> ends;
   for (Duration clock = iterations * first; std::ssize(ends) < iterations; clock += iterations * first) {
     Program all = beside_clock(own, clock);
@@ -86,7 +87,7 @@ RepeatedReport repeated(const Program& own, std::span<const FabricJob> others, i
   return report;
 }
 
-// The columns of the tasks and resources that `own` has: they come first.
+// The columns of the tasks and resources of `own`, which come first.
 Timeline part_of(const Timeline& all, const Program& own) {
   Timeline part;
   part.makespan = all.makespan;

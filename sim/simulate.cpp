@@ -28,7 +28,7 @@ namespace stagecraft {
 
 namespace {
 
-// The bubble, and the moments of the memory peaks, of an iteration alone: what its order is known for.
+// Adds the bubble and the times of the memory peaks, measured on one iteration simulated alone.
 void add_single(Simulation& simulation, LowerOptions how) {
   how.iterations = 1;
   const Program program = lower(simulation.prepared.schedule, simulation.prices, how);
@@ -99,7 +99,7 @@ struct LoweredJob {
   Program program;
 };
 
-// Which copies of the pipeline are simulated, and what happens to them.
+// The simulated copies of the pipeline, with their faults.
 FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cluster* cluster, bool unfold) {
   if (!scenario.faults.empty()) return plan_faults(scenario.faults, plan, cluster, unfold);
   const int copies = unfold ? plan.data * plan.tensor * plan.context : 1;
@@ -132,7 +132,7 @@ LoweredJob lower_job(const Scenario& scenario, Prepared prepared, const Cluster*
           .program = std::move(program)};
 }
 
-// The links of `part`, and what nobody's job leaves of them.
+// The links of `part`, with the background load on them.
 SharedNetwork network_on(const Cluster& part, const Cluster& whole, const Scenario& scenario) {
   return {.cluster = part, .background = background_load(whole, scenario.network.background)};
 }

@@ -1,4 +1,4 @@
-// The one composition: a scenario becomes a report.
+// The composition of all steps: from a scenario to a report.
 //
 //   YAML -> Scenario -> (Model, Cluster, ParallelPlan) -> Schedule -> Program -> Timeline -> Report
 //
@@ -27,8 +27,8 @@ struct Prepared {
   Schedule schedule;
 };
 
-// Feasibility without simulation: placement, divisibility, the schedule's own constraints, what the profile
-// supports.
+// Feasibility without simulation: placement, divisibility, the schedule's own constraints, the profile's
+// support.
 [[nodiscard]] std::optional<Prepared> prepare(const Scenario& scenario, Diagnostics& diagnostics);
 
 struct Simulation {
@@ -36,7 +36,7 @@ struct Simulation {
   IterationPrices prices;
   Program program;
   Timeline timeline;
-  NetworkReport network;  // where links are shared
+  NetworkReport network;  // set on shared links
   Report report;
 };
 

@@ -1,6 +1,6 @@
-// Steps of simulate(), for who takes them one by one: a search that has thousands of plans to try keeps what they
-// share between the steps; explanations and recovery policies price pieces of a stage. Not for others. The rest
-// are in make_schedule.hpp, price_iteration.hpp and lower_options.hpp.
+// Steps of simulate() for callers that run them one by one. A search over thousands of plans keeps shared
+// results between the steps; explanations and recovery policies price pieces of a stage. Internal. The other
+// steps are in make_schedule.hpp, price_iteration.hpp and lower_options.hpp.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
-// A word on groups that lie unevenly over NVLink domains, and on the domain that would make them even.
+// A note on groups that lie unevenly over NVLink domains, and on the domain size that would make them even.
 //
-// In a group that lies 8 + 56 over two domains of 72 GPUs, all that the 56 exchange with the 8 goes through 8
-// NICs. Domains that are used in part waste GPUs, and often less than that costs.
+// In a group that lies 8 + 56 over two domains of 72 GPUs, all traffic between the two parts uses 8 NICs.
+// Partly used domains waste GPUs, but often cost less than that.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace stagecraft {
 
-// A word on uneven groups of experts, else of tensor or context ranks, else on data groups with less than
-// half in one domain of what they have in another; nullopt where there are none, or where the scenario has
-// unlike nodes or no NVLink domains. Names the largest even domain of at least half the nodes of one.
+// A note on uneven groups of experts; otherwise of tensor or context ranks; otherwise of data groups with
+// less than half as many ranks in one domain as in another. nullopt where there are none, where nodes differ,
+// or without NVLink domains. Names the largest even domain of at least half the nodes of one.
 [[nodiscard]] std::optional<std::string> word_on_uneven_groups(const Scenario& scenario,
                                                                const ParallelPlan& plan);
 

@@ -240,7 +240,7 @@ int Cluster::switches_between(DeviceId a, DeviceId b) const {
 // reach each other inside, the first of two nodes of those that hang on the same switches.
 std::vector<DeviceId> Cluster::representatives() const {
   std::vector<DeviceId> some;
-  std::map<std::vector<Entry>, std::set<int>> nodes_seen;  // by switches
+  std::map<std::vector<Entry>, std::set<int>> nodes_seen;  // nodes by the switches that they hang on
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const Server& server = servers_[i];
     if (server.gpus == 0) continue;

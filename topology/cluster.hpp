@@ -43,9 +43,9 @@ class Cluster {
   // beyond one server, a fabric that does not fit, exceptions for links that there are not.
   explicit Cluster(const ClusterSpec& spec);
 
-  // What a job has that runs on some servers of this cluster: GPUs and nodes are theirs alone, numbered from
-  // 0 in the order of the list, and spec() describes them; servers, links and their names are those of the
-  // whole. The part of the servers 0, 1, 2, … is the cluster itself.
+  // The cluster of a job on some of the servers: only their GPUs and nodes, numbered from 0 in the order of
+  // the list, and described by spec(). Servers, links and their names are those of the whole cluster. The
+  // part of the servers 0, 1, 2, … is the cluster itself.
   //   servers   each once; those of one NVLink domain side by side.
   [[nodiscard]] Cluster part(std::span<const int> servers) const;
 
@@ -60,8 +60,7 @@ class Cluster {
   }
   [[nodiscard]] const NodeSpec& node_spec_of(DeviceId gpu) const;
 
-  // Servers are what people count, list and name as nodes. Of this part of the cluster alone: one that is not
-  // of it has no GPUs.
+  // Servers are the nodes of listings and names. Servers outside this part of the cluster have no GPUs.
   [[nodiscard]] int server_count() const { return static_cast<int>(servers_.size()); }
   [[nodiscard]] int first_gpu_of_server(int server) const {
     return servers_.at(static_cast<std::size_t>(server)).first_gpu;
@@ -76,23 +75,23 @@ class Cluster {
 
   // Network bandwidth out of the node of `gpu`, all its NICs together (the fabric's override counts).
   [[nodiscard]] Bandwidth node_network(DeviceId gpu) const { return at(node_of(gpu)).network; }
-  // What is left of it where `senders` of the node's GPUs send equally much, each through its nearest NIC. Where
-  // all of them do, the NIC that serves most of them decides: 8 GPUs get 4 of 6 NICs.
+  // Bandwidth of the node where `senders` of its GPUs send equally much, each through its nearest NIC. Where
+  // all of them send, the NIC that serves most GPUs decides: 8 GPUs get 4 of 6 NICs.
   [[nodiscard]] Bandwidth node_network(DeviceId gpu, int senders) const {
     const Node& node = at(node_of(gpu));
     return senders >= node.gpus ? node.even : node.network;
   }
-  // What one GPU alone gets out of its node: its nearest NIC, or its share where NICs outnumber GPUs; never
-  // above its PCIe.
+  // Bandwidth of one GPU alone out of its node: its nearest NIC, or its share where NICs outnumber GPUs; at
+  // most its PCIe bandwidth.
   [[nodiscard]] Bandwidth gpu_network(DeviceId gpu) const;
 
-  // Of a tree of switches: which leaf, or group of rail switches, the server of `gpu` hangs on; 0 in other fabrics.
+  // In a tree of switches: the leaf, or group of rail switches, of the server of `gpu`; 0 in other fabrics.
   [[nodiscard]] int leaf_of(DeviceId gpu) const;
-  // What that leaf passes on to others, all its uplinks together (fabric.hpp).
+  // Bandwidth of all uplinks of that leaf together (fabric.hpp).
   [[nodiscard]] Bandwidth leaf_uplinks(DeviceId gpu) const;
 
-  // The way NCCL sends, as links from `a` to `b`; empty when a == b. Of several equal ways the one that ECMP
-  // would take. By the rules below, and sought only where a missing link breaks the rule.
+  // The route that NCCL uses, as links from `a` to `b`; empty when a == b. Of several equal routes the one
+  // that ECMP takes. The rules below give it; a search runs only where a missing link breaks the rule.
   //   same node       over NVLink, else PCIe.
   //   other node      GPU, nearest NIC, switches of the fabric, NIC, GPU.
   //   rail-optimised  with NVLink first to the GPU on the rail of `b` (NCCL's PXN), so that rails never meet
@@ -108,9 +107,9 @@ class Cluster {
   // Does it lead to or from a switch of the fabric? The others are inside a node.
   [[nodiscard]] bool between_nodes(EdgeId id) const;
 
-  // How the bytes from `a` to `b` spread over links: what leaves a vertex has entered it, but for both ends.
-  // Ascending by link; empty when a == b. Adaptive routing shares all equal ways, ECMP takes one.
-  // throws InternalError where there is no way.
+  // Distribution of the bytes from `a` to `b` over links: inflow equals outflow at every vertex but both
+  // ends. Ascending by link; empty when a == b. Adaptive routing shares all equal routes, ECMP takes one.
+  // throws InternalError where there is no route.
   [[nodiscard]] std::vector<LinkShare> spread(DeviceId a, DeviceId b) const;
 
   // Switches of the fabric on that way: 0 in a node, 1 below one leaf, 3 through the spine, 5 through a core.
@@ -127,10 +126,10 @@ class Cluster {
     int node = 0;
     int first_gpu = 0;
     int gpus = 0;            // 0: not of this part of the cluster
-    int first_of_whole = 0;  // its first GPU in the whole cluster: what ECMP's hash sees
+    int first_of_whole = 0;  // number of its first GPU in the whole cluster, for ECMP's hash
     int nics = 0;            // NIC vertices
     Bandwidth network{};
-    Bandwidth even{};  // of network, where all GPUs send
+    Bandwidth even{};  // network bandwidth per GPU where all GPUs send
     ServerGraph inside;
   };
   struct Node {
@@ -172,7 +171,7 @@ class Cluster {
   std::vector<int> server_of_gpu_;
   std::vector<Server> servers_;
   std::vector<Node> nodes_;
-  std::optional<Fabric> fabric_;  // of two nodes or more
+  std::optional<Fabric> fabric_;  // set for two nodes or more
   std::vector<bool> touched_;     // servers with a missing link
 };
 

@@ -22,7 +22,8 @@ struct FlowEdge {
 using FlowGraph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, FlowEdge>;
 
-// Sources are one vertex of the flow graph and sinks another, so that nothing limits what each sends.
+// The flow graph has one vertex for all sources and one for all sinks, so the amounts they send are
+// unlimited.
 enum class Role : std::uint8_t { kPasses, kSource, kSink, kAbsent };
 constexpr std::size_t kSourceVertex = 0, kSinkVertex = 1, kFirstOther = 2;
 
@@ -47,7 +48,7 @@ std::vector<std::size_t> merged(const std::vector<Role>& roles) {
   return vertex_of;
 }
 
-// What the source still reaches once the flow is at its greatest: its side of the cut.
+// Vertices that the source still reaches after maximum flow: its side of the cut.
 std::vector<bool> source_side(const FlowGraph& graph) {
   std::vector<bool> reached(boost::num_vertices(graph), false);
   std::vector<std::size_t> open = {kSourceVertex};

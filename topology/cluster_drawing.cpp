@@ -9,7 +9,7 @@ ClusterDrawing draw(const Cluster& cluster) {
   const FabricGraph& graph = cluster.graph();
   ClusterDrawing drawing{.vertices = {}, .ends = IdVector<EdgeId, LinkEnds>(cluster.link_count())};
   int gpus = 0;             // they are numbered in the order of their vertices
-  std::map<int, int> nics;  // of each node, where servers of one NVLink domain count on
+  std::map<int, int> nics;  // NICs of each node; servers of one NVLink domain count on
   for (std::uint32_t i = 0; i < graph.vertex_count(); ++i) {
     Vertex vertex = graph.vertex(VertexId(i));
     if (vertex.node >= 0)

@@ -1,4 +1,4 @@
-// The graph of a cluster as two lists, for what looks at all of it: vertices, and the ends of each link.
+// The graph of a cluster as two lists, for code that visits all of it: vertices, and the ends of each link.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ bool matches(std::string_view pattern, std::string_view name) {
       resume = n;
     } else if (p < pattern.size() && pattern[p] == name[n]) {
       ++p, ++n;
-    } else if (star != std::string_view::npos) {  // let the last star take one more letter
+    } else if (star != std::string_view::npos) {  // the last star matches one more letter
       p = star + 1;
       n = ++resume;
     } else {

@@ -1,7 +1,7 @@
-// What a cluster is made of, as YAML says it: nodes of devices and links, and the fabric between them.
+// Description of a cluster in YAML: nodes of devices and links, and the fabric between them.
 //
 // Presets are mappings in scenarios/nodes/ and scenarios/fabrics/; a scenario may write the same mapping in
-// place. The name of a preset is its file name: whoever opens the file sets `name`.
+// place. The name of a preset is its file name, set by the code that opens the file.
 #pragma once
 
 #include <array>
@@ -28,18 +28,18 @@ struct NodeSpec {
   std::string name{};
   std::string device{};  // "A100-SXM4-80GB"
   int gpus = 8;
-  Bandwidth nvlink{};         // of one GPU, all its links together; 0 = no NVLink, GPUs meet over PCIe
-  Duration nvlink_latency{};  // of one hop, GPU to NVSwitch; a message takes two
+  Bandwidth nvlink{};         // all NVLinks of one GPU together; 0 = no NVLink, GPUs communicate over PCIe
+  Duration nvlink_latency{};  // latency of one hop, GPU to NVSwitch; a message takes two
   int nics = 8;
-  Bandwidth nic_bandwidth{};               // of one NIC
+  Bandwidth nic_bandwidth{};               // bandwidth of one NIC
   Bandwidth pcie{};                        // host to device, of one GPU; also GPU to NIC
   Bytes host_memory{};                     // 0 = not stated
-  Bandwidth host_memory_bandwidth{};       // of all sockets together; 0 = not stated
-  Bandwidth nvswitch{};                    // that the NVSwitches of a node pass together; 0 = no limit
+  Bandwidth host_memory_bandwidth{};       // bandwidth of all sockets together; 0 = not stated
+  Bandwidth nvswitch{};                    // throughput of all NVSwitches of a node; 0 = no limit
   std::vector<NvlinkPair> nvlink_pairs{};  // a mesh in place of the NVSwitch; empty = NVSwitch
   int nvlink_domain = 1;                   // servers that share one tier of NVSwitches
   int gpus_per_pcie_switch = 0;            // 0 = every GPU and NIC has its own way to its PCIe root
-  Bandwidth pcie_uplink{};                 // of a PCIe switch to its root; 0 = as `pcie`
+  Bandwidth pcie_uplink{};                 // from a PCIe switch to its root; 0 = as `pcie`
   int sockets = 1;                         // each with a PCIe root and an equal part of the GPUs
   Bandwidth socket_link{};                 // between two sockets
   std::string default_profile{};
@@ -63,41 +63,42 @@ inline constexpr std::array<std::string_view, 2> kRoutingNames = {"adaptive", "e
 struct FabricSpec {
   std::string name{};
   FabricKind kind = FabricKind::kFatTree;
-  int nics_per_node = 0;             // 0 = as the node has
-  Bandwidth nic_bandwidth{};         // 0 = as the node has
-  double oversubscription = 1;       // of the uplinks; 1 = non-blocking; at most nodes_per_leaf
-  int nodes_per_leaf = 20;           // nodes below one leaf switch (fat tree) or one group of rail switches
-  int spines = 1;                    // spine switches of a pod and plane; 1 stands for all of them
-  int nodes_per_pod = 0;             // below one set of spine switches; 0 = all, without a core
-  int cores = 1;                     // core switches of a plane; 1 stands for all of them
-  double core_oversubscription = 1;  // of a pod's uplinks
+  int nics_per_node = 0;        // 0 = as the node has
+  Bandwidth nic_bandwidth{};    // 0 = as the node has
+  double oversubscription = 1;  // oversubscription of the uplinks; 1 = non-blocking; at most nodes_per_leaf
+  int nodes_per_leaf = 20;      // nodes below one leaf switch (fat tree) or one group of rail switches
+  int spines = 1;               // spine switches of a pod and plane; 1 stands for all of them
+  int nodes_per_pod = 0;        // below one set of spine switches; 0 = all, without a core
+  int cores = 1;                // core switches of a plane; 1 stands for all of them
+  double core_oversubscription = 1;  // oversubscription of a pod's uplinks
   int planes = 1;                    // parallel fabrics; a node's NICs alternate between them
-  int groups = 0;                    // of a dragonfly
+  int groups = 0;                    // groups of a dragonfly
   int routers_per_group = 0;
   int nodes_per_router = 0;
-  int global_links = 1;          // of a dragonfly, between each two groups
-  std::vector<int> dims{};       // of a torus
+  int global_links = 1;          // links between each pair of groups of a dragonfly
+  std::vector<int> dims{};       // dimensions of a torus
   Bandwidth link_bandwidth{};    // between two routers of a torus, or of one group of a dragonfly
-  Bandwidth global_bandwidth{};  // of one global link; 0 = as link_bandwidth
+  Bandwidth global_bandwidth{};  // bandwidth of one global link; 0 = as link_bandwidth
   Routing routing = Routing::kAdaptive;
-  std::int64_t routing_seed = 0;     // of the hash of ECMP
+  std::int64_t routing_seed = 0;     // seed of ECMP's hash
   Duration switch_latency{};         // per switch on the way of a message between stages
   double collective_efficiency = 1;  // share of the node's NIC bandwidth that a collective over nodes reaches
-  std::optional<double> rail_efficiency{};  // of a group with one rank in each node; as collective_efficiency
-  // The share for groups with several ranks in each node beside others of their kind.
+  // Efficiency of groups with one rank per node; as collective_efficiency.
+  std::optional<double> rail_efficiency{};
+  // Efficiency of groups with several ranks per node, beside other such groups.
   std::optional<double> crossing_efficiency{};
   double point_to_point_efficiency = 1;   // the same for a pipeline message
   Duration collective_latency{};          // added once per collective that leaves the node
   Duration step_latency{};                // per step between nodes, 2(N-1) of them in a ring all-reduce
   double chunking = 0;                    // 0..1: share of the steps that chunks of the best size pay again
-  Bytes chunk{};                          // what a step of a tree passes on at once; 0 = too little to tell
+  Bytes chunk{};                          // bytes per step of a tree; 0 = unknown
   bool sharp = false;                     // the switches add: all-reduces may go through them (CollNet)
   Duration point_to_point_latency{};      // added to each message between nodes
-  double tensor_collective_factor = 1;    // site term: tensor-parallel collectives last so much longer
+  double tensor_collective_factor = 1;    // site term: factor on tensor-parallel collectives
   Duration tensor_collective_overhead{};  // site term: the caller adds it to every tensor-parallel collective
   std::string source{};
 
-  // Of a node of this fabric: how many NICs, and what one of them carries.
+  // Number of NICs of a node in this fabric, and the bandwidth of one.
   [[nodiscard]] int nics_of(const NodeSpec& node) const {
     return nics_per_node > 0 ? nics_per_node : node.nics;
   }
@@ -113,15 +114,15 @@ struct NodeGroup {
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
-// What a link keeps at least of the capacity that the rule gives it, whatever is said to slow it down: what
-// takes hours then takes a century at most, and times are counted for 292 years.
+// Lower bound on a link's fraction of its regular capacity under any slowdown. Work of hours then takes a
+// century at most, and times cover 292 years.
 inline constexpr double kLeastLinkShare = 1e-6;
 
-// What differs from the rule: links by name, `*` standing for anything.
+// An exception to the rule: links by name, with `*` as a wildcard.
 struct LinkException {
   std::string name{};  // "node 3 nic 1 -> leaf 0", "node * nic 1 -> *"
   std::optional<Bandwidth> bandwidth{};
-  double share = 1;  // of the bandwidth that it would have, kLeastLinkShare <= share <= 1
+  double share = 1;  // fraction of its regular bandwidth, kLeastLinkShare <= share <= 1
   std::optional<Duration> latency{};
   bool missing = false;
   bool both = true;  // the other direction of the cable as well

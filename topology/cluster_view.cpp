@@ -13,8 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// Nodes that hang on the same switches with the same links: between two such sites every pair of nodes is
-// alike.
+// Nodes with the same links to the same switches. All pairs of nodes between two such sites are equal.
 struct Site {
   std::vector<int> nodes;  // ascending
 };
@@ -61,7 +60,8 @@ class PairCount {
  public:
   PairCount(const Cluster& cluster, const ClusterDrawing& drawing) : cluster_(cluster), drawing_(drawing) {}
 
-  // Adds `weight` pairs of nodes, `a` and `b` standing for them. A node with itself makes pairs of its GPUs.
+  // Adds `weight` pairs of nodes, represented by `a` and `b`. A node paired with itself gives pairs of its
+  // GPUs.
   void add_nodes(int a, int b, double weight) {
     for (int i = 0; i < cluster_.gpus_in(a); ++i)
       for (int j = a == b ? i + 1 : 0; j < cluster_.gpus_in(b); ++j) {
@@ -108,7 +108,7 @@ class PairCount {
       const VertexKind start = drawing_.vertices[from].kind, end = drawing_.vertices[to].kind;
       links += way.share;
       if (is_network_switch(end)) switches += way.share;
-      // Each switch delays once; its latency stands on all of its cables, and the last one is not counted.
+      // Each switch delays once. Its latency is on all of its cables, so the last cable is not counted.
       if (!is_network_switch(start) || is_network_switch(end))
         latency += way.share * static_cast<double>(link.latency.count());
       const double carries = link.capacity.count() / way.share;
@@ -149,7 +149,8 @@ double pairs_between_nodes(const Cluster& cluster) {
 // Every `step`-th of these sites keeps the links that are looked at below the limit.
 std::size_t step_of(const Cluster& cluster, const std::vector<Site>& sites, std::int64_t max_links) {
   const DeviceId first(0), last(static_cast<std::uint32_t>(cluster.gpu_count() - 1));
-  const auto links = static_cast<double>(cluster.spread(first, last).size());  // of the farthest, about
+  // Links on the longest route, approximately.
+  const auto links = static_cast<double>(cluster.spread(first, last).size());
   double gpus = 0;
   for (const Site& site : sites) gpus += cluster.gpus_in(site.nodes.front());
   const double looked_at = gpus * gpus * links, limit = static_cast<double>(max_links);

@@ -1,5 +1,5 @@
-// A cluster seen as a whole: how much it carries between its halves, how many ways lead from node to node,
-// and what kinds of pairs its GPUs make. For people who look at a cluster; no price is made of it.
+// Summary of a cluster: bandwidth between its halves, numbers of disjoint routes between nodes, and kinds of
+// GPU pairs. For display only; no price depends on it.
 //
 //   source   bisection as the smallest cut between two halves: Dally, Towles, Principles and Practices of
 //            Interconnection Networks, section 3.3.1, here for the one halving that rank order gives; cuts
@@ -26,24 +26,25 @@ struct Bisection {
 // returns no bandwidth and no cut for a cluster of one GPU.
 [[nodiscard]] Bisection bisection(const Cluster& cluster);
 
-// How many ways without a common link lead from the GPUs of one node to those of another. Other nodes pass
-// nothing on. A link that stands for several cables (a bundle of uplinks, one spine for all) counts once.
-// throws InternalError when both are the same node.
+// Number of routes without a common link from the GPUs of one node to those of another. Other nodes forward
+// nothing. A link that stands for several cables (a bundle of uplinks, one spine for all) counts once. throws
+// InternalError when both are the same node.
 [[nodiscard]] int disjoint_ways(const Cluster& cluster, int from_node, int to_node);
 
-// Pairs of GPUs that are equally far apart: the same numbers below, and the same switches on the way.
+// Pairs of GPUs at equal distance: the same numbers below, and the same switches on the route.
 struct PairClass {
   std::string name;        // "same NVLink domain", "same node", "same leaf", "through a spine"
-  std::int64_t pairs = 0;  // unordered; about so many where pair_classes() had to sample
-  int links = 0;           // on each way
-  int switches = 0;        // of the fabric, on each way
-  Duration latency{};      // of the links: NVLink hops and one per switch; software comes on top
-  Bandwidth bandwidth{};   // of one pair on an idle network, all its ways together, no efficiency taken off
-  DeviceId from{}, to{};   // one such pair
+  std::int64_t pairs = 0;  // unordered; an estimate where pair_classes() had to sample
+  int links = 0;           // links on each route
+  int switches = 0;        // fabric switches on each route
+  Duration latency{};      // latency of the links: NVLink hops and one per switch; software adds to it
+  // Bandwidth of one pair on an idle network over all its routes, without efficiency losses.
+  Bandwidth bandwidth{};
+  DeviceId from{}, to{};  // one such pair
 };
 struct PairClasses {
   std::vector<PairClass> classes;  // nearest first: by switches, links, latency, then widest first
-  bool sampled = false;  // from some of the nodes only: the pairs of the others are taken to be alike
+  bool sampled = false;            // sampled from some of the nodes: the other pairs are assumed equal
 };
 // Cost: nodes that hang on the same switches with the same links are looked at once. Where the ways between
 // these would have over `max_links` links together, evenly spaced nodes stand for all.
@@ -54,7 +55,7 @@ struct ClusterTotals {
   int domains = 0;  // GPUs that meet without the network: NVLink domains, or each node
   int gpus = 0;
   int nics = 0;            // vertices: nodes with more NICs than GPUs bundle them
-  int switches = 0;        // of the fabric; one where it stands for all spines
+  int switches = 0;        // fabric switches; one entry may stand for all spines
   std::size_t cables = 0;  // links that go both ways count once
   Bandwidth injection{};   // out of all nodes together, by their NICs
 };

@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-// A collective inside a node, or a way over nodes together with what it needs inside them.
+// Price of a collective inside a node, or of one way over nodes with its part inside them.
 struct Priced {
   TierTime time;
   std::string_view algorithm;
@@ -24,7 +24,7 @@ struct Priced {
 struct Tier {
   TierTime time;
   Curve curve;
-  double efficiency = 1;  // bytes of the algorithm on a GPU's link over what the link could carry meanwhile
+  double efficiency = 1;  // bytes of the algorithm on a GPU's link over the capacity of the link in that time
 };
 
 Tier inside(const NodeSpec& node, const Curve& curve, const GroupPlacement& group, CollectiveKind kind,
@@ -40,8 +40,8 @@ Tier inside(const NodeSpec& node, const Curve& curve, const GroupPlacement& grou
           .efficiency = sent * curve.bus_rate / link.count()};
 }
 
-// NCCL pipelines the tiers: their bytes overlap, their latencies add. Chunks of the best size k pay k for
-// each step and 1/k for each start: twice the root of the product.
+// NCCL pipelines the tiers: their transfers overlap, their latencies add. A chunk size k costs k for each
+// step and 1/k for each start; at the best k the sum is twice the root of the product.
 Priced over_nodes(const NetworkWay& way, const Tier& node) {
   const double bytes = std::max(node.time.bytes, way.bytes);
   const double fixed = node.time.fixed + way.latency + way.filling + 2 * std::sqrt(way.chunking * bytes);

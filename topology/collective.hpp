@@ -1,11 +1,12 @@
-// What a collective or a message costs on an otherwise idle network (closed form).
+// Cost of a collective or a message on an otherwise idle network (closed form).
 //
-// Size S is in nccl-tests' convention: whole buffer of an all-reduce, an all-to-all or a broadcast, whole
-// output of an all-gather, whole input of a reduce-scatter, one message of a send-receive (each rank to its
-// neighbour in a ring). n ranks on N nodes, r of them on each, g such groups on a node at the same time.
-// Groups of one and sizes of 0 cost nothing. Of an uneven group r is inside a node that of the fullest and
-// between nodes that of the emptiest, k: what leaves a node leaves it by the k NICs there, and of an
-// all-to-all its ranks send the most, (n-k)/n*S each. Trees take the emptiest node to be the busiest.
+// Size S follows nccl-tests: the whole buffer of an all-reduce, an all-to-all or a broadcast, the whole
+// output of an all-gather, the whole input of a reduce-scatter, one message of a send-receive (each rank to
+// its neighbour in a ring). n ranks lie on N nodes, r of them on each, g such groups on a node at the same
+// time. Groups of one and sizes of 0 cost nothing. For an uneven group r is, inside a node, that of the
+// fullest node and, between nodes, that of the emptiest, k: traffic leaves a node through the k NICs there.
+// The ranks of the emptiest node send the most in an all-to-all, (n-k)/n*S each. Trees take the emptiest node
+// to be the busiest.
 //
 //   in a node    t = a + S*f/B + c*sqrt(S), f the bus factor; a, B and c are the profile's fit for (kind, n),
 //                stretched to go through the points of its curve where the profile keeps them.
@@ -77,9 +78,9 @@ namespace stagecraft {
 
 struct CollectiveCost {
   Duration time{};
-  Duration transfer{};  // of `time`: the bytes, which take longer where links are shared; the rest is latency
-  // One of collective_algorithms() (collective_transfers.hpp): "none", "direct" for all-to-all and messages,
-  // or "any": what NCCL chose when the fit was measured.
+  Duration transfer{};  // the transfer within `time`, which grows where links are shared; the rest is latency
+  // One of collective_algorithms() (collective_transfers.hpp), "none", "direct" for all-to-all and messages,
+  // or "any": NCCL's own choice when the fit was measured.
   std::string_view algorithm = "none";
   double relative_spread =
       0;  // one standard deviation, from the profile; 0 for messages, which no profile describes
@@ -91,8 +92,8 @@ struct CollectiveCost {
   double node_efficiency = 1;
 };
 
-// `member` is any GPU of the group: it says whose NICs and NVLinks are used. In a group over unlike nodes ask
-// one member of each kind and take the slowest. throws InternalError on a negative size or an impossible
+// `member` is any GPU of the group; its NICs and NVLinks are used. In a group over different nodes ask one
+// member of each kind and take the slowest. throws InternalError on a negative size or an impossible
 // placement.
 [[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& profile,
                                              DeviceId member, const GroupPlacement& group,

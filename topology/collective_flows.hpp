@@ -1,5 +1,4 @@
-// Which bytes a collective or a message puts on which link: what a network of shared links needs to know of
-// it.
+// Bytes that a collective or a message puts on each link: the input of a network of shared links.
 //
 // The transfers of the algorithm (collective_transfers.hpp), each spread over the ways that the cluster has
 // for it.

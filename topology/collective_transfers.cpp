@@ -67,7 +67,7 @@ MembersByNode by_node(const Cluster& cluster, std::span<const DeviceId> members)
   std::sort(sorted.begin(), sorted.end());
   SC_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a GPU is a member once");
   MembersByNode nodes;
-  std::unordered_map<int, std::size_t> places;  // in `nodes`, by server
+  std::unordered_map<int, std::size_t> places;  // index in `nodes`, by server
   for (const DeviceId member : members) {
     const auto [place, is_new] = places.try_emplace(cluster.node_of(member), nodes.size());
     if (is_new) nodes.emplace_back();

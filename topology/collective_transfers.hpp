@@ -1,11 +1,11 @@
-// What the algorithms of collectives send: bytes from GPU to GPU over the whole collective.
+// Transfers of collective algorithms: bytes from GPU to GPU over the whole collective.
 //
-// Channels, chunks and steps are summed up: an algorithm that spreads its channels over the GPUs of a node is
-// a list in which every GPU has its share. Rings, trees and rails are laid over the members in the order
-// given, those of one node next to each other, so that a ring crosses each boundary between nodes once in
-// each channel. Bytes are kept: what a GPU sends another one receives. Switches that add and multicast (NVLS,
-// CollNet) take S from each port and give S to each port, so a transfer of S from each member to the next
-// loads the links as they do.
+// Channels, chunks and steps are summed. An algorithm that spreads its channels over the GPUs of a node is a
+// list in which every GPU has its share. Rings, trees and rails use the members in the order given, those of
+// one node next to each other, so a ring crosses each boundary between nodes once per channel. Bytes are
+// conserved: every byte that a GPU sends, another receives. Switches that add and multicast (NVLS, CollNet)
+// receive S from each port and send S to each port; a transfer of S from each member to the next loads the
+// links equally.
 //
 // n members on N nodes, r of them on one; f = bus_factor(kind, n), the bytes that a rank sends per byte of S.
 //
@@ -73,8 +73,8 @@ struct CollectiveAlgorithm {
                                                          CollectiveKind kind, std::string_view algorithm,
                                                          Bytes size);
 
-// The two trees over `nodes` nodes: parent[i] of node i, -1 at the root. A leaf of the one is an inner node
-// of the other, so that both together use each node's way out and in alike.
+// The two trees over `nodes` nodes: parent[i] of node i, -1 at the root. A leaf of one tree is an inner node
+// of the other, so that together they load each node's links in both directions equally.
 [[nodiscard]] std::array<std::vector<int>, 2> double_tree(int nodes);
 
 }  // namespace stagecraft

@@ -86,8 +86,8 @@ int Fabric::cores_per_spine() const {
   return std::max(1, spec_.cores / spec_.spines);
 }
 
-// How much more would hang on a switch of `size` servers from server `from` on, were they all there: a switch
-// has all its ports, however few servers there are.
+// Number of missing servers on a switch of `size` servers from server `from` on: a switch has all its ports,
+// however few servers there are.
 double Fabric::missing_servers(int from, int size) const {
   return static_cast<double>(size) / std::min(size, servers_ - from);
 }
@@ -97,7 +97,7 @@ void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
     spines_.push_back(graph.add_vertex({.kind = VertexKind::kSpineSwitch, .index = i, .one = false}));
   std::vector<Bandwidth> up(static_cast<std::size_t>(pods_ * spec_.planes));
   for (Entry leaf = 0; leaf < blocks_ * rails_; ++leaf) {
-    // Where the servers of a block have fewer NICs than there are rails, nothing hangs on some leaves.
+    // Where the servers of a block have fewer NICs than there are rails, some leaves have no servers.
     if (static_cast<std::size_t>(leaf) >= down.size()) break;
     if (down[static_cast<std::size_t>(leaf)] == Bandwidth(0)) continue;
     const int block = leaf / rails_, plane = plane_of(leaf % rails_), pod = pod_of(block);

@@ -39,7 +39,7 @@ class Fabric {
   [[nodiscard]] VertexId vertex_of(Entry entry) const { return entries_.at(static_cast<std::size_t>(entry)); }
 
   void add_entries(FabricGraph& graph);
-  // `down`: what hangs on each entry.
+  // `down`: bandwidth below each entry.
   void add_cables(FabricGraph& graph, const std::vector<Bandwidth>& down);
 
   // Between two switches of the same plane.

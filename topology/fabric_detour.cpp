@@ -15,8 +15,8 @@ namespace {
 using Searched = boost::compressed_sparse_row_graph<boost::directedS>;
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// A server passes things on inside itself, and what comes from itself to the outside: no other server's
-// traffic goes through it.
+// May the route cross this link? A server forwards its own traffic inside itself and to the outside, but no
+// other server's traffic.
 bool may_cross(const FabricGraph& graph, const Link& link, int sender) {
   const int from = graph.vertex(link.from).node, to = graph.vertex(link.to).node;
   return from < 0 || from == to || from == sender;
@@ -40,16 +40,16 @@ std::vector<int> hops_from(const FabricGraph& graph, VertexId from) {
   return hops;
 }
 
-// How a vertex is reached on shortest ways.
+// Shortest routes to a vertex.
 struct Reached {
   int hops = 0;
-  double ways = 0;           // how many
-  std::vector<EdgeId> into;  // their last links
+  double ways = 0;           // number of routes
+  std::vector<EdgeId> into;  // last links of these routes
 };
-using ReachedBy = std::unordered_map<std::size_t, Reached>;  // by vertex; asked, never listed
+using ReachedBy = std::unordered_map<std::size_t, Reached>;  // by vertex; looked up, never iterated
 
-// The ways of one pair: inside its two servers and over the fabric. What does not lie there is not even
-// looked at, so that a pair costs as much as the fabric is large.
+// Shortest routes of one pair, inside its two servers and over the fabric. Other vertices are not visited, so
+// the cost of a pair is bounded by the size of the fabric.
 ReachedBy shortest(const FabricGraph& graph, VertexId from, VertexId to) {
   ReachedBy reached;
   std::vector<VertexId> layer = {from};
@@ -75,7 +75,7 @@ ReachedBy shortest(const FabricGraph& graph, VertexId from, VertexId to) {
   return reached;
 }
 
-// From the end to the start, each vertex handing its share to those before it by their number of ways.
+// From the end to the start: each vertex divides its share over its predecessors by their numbers of routes.
 std::vector<LinkShare> backwards(const Ways& ways, const ReachedBy& reached, VertexId to) {
   const FabricGraph& graph = ways.graph();
   std::vector<LinkShare> shares;

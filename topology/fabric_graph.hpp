@@ -1,4 +1,4 @@
-// Vertices and the links between them, as flat arrays: what a cluster is drawn with.
+// The graph of a cluster: vertices and links in flat arrays.
 //
 // A cable is two links, one for each direction. Between two vertices lies at most one link each way, so that
 // a way is a list of vertices. Nothing is sought here but a link by its ends.
@@ -21,21 +21,21 @@ using EdgeId = Id<struct EdgeTag>;  // one direction of a cable, 0 .. link_count
 
 enum class VertexKind : std::uint8_t {
   kGpu,
-  kNvSwitch,  // of a server; of an NVLink domain of several servers when its `node` is -1
+  kNvSwitch,  // NVSwitch of a server, or of an NVLink domain of several servers when its `node` is -1
   kPcieRoot,
   kNic,
   kLeafSwitch,
   kSpineSwitch,
   kCoreSwitch,
-  kRouter,       // of a torus or a dragonfly
+  kRouter,       // router of a torus or a dragonfly
   kPcieSwitch,   // between a PCIe root and the GPUs and NICs below it
-  kNvSwitchOut,  // what has passed an NVSwitch whose chips have a ceiling
+  kNvSwitchOut,  // outgoing side of an NVSwitch with limited throughput
 };
 
 struct Vertex {
   VertexKind kind = VertexKind::kGpu;
-  int node = -1;    // server index; -1 for what lies between servers
-  int index = 0;    // within its server and kind
+  int node = -1;    // server index; -1 between servers
+  int index = 0;    // index within its server and kind
   bool one = true;  // the only one of its kind in its server: its name needs no number
 };
 
@@ -46,7 +46,7 @@ struct Link {  // one direction
   VertexId from{}, to{};
 };
 
-// Which share of the bytes from one GPU to another crosses a link.
+// Share of the bytes from one GPU to another that crosses a link.
 struct LinkShare {
   EdgeId link;
   double share = 1;
@@ -83,7 +83,7 @@ class FabricGraph {
   IdVector<VertexId, Vertex> vertices_;
   IdVector<EdgeId, Link> links_;
   std::vector<EdgeId> by_start_;     // links, by start and end
-  std::vector<std::size_t> starts_;  // of the links of each vertex in by_start_; one more at the end
+  std::vector<std::size_t> starts_;  // start of each vertex's links in by_start_; one more entry at the end
 };
 
 }  // namespace stagecraft

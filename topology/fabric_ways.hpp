@@ -1,7 +1,7 @@
-// How bytes go from one vertex to another: the shares of links that rules write down, hop by hop.
+// Routes from one vertex to another: the shares of links that a rule defines, hop by hop.
 //
-// Adaptive routing takes every shortest way equally often; ECMP takes one, by a hash of who sends to whom. A
-// rule says how many equal choices there are and walks those that choices() gives it.
+// Adaptive routing uses all shortest routes equally; ECMP uses one, by a hash of the pair. A rule states the
+// number of equal choices and walks those that choices() returns.
 //
 //   source   ECMP: RFC 2992 (a hash of the flow selects the way); adaptive routing as fluid sharing, see
 //            Thakur et al. and InfiniBand's adaptive routing: an idealisation.
@@ -24,11 +24,11 @@ class Ways {
       : graph_(&graph), routing_(routing), hash_(hash) {}
 
   struct Choices {
-    int first = 0, last = 1;  // those to walk
-    double share = 1;         // of each
+    int first = 0, last = 1;  // the choices to walk
+    double share = 1;         // share of each choice
   };
-  // The choices among `count` equal ones. The `level` tells those of one way apart: leaf to spine, spine to
-  // core.
+  // The choices among `count` equal ones. `level` separates the choices along one route: leaf to spine, spine
+  // to core.
   [[nodiscard]] Choices choices(int count, int level) const;
 
   void hop(VertexId from, VertexId to, double share = 1);
@@ -38,7 +38,7 @@ class Ways {
   // A hop had no link: the rule knows no way, and one has to be sought.
   [[nodiscard]] bool broken() const { return broken_; }
   [[nodiscard]] const FabricGraph& graph() const { return *graph_; }
-  // The shares of links in the order in which they were walked; a link may come twice.
+  // The shares of links in the order of the walk; a link may occur twice.
   [[nodiscard]] const std::vector<LinkShare>& shares() const { return shares_; }
 
  private:
@@ -49,12 +49,12 @@ class Ways {
   std::vector<LinkShare> shares_;
 };
 
-// Walks the shortest ways (fewest hops) from `from` to `to` for a pair whose rule is broken. Only the servers
-// at both ends pass on what is not theirs: GPUs over NVLink or PCIe to another NIC of the server.
-// returns false when there is none; then nothing was walked.
+// Walks the shortest routes (fewest hops) from `from` to `to` for a pair whose rule is broken. Only the
+// servers at both ends forward traffic: GPUs over NVLink or PCIe to another NIC of the server. returns false
+// when there is none; then nothing was walked.
 [[nodiscard]] bool detour(Ways& ways, VertexId from, VertexId to);
 
-// Which vertices `from` reaches under the same rule.
+// Vertices that `from` reaches under the same rule.
 [[nodiscard]] std::vector<bool> reachable_from(const FabricGraph& graph, VertexId from);
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// What a GPU copies to the memory of its node.
+// Bandwidth between a GPU and the memory of its node.
 //
 //   copy    kCopyShare of its PCIe rate each way, full duplex; of GPUs below one PCIe switch that all copy, each
 //           has its part of the uplink; together they have the rate of the host's memory at most
@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-// Of what a link could carry, by one large copy over it, between GPUs or to the host.
+// Fraction of a link's bandwidth reached by one large copy, between GPUs or to the host.
 //   source  copies between GPU pairs reach 274 of 300 GB/s on A100, 376 of 450 on H100 and 396 of 450 on H200
 //           (stas00/ml-engineering, network/README.md); PCIe 5 copies 55.4 of 63 (the same).
 inline constexpr double kCopyShare = 0.87;
@@ -21,10 +21,10 @@ inline constexpr Bandwidth kAssumedHostMemory{2 * 8 * 3.2e9 * 8};
 
 struct HostLink {
   Bandwidth copy{};    // one way
-  Bandwidth memory{};  // of the node's, when all its GPUs ask at once
+  Bandwidth memory{};  // host memory bandwidth per GPU when all GPUs of the node use it
 };
 
-// Of a GPU when all GPUs of its node copy at once; the slowest of each where nodes differ.
+// Bandwidth per GPU when all GPUs of its node copy at once; the slowest of each where nodes differ.
 [[nodiscard]] HostLink host_link(const ClusterSpec& cluster);
 
 }  // namespace stagecraft

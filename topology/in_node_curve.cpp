@@ -23,7 +23,7 @@ std::string_view algorithm_name(std::string_view in_profile) {
   return "any";
 }
 
-// With a size the points of a fit count, without one its formula.
+// With a size: the points of a fit are used; without one its formula.
 using AtSize = std::optional<Bytes>;
 
 Curve stretched(Curve curve, double ratio) {
@@ -95,7 +95,7 @@ Curve derived(Curve all_reduce, CollectiveKind kind) {
   return all_reduce;
 }
 
-// What is believed of a node that nobody measured: shares of the link rate seen elsewhere.
+// Assumed curve of an unmeasured node: fractions of the link rate from other nodes.
 //   NVLink  12 us, 0.78 of the link, 8 ns per square root of a byte: fit on 8 H100 through XLA.
 //   PCIe    0.70 of the link for 2 GPUs, falling with log2 n to 0.42 for 8: SimuMax's all-reduce factors of
 //   A100-PCIe.
@@ -127,8 +127,8 @@ bool nccl_runs_nvls(const HardwareProfile& profile, const NodeSpec& node, Collec
   return nccl_choice(system, kind, size)->algorithm == "nvls";
 }
 
-// The fastest of the profile's curves by these algorithms; failing all, what all-reduce tells of another
-// kind.
+// The fastest of the profile's curves for these algorithms; if there is none, a curve derived from
+// all-reduce.
 std::optional<Curve> fastest(const HardwareProfile& profile, CollectiveKind kind, int ranks, Bytes size,
                              AtSize points, std::initializer_list<std::string_view> algorithms) {
   const double factor = bus_factor(kind, ranks);

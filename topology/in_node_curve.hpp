@@ -1,4 +1,4 @@
-// What a collective costs inside one node: the curves of the profile, or what stands in for them.
+// Cost of a collective inside one node: the curves of the profile, or their substitutes.
 #pragma once
 
 #include <string_view>
@@ -32,8 +32,8 @@ struct Curve {
 [[nodiscard]] Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 
-// The curve without NVLS and without points, so that a sum of two tiers rises with the size: what a node adds
-// to an algorithm over nodes whose GPUs pass everything on themselves.
+// The curve without NVLS and without points, so that a sum of two tiers rises with the size: the part inside
+// a node of an algorithm over nodes whose GPUs forward all data themselves.
 [[nodiscard]] Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
                                   int ranks, Bytes size);
 

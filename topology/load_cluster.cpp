@@ -80,7 +80,7 @@ std::vector<NvlinkPair> load_pairs(YamlMap& map, int gpus) {
   return pairs;
 }
 
-// What GPUs meet over inside a node, beyond the rates of their own links.
+// Links inside a node besides the GPUs' own.
 void load_inside(YamlMap& map, NodeSpec& node) {
   node.nvswitch = positive_bandwidth(map, "nvswitch", Bandwidth(0));
   node.nvlink_pairs = load_pairs(map, node.gpus);

@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-// Read one mapping and finish it. Mistakes go to the diagnostics of `map`; what is returned after a mistake is
-// harmless but meaningless.
+// Read one mapping and finish it. Mistakes go to the diagnostics of `map`; the value returned after a mistake
+// is harmless but meaningless.
 [[nodiscard]] NodeSpec load_node(YamlMap& map);
 [[nodiscard]] FabricSpec load_fabric(YamlMap& map);
 

@@ -70,7 +70,7 @@ class Check {
   }
 
  private:
-  // Refuses bandwidths below what a `share` may leave; each exception is told once.
+  // Refuses bandwidths below the limit of `share`; each exception is reported once.
   void bandwidths(const LinkChoice& choice) {
     std::vector<bool> told(items_.size());
     for (std::uint32_t i = 0; i < choice.by_link.size(); ++i) {

@@ -15,16 +15,15 @@ using PerProtocol = std::array<double, 3>;
 constexpr PerProtocol kTreeBase{6.8, 14.0, 8.4}, kRingBase{6.6, 14.0, 8.4};
 constexpr PerProtocol kTreeNvlink{0.6, 1.25, 4.0}, kRingNvlink{0.6, 1.9, 3.4};
 constexpr PerProtocol kTreeNetwork{5.0, 8.5, 14.0}, kRingNetwork{2.7, 4.0, 14.0};
-constexpr PerProtocol kProxy{
-    1, 1, 3};  // of the host, a floor under each step in a node where others leave it; Intel
+constexpr PerProtocol kProxy{1, 1, 3};  // host floor of each step in a node where others leave it; Intel
 constexpr double kNvlsTreeNetwork = 20.9, kPatBase = 8, kPatNetwork = 14;
 constexpr double kFlushOfSimple =
     1.4;  // ring, Simple, all-reduce over nodes, from 64 B per channel and rank on
 
-// One node, two nodes, more.
+// Values for one node, two nodes, and more.
 using PerNodes = std::array<double, 3>;
 struct Generation {
-  double channels, bus_per_channel;  // of rings and trees in a node
+  double channels, bus_per_channel;  // channels of rings and trees in a node
   double nvls_channels, nvls_per_channel, nvls_efficiency;
   PerNodes ll_max, ring_ll128, tree_ll128, tree, nvls_tree;
 };
@@ -66,7 +65,7 @@ double nvls_channel_rate(const Generation& card) {
 
 struct Model {
   const Generation& card;
-  std::size_t column;  // of PerNodes
+  std::size_t column;  // index into PerNodes
   double n, nodes, per_node, bytes;
   double bus;  // GB/s of all channels
   double network;

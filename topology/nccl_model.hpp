@@ -1,8 +1,8 @@
 // NCCL's own estimate of a collective, by which it chooses algorithm and protocol.
 //
-// t = latency + S / B for each algorithm and protocol; the least one runs. On open curves it is too fast by 3
-// to 10 % above 64 MiB and by far more below (docs/accuracy.md): it says well what runs, and less well how
-// long.
+// t = latency + S / B for each algorithm and protocol; the fastest one runs. On published curves it is too
+// fast by 3 to 10 % above 64 MiB, and by far more below (docs/accuracy.md): it predicts the choice well, and
+// the time less well.
 //
 //   serves   all-reduce (ring, tree, NVLS in a node, NVLSTree over nodes), all-gather and reduce-scatter
 //            (ring, PAT with one GPU per node), on nodes with NVLink. Not broadcast, send-receive and
@@ -29,9 +29,9 @@ enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell 
 // The generation by the NVLink of a GPU: 150, 300, 450 and 900 GB/s; nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(Bandwidth nvlink);
 
-// The generation of the chip: an A100 behind faster links stays an Ampere, an H800 is a Hopper. It follows
-// from the links that the profile was measured over, and is at least Hopper where the profile computes in fp8
-// or has curves of NVLS; from the node's links where it says none of this. nullopt without NVLink.
+// Generation of the chip: an A100 with faster links is still an Ampere, an H800 a Hopper. It follows from the
+// links that the profile was measured over, and is at least Hopper where the profile computes in fp8 or has
+// NVLS curves. Without this information it follows from the node's links. nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(const HardwareProfile& profile, Bandwidth nvlink);
 
 // Bus bandwidth of NVLS's all-reduce inside a node; 0 where there is none. Its latency is kNcclNvlsLatency.
@@ -57,12 +57,12 @@ enum class NcclProtocol : std::uint8_t { kLL, kLL128, kSimple };
 inline constexpr std::string_view kNcclProtocolNames[] = {"LL", "LL128", "Simple"};
 
 struct NcclEstimate {
-  std::string_view algorithm;  // as CollectiveCost names it
+  std::string_view algorithm;  // name as in CollectiveCost
   NcclProtocol protocol = NcclProtocol::kSimple;
   Duration time{};
 };
 
-// All that NCCL would consider, in no order of merit; empty for a kind that it has no model of.
+// All options that NCCL considers, in no particular order; empty for a kind without a model.
 //   throws  InternalError on fewer than two ranks, nodes that do not divide them, or a size below 1 B.
 [[nodiscard]] std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, CollectiveKind kind,
                                                        Bytes size);

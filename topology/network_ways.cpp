@@ -21,7 +21,7 @@ struct Recipe {
   std::string_view algorithm;
   double bytes = 0;  // out of a node for one group
   double steps = 0;
-  double share = 1;  // of the links' usual efficiency
+  double share = 1;  // factor on the links' usual efficiency
   // Steps that a chunk waits for whole. A ring has none: its bytes are those of every step.
   double passed_on = 0;
 };
@@ -105,10 +105,9 @@ std::vector<Recipe> recipes(const Request& request) {
   return {};
 }
 
-// Bytes per second that the group gets out of its emptiest node. All groups together could put on the links
-// of the node what their senders get through their own NICs, and each sender has the same part of that: at
-// most `ranks_per_node` in each group, but never more than there are GPUs. Where all GPUs send, the NIC that
-// serves most of them decides.
+// Bytes per second that the group gets out of its emptiest node. Senders of all groups share the node's
+// links; each sends through its own NIC and has an equal part. There are at most `ranks_per_node` senders per
+// group, and never more than GPUs. Where all GPUs send, the NIC that serves most of them decides.
 double raw_network(const Request& r) {
   const GroupPlacement& group = r.group;
   const bool one_sender = r.kind == CollectiveKind::kSendReceive;

@@ -1,4 +1,4 @@
-// Which rank sits where: the parallel axes laid over the GPUs in a stated order, innermost first.
+// Placement of ranks: the parallel axes laid over the GPUs in a given order, innermost first.
 //
 //   rank = sum over axes of coordinate * stride; the innermost axis has stride 1. Rank r runs on GPU r.
 //   Experts are carved out of other axes, so that layers with experts have a mesh of their own (data degree
@@ -20,16 +20,16 @@ enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr std::string_view kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 inline constexpr std::size_t kAxisCount = 5;
 
-// How the ranks of a communication group lie on the nodes. An even group has the same number on each; of
-// another the fullest node says what its NVLinks carry, and the emptiest, with the fewest NICs for the group,
-// what leaves a node.
+// Placement of a communication group on the nodes. An even group has the same number of ranks on each node.
+// For an uneven group the fullest node determines the load of NVLinks, and the emptiest, with the fewest NICs
+// for the group, the traffic out of a node.
 struct GroupPlacement {
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;   // on the fullest node
+  int ranks_per_node = 1;   // ranks on the fullest node
   int groups_per_node = 1;  // groups of the same axis that share a node, hence its NICs
   int least_ranks_per_node = ranks_per_node;
-  int groups_per_rank = 1;  // that share the NIC of one rank: rails of an uneven group do
+  int groups_per_rank = 1;  // groups that share the NIC of one rank: rails of an uneven group do
 
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
@@ -47,7 +47,7 @@ class RankMesh {
   [[nodiscard]] int coordinate(int rank, Axis axis) const { return rank / stride(axis) % degree(axis); }
   [[nodiscard]] int rank_at(const std::array<int, kAxisCount>& coordinates) const;
 
-  // Ranks that differ from `rank` along the given axes only, ascending. Several axes make one joint group:
+  // Ranks that differ from `rank` only along the given axes, ascending. Several axes make one joint group:
   // gradients are reduced over data and context together.
   [[nodiscard]] std::vector<int> group(int rank, std::initializer_list<Axis> axes) const;
   [[nodiscard]] std::vector<int> group(int rank, Axis axis) const { return group(rank, {axis}); }
@@ -61,9 +61,9 @@ class RankMesh {
     return placement(cluster, rank, {axis});
   }
 
-  // Parts of a joint group, as hybrid sharding cuts it: the group's ranks in ascending order make consecutive
-  // blocks of `block` ranks (they share one sharded copy); the ranks at one position of every block hold the
-  // same shard (they are replicas of each other).
+  // Parts of a joint group under hybrid sharding. The group's ranks in ascending order form consecutive
+  // blocks of `block` ranks, each of which shares one sharded copy. The ranks at one position of every block
+  // hold the same shard, as replicas of each other.
   //   source  Zhao et al. (arXiv 2304.11277), section 3.2.2: sharding groups of F ranks, W/F replicas.
   // Both ascending and with `rank` in it. throws InternalError unless `block` divides the group. Cost: that
   // of what is returned, however large the group.

@@ -7,7 +7,8 @@
 
 namespace stagecraft {
 
-// `bytes` from each member of a node to the next, the last to the first; nothing from a member alone.
+// `bytes` from each member of a node to the next, and from the last to the first; nothing for a single
+// member.
 void add_circle(std::vector<Transfer>& transfers, const std::vector<DeviceId>& members, double bytes);
 
 // `bytes` from one node to another, on rails: equal shares leave the members of `from` and reach those of

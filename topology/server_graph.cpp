@@ -94,7 +94,7 @@ void ServerGraph::walk_pcie(Ways& ways, const std::vector<VertexId>& up,
                             const std::vector<VertexId>& down) const {
   std::vector<VertexId> way = up;
   auto rest = down.rbegin();
-  // Both climbs are equally long; what they share at the top is left where they meet.
+  // Both climbs are equally long; their common part at the top is removed.
   while (way.size() >= 2 && rest + 1 != down.rend() && way[way.size() - 2] == *(rest + 1)) {
     way.pop_back();
     ++rest;

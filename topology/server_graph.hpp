@@ -28,7 +28,7 @@ class ServerGraph {
  public:
   struct Place {
     int server = 0;
-    int gpus = 0;  // that are used
+    int gpus = 0;  // number of used GPUs
     int nics = 0;  // vertices, of the GPUs that are used: at most one each
   };
   // `domain`: the NVSwitch that it shares with other servers, if any.

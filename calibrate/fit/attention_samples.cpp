@@ -27,7 +27,7 @@ bool causal(const Sample& sample) {
   return word == "true" || word == "yes" || word == "1";
 }
 
-// Half blocks and half head sizes that are tried, where the samples can tell them.
+// Grid of half blocks and half head sizes, tried where the samples can distinguish them.
 constexpr double kHalfBlocksStep = 0.1, kMostHalfBlocks = 3;
 constexpr double kHalfHeadSizeStep = 10, kMostHalfHeadSize = 100;
 constexpr std::size_t kMinForOccupancy = 8;  // samples of a pass
@@ -41,7 +41,7 @@ bool in_a_burst(const Sample& sample) {
   return tag_of(sample, "load", "burst") != "sustained";
 }
 
-// What a profile takes off a rate for few blocks and for another head size.
+// Factor on a rate for few blocks and for another head size.
 double share_of(const HardwareProfile& profile, double half_blocks, double half_head_size,
                 const Sample& sample) {
   const double length = static_cast<double>(extent_of(sample, "sequence", 0));
@@ -51,7 +51,8 @@ double share_of(const HardwareProfile& profile, double half_blocks, double half_
          flash_head_share(half_head_size, static_cast<double>(extent_of(sample, "head_size", 0)));
 }
 
-// One pass of one kernel: its samples in short runs, and what it holds of their rate in a long one.
+// One pass of one kernel: its samples in short runs, and the fraction of their rate that it keeps in a long
+// run.
 class PassFit {
  public:
   PassFit(ProfileDraft& draft, std::string kernel, std::string op, FlashPass& pass,
@@ -98,8 +99,8 @@ class PassFit {
   }
 
  private:
-  // Fixed part and gap are a profile's own: a curve is fitted to what is left, so that the price of a sample
-  // is the sample.
+  // The fixed part and the gap belong to the profile. The curve is fitted to the rest, so that the price of a
+  // sample equals the sample.
   [[nodiscard]] double constant() const {
     return to_seconds(draft_.profile().attention.fixed.value) +
            to_seconds(draft_.profile().host.kernel_gap.value);
@@ -120,7 +121,7 @@ class PassFit {
     }
     return points;
   }
-  // Sum over the samples of both masks, where they make a curve.
+  // Sum of errors over the samples of both masks, where they make a curve.
   [[nodiscard]] double error(double half_blocks, double half_head_size) const {
     double sum = 0;
     for (const ProfileDraft::Samples* samples : {&causal_, &dense_}) {
@@ -194,7 +195,7 @@ std::string kernel_of(const Sample& sample, const AttentionModel& model) {
   return word;
 }
 
-// By kernel. What PyTorch ran speaks where the kernel was not measured by itself.
+// Samples by kernel. A PyTorch backend stands for its kernel where the kernel was not measured itself.
 std::map<std::string, ProfileDraft::Samples> samples_by_kernel(const ProfileDraft& draft) {
   const AttentionModel& model = draft.profile().attention;
   std::map<std::string, ProfileDraft::Samples> by_word, by_kernel;
@@ -208,7 +209,8 @@ std::map<std::string, ProfileDraft::Samples> samples_by_kernel(const ProfileDraf
   return by_kernel;
 }
 
-// The kernel called so; a new one starts as the one in use, of which it keeps what was not measured.
+// The kernel of this name. A new one starts as a copy of the one in use and keeps its values where nothing
+// was measured.
 FlashKernel& kernel_called(AttentionModel& model, const std::string& name) {
   const auto found = std::ranges::find(model.kernels, name, &FlashKernel::name);
   if (found != model.kernels.end()) return *found;

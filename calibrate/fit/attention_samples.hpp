@@ -1,13 +1,13 @@
 // Samples of fused attention -> the profile's kernels, by `implementation`: a curve R L / (L + L_half)
 // (curve_fits.hpp) for each of forward and backward, causal and dense, from three lengths or more.
 //
-// From eight samples of a pass come its half blocks, and where they are of several head sizes, the kernel's half
-// head size: those of a grid that are nearest. Samples of a long run (load:sustained) beside bursts of the same
-// shape take the rates to the clock of a long run.
+// Eight samples of a pass are enough for its half blocks; with several head sizes also for the kernel's half
+// head size. The nearest values of a grid are taken. Samples of a long run (load:sustained) next to bursts of
+// the same shape scale the rates to the clock of a long run.
 //
-// A sample without `implementation` is of the kernel in use. PyTorch's backends are the kernels that they call
-// (pytorch_flash is fa2, pytorch_cudnn is cudnn), which speak where the kernel was not measured by itself. Where
-// the samples are of one kernel, a run takes that one.
+// A sample without `implementation` belongs to the kernel in use. PyTorch's backends stand for the kernels
+// that they call (pytorch_flash is fa2, pytorch_cudnn is cudnn), where the kernel was not measured itself. If
+// all samples are of one kernel, runs use it.
 #pragma once
 
 #include "calibrate/fit/profile_draft.hpp"

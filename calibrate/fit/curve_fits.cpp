@@ -22,7 +22,7 @@ constexpr int kRounds = 30;
 // The terms of a curve at a size; the constants are their factors.
 using Terms = std::function<VectorXd(double size)>;
 
-// `least`: what each constant is at least; empty for 0.
+// `least`: lower bound of each constant; empty for 0.
 VectorXd fit_relative(const Terms& terms, const std::vector<CurvePoint>& points, VectorXd least = {}) {
   const auto rows = static_cast<Index>(points.size());
   Eigen::MatrixXd a(rows, terms(points.front().size).size());
@@ -82,7 +82,7 @@ VectorXd fit_formula(const std::vector<CurvePoint>& points, double factor) {
   VectorXd constants = fit_relative(terms, points);
   const double least = least_slope(points) / factor / kMostOverSeen;
   if (constants(1) < least) constants = fit_relative(terms, points, VectorXd{{0, least, 0}});
-  // No size takes longer than another: a bus so fast that it does not show at the largest.
+  // No size takes longer than another: the bus gets a bandwidth too high to show at the largest size.
   if (constants(1) == 0) {
     const auto largest = std::ranges::max_element(points, {}, &CurvePoint::size);
     constants(1) = 1e-3 * largest->seconds / (largest->size * factor);

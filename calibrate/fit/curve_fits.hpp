@@ -7,10 +7,11 @@
 //                line in 1/L.
 //   memory       t = t0 + bytes / B                  kernels bound by memory; B the achieved rate
 //
-// All three are lines in their constants, so they are fitted by non-negative least squares on the relative
-// error: a microsecond matters at 64 KiB and does not at 1 GiB; odd points count less (kOutlier). None of
-// them ever falls as the size grows. A collective inside a node keeps its points as well, and follows them
-// (hardware_profile.hpp): with each size left out that is nearer than the formula on every published table.
+// All three are linear in their constants, so they are fitted by non-negative least squares on the relative
+// error: a microsecond matters at 64 KiB and not at 1 GiB. Outliers have less weight (kOutlier). No fit falls
+// as the size grows. A collective inside a node also keeps its points and follows them
+// (hardware_profile.hpp): with each size left out in turn this is closer than the formula on every published
+// table.
 #pragma once
 
 #include <compare>
@@ -46,14 +47,14 @@ struct FittedCollective {
   FitErrors left_out;  // each size in turn
 };
 inline constexpr std::size_t kMinCollectivePoints = 4;
-inline constexpr double kMostOverSeen = 1.25;  // of the published curves of the profiles none has over 1.22
+inline constexpr double kMostOverSeen = 1.25;  // no published curve of the profiles is over 1.22
 inline constexpr double kShowsBus = 2;
-// Larger buffers than were measured are hardly faster than what was seen: a root that carries the large sizes
-// would make them ever faster. So the bus bandwidth is at most kMostOverSeen times the highest that was seen,
-// and the other constants are fitted beside it. Seen is what the bytes on the bus take beyond the shortest
-// time and its bytes, at sizes that take kShowsBus times as long and more; below, launches are the time.
-// Where the points show no bandwidth at all (every time the same), the bus is so fast that it costs 0.1 % of
-// the time of the largest.
+// Buffers larger than the measured ones are hardly faster, but a root that carries the large sizes would make
+// them ever faster. So the bus bandwidth is at most kMostOverSeen times the highest observed one, and the
+// other constants are fitted with that limit. The observed bandwidth is bytes on the bus over time, both
+// beyond the shortest point, at sizes that take at least kShowsBus times as long; below that, launches
+// dominate. Where the points show no bandwidth (all times equal), the bus gets 0.1 % of the time of the
+// largest size.
 //   requires  at least kMinCollectivePoints points at distinct sizes above 0.
 [[nodiscard]] FittedCollective fit_collective(const CollectiveGroup& group,
                                               const std::vector<CurvePoint>& points);

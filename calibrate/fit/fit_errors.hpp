@@ -1,4 +1,4 @@
-// How wrong a fit is on rows that it has not seen.
+// Errors of a fit on rows that it has not seen.
 //
 // Errors are shares of the measured time, predicted / measured - 1, with the row that was left out of the fit
 // named: a mean hides the one shape that a cluster spends its day on.

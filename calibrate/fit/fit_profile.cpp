@@ -28,7 +28,7 @@ namespace {
 // (arXiv 2412.19437, section 3.2.2) and the 16 or 24 channels of an NCCL ring inside a node of eight.
 constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
 
-constexpr double kMostSlowdown = 2;  // what a profile may say
+constexpr double kMostSlowdown = 2;  // largest value in a profile
 
 std::optional<double> empty_kernel_seconds(const ProfileDraft& draft, const std::string& stream) {
   std::vector<double> seconds;
@@ -40,8 +40,8 @@ std::optional<double> empty_kernel_seconds(const ProfileDraft& draft, const std:
   return median(seconds);
 }
 
-// What is taken out of products in a burst (t0) is more than an empty kernel takes alone: they fill and drain,
-// and that stays when the stream is busy.
+// t0, the time subtracted from GEMMs in a burst, exceeds the time of an empty kernel: GEMMs fill and drain,
+// and that part remains when the stream is busy.
 void fit_kernel_gap(ProfileDraft& draft, std::optional<double> t0_seconds) {
   const std::optional<double> busy = empty_kernel_seconds(draft, "busy");
   if (!busy) return;
@@ -58,8 +58,8 @@ void fit_kernel_gap(ProfileDraft& draft, std::optional<double> t0_seconds) {
   draft.tell("system, kernel gap", human(gap));
 }
 
-// A collective is a kernel that copies and adds with this many multiprocessors; a product beside it is slower
-// by what they and their memory traffic take.
+// A collective is a kernel that copies and adds with this many multiprocessors. A GEMM beside it loses those
+// multiprocessors and their memory traffic.
 void fit_overlap_slowdown(ProfileDraft& draft) {
   const auto held = [](const Sample& s) { return s.shape.contains("sms") ? s.shape.at("sms") : -1; };
   const ProfileDraft::Samples beside = draft.pick([&](const Sample& s) {
@@ -157,8 +157,8 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
 
 using SamplesByGroup = std::map<CollectiveGroup, ProfileDraft::Samples>;
 
-// What NCCL took by itself speaks for a group, as it does in training; curves of named algorithms only where
-// it was not timed. A profile has one or the other (speak_for_same_calls).
+// A group uses NCCL's own choice of algorithm, as in training, and curves of named algorithms only where that
+// was not timed. A profile has one or the other (speak_for_same_calls).
 bool chosen_freely(CollectiveGroup group, const SamplesByGroup& groups) {
   if (group.algorithm == "any") return false;
   group.algorithm = "any";

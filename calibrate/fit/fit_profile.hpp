@@ -1,8 +1,8 @@
 // Samples of one device -> its profile.
 //
-// What the samples speak for is measured; everything else stays as the base profile has it, with the base's
-// own provenance and source. A table is of one origin: GEMM samples replace the base's table, collective
-// samples replace the base's rows of their group, and nothing is blended.
+// Values with samples are measured; all others stay as in the base profile, with the base's provenance and
+// source. A table has one origin: GEMM samples replace the base's table, collective samples the base's rows
+// of their group. Nothing is blended.
 //
 //   gemm         bf16 or fp16 -> layouts, tiles, split-k, correction, table, batched_efficiency, scale; e4m3
 //                and e5m2 beside them -> fp8_factor, fp8_prologue (gemm_samples.hpp says from which); a burst
@@ -30,7 +30,7 @@
 
 namespace stagecraft {
 
-// What was made of one family of samples.
+// Result of one family of samples.
 struct FamilyFit {
   std::string family;   // "gemm", "all-reduce, 8 ranks, 1 node"
   std::string outcome;  // one line: the constants, or why none could be fitted

@@ -22,7 +22,7 @@ using Eigen::VectorXd;
 // Tiles that cuBLAS has kernels for on every device since the A100.
 constexpr std::pair<std::int64_t, std::int64_t> kTiles[] = {{128, 256}, {256, 128}, {128, 128}, {64, 256},
                                                             {256, 64},  {128, 64},  {64, 128},  {64, 64}};
-// What is tried for the whole numbers and for the correction.
+// Grids for the whole numbers and for the correction.
 constexpr std::int64_t kPrologues[] = {0, 25, 50, 100, 150, 200, 300};
 struct SplitRule {
   std::int64_t max = 1, min_depth = 1024;
@@ -105,7 +105,7 @@ class Constants {
       layout_efficiency(fit.model, layouts_[i]).value = std::exp(x(first_layout() + static_cast<Index>(i)));
   }
 
-  // Layouts nobody timed.
+  // Fills in layouts without samples.
   void fill_missing(GemmModel& model) const {
     for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
       if (std::ranges::find(layouts_, layout) == layouts_.end())

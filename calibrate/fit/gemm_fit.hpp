@@ -9,9 +9,9 @@
 //   t0     launch and drain of a call that stands alone; a profile charges host.kernel_gap instead, so t0 is
 //          taken out of the rows
 //
-// Continuous constants (t0, e by layout, rates of the tiles) come by damped least squares on ln(predicted /
-// measured), which is blind to the size of a shape; whole numbers (prologue, split-k) and the pair (radius,
-// prior) by trying a small grid.
+// Continuous constants (t0, e by layout, rates of the tiles) are fitted by damped least squares on
+// ln(predicted / measured), which does not depend on the size of a shape. Whole numbers (prologue, split-k)
+// and the pair (radius, prior) are searched on a small grid.
 //
 //   source  tile choice with a floor of one wave, the fall of small tiles and the prologue are what the
 //           published grids ask for: docs/calibration.md; the constants are fitted here.
@@ -34,7 +34,7 @@ struct GemmPoint {
   GemmSize size;
   GemmLayout layout = GemmLayout::kTN;
   double seconds = 0;
-  std::string note{};  // goes beside the row in the profile: samples, spread, date
+  std::string note{};  // comment beside the row in the profile: samples, spread, date
 };
 
 // "4096 x 1024, k 4096, NN"
@@ -42,7 +42,7 @@ struct GemmPoint {
 
 struct GemmDevice {
   int sms = 0;
-  FlopRate peak{};               // of the precision of the points
+  FlopRate peak{};               // peak in the precision of the points
   Bandwidth memory_bandwidth{};  // achieved
   double element_bytes = 2;
   bool stands_alone =
@@ -61,15 +61,15 @@ struct GemmFit {
   FitErrors left_out;
 };
 
-// Rows that are mostly launch (t0 above two thirds of their time) are fitted, but say nothing to the table:
-// their efficiency is the small difference of two large numbers. A layout without points takes over TN's
+// Rows that are mostly launch (t0 above two thirds of their time) are fitted but left out of the table,
+// because their efficiency is the small difference of two large numbers. A layout without points takes TN's
 // constant.
 //
 //   requires  at least kMinGemmPoints points, positive times, a shape and layout at most once.
 [[nodiscard]] GemmFit fit_gemm(std::vector<GemmPoint> points, const GemmDevice& device,
                                const GemmModel& base);
 
-// What a fit says of any shape; exposed for the tests of monotony and for `calibrate show`.
+// Predicted time of any shape; exposed for the tests of monotony and for `calibrate show`.
 [[nodiscard]] double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point);
 
 // Share of peak before quantisation of batched GEMMs: the median of the points.
@@ -82,8 +82,8 @@ struct Fp8Fit {
   FitErrors errors = {};  // in sample
 };
 inline constexpr std::size_t kMinFp8Points = 4;
-// The pair of the least mean |ln(formula / measured)|, over a grid of prologues; every operand lies as TN has
-// it, which is all that fp8 products run.
+// The pair with the least mean |ln(formula / measured)| over a grid of prologues. Every operand has the TN
+// layout, the only one of fp8 GEMMs.
 //
 //   device    `peak` of fp8; t0_seconds that of the 16-bit fit
 //   requires  at least kMinFp8Points points, positive times.

@@ -28,7 +28,7 @@ std::optional<GemmLayout> layout_of(const Sample& sample) {
   return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
 }
 
-constexpr std::size_t kLimitedShown = 2;  // by name, of products whose clock was limited
+constexpr std::size_t kLimitedShown = 2;  // number of GEMMs with a limited clock that are named
 
 // The clock was below that of a burst while it ran: no point of the burst fit.
 bool clock_limited(const Sample& sample) {
@@ -43,7 +43,7 @@ bool plain_gemm(const Sample& sample, std::string_view dtype, std::string_view l
          !sample.tags.contains("grouped");
 }
 
-// What stands beside a row of the table.
+// Comment beside a row of the table.
 std::string remark(const Sample& sample) {
   return fmt::format("{} repeats, spread {}{}", sample.repeats, percent(sample.spread, 2),
                      sample.date.empty() ? "" : ", " + sample.date);
@@ -110,10 +110,10 @@ class GemmSamplesFit {
   [[nodiscard]] GemmDevice gemm_device() const;
 
   ProfileDraft& draft_;
-  std::string_view load_;  // of the table's samples
-  Precision precision_;    // and theirs
+  std::string_view load_;  // load of the table's samples
+  Precision precision_;    // and their precision
   std::string_view dtype_ = kPrecisionNames[static_cast<std::size_t>(precision_)];
-  std::optional<double> t0_seconds_{};  // of launch and drain in a burst, once there is a table
+  std::optional<double> t0_seconds_{};  // launch and drain in a burst, once there is a table
 };
 
 GemmDevice GemmSamplesFit::gemm_device() const {
@@ -144,7 +144,7 @@ void GemmSamplesFit::fit_table() {
               fit.left_out);
 }
 
-// The fitted model with the digits that a file has, and where each constant comes from.
+// The fitted model, rounded to the digits of a file, with the source of each constant.
 GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const {
   GemmModel model = fit.model;
   const std::string errors = "each row left out in turn: " + fit.left_out.summary();
@@ -163,7 +163,7 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
   model.table_source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
                                                            human(from_seconds(fit.t0_seconds)));
   model.table_precisions = {precision_};
-  // Without sustained samples nothing says how a table of bursts falls under load.
+  // Without sustained samples the drop of a table of bursts under load is unknown.
   const bool training = load_ == "training";
   model.scale = {.value = 1,
                  .provenance = training ? Provenance::kMeasured : Provenance::kAssumed,
@@ -204,8 +204,8 @@ std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype, std
   return ratios;
 }
 
-// Among attention and memory-bound kernels, as a layer has them, products have more of the power than alone:
-// that mix speaks where it was measured.
+// Between attention and memory-bound kernels, as in a layer, GEMMs get more of the power budget than alone.
+// The sample of that mix is used where it was measured.
 void GemmSamplesFit::fit_sustained() {
   std::vector<double> ratios = sustained_ratios(dtype_, "layer");
   const bool of_layer = !ratios.empty();
@@ -220,9 +220,9 @@ void GemmSamplesFit::fit_sustained() {
   draft_.tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
 }
 
-// Forward products in e4m3, backward ones with gradients in e5m2. The profile charges `scale`, the clock of a
-// long run in 16 bit: what fp8 holds of its own burst goes into the factor, over what 16 bit holds in the same
-// mix.
+// Forward GEMMs in e4m3, backward GEMMs with gradients in e5m2. The profile charges `scale`, the clock of a
+// long run in 16 bit. So the factor contains the fraction of its burst rate that fp8 keeps, over the fraction
+// that 16 bit keeps in the same mix.
 void GemmSamplesFit::fit_fp8_products() {
   HardwareProfile& profile = draft_.profile();
   if (!t0_seconds_ || profile.device.peak_fp8.count() == 0) return;

@@ -1,4 +1,4 @@
-// Samples of matrix products -> the profile's `gemm` section; each line needs the one before:
+// Samples of GEMMs -> the profile's `gemm` section; each line needs the one before:
 //
 //   table        burst, cold, unbatched, in the precision with most samples (bf16 on a tie) -> layouts,
 //                tiles, split-k, correction, rows (gemm_fit.hpp); products of a training run (load:training)

@@ -37,7 +37,7 @@ std::string_view without_tag(std::string_view line) {
   return line;
 }
 
-// Where the columns of the two halves stand in a row.
+// Positions of the columns of the two halves in a row.
 struct Columns {
   std::size_t time = 0, wrong = 0;
   std::optional<std::size_t> in_place_time = {}, in_place_wrong = {};
@@ -198,8 +198,8 @@ bool ever_falls(const std::vector<CurvePoint>& points) {
          }) != points.end();
 }
 
-// What a plateau of the bus says of the way that was taken. The bounds are those of common adapters: 100 Gb/s
-// Ethernet moves 12.5 GB/s a node, and no node with NVLink stays under it on its faster network.
+// Guesses the path from the plateau of the bus bandwidth. The bounds are those of common adapters: 100 Gb/s
+// Ethernet moves 12.5 GB/s a node, and every node with NVLink exceeds that on its faster network.
 std::string verdict(const NcclRun& run, double bus_bytes_per_s) {
   if (run.nodes > 1 && bus_bytes_per_s < 12.5e9)
     return "this is what TCP over one adapter reaches: check that NCCL found the fast network";
@@ -271,7 +271,7 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
                            fitted.left_out.summary());
   const CurvePoint& largest = points.back();
-  // Bytes on the bus at the largest size over its time: what was seen, whatever the fit makes of it.
+  // Observed: bytes on the bus at the largest size over its time, independent of the fit.
   const double on_bus = (formula_seconds(fit, largest.size) - to_seconds(fit.latency) -
                          fit.sqrt_seconds * std::sqrt(largest.size)) *
                         fit.bus_bandwidth.count();

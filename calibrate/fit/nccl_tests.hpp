@@ -1,8 +1,8 @@
 // The output of NVIDIA's nccl-tests, text (`all_reduce_perf …`) and JSON (`-J FILE`).
 //
-// Columns are taken from the header of the table, since options add some (-I, -S). Times are microseconds
-// whatever the documentation says; what does not fit its column has lost decimals. Nothing of the user's
-// environment, which the JSON form records, is kept. A size is the whole buffer, as the tool counts it.
+// Columns are found by the header of the table, since options add some (-I, -S). Times are microseconds
+// whatever the documentation says. A value too wide for its column has lost decimals. The user's environment,
+// which the JSON form records, is not kept. A size is the whole buffer, as the tool counts it.
 //
 //   source  NVIDIA/nccl-tests @a0b82b2: doc/PERFORMANCE.md, src/util.cu, src/common.cu.
 #pragma once
@@ -30,26 +30,27 @@ struct NcclRow {
 struct NcclRun {
   std::optional<CollectiveKind> kind;  // older text does not say
   std::string program;                 // "all_reduce_perf", where it says so
-  int ranks = 0;                       // of one group
+  int ranks = 0;                       // ranks of one group
   int nodes = 0;
   std::string device;
   std::string nccl_version;
   std::vector<NcclRow> rows;             // size above 0; a size measured again stands again
-  std::optional<double> launch_seconds;  // of size 0, the least
+  std::optional<double> launch_seconds;  // time of size 0, the smallest
 };
 
-// Refused with their line: host times (cputime), wrong results (#wrong above 0, values out of bounds), no ranks,
-// a rank or a heading for the second time (two runs in a file), a table without rows, JSON of another shape, what
-// no run can have measured. Warned of: a run without its end. nullopt if something was refused.
+// Errors, each with its line: host times (cputime), wrong results (#wrong above 0, values out of bounds), no
+// ranks, a rank or a heading twice (two runs in a file), a table without rows, JSON of another shape,
+// impossible measurements. Warning: a run without its end. nullopt after an error.
 [[nodiscard]] std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
                                                      Diagnostics& diagnostics);
 
-// "all_reduce_perf", "alltoall", "all-gather", …; nullopt for what a profile does not know (gather, scatter).
+// "all_reduce_perf", "alltoall", "all-gather", …; nullopt for kinds that a profile does not have (gather,
+// scatter).
 [[nodiscard]] std::optional<CollectiveKind> nccl_collective(std::string_view name);
 
 namespace detail {
 
-// What no run can have measured: a buffer beyond any memory, a call of eleven days.
+// Limits of a plausible measurement: a buffer beyond any memory, a call of eleven days.
 inline constexpr std::int64_t kMaxNcclBytes = std::int64_t{1} << 50;
 inline constexpr double kMinNcclMicroseconds = 1e-3, kMaxNcclMicroseconds = 1e12;
 
@@ -75,7 +76,7 @@ void add_nccl_row(NcclRun& run, const NcclRow& row);
 
 }  // namespace detail
 
-// The entry for `collectives:` of a profile, with a comment on each value and a verdict on what was measured.
+// The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement.
 //   requires  a kind and at least kMinCollectivePoints distinct sizes.
 [[nodiscard]] std::string to_fragment(const NcclRun& run, const std::string& name);
 

@@ -55,7 +55,7 @@ void read_devices(YamlMap& file, NcclRun& run) {
   if (const auto mistake = ranks.close(run)) config.error("devices", kCode, *mistake);
 }
 
-// One half of a result; nullopt where it was not measured, or cannot be used.
+// One half of a result; nullopt where it was not measured or is unusable.
 std::optional<double> read_half(YamlMap& result, const char* side, std::int64_t size) {
   const YamlNode* node = result.get(side);
   if (node == nullptr || node->kind == YamlNode::Kind::kNull) return std::nullopt;
@@ -89,7 +89,7 @@ void read_result(YamlMap& result, NcclRun& run) {
         {.bytes = static_cast<double>(bytes), .seconds = *seconds, .in_place_seconds = in_place.value_or(0)});
 }
 
-// What the program itself found wrong. Its words for true and false stand in quotes.
+// Mistakes that the program itself reported. Its true and false are quoted strings.
 void read_verdict(YamlMap& file) {
   if (file.has("out_of_bounds")) {
     YamlMap bounds = file.map("out_of_bounds");

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// FLOPs of a product or a flash kernel; 0 of what else there is.
+// FLOPs of a GEMM or a flash kernel; 0 for other samples.
 double counted_flops(const Sample& sample) {
   if (sample.family == "attention") return attention_flops(sample);
   if (sample.family != "gemm") return 0;

@@ -10,8 +10,8 @@ namespace stagecraft {
 // Kernels meet data sheets within a few percent: boost clocks are not theirs.
 inline constexpr double kMostOfDataSheet = 1.2;
 
-// Reports each product and flash kernel beyond kMostOfDataSheet of the highest rate that the base's device has in
-// any type, at its place; false if there was one.
+// Reports each GEMM and flash kernel beyond kMostOfDataSheet of the base device's highest rate in any type,
+// at its place. False if there was one.
 [[nodiscard]] bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

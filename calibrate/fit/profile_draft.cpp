@@ -49,7 +49,7 @@ std::string driver_text(const SampleSetup& setup) {
   return setup.driver.empty() ? "" : ", driver " + setup.driver;
 }
 
-// Steps below 1 are parts of 1: what is written then is 0.8713, not 0.8713000000000001.
+// Steps below 1 divide 1, so that the file has 0.8713 and not 0.8713000000000001.
 double rounded_to(double value, double step) {
   if (step >= 1) return std::round(value / step) * step;
   const double parts = std::round(1 / step);

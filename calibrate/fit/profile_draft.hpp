@@ -1,9 +1,9 @@
-// A profile in the making: it begins as the base, and family after family of samples writes what it speaks
-// for over it.
+// A profile under construction: a copy of the base, which each family of samples overwrites where it has
+// measurements.
 //
-// A family's own file (gemm_samples, attention_samples) picks its samples, fits them and hands in constants;
-// what is the same for all of them is here: which samples there are, where a measured constant comes from,
-// and what was made of the family.
+// A family's own file (gemm_samples, attention_samples) selects its samples, fits them and sets constants.
+// The common parts are here: the list of samples, the source of a measured constant, and the result of each
+// family.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class ProfileDraft {
   [[nodiscard]] HardwareProfile& profile() { return out_.profile; }
   [[nodiscard]] ProfileRemarks& remarks() { return out_.remarks; }
 
-  // A constant that so many samples gave, and how.
+  // A constant fitted on `samples` samples, and the method.
   template <class T>
   void measured(Sourced<T>& constant, T value, std::size_t samples, const std::string& how) {
     constant = {.value = value, .provenance = Provenance::kMeasured, .source = how + "; " + origin(samples)};

@@ -22,14 +22,14 @@ std::string told(const SampleSetup& setup) {
                      setup.power_limit_w);
 }
 
-// Where the first line that is not empty stands, unless a JSON object begins there.
+// Number of the first nonempty line, unless a JSON object begins there.
 std::optional<int> line_of_no_sample(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] == '{') return std::nullopt;
   return 1 + static_cast<int>(std::ranges::count(text.substr(0, first), '\n'));
 }
 
-// `name` of a sample that has to have one, from 1 to 2^30: what a profile's tables hold.
+// Checks an extent `name` of a sample: from 1 to 2^30, the range of a profile's tables.
 std::optional<std::string> why_not_extent(const Sample& sample, const std::string& name, bool required) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   const auto found = sample.shape.find(name);
@@ -43,7 +43,8 @@ std::optional<std::string> why_not_extent(const Sample& sample, const std::strin
 
 std::optional<std::string> why_no_shape(const Sample& sample) {
   std::vector<std::string> required, known = {"batch"};
-  if (sample.family == "gemm" && sample.op == "gemm") required = {"m", "n", "k"};  // not a mix of several
+  // Single GEMMs only, not a mix.
+  if (sample.family == "gemm" && sample.op == "gemm") required = {"m", "n", "k"};
   if (sample.family == "attention") {
     required = {"sequence", "heads", "head_size"};
     known.emplace_back("kv_heads");

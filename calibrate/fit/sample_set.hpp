@@ -12,22 +12,22 @@
 namespace stagecraft {
 
 struct SampleText {
-  std::string name;  // of the file, for messages
+  std::string name;  // file name, for messages
   std::string text;
 };
 
 struct SampleSet {
-  SampleSetup setup;                        // of all of them
-  std::vector<Sample> samples;              // a point measured again: the last one counts
-  std::vector<SourceLocation> places = {};  // of each of them
+  SampleSetup setup;                        // setup of all samples
+  std::vector<Sample> samples;              // of repeated points the last one counts
+  std::vector<SourceLocation> places = {};  // place of each sample
   std::size_t again = 0;                    // points that were measured before, and counted once
-  std::string date;                         // of the newest
+  std::string date;                         // date of the newest sample
 };
 
-// Refused, each with its file and line: what parse_sample() refuses, a last line that is cut off, samples of
-// another device, driver, library or clock policy than the first, results that are wrong, products and
-// attention without their extents, dates that are none, and files without samples. nullopt if there was one. A
-// file that does not begin with a JSON object is refused once, not in every line.
+// Errors, each with its file and line: everything that parse_sample() refuses, a truncated last line, samples
+// of another device, driver, library or clock policy than the first, wrong results, GEMMs and attention
+// without their extents, invalid dates, and files without samples. nullopt after an error. A file that does
+// not begin with a JSON object gives one error, not one per line.
 [[nodiscard]] std::optional<SampleSet> read_sample_set(const std::vector<SampleText>& files,
                                                        Diagnostics& diagnostics);
 

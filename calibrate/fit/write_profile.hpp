@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-// What the file says beside the values.
+// Comments of the file beside the values.
 struct ProfileRemarks {
   std::string heading;  // one line on top
   Provenance table = Provenance::kPublished;

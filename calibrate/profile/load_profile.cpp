@@ -93,7 +93,7 @@ void read_correction(YamlMap& gemm, GemmModel& model) {
   section.map.finish();
 }
 
-// What a table may say only once: two rows for one shape would leave the cost to the order of the file.
+// Key of a table row. Two rows with one key would make the cost depend on the order of the file.
 using GemmKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, GemmLayout>;
 
 std::vector<Precision> read_precisions(YamlMap& table) {
@@ -363,7 +363,7 @@ void read_point(TableRow& row, const Story& story, std::vector<CollectiveFit>& f
   fit->points_source = story.source;
 }
 
-// `collective_points`, optional: curves that are kept beside their fits.
+// `collective_points`, optional: curves kept together with their fits.
 void read_collective_points(YamlMap& root, std::vector<CollectiveFit>& fits) {
   const YamlNode* list = root.get("collective_points");
   if (list == nullptr || list->kind != YamlNode::Kind::kSequence) {

@@ -1,7 +1,7 @@
 // The parts that a profile file is made of: constants with their story, and tables of rows.
 //
-// On top of YamlMap (base/yaml.hpp), with the same manners: every mistake is reported to the Diagnostics at
-// its place, and a harmless value comes back so that reading goes on.
+// Works like YamlMap (base/yaml.hpp): every mistake is reported to the Diagnostics at its place, and a
+// harmless value is returned so that reading continues.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// Where a number may lie; the ends say whether they belong to it.
+// Valid range of a number, with open or closed ends.
 struct Range {
   double above = 0, up_to = 1;
   bool closed_below = false;  // [above, up_to] instead of (above, up_to]
@@ -65,7 +65,7 @@ class TableRow {
   std::size_t choice(std::size_t column, std::span<const std::string_view> names);
 
   void error(std::size_t column, std::string code, std::string message, std::string hint = {});
-  void error(std::string code, std::string message, std::string hint = {});  // of the whole row
+  void error(std::string code, std::string message, std::string hint = {});  // error of the whole row
 
  private:
   [[nodiscard]] const std::string& text(std::size_t column) const { return node_->items[column].text; }
@@ -76,9 +76,9 @@ class TableRow {
   Diagnostics* diagnostics_;
 };
 
-// The keys `columns` and `rows` of a table: columns must be exactly these names in this order (they make the
-// file readable on its own), and there must be rows. Rows of a wrong length, or that are no lists of scalars,
-// are reported and left out.
+// Reads the keys `columns` and `rows` of a table. Columns must have exactly these names in this order (they
+// make the file readable on its own), and there must be rows. Rows of a wrong length, or that are no lists of
+// scalars, are reported and left out.
 [[nodiscard]] std::vector<TableRow> read_rows(YamlMap& table, std::span<const std::string> columns);
 
 [[nodiscard]] std::vector<std::string> to_strings(std::span<const std::string_view> names);

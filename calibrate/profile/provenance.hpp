@@ -1,4 +1,4 @@
-// Where a number comes from. Every cost carries one, and a report shows the share of time by each.
+// Provenance of a number. Every cost has one, and a report shows the share of time by each.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ enum class Provenance : std::uint8_t {
   kMeasured,      // timed by our own suite on the device
   kPublished,     // printed by a cited source for this very shape
   kInterpolated,  // between measured or published rows, by the profile's stated rule
-  kAnalytic,      // by a formula of this program, with fitted constants
-  kAssumed,       // nobody measured it; the profile says why it is believed
+  kAnalytic,      // computed by a formula of this program with fitted constants
+  kAssumed,       // not measured; the profile gives the reason for it
 };
 
 inline constexpr std::array<std::string_view, 5> kProvenanceNames = {"measured", "published", "interpolated",
                                                                      "analytic", "assumed"};
 inline constexpr std::size_t kProvenanceCount = kProvenanceNames.size();
-// One of each: seconds, shares, spreads.
+// One value per provenance: seconds, shares, spreads.
 using ByProvenance = std::array<double, kProvenanceCount>;
 
 [[nodiscard]] constexpr std::string_view name(Provenance provenance) {

@@ -1,4 +1,4 @@
-// How far a prediction may be off, from what its time is spent on.
+// Expected error of a prediction, by the categories of its time.
 //
 // Each family of operations is wrong by a share of its own time; these errors go the same way to a degree,
 // because a slow clock, an old library or a loaded network touches more than one of them. What is left is a
@@ -22,7 +22,7 @@
 namespace stagecraft {
 
 enum class OpFamily : std::uint8_t {
-  kCompute,   // passes: products, attention, memory-bound kernels, recompute
+  kCompute,   // passes: GEMMs, attention, memory-bound kernels, recompute
   kTensor,    // exposed collectives of tensor parallelism
   kContext,   // exposed messages of context parallelism
   kExperts,   // exposed exchanges of experts

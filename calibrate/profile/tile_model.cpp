@@ -11,7 +11,7 @@ namespace stagecraft {
 
 namespace {
 
-// What a product can be cut into.
+// One way to cut a GEMM into tiles.
 struct Cut {
   GemmTile tile;
   std::int64_t slices = 1;

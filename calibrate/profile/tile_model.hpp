@@ -1,8 +1,8 @@
-// How well a GEMM fills the device: the tile and wave quantisation that makes thin shapes dear.
+// Utilisation of the device by a GEMM: the tile and wave quantisation that makes thin shapes expensive.
 //
-// A library cuts C[m, n] into tiles, one per SM at a time; the last wave is rarely full, edge tiles are
-// padded, and every tile pays a prologue. Split-k cuts the sum into z slices that run beside each other and
-// are added afterwards.
+// A library cuts C[m, n] into tiles, one per SM at a time. The last wave is rarely full, edge tiles are
+// padded, and every tile has a prologue. Split-k cuts the sum into z slices that run in parallel and are
+// added afterwards.
 //
 //   waves = ceil(ceil(m/t_m) * ceil(n/t_n) * batch * z / SMs)
 //   cost  = waves * t_m * t_n * (depth + prologue) / rate  [+ prologue * m * n * z / SMs if z > 1]
@@ -30,13 +30,13 @@ struct GemmSize {
 [[nodiscard]] double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size,
                                        Precision precision = Precision::kBf16);
 
-// Fills log_ratio of every row: ln(row / (efficiency(layout) * Q)). load_profile() has done so; whoever
-// changes rows, tiles or layout efficiencies of a model does it again.
+// Fills log_ratio of every row: ln(row / (efficiency(layout) * Q)). load_profile() calls it; call it again
+// after a change of rows, tiles or layout efficiencies.
 void compare_with_formula(GemmModel& model, int sms);
 
-// What the table rows around a shape say about the formula: a factor on it, and their weight. Near rows pull
-// by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in (ln m,
-// ln n, ln k); the row of the very shape is not asked, so that a fit may ask what its others say of it.
+// Correction of the formula by the table rows around a shape: a factor, and the weight of the rows. Near rows
+// pull by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in
+// (ln m, ln n, ln k). A row of exactly this shape is excluded, so that a fit can test the others against it.
 struct TableCorrection {
   double factor = 1;
   double weight = 0;

@@ -1,4 +1,4 @@
-// Which families of operations the errors of a set come from.
+// Attributes the errors of a set to families of operations.
 //
 //   model     (measured - predicted) / predicted = sum over families of delta_f x_f, x_f the family's share
 //             of the predicted time: delta_f is how much longer the family really takes than predicted.
@@ -21,17 +21,17 @@ struct AttributionRow {
 };
 
 struct FamilyBlame {
-  double mean_share = 0;      // of the predicted time
-  double delta = 0;           // how much longer the family takes than predicted
-  double standard_error = 0;  // of delta
-  // What this family adds to the rows' mean absolute excess: mean |delta x_f|.
+  double mean_share = 0;      // share of the predicted time
+  double delta = 0;           // relative extra time of the family over its prediction
+  double standard_error = 0;  // standard error of delta
+  // Contribution of this family to the rows' mean absolute excess: mean |delta x_f|.
   double contribution = 0;
 };
 
 struct Attribution {
-  std::vector<FamilyBlame> families;  // in the order of the shares
-  double explained = 0;               // share of the excess' squares that the model takes away
-  double left = 0;                    // root of the mean square of what is left
+  std::vector<FamilyBlame> families;  // families in the order of their shares
+  double explained = 0;               // fraction of the squared excess that the model explains
+  double left = 0;                    // root mean square of the remainder
 };
 
 // Empty of fewer than three rows.

@@ -1,7 +1,7 @@
-// What the compute of an iteration consists of, by kind of kernel, as its operators are priced alone.
+// Splits the compute of an iteration by kind of kernel, with operators priced alone.
 //
-// The breakdown of a run knows passes; a product and a softmax inside one pass are one number there. Errors
-// of the two have different reasons, so an attribution asks the operators again.
+// The breakdown of a run has one number per pass, for GEMMs and softmax together. Their errors have different
+// causes, so an attribution prices the operators again.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 namespace stagecraft {
 
 enum class KernelFamily : std::uint8_t {
-  kProducts,   // of linear layers, experts and the head
-  kAttention,  // flash kernels, or the batched products of unfused attention
+  kProducts,   // GEMMs of linear layers, experts and the head
+  kAttention,  // flash kernels, or the batched GEMMs of unfused attention
   kMemory,     // norms, activations, dropout, softmax: memory-bound
   kLoss,
 };

@@ -68,8 +68,8 @@ void scale_attention(Scenario& scenario, double factor) {
       for (FlashCurve* curve : {&pass->causal, &pass->dense}) curve->rate = curve->rate * factor;
 }
 
-// 1: tiles and waves as the library cuts them; 0: a product of any shape fills the device. The table's rows
-// are compared with the formula anew, so that near its rows the table still speaks.
+// 1: tiles and waves as the library cuts them; 0: a GEMM of any shape fills the device. The table's rows are
+// compared with the formula again, so that the table still counts near its rows.
 void quantise(Scenario& scenario, double on) {
   if (on != 0) return;
   GemmModel& gemm = scenario.profile->gemm;
@@ -86,7 +86,7 @@ bool has_site_term(const Scenario& scenario) {
   return fabric.tensor_collective_factor != 1 || fabric.tensor_collective_overhead != Duration{};
 }
 
-// How many servers share a tier of NVSwitches.
+// Sets the number of servers that share a tier of NVSwitches.
 void widen_nvlink(Scenario& scenario, double servers) {
   for (NodeGroup& group : scenario.cluster->groups)
     if (group.count % static_cast<int>(servers) == 0) group.node.nvlink_domain = static_cast<int>(servers);

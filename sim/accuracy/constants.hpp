@@ -1,4 +1,4 @@
-// The constants that whole iterations depend on, by name: what an ablation switches off and a fit moves.
+// The constants of whole iterations, by name: an ablation switches them off, a fit moves them.
 //
 // A name is a place in a loaded scenario: its profile, its fabric, its node or its software. Nothing else of
 // the program knows these names, and no price is computed differently because of them: a change is a change

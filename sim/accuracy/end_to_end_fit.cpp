@@ -39,7 +39,7 @@ class Scale {
   const std::vector<FreeConstant>& constants_;
 };
 
-// What the loss looks like around a point: residuals there, their slopes, a weight each row.
+// Linearised loss around a point: residuals, their slopes, a weight per row.
 struct Linear {
   Eigen::VectorXd at, residuals, weights;
   Eigen::MatrixXd slopes;
@@ -153,7 +153,8 @@ class Fitter {
   }
 
   Linear linearise(const Eigen::VectorXd& at, const Rows& rows) {
-    constexpr double kStep = 0.05;  // of half a range: far above the rounding of times, near enough to a line
+    // Step as a fraction of half a range: far above the rounding of times, small enough for a linear model.
+    constexpr double kStep = 0.05;
     Linear out{.at = at, .residuals = as_vector(errors_at(at, rows)), .weights = {}, .slopes = {}};
     out.weights = huber_weights(out.residuals, kOutlier);
     out.slopes.resize(out.residuals.size(), at.size());

@@ -1,4 +1,4 @@
-// Few named constants, fitted on whole iterations: for what no kernel can tell.
+// Fits a few named constants on whole iterations, where no kernel measures them.
 //
 //   loss    sum of w_i ln(predicted / measured)^2 / kRowNoise^2 + sum of ((x - start) / half range)^2, with
 //           Huber's reweighting of far rows. Every source has the same total weight: kSourceRows rows.
@@ -22,8 +22,8 @@ struct FreeConstant {
 
 struct EndToEndProblem {
   std::vector<FreeConstant> constants;
-  std::vector<int> sources;  // of each row
-  // ln(predicted / measured) of the rows asked for, at these values of the constants.
+  std::vector<int> sources;  // source of each row
+  // ln(predicted / measured) of the requested rows, at these values of the constants.
   std::function<std::vector<double>(const std::vector<double>& values, const std::vector<std::size_t>& rows)>
       log_errors;
 };
@@ -34,14 +34,14 @@ inline constexpr double kSourceRows = 5;
 struct SourceErrors {
   int source = 0;
   double before = 0;           // mean absolute error with the constants as they were
-  double fitted = 0;           // with those fitted on all rows
-  double left_out = 0;         // with those fitted on the other sources
-  std::vector<double> values;  // of the latter
+  double fitted = 0;           // error with the constants fitted on all rows
+  double left_out = 0;         // error with the constants fitted on the other sources
+  std::vector<double> values;  // values of the latter constants
 };
 
 struct EndToEndFit {
   std::vector<double> values;
-  std::vector<double> standard_errors;  // of the loss around the fit, prior included
+  std::vector<double> standard_errors;  // standard errors from the loss around the fit, prior included
   std::vector<SourceErrors> sources;    // ascending
   int runs = 0;                         // rows simulated
 };
@@ -49,8 +49,8 @@ struct EndToEndFit {
 //   requires  at least one constant and one row.
 [[nodiscard]] EndToEndFit fit_end_to_end(const EndToEndProblem& problem, int steps = 3);
 
-// Constants fitted on the rows of the other sources alone, from the start that `problem` gives, and what they
-// make of the source. Its rows are simulated once, at the end.
+// Constants fitted on the rows of the other sources only, from the start in `problem`, and the source's error
+// with them. Its rows are simulated once, at the end.
 struct FitWithout {
   int source = 0;
   double error = 0;  // mean absolute, of its rows

@@ -17,17 +17,17 @@
 namespace stagecraft {
 namespace {
 
-// By the key of its sample; `value`: seconds of an iteration of one GPU that stand on it.
+// Points by the key of their sample; `value`: seconds of an iteration of one GPU that depend on it.
 using Wanted = std::map<std::string, WantedPoint>;
 
-// Gradients are e5m2, as the suite takes them.
+// Gradients are e5m2, as in the GPU suite.
 std::string dtype_of(Precision precision, bool backward) {
   if (precision == Precision::kFp32) return "tf32";
   if (precision == Precision::kFp8) return backward ? "e5m2" : "e4m3";
   return std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
 }
 
-// cuBLASLt takes fp8 in one layout alone: operands are transposed as they are cast.
+// cuBLASLt supports fp8 in one layout only: operands are transposed during the cast.
 Sample gemm_sample(const Op& op, Precision precision) {
   Sample sample;
   sample.family = sample.op = "gemm";
@@ -80,7 +80,7 @@ class ShapePlanner {
       for (const Op& op : *pass) add(op, times, wanted);
   }
 
-  // Published rows are asked for as well: a table that is fitted takes the place of the one before.
+  // Published rows are included, because a fitted table replaces the published one.
   void add(const Op& op, double times, Wanted& wanted) const {
     const bool gemm =
         op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;

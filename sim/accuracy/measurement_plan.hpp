@@ -1,5 +1,5 @@
-// What to measure for some scenarios: the shapes of products and attention whose time their profiles have to guess
-// at. Published rows are asked for as well, as a table that is fitted takes the place of the one before.
+// Measurements needed for some scenarios: the shapes of GEMMs and attention that their profiles have to
+// estimate. Published rows are included, because a fitted table replaces the published one.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@ namespace stagecraft {
 
 class MeasurementPlan {
  public:
-  // Reports what is wrong with the scenario. Stages with given times ask nothing of a profile; of several
-  // devices all are asked.
+  // Reports mistakes of the scenario. Stages with given times need nothing from a profile. With several
+  // devices all are included.
   void add(const Scenario& scenario, Diagnostics& diagnostics);
 
-  // Most valuable first; `value`: per cent of what has to be guessed at.
+  // Most valuable first; `value`: per cent of the estimated time.
   [[nodiscard]] std::vector<WantedPoint> points() const;
 
  private:

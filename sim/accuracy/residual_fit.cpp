@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kOutside = 0.1;
 
-// What a fit moves, in the order of its parameters.
+// Fitted fields, in the order of the parameters.
 std::array<double*, 5> moved(ResidualModel& model) {
   const auto family = [&](OpFamily which) { return &model.families[static_cast<std::size_t>(which)].value; };
   return {family(OpFamily::kCompute), family(OpFamily::kTensor), family(OpFamily::kPipeline),

@@ -26,7 +26,7 @@ struct ResidualRow {
 inline constexpr double kPriorRows = 10;
 inline constexpr double kMostTail = 0.2;
 
-// What is believed before any row: judged from what single kernels, curves and repeats are off by.
+// Prior before any row: judged from the errors of single kernels, curves and repeats.
 [[nodiscard]] ResidualModel assumed_residuals();
 
 // Values alone; the stories are the prior's. Rows that are mostly tail are left aside.
@@ -36,8 +36,8 @@ inline constexpr double kMostTail = 0.2;
 [[nodiscard]] double interval_score(std::span<const ResidualRow> rows, const ResidualModel& model);
 
 struct Coverage {
-  double share = 0;         // of rows inside their interval
-  double median_width = 0;  // of the interval, relative to the prediction
+  double share = 0;         // share of rows inside their interval
+  double median_width = 0;  // median width of the interval, relative to the prediction
 };
 [[nodiscard]] Coverage coverage(std::span<const ResidualRow> rows, const ResidualModel& model);
 // Each source by a fit on the others.

@@ -19,7 +19,7 @@ struct ErrorSummary {
   std::size_t worst = 0;  // index of the largest absolute error, the first of equals; 0 of no rows
 };
 
-// All zero of no errors.
+// All zero for an empty list.
 [[nodiscard]] ErrorSummary summarise(std::span<const double> errors);
 
 // Between two values linearly; 0 of no values.

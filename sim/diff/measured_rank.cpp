@@ -27,7 +27,7 @@ std::string name_of(const KinetoTrace& trace, const KinetoKernel& kernel) {
   return short_name(trace.name_of(kernel));
 }
 
-// Which groups of the plan the rank is in.
+// The groups of the plan that contain the rank.
 class Groups {
  public:
   Groups(const ParallelPlan& plan, int rank) {
@@ -76,7 +76,7 @@ class Groups {
     return std::nullopt;
   }
 
-  // Where one group alone has that many ranks.
+  // Activity of the only group with this number of ranks, if there is one.
   [[nodiscard]] std::optional<Activity> by_size(int ranks) const {
     std::set<Activity> fitting;
     for (const auto& [activity, members] : known_)
@@ -153,8 +153,8 @@ class TraceCounter {
     known.total.add(calls_.insert(kernel.call).second ? 1 : 0, seconds);  // once with its split-k sum
   }
 
-  // From the first kernel of the step to that of the next, else to its last end or as long as it was for the
-  // host.
+  // From the first kernel of the step to that of the next; otherwise to its last end or to the host's end of
+  // the step.
   [[nodiscard]] std::pair<Duration, Duration> window_of(std::int32_t step) const {
     Duration begin = Duration::max(), end{}, next = Duration::max();
     for (const KinetoKernel& kernel : trace_.kernels) {

@@ -1,8 +1,8 @@
-// What a GPU does at each instant of an iteration: computes, waits for communication, or idles.
+// Activity of a GPU at each instant of an iteration: compute, exposed communication, or idle.
 //
-// One rule holds for timelines that were simulated and for those that were measured: an instant belongs to
-// compute while any compute runs; else it is exposed communication of the first kind, in the order below,
-// that runs; else it is idle. So compute, exposed communication and idle time add up to the window.
+// One rule holds for simulated and measured timelines. An instant is compute while any compute runs.
+// Otherwise it is exposed communication of the first running kind, in the order below. Otherwise it is idle.
+// So compute, exposed communication and idle time add up to the window.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace stagecraft {
 
-// Compute, or communication over the ranks of a group; kOtherGroup: ranks that are no group of the plan, or
-// that nobody named.
+// Compute, or communication over the ranks of a group. kOtherGroup: ranks that form no group of the plan, or
+// without a name.
 enum class Activity : std::uint8_t { kCompute, kTensor, kContext, kExpert, kPipeline, kData, kOtherGroup };
 inline constexpr std::array<std::string_view, 7> kActivityNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "other group"};
@@ -29,18 +29,18 @@ struct Busy {
 struct Occupation {
   Duration window{};
   Duration compute{};
-  std::array<Duration, kActivityNames.size()> exposed{};  // of kCompute: none
-  std::array<Duration, kActivityNames.size()> busy{};     // of each kind alone, also beside others
+  std::array<Duration, kActivityNames.size()> exposed{};  // exposed time by kind; none for kCompute
+  std::array<Duration, kActivityNames.size()> busy{};     // busy time of each kind, also while others run
   Duration idle{};
 
   [[nodiscard]] Duration exposed_communication() const;
-  // Exposed messages of the pipeline and idle time. A receive that waits for its sender is a running kernel
-  // in a trace and idle time in a simulation: their sum is alike.
+  // Exposed messages of the pipeline, and idle time. A receive that waits for its sender is a running kernel
+  // in a trace and idle time in a simulation, so only their sum is comparable.
   [[nodiscard]] Duration pipeline_or_idle() const;
   friend bool operator==(const Occupation&, const Occupation&) = default;
 };
 
-// The occupation of the window [begin, end); what lies outside does not count.
+// The occupation of the window [begin, end); parts outside do not count.
 [[nodiscard]] Occupation occupation(std::span<const Busy> busy, Duration begin, Duration end);
 
 // The mean of several windows, to the nearest nanosecond. requires one at least.

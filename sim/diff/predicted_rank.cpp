@@ -18,7 +18,7 @@
 namespace stagecraft {
 namespace {
 
-// What the host takes and where the pipeline idles is no work of the GPU.
+// Host time and pipeline idle time are no activity of the GPU.
 std::optional<Activity> activity_of(Category category) {
   switch (category) {
     case Category::kForward:
@@ -76,7 +76,7 @@ WorkKind work_of(OpKind kind) {
   return WorkKind::kCommunication;
 }
 
-// What an operator of the model does, by its name.
+// Role of an operator of the model, by its name.
 OperatorRole role_of(const Op& op) {
   if (op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward) return OperatorRole::kAttention;
   constexpr std::pair<std::string_view, OperatorRole> kEndings[] = {
@@ -103,7 +103,7 @@ std::string collective_word(CollectiveKind kind) {
   return std::string(kCollectiveNames[static_cast<std::size_t>(kind)]);
 }
 
-// Communication beside passes.
+// Key of a communication task beside the passes.
 std::optional<TrafficKey> traffic_of(BesideTask task, int zero_stage) {
   switch (task) {
     case BesideTask::kSendForward:
@@ -129,7 +129,7 @@ std::optional<TrafficKey> traffic_of(BesideTask task, int zero_stage) {
   return std::nullopt;
 }
 
-// The simulated rank's tasks: what it is busy with, and the traffic beside its passes.
+// Adds the simulated rank's tasks: its busy times, and the traffic beside its passes.
 void add_timeline(const Scenario& scenario, const Simulation& simulation, std::int32_t rank, RankOps& out) {
   const Program& program = simulation.program;
   const Window window = iteration_window(program, simulation.timeline);
@@ -160,7 +160,7 @@ void add_timeline(const Scenario& scenario, const Simulation& simulation, std::i
   out.occupation = occupation(busy, window.begin, window.end);
 }
 
-// Operators as they are priced alone, so many times in an iteration.
+// Counts operators priced alone, with their number per iteration.
 class OpCounter {
  public:
   OpCounter(const Network& network, const LayerGroups& groups, Precision precision, RankOps& out)

@@ -1,5 +1,4 @@
-// What one rank does in an iteration, operator by operator: the terms in which a prediction and a trace are
-// compared.
+// Work of one rank in an iteration, operator by operator: the common terms of a prediction and a trace.
 #pragma once
 
 #include <compare>
@@ -20,7 +19,7 @@
 
 namespace stagecraft {
 
-// How often in an iteration, and how long all of them take. A trace gives the mean over its steps.
+// Number per iteration, and the time of all together. A trace gives the mean over its steps.
 struct OpTotal {
   double count = 0;
   double seconds = 0;
@@ -32,15 +31,15 @@ struct OpTotal {
   friend bool operator==(const OpTotal&, const OpTotal&) = default;
 };
 
-// A product and that of the transposed matrices are the same work: m >= n.
+// A GEMM and that of the transposed matrices are the same work: m >= n.
 struct ProductKey {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
 };
 [[nodiscard]] ProductKey product_key(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
 
-// Communication over the ranks of a group; the kind is "all-reduce", "send-receive", or what NCCL's kernel is
-// called where no kind is known.
+// Communication over the ranks of a group; the kind is "all-reduce", "send-receive", or the name of NCCL's
+// kernel where the kind is unknown.
 struct TrafficKey {
   Activity group = Activity::kOtherGroup;
   std::string kind;
@@ -52,8 +51,7 @@ struct NamedTotal {
   OpTotal total;
 };
 
-// An operator that is neither a product nor communication: what it does and on how much, as far as that is
-// known.
+// An operator besides GEMMs and communication: its role and its number of elements, as far as known.
 struct OtherKey {
   WorkKind kind = WorkKind::kMemory;
   OperatorRole role = OperatorRole::kNone;
@@ -65,25 +63,26 @@ struct OtherKey {
 
 struct RankOps {
   Occupation occupation;
-  double kernels = 0;  // of compute and communication; an operator of a prediction counts those it stands for
+  // Number of compute and communication kernels; an operator of a prediction counts all its kernels.
+  double kernels = 0;
   std::map<ProductKey, NamedTotal> products;
-  std::map<std::string, OpTotal> shapeless;  // products of unknown shape, by kernel
+  std::map<std::string, OpTotal> shapeless;  // GEMMs of unknown shape, by kernel
   std::map<TrafficKey, OpTotal> traffic;
   std::map<OtherKey, OpTotal> others;
   std::map<WorkKind, OpTotal> kinds;  // all compute
 };
 
-// What the pipeline rank of `rank` does, on the GPU whose collectives are priced first. Products, attention
-// and memory-bound operators are as they are priced alone; what passes take beyond them is `beyond`. Abstract
-// stages have no operators, only times.
+// Work of the pipeline rank of `rank`, on the GPU whose collectives are priced first. GEMMs, attention and
+// memory-bound operators are priced alone; the extra time of passes is `beyond`. Abstract stages have no
+// operators, only times.
 struct PredictedRank {
   RankOps ops;
   Duration beyond{};  // compute of the timeline minus its operators: slow-downs, slowest GPU, launch floors
 };
 [[nodiscard]] PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank);
 
-// What a rank did in the steps that count. Groups are told by their ranks on the plan's meshes, else by their
-// description.
+// Work of a rank in the counted steps. Groups are identified by their ranks on the plan's meshes, otherwise
+// by their description.
 [[nodiscard]] RankOps measured_rank(const MeasuredTrace& measured, const ParallelPlan& plan, int rank);
 
 }  // namespace stagecraft

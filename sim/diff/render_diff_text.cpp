@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostRows = 12;  // of a table; the rest is counted
+constexpr std::size_t kMostRows = 12;  // rows of a table; the rest is counted
 constexpr std::size_t kWidestName = 40;
 
 std::string time_text(double seconds) {
@@ -117,7 +117,7 @@ std::string products_table(const std::vector<const ProductRow*>& rows) {
   return "\n" + table.str() + rest_line(rows.size());
 }
 
-// A list of what one side alone has.
+// A list of the entries of one side only.
 class OneSided {
  public:
   explicit OneSided(std::string title) : title_(std::move(title)) {}
@@ -154,7 +154,7 @@ std::string one_sided(const TraceDiff& diff, bool measured) {
   return list.str();
 }
 
-// The model's operators beside those of the trace that they are.
+// The model's operators with the matching operators of the trace.
 std::string operators_table(const std::vector<OperatorRow>& rows) {
   if (rows.empty()) return {};
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
@@ -178,7 +178,7 @@ std::string shares_text(const TiedShares& shares) {
       time_text(shares.by_name), time_text(std::max(shares.by_family(), 0.0)));
 }
 
-// Nothing ties these to each other but their family: of each, the longest of both sides.
+// Unmatched operators, grouped by family: the longest of both sides in each.
 std::string others_table(const TraceDiff& diff) {
   constexpr int kMostOfSide = 3;
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});

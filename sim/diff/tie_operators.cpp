@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// Which operators of the model one of a trace may be a part of, the likeliest first.
+// Roles of the model that an operator of a trace may belong to, the likeliest first.
 std::span<const OperatorRole> fitting(OperatorRole measured) {
   using enum OperatorRole;
   static constexpr OperatorRole kOfSoftmax[] = {kSoftmax, kLoss};
@@ -81,8 +81,8 @@ class Tier {
   }
 
  private:
-  // A role of a pass with an operator tied by its name alone is one row: of the others nobody knows which are
-  // its.
+  // A role of a pass with an operator matched by name only is one row, because the assignment of the others
+  // is unknown.
   void choose(const OtherKey& measured) {
     if (by_shape(measured) || !told_by_name(measured)) return;
     const Group whole{measured.role, measured.backward, kAnySize};
@@ -133,7 +133,7 @@ class Tier {
     found->second.predicted.add(total.count, total.seconds);
   }
 
-  std::set<Group> sizes_;  // of the model's
+  std::set<Group> sizes_;  // sizes of the model's operators
   std::set<Group> whole_;  // roles and passes that are one row
   std::map<Group, TiedOperators> rows_;
   OperatorTies out_;

@@ -1,5 +1,5 @@
-// Which operators of a trace are which of the model's: norms, attention, activations, the loss, embeddings,
-// sums, the optimizer. Products and collectives are tied by trace_diff itself.
+// Matches operators of a trace to the model's: norms, attention, activations, the loss, embeddings, sums, the
+// optimizer. trace_diff itself matches GEMMs and collectives.
 //
 //   by shape   the same pass, a role that fits, and as many elements: 2,048 x 4,096 of an addition are those
 //              of the residual. Several operators of a trace may be parts of one of the model: a gate's
@@ -29,7 +29,7 @@ struct TiedOperators {
   Tie tie = Tie::kShape;
   WorkKind kind = WorkKind::kMemory;  // the model's
   bool backward = false;
-  std::int64_t elements = 0;           // of a tie by shape
+  std::int64_t elements = 0;           // elements of a match by shape
   std::set<std::string> ours, theirs;  // "ffn norm"; "aten::native_layer_norm"
   OpTotal predicted, measured;
 };

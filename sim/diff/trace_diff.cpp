@@ -92,7 +92,7 @@ std::vector<OperatorRow> operator_rows(std::vector<TiedOperators> tied) {
 }
 
 std::vector<OtherRow> other_rows(const OperatorTies& ties) {
-  std::map<std::pair<WorkKind, std::string>, OtherRow> rows;  // of one name all passes and shapes
+  std::map<std::pair<WorkKind, std::string>, OtherRow> rows;  // one row per name, over all passes and shapes
   const auto add = [&](const OneSidedOperator& operators, std::optional<OpTotal> DiffRow::*side) {
     const auto& [key, total] = operators;
     OtherRow& row = rows[{key.kind, key.name}];

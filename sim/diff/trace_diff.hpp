@@ -1,4 +1,4 @@
-// Where a prediction and a trace of the same rank differ.
+// Differences between a prediction and a trace of the same rank.
 //
 //   difference  measured minus predicted, per iteration
 //   source      the prediction: sim/diff/rank_ops.hpp; the trace: formats/kineto.hpp
@@ -13,15 +13,15 @@
 
 namespace stagecraft {
 
-// A row of a table; what one side does not have is absent there.
+// A row of a table; the entry of a missing side is absent.
 struct DiffRow {
   std::string name;
   std::optional<OpTotal> predicted, measured;
 
   [[nodiscard]] double difference() const;  // seconds
-  // Measured over predicted: of the times, and of the time of one. Of products, which are the same on both
-  // sides, the latter says how well they are priced; of other rows one side may do in one kernel what the
-  // other does in several.
+  // Measured over predicted, of the total times and of the time of one. GEMMs are the same on both sides, so
+  // their second ratio measures the price. For other rows one side may use one kernel where the other uses
+  // several.
   [[nodiscard]] std::optional<double> ratio() const;
   [[nodiscard]] std::optional<double> ratio_of_one() const;
 };
@@ -36,7 +36,7 @@ struct TrafficRow {
   DiffRow row;
 };
 
-// Operators of the model, and what they are in the trace.
+// Operators of the model, and their counterparts in the trace.
 struct OperatorRow {
   TiedOperators operators;
   DiffRow row;  // named as the model names them, with "backward" of that pass
@@ -47,7 +47,7 @@ struct OtherRow {
   DiffRow row;
 };
 
-// Everything is sorted by what it contributes to the difference, most first.
+// All lists are sorted by their contribution to the difference, largest first.
 struct TraceDiff {
   std::string scenario, trace;
   int rank = 0;
@@ -55,18 +55,18 @@ struct TraceDiff {
   Occupation predicted, measured;
   double predicted_kernels = 0, measured_kernels = 0;
   std::vector<OtherRow> families;  // a row for each kind of compute
-  Duration beyond{};               // of the prediction: compute beyond its operators
+  Duration beyond{};               // the prediction's compute beyond its operators
   std::vector<ProductRow> products;
-  std::vector<DiffRow> shapeless;  // products of the trace without shapes, by kernel
+  std::vector<DiffRow> shapeless;  // GEMMs of the trace without shapes, by kernel
   std::vector<TrafficRow> traffic;
-  std::vector<OperatorRow> operators;  // neither products nor communication, tied to each other
-  std::vector<OtherRow> others;        // of one side each: compared by family alone
+  std::vector<OperatorRow> operators;  // matched operators besides GEMMs and communication
+  std::vector<OtherRow> others;        // entries of one side only: compared by family
 };
 
-// How much of the trace's compute finds its own operator in the prediction; seconds.
+// Compute of the trace with a matching operator in the prediction, in seconds.
 struct TiedShares {
-  double products = 0;               // by shape
-  double by_shape = 0, by_name = 0;  // of the other operators
+  double products = 0;               // GEMMs by shape
+  double by_shape = 0, by_name = 0;  // the other operators
   double compute = 0;                // all of it
   [[nodiscard]] double by_family() const { return compute - products - by_shape - by_name; }
 };

@@ -1,4 +1,4 @@
-// Who waits for whom when a program cannot go on: the text of an InternalError, and of an iteration that
+// Explains a deadlock: which task waits for which. The text of an InternalError, and of an iteration that
 // never ends.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace stagecraft {
 
-// For each task a task that it waits for, of those that have not ended: its first explicit predecessor, or
-// else the one before it on its stream.
+// For each unfinished task one unfinished task that it waits for: its first explicit predecessor, otherwise
+// the task before it on its stream.
 [[nodiscard]] IdVector<TaskId, std::optional<TaskId>> waits_for(const Program& program,
                                                                 const IdVector<TaskId, bool>& has_ended);
 
-// Names up to 5 tasks of a circle of waiting and what each waits for.
+// Names up to 5 tasks of a cycle of waits, and the task that each waits for.
 //
 //   has_ended  per task; every task that has not ended waits for one that has not, explicitly or by the order
 //              of its stream.

@@ -115,7 +115,7 @@ class Run {
   // Then it has to be noted who has ended.
   [[nodiscard]] bool may_end_early() const { return !loops_.none() || !state_.program.speed_changes.empty(); }
 
-  // When nothing more happens in a program that stalls.
+  // Time after which a stalled program makes no progress.
   [[nodiscard]] Duration rest() const {
     Duration time = last_end_;
     for (const SpeedChange& change : state_.program.speed_changes)
@@ -157,7 +157,7 @@ class Run {
     return streams_.is_exclusive(resource) ? task < streams_.head(resource) : state_.tasks[task].waiting == 0;
   }
 
-  // When the loop is over, whoever has started has ended.
+  // After the loop, every task that has started has also ended.
   [[nodiscard]] IdVector<TaskId, bool> has_started() const {
     IdVector<TaskId, bool> started(state_.program.task_count());
     for (std::uint32_t i = 0; i < started.size(); ++i) started[TaskId(i)] = has_begun(TaskId(i));
@@ -170,9 +170,9 @@ class Run {
   FixedTasks fixed_;
   std::optional<FluidTasks> fluid_;
   Instant instant_;
-  std::vector<TaskId> released_;      // successors of what ended at this instant, once per edge
+  std::vector<TaskId> released_;      // successors of the tasks that ended at this instant, once per edge
   std::size_t ended_ = 0;             // outside of loops
-  Duration last_end_{};               // as far as who has ended is noted
+  Duration last_end_{};               // latest end noted so far
   IdVector<TaskId, bool> has_ended_;  // empty where every task ends in any case
 };
 

@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-// What one link did.
+// Usage of one link.
 struct LinkUsage {
   double bytes = 0;      // carried
   Duration busy{};       // at least one flow crossed it
@@ -24,27 +24,27 @@ struct LinkUsage {
   friend bool operator==(const LinkUsage&, const LinkUsage&) = default;
 };
 
-// How long flows of these labels crossed the link at the same time while it was full, however many they were.
-// Labels of one name are one, told by the first of them. Two flows of one label meet, too, unless they do the
-// same on copies of a resource.
+// Time for which flows of these two labels crossed the link together while it was full, whatever their
+// number. Labels of one name count as one, identified by the first. Two flows of one label meet as well,
+// unless they are the same flow on copies of a resource.
 struct Meeting {
   LinkId link;
   LabelId first, second;  // first <= second
-  Duration time{};        // at most what the link was full
+  Duration time{};        // at most the time for which the link was full
   friend bool operator==(const Meeting&, const Meeting&) = default;
 };
 
-// Why a program comes to rest before its end: resources whose speed is 0 for good.
+// A program that stops before its end: resources whose speed stays 0.
 struct Stall {
-  Duration time{};              // nothing ends, and no resource stops, after it
+  Duration time{};              // no task ends, and no resource stops, after this time
   std::vector<TaskId> stuck;    // began and never end; ascending
   std::vector<TaskId> waiting;  // never begin; ascending
   friend bool operator==(const Stall&, const Stall&) = default;
 };
 
-// The outcome, as columns. Nothing in it is derived beyond what the loop knows. Where a program stalls, `end`
-// of what is stuck, and both times of what waits, are the time of the stall; where it has loops, the columns
-// have their first rounds, and what these had not done by the end of the rest ended, or began, then.
+// The result, as columns; it holds only what the loop itself knows. In a stalled program, `end` of stuck
+// tasks and both times of waiting tasks are the time of the stall. For loops the columns hold the first
+// rounds; parts of them that the rest of the program outlived begin or end with it.
 struct Timeline {
   IdVector<TaskId, Duration> start;
   IdVector<TaskId, Duration> end;
@@ -52,14 +52,14 @@ struct Timeline {
   IdVector<ResourceId, Bytes> memory_high_water;  // over the resource's own memory deltas
   IdVector<LinkId, LinkUsage> links;
   std::vector<Meeting> meetings;              // ascending by link, first, second
-  std::vector<std::vector<Duration>> rounds;  // by loop: when each complete round ended
+  std::vector<std::vector<Duration>> rounds;  // by loop: end of each complete round
   std::optional<Stall> stall;
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
 struct RunOptions {
-  bool idle_network = false;  // links never slow anybody: what the program would take on an idle network
+  bool idle_network = false;  // links slow no task: the time of the program on an idle network
 };
 
 // throws InternalError naming the waiting tasks when some never become ready (a cycle: the builder's bug).

@@ -1,9 +1,9 @@
-// When which task ends: a queue for times that only move forward.
+// A priority queue of task ends, for times that only increase.
 //
-// A simulation never asks for an event before the present, so a radix heap serves: bucket b holds the events
-// whose time first differs from the present in bit b-1 (bucket 0: the present itself). An event only ever
-// moves to lower buckets, so a push is a store, and all events of one instant come out in one batch, which
-// pays because pipelines tie massively.
+// A simulation never schedules an event in the past, so a radix heap suffices. Bucket b holds the events
+// whose time first differs from the present in bit b-1 (bucket 0: the present itself). Events only move to
+// lower buckets, so a push is a store. All events of one instant come out in one batch, which pays because
+// pipelines have many ties.
 //   source  Ahuja, Mehlhorn, Orlin, Tarjan, J. ACM 37(2), 1990, section 2 (one-level radix heap).
 #pragma once
 
@@ -69,7 +69,7 @@ class RadixHeap {
 
   Duration present_{};
   std::uint64_t occupied_ = 0;           // bit b: bucket b is not empty
-  std::array<Duration, 64> earliest_{};  // of each bucket that is not empty
+  std::array<Duration, 64> earliest_{};  // earliest time of each nonempty bucket
   std::array<std::vector<Event>, 64> buckets_;
 };
 

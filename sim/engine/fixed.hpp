@@ -1,8 +1,8 @@
 // Tasks whose time nothing can change: the end is known at the start and stays.
 //
-// A policy for running tasks answers two questions, when is your next event and what happens at that time,
-// and is told which tasks start. The loop knows dates and predecessors, the policy knows who slows whom: here
-// nobody; in sim/engine/fluid.hpp those who share a link or a device.
+// A policy for running tasks answers two questions (when is the next event, and what happens then) and learns
+// which tasks start. The loop knows times and predecessors; the policy knows which tasks slow each other.
+// Here none do; in sim/engine/fluid.hpp tasks that share a link or a device do.
 #pragma once
 
 #include <optional>

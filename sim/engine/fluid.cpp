@@ -8,7 +8,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kShareUnits = 4294967296.0;  // 2^32 for a whole device
-constexpr double kMostNanoseconds = 9e18;     // what 63 bits hold
+constexpr double kMostNanoseconds = 9e18;     // close to the range of 63 bits
 constexpr double kNanosecondsPerSecond = 1e9;
 
 std::int64_t units_of(double share) {
@@ -139,7 +139,7 @@ void FluidTasks::begin_phase(TransferId id, Phase phase, Duration now) {
   moving.event = kNever;
   moving.left = static_cast<double>(work.count());
   moving.speed = moving.reach;
-  if (phase == Phase::kTransfer && !enter_links(id, now)) return;  // settle() tells its speed
+  if (phase == Phase::kTransfer && !enter_links(id, now)) return;  // settle() sets its speed
   predict(id);
 }
 
@@ -256,7 +256,7 @@ void FluidTasks::settle(Duration now) {
   for (const LinkId link : network_.touched()) usage_.set_full(link, network_.is_full(link), now);
 }
 
-// Books what was done since the last change.
+// Accounts for the work done since the last change.
 void FluidTasks::flush(Moving& moving, Duration now) {
   const auto passed = static_cast<double>((now - moving.since).count());
   moving.since = now;
@@ -275,7 +275,7 @@ void FluidTasks::change_speed(TransferId id, double speed, Duration now) {
 // At full speed `left` is a whole number, so that the end is exact.
 void FluidTasks::predict(TransferId id) {
   Moving& moving = moving_[id];
-  if (moving.speed == 0) {  // an event that is on its way already is corrected when it comes up
+  if (moving.speed == 0) {  // an event in the queue is corrected when it comes up
     moving.end = kNever;
     return;
   }

@@ -1,15 +1,15 @@
 // Tasks that others can slow down: those with a flow, by who shares their links, and those that yield, by the
 // loads on their device.
 //
-// Such a task goes through two phases, first its own time (latency, or all of a task without flow), then its
-// transfer; each is an amount of work that runs at some speed, 1 when nobody is in the way. Speeds change at
-// instants only, all changes of one instant together, and between them work is done at constant speed; so the
-// end of a phase is predicted whenever its speed changes. A prediction that turns out too early is corrected
-// when it comes up; one that is too late is superseded by an earlier one.
+// Such a task has two phases: first its own time (latency, or all of a task without a flow), then its
+// transfer. Each phase is an amount of work that runs at some speed, 1 when nothing slows it. Speeds change
+// at instants only, all changes of one instant together, so the end of a phase is predicted whenever its
+// speed changes. A prediction that turns out too early is corrected when it comes up; one that is too late is
+// superseded by an earlier one.
 //
-// A device, one for each resource that anything slows down, runs its tasks at max(kSlowest, 1 - loads) of
-// their speed, times the speed that the program gives the resource at the time; a transfer of a slowed task
-// asks its links for so much less.
+// A device, one for each resource that can be slowed, runs its tasks at max(kSlowest, 1 - loads) of their
+// speed, times the speed that the program gives the resource at the time. A transfer of a slowed task demands
+// proportionally less of its links.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ class FluidTasks {
 
   FluidTasks(RunState& state, const RunOptions& options);
 
-  // Whether anything in the program could be slowed down or slow something down.
+  // Can anything in the program slow a task?
   [[nodiscard]] static bool are_in(const Program& program) {
     return !program.flows.empty() || !program.loads.empty() || !program.speed_changes.empty();
   }
 
-  // begin() will soon read what this names.
+  // Prefetches the data that begin() will soon read.
   void prefetch(TaskId task) const {
     if (const std::optional<std::uint32_t> flow = flows_.find(task)) {
       __builtin_prefetch(&state_->program.flows[*flow]);
@@ -59,10 +59,10 @@ class FluidTasks {
   // Ends the tasks that end at `now`, which is not after next_event().
   void advance(Duration now, Instant& instant);
 
-  // Whether a task stands still because its resource does.
+  // Does a task stand still because its resource does?
   [[nodiscard]] bool stand_still() const;
 
-  // What the links did until `now`; who is still under way leaves them.
+  // Reports link usage until `now`; tasks in transfer leave their links.
   void report(Timeline& timeline, Duration now) &&;
 
  private:
@@ -70,28 +70,28 @@ class FluidTasks {
   static constexpr Duration kNever = Duration::max();
   enum class Phase : std::uint8_t { kGone, kOwnTime, kTransfer };
 
-  // What happens to a running task, and what of the program it needs until its end: the program itself is
-  // large and far away.
+  // State of a running task, with a copy of the fields of the program that it needs until its end: the
+  // program itself is large and cold in the cache.
   struct Moving {
     TaskId task;
     NetworkUsage::Crossing by;
     std::span<const LinkUse> uses;  // empty: no flow
     Duration transfer{};
-    double rate = 0;  // of a unit flow at full speed
+    double rate = 0;  // rate of a unit flow at full speed
     std::uint32_t device = kNone;
     std::uint32_t device_place = 0;  // in the device's list
     Phase phase = Phase::kGone;
     std::optional<LinkId> bottleneck;
     Duration since{};  // up to here progress is known
-    Duration end{};    // of the phase, as predicted
+    Duration end{};    // predicted end of the phase
     Duration event{};  // the earliest valid one in the queue, or kNever
     double left = 0;   // nanoseconds of the phase at full speed
     double speed = 1;
     double reach = 1;  // the speed that the device allows
   };
   struct Device {
-    std::int64_t taken = 0;  // by loads, in 2^-32: a sum that does not depend on its order
-    double own = 1;          // that the program gives it
+    std::int64_t taken = 0;  // share taken by loads, in units of 2^-32: the sum is independent of its order
+    double own = 1;          // speed set by the program
     double speed = 1;
     bool is_touched = false;
     std::vector<TransferId> tasks;
@@ -136,7 +136,7 @@ class FluidTasks {
   IdVector<ResourceId, std::uint32_t> device_of_;  // kNone where nothing ever slows the resource down
   std::vector<DeviceRange> yield_to_;              // by load
   std::vector<Device> devices_;
-  std::size_t next_speed_ = 0, next_link_ = 0;  // changes of the program that are to come
+  std::size_t next_speed_ = 0, next_link_ = 0;  // next pending changes of the program
   std::vector<std::uint32_t> touched_devices_;
 
   IdVector<TransferId, Moving> moving_;

@@ -56,7 +56,7 @@ class GraphSweep::Ordering {
       for (const TaskId after : program_.successors_of(TaskId(i))) visit(i, after.value());
   }
 
-  // By rank: the stream with its loads, and the one that yields to them.
+  // By rank: the stream with loads, and the stream that yields to them.
   struct Pair {
     std::uint32_t loads = kNone, yields = kNone;
   };
@@ -85,7 +85,7 @@ class GraphSweep::Ordering {
       known->second.yields = r;
     }
     for (const auto& [rank, pair] : ranks) {
-      if (pair.yields == kNone) continue;  // nobody is slowed down
+      if (pair.yields == kNone) continue;  // no stream is slowed
       if (!is_local(pair)) return false;
       device_of_[pair.loads] = device_of_[pair.yields] = static_cast<std::uint32_t>(sweep.devices_.size());
       sweep.devices_.emplace_back();
@@ -95,7 +95,7 @@ class GraphSweep::Ordering {
     return true;
   }
 
-  // Up to its last load, the stream waits for tasks of the one that yields alone.
+  // Up to its last load, does the stream wait only for tasks of the yielding stream?
   [[nodiscard]] bool is_local(const Pair& pair) const {
     std::uint32_t last = program_.resource_begin[pair.loads];
     for (std::uint32_t i = last; i < program_.resource_begin[pair.loads + 1]; ++i)
@@ -106,8 +106,8 @@ class GraphSweep::Ordering {
     return true;
   }
 
-  // Among the tasks that may come next, those of streams with loads go first: what a task that yields meets
-  // is then known before it. False where there is a cycle.
+  // Orders the tasks. Of the tasks that may come next, those of streams with loads go first, so the loads
+  // that a yielding task meets are known before it. False where there is a cycle.
   bool order(GraphSweep& sweep) {
     std::vector<std::uint32_t> missing(program_.task_count()), first, other;
     const auto open = [&](std::uint32_t task) {
@@ -134,7 +134,7 @@ class GraphSweep::Ordering {
     return count == program_.task_count();
   }
 
-  // More than two predecessors meet in steps that take no time.
+  // Adds a task; more than two predecessors are joined by steps of zero time.
   void add(std::uint32_t task, GraphSweep& sweep) {
     const auto push = [&](Step step) {
       SC_CHECK(sweep.steps_.size() + 1 < UINT32_MAX, "steps are 32 bits wide");
@@ -160,7 +160,7 @@ class GraphSweep::Ordering {
 
   const Program& program_;
   std::vector<std::uint32_t> resource_;  // [task]
-  // By task: whom it waits for, the one before it on its stream included. Begins, and the lists.
+  // By task: its predecessors, with the task before it on its stream. Offsets, and the lists.
   std::vector<std::uint32_t> before_begin_, before_;
   std::vector<std::uint32_t> step_;       // [task], once it is in order
   std::vector<bool> is_load_;             // [task]

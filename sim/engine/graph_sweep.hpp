@@ -1,10 +1,9 @@
-// How long programs take whose task graphs are one and the same: thousands of them in a row, alike in all but
-// the times of their labels.
+// Makespans of many programs with the same task graph, which differ only in the times of their labels.
 //
-// The graph is brought once into an order in which every task follows those that it waits for. A program is
-// then a single pass over that order, without events, and ends when run() says, to the nanosecond: nobody
-// shares links, and a load slows the stream of its own rank alone, whose tasks and loads the pass knows
-// before whatever comes later on that stream. Tests compare it with the event loop.
+// The graph is sorted once so that every task follows its predecessors. Each program is then a single pass
+// over that order, without events, and ends when run() says, to the nanosecond. This works because no links
+// are shared, and a load slows only the stream of its own rank, whose tasks and loads the pass knows before
+// later tasks of that stream. Tests compare it with the event loop.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +20,12 @@ namespace stagecraft {
 
 class GraphSweep {
  public:
-  // nullopt where it takes events: flows, changes and loops; loads of unlike shares; loads of a rank that has
-  // more than one stream of them, or more than one that yields; loads that wait for other ranks; cycles.
+  // nullopt where events are needed: flows, changes and loops; loads of different shares; ranks with more
+  // than one stream of loads, or more than one that yields; loads that wait for other ranks; cycles.
   [[nodiscard]] static std::optional<GraphSweep> of(const Program& program);
 
-  // When the last task ends, if a task lasts what `times` says of its label. Uses room of its own: one thread
-  // at a time.
+  // End of the last task when each task lasts the time of its label in `times`. Uses scratch memory of its
+  // own: one thread at a time.
   //   requires  one time a label, none negative.
   [[nodiscard]] Duration makespan(std::span<const Duration> times);
 
@@ -41,7 +40,7 @@ class GraphSweep {
     std::uint32_t first = 0, second = 0;
     std::uint32_t device = kNone;  // twice its number, and one more for a load
   };
-  // A stream that yields, and when loads of its rank run: none of them apart by nothing.
+  // A yielding stream, and the intervals of loads on its rank, merged where they touch.
   struct Device {
     std::vector<std::pair<Duration, Duration>> loads;
     std::size_t next = 0;  // the first that has not ended when the stream's next task starts

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// One topological sweep. The order of a stream becomes an edge from each of its tasks to the next.
+// One topological sweep; stream order is an edge from each task to the next.
 class Sweep {
  public:
   explicit Sweep(const Program& program)
@@ -61,7 +61,7 @@ class Sweep {
   }
 
   const Program& program_;
-  IdVector<TaskId, bool> has_next_;          // on its stream
+  IdVector<TaskId, bool> has_next_;          // has a successor on its stream
   IdVector<TaskId, std::uint32_t> missing_;  // predecessors that are not settled
   std::vector<TaskId> open_;
   Timeline timeline_;

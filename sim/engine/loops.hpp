@@ -1,8 +1,8 @@
 // Parts of a program that run again and again while the rest runs (Loop in sim/program/program.hpp).
 //
-// A loop's tasks are contiguous. When the last of them has ended all of them are as they were at first, and
-// those that wait for nobody are ready at that same instant. A round that took no time is the last: it would
-// start for ever.
+// The tasks of a loop are contiguous. When the last of them has ended, all are reset, and those without
+// predecessors are ready at that same instant. A round that took no time is the last one: otherwise it would
+// repeat forever.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ class Loops {
   bool ended(TaskId task);
   // The next time at which a first round starts.
   [[nodiscard]] std::optional<Duration> next_start() const;
-  // Starts what starts at `now`: loops whose time has come, and those whose round is over.
+  // Starts loops whose time has come, and the next round of those that are done.
   void start(Duration now, Instant& instant);
 
-  // First rounds that were over are what the timeline has.
+  // Reports completed first rounds to the timeline.
   void report(Timeline& timeline) &&;
 
  private:
   struct Round {
     ResourceId first, end;  // resources
     TaskId begin_task, end_task;
-    Duration start{};  // of this round
+    Duration start{};  // start of this round
     bool has_started = false;
     std::size_t left = 0;                // tasks that have not ended
     std::vector<std::uint32_t> waiting;  // predecessors of each task

@@ -24,7 +24,7 @@ MaxMin::MaxMin(const IdVector<LinkId, SharedLink>& links, bool unlimited)
   }
 }
 
-// At most twice what the link had at first, which is as bad as anything above it.
+// At most twice the initial capacity: larger loads make no difference.
 std::int64_t MaxMin::load_of(const LinkState& link, std::int64_t weight, double rate) {
   const double load = rate * link.units_per_byte * (static_cast<double>(weight) / kWeightUnits);
   return static_cast<std::int64_t>(std::min(load, 2 * static_cast<double>(link.most)) + 0.5);
@@ -46,12 +46,12 @@ MaxMin::Split MaxMin::split(const LinkState& link, double rate) {
   return split;
 }
 
-// The level at which the link stops those that are faster; kUnbounded when it stops nobody.
+// The level at which the link caps faster transfers; kUnbounded when it caps none.
 //
 //   from  at most the answer, best near to it.
 //
-// What the link would carry is a concave function of the level, so Newton's method climbs to the answer from
-// below and ends when nobody more is slower than the level.
+// The load of the link is a concave function of the level, so Newton's method approaches the answer from
+// below. It ends when no further transfer is slower than the level.
 double MaxMin::fill(const LinkState& link, double from) {
   bool from_zero = from == 0;
   for (double level = from;;) {
@@ -116,7 +116,7 @@ bool MaxMin::insert(TransferId id, std::span<const LinkUse> uses, double cap) {
   return false;
 }
 
-// Takes back what insert() gave.
+// Withdraws the rate that insert() gave.
 void MaxMin::open(Transfer& transfer) {
   transfer.pending = true;
   transfer.rate = 0;
@@ -164,7 +164,7 @@ void MaxMin::set_capacity(LinkId id, Bandwidth capacity) {
   for (std::size_t i = 0; i < changed.members.size(); ++i) {
     const TransferId crossing = changed.members[i].transfer;
     Transfer& transfer = transfers_[crossing];
-    if (transfer.pending) continue;  // it will be found anew in any case
+    if (transfer.pending) continue;  // its rate is recomputed anyway
     open(transfer);
     for (const LinkUse& use : transfer.uses) make_room(links_[use.link], use.link);
     pending_.push_back(crossing);
@@ -189,7 +189,7 @@ void MaxMin::push(Entry entry) {
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-// The link may have to stop somebody at `key` or above.
+// The link may have to cap a transfer at `key` or above.
 void MaxMin::queue(LinkId id, double key) {
   LinkState& link = links_[id];
   if (link.queued == solve_ && link.key <= key) return;

@@ -1,19 +1,19 @@
-// Who gets how much of the links: max-min fair rates of transfers, kept up to date as transfers come and go.
+// Max-min fair rates of transfers on shared links, updated as transfers start and end.
 //
-// Fair means progressive filling: the rates of all transfers grow together; a link that is full stops those
-// that cross it, and a transfer stops at its own cap. So each transfer is at its cap or has a bottleneck: a
-// full link on which nobody is faster. There is exactly one such allocation.
+// Max-min fairness is progressive filling: all rates grow together; a full link stops the transfers that
+// cross it, and a transfer stops at its own cap. So each transfer is at its cap or has a bottleneck: a full
+// link on which no transfer is faster. There is exactly one such allocation.
 //   source  Bertsekas and Gallager, Data Networks, 2nd ed. (1992), section 6.5.2 (max-min flow control).
 //
-// Filling again from nothing for each change would touch every transfer of the network. But what changes at a
-// link matters only to rates at or above its level (the rate at which it stops those that cross it), so we
-// sweep the level upwards and let only those grow anew who may: the transfers that came, those whose
-// bottleneck lost somebody, and those that are now faster than a link on their way allows. The rest keeps its
-// rates. A link whose transfers all fit at their caps takes no part, and a transfer that crosses only such
-// links costs nothing but its entry.
+// Refilling from zero after each change would touch every transfer of the network. But a change at a link
+// affects only rates at or above its level (the rate at which it stops transfers). So the level is swept
+// upwards, and only affected transfers grow anew: new ones, those whose bottleneck lost a transfer, and those
+// that are now faster than a link on their route allows. All others keep their rates. A link whose transfers
+// all fit at their caps takes no part, and a transfer that crosses only such links costs nothing but its
+// entry.
 //
-// Rates are doubles, but what a link carries is summed in integers (2^-42 of its capacity), so a sum has one
-// value whatever the order of its terms, and the allocation does not depend on who came first.
+// Rates are doubles, but link loads are summed in integers (2^-42 of the capacity). A sum then has one value
+// whatever the order of its terms, and the allocation does not depend on the order of arrival.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class MaxMin {
   bool insert(TransferId id, std::span<const LinkUse> uses, double cap);
   void remove(TransferId id);
   void set_cap(TransferId id, double cap);
-  // Counts from the next solve(). At most what the link had at first.
+  // Takes effect at the next solve(). At most the initial capacity.
   void set_capacity(LinkId id, Bandwidth capacity);
 
   void solve();
@@ -63,25 +63,25 @@ class MaxMin {
  private:
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-  // A transfer on a link: what filling reads of it, in one line of memory after the other.
+  // A transfer on a link: the fields that filling reads, packed together.
   struct Member {
     double rate;          // kUnbounded while it is free to grow
     std::int64_t load;    // share of the link that it takes now, in the link's units
     std::int64_t weight;  // unit flows, in 2^-36
     TransferId transfer;
-    std::uint32_t hop;  // of the transfer's route
+    std::uint32_t hop;  // position in the transfer's route
   };
   struct LinkState {
     double units_per_byte = 0;
     std::int64_t capacity = 0;  // in units, at first 2^42 to 2^43
-    std::int64_t most = 0;      // what it had at first
-    std::int64_t demand = 0;    // of all members at their caps
-    std::int64_t load = 0;      // of all members as they are
+    std::int64_t most = 0;      // initial capacity
+    std::int64_t demand = 0;    // demand of all members at their caps
+    std::int64_t load = 0;      // load of all members at their current rates
     double level = kUnbounded;  // rate of those whose bottleneck it is
-    double key = 0;             // of its valid entry in the heap
+    double key = 0;             // key of its valid entry in the heap
     std::uint32_t queued = 0;   // the solve in which it has one
     bool is_touched = false;
-    bool lost = false;  // a transfer left, nobody has filled its place yet
+    bool lost = false;  // a transfer left, and its share is still unused
     std::vector<Member> members;
   };
   struct Transfer {
@@ -103,8 +103,8 @@ class MaxMin {
     friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   struct Split {
-    std::int64_t load = 0;    // of the members at or below a rate
-    std::int64_t weight = 0;  // of those above it
+    std::int64_t load = 0;    // load of the members at or below a rate
+    std::int64_t weight = 0;  // weight of the members above it
   };
 
   [[nodiscard]] static std::int64_t slack(const LinkState& link) {
@@ -133,7 +133,7 @@ class MaxMin {
   bool unlimited_;
   IdVector<LinkId, LinkState> links_;
   IdVector<TransferId, Transfer> transfers_;
-  std::vector<std::uint32_t> places_;  // where each hop's member is in its link, by transfer
+  std::vector<std::uint32_t> places_;  // position of each hop's member in its link, by transfer
   std::vector<std::vector<std::uint32_t>> spare_places_;  // blocks to be used again, by number of hops
 
   std::vector<TransferId> pending_;

@@ -24,12 +24,12 @@ Bytes high_water_of_stream(std::span<const MemoryDelta> deltas) {
   return ledger.peak;
 }
 
-enum class Phase { kEnd, kStart };  // what is freed at an instant can be taken at that instant
+enum class Phase { kEnd, kStart };  // memory freed at an instant can be allocated at that instant
 
 struct Change {
   Duration time;
   Phase phase;
-  std::size_t index;  // of the delta, which ascends by task
+  std::size_t index;  // index of the delta; deltas ascend by task
 
   friend auto operator<=>(const Change&, const Change&) = default;
 };

@@ -1,7 +1,7 @@
-// What each link did and who met on it, added up while the run goes on.
+// Usage of each link, and the flows that met on it, accumulated during the run.
 //
-// All sums are integers, so they do not depend on the order of what happens at one instant. Time is told by
-// the caller and never goes back.
+// All sums are integers, so they do not depend on the order of events at one instant. The caller passes the
+// time, which never decreases.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace stagecraft {
 
 class NetworkUsage {
  public:
-  // What matters about a task to the tasks that its transfer meets.
+  // The part of a task that matters to the tasks that its transfer meets.
   struct Crossing {
     LabelId label;                            // the first of its name
-    std::optional<std::uint64_t> together{};  // with what copies of its resource do
+    std::optional<std::uint64_t> together{};  // identifies the same flow on copies of its resource
 
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
@@ -31,11 +31,11 @@ class NetworkUsage {
   void enter(LinkId link, const Crossing& by, Duration now);
   void leave(LinkId link, const Crossing& by, Duration now);
   void carry(LinkId link, double bytes);
-  // A task lost so many nanoseconds because this link was its bottleneck.
+  // Adds the time that a task lost because this link was its bottleneck.
   void lose(LinkId link, double nanoseconds);
   void set_full(LinkId link, bool full, Duration now);
 
-  // When everybody has left.
+  // Call when all transfers have left.
   [[nodiscard]] IdVector<LinkId, LinkUsage> links() const;
   [[nodiscard]] std::vector<Meeting> meetings() &&;
 
@@ -45,16 +45,15 @@ class NetworkUsage {
     Crossing by;
     std::uint32_t count = 0;
   };
-  // A label with transfers on the link. Times are readings of the link's full clock, which runs while it is
-  // full: so what happens to its load is no concern of those who meet on it.
+  // A label with transfers on the link. Times are readings of the link's full clock, which runs only while
+  // the link is full, so changes of its load do not touch the entries.
   struct Present {
     LabelId label;
     std::uint32_t count = 0;
     Duration since{};         // the first of them
-    Duration second_since{};  // when there were two
+    Duration second_since{};  // time at which there were two
   };
-  // A sum of amounts, each taken to 2^-10: the same in whatever order they come. What 2^63 do not hold stays
-  // there.
+  // A sum of amounts, each rounded to 2^-10, so that the order does not matter. It saturates at 2^63.
   struct Tally {
     std::int64_t whole = 0, parts = 0;
 

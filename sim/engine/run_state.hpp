@@ -1,4 +1,4 @@
-// What one run knows: made by run(), gone with it.
+// State of one run: made by run(), destroyed with it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-// All that the loop reads and writes of a task, in half a cache line: a large program meets its tasks in no
-// order that a cache could guess, and waiting for memory is most of its time. So duration and successors are
+// Every field of a task that the loop reads and writes, in half a cache line. A large program visits its
+// tasks in an unpredictable order, and memory latency is most of its time. So duration and successors are
 // copied here from the program's columns.
 struct TaskState {
   Duration start{};
@@ -36,7 +36,7 @@ struct RunState {
   IdVector<TaskId, TaskState> tasks;
 };
 
-// What happens at one moment, in two phases.
+// The events of one instant, in two phases.
 //   ended   first: whoever ends at an instant frees its resource and its successors for that same instant.
 //   ready   then: these may start, because all that ends at this instant has ended.
 // Both are worked off in the order of TaskId.

@@ -1,7 +1,6 @@
 // Streams: each runs one task at a time, in program order, like a CUDA stream.
 //
-// They know whose turn it is; how long a task takes is the business of sim/engine/fixed.hpp and
-// sim/engine/fluid.hpp.
+// Streams decide the order of tasks; sim/engine/fixed.hpp and sim/engine/fluid.hpp decide their durations.
 #pragma once
 
 #include "sim/engine/run_state.hpp"
@@ -12,8 +11,8 @@ class Streams {
  public:
   explicit Streams(RunState& state);
 
-  // A task has no unfinished predecessors. Says whether it starts now: if it is its turn and its stream is
-  // idle, or if its resource is concurrent. Otherwise release() finds it when its turn comes.
+  // A task has no unfinished predecessors. Returns whether it starts now: it is first in its idle stream, or
+  // its resource is concurrent. Otherwise release() starts it in its turn.
   [[nodiscard]] bool admit(TaskId task) {
     Stream& stream = streams_[state_->tasks[task].resource];
     if (!stream.exclusive) return true;
@@ -22,7 +21,7 @@ class Streams {
     stream.head = TaskId(task.value() + 1);
     return true;
   }
-  // A task has ended. The head of its stream becomes ready if it only waited for its turn.
+  // A task has ended. The head of its stream becomes ready if it waited only for its turn.
   void release(TaskId task, Instant& instant) {
     Stream& stream = streams_[state_->tasks[task].resource];
     if (!stream.exclusive) return;

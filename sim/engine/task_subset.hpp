@@ -1,5 +1,5 @@
-// Which tasks are in a list that ascends by task, and where: one bit per task and a count per 64 of them, so
-// that a question about any of millions of tasks is answered from the cache.
+// Membership and position of tasks in an ascending list: one bit per task and a count per 64 of them. A query
+// about any of millions of tasks is answered from the cache.
 #pragma once
 
 #include <bit>

@@ -24,7 +24,7 @@ enum class Unit : std::uint8_t {
   kByteRate,   // bytes/s
   kPerSecond,  // samples or tokens a second
   kTeraFlopRate,
-  kTera,  // what makes TFLOP/s of FLOP/s
+  kTera,  // conversion from FLOP/s to TFLOP/s
 };
 // A unit's name in JSON: "1", "1", "s", "bytes", "FLOP", "FLOP/s", "bytes/s", "1/s", "TFLOP/s", "TFLOP/FLOP".
 [[nodiscard]] std::string_view name(Unit unit);
@@ -63,8 +63,8 @@ class Amount {
   [[nodiscard]] bool is_whole() const;
 
   Unit unit_ = Unit::kNumber;
-  std::int64_t whole_ = 0;  // of the whole units
-  double real_ = 0;         // of the others
+  std::int64_t whole_ = 0;  // value in whole units
+  double real_ = 0;         // value in other units
 };
 
 void write(JsonWriter& json, const Amount& amount);

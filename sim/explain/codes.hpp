@@ -1,4 +1,4 @@
-// What the codes of diagnostics mean, for whoever meets one in a log or in JSON.
+// Meanings of the codes of diagnostics.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace stagecraft {
 
 struct CodeMeaning {
   std::string_view code;     // "not-divisible"
-  std::string_view meaning;  // in a sentence, and the way out in another
+  std::string_view meaning;  // one sentence, and a second one with the remedy
 };
 
 [[nodiscard]] std::span<const CodeMeaning> code_meanings();  // ascending by code

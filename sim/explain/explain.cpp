@@ -19,7 +19,7 @@
 namespace stagecraft {
 namespace {
 
-// What is said of figures that are read off as they are, by the beginning of their paths.
+// Texts for figures without a formula, by the beginning of their paths.
 struct Said {
   std::string_view prefix;
   OriginKind kind;
@@ -58,7 +58,7 @@ Explanation as_read(const Figure& figure) {
   return leaf(figure.path, figure.value, {.kind = said->kind, .text = std::string(said->text)});
 }
 
-// What make_report() takes the spread of an iteration from.
+// Source of the spread of an iteration in make_report().
 Origin interval_origin(const Scenario& scenario) {
   if (!scenario.profile)
     return {.kind = OriginKind::kSimulation,
@@ -146,7 +146,7 @@ Explanation Explainer::iteration_time() {
   return formula("iteration_time_s", Operation::kSum, std::move(parts));
 }
 
-// Which tasks of the critical path, other than passes, spend time on it: "send forward x 7".
+// Tasks of the critical path besides passes that spend time on it: "send forward x 7".
 std::string Explainer::exposed_text(Category category) const {
   std::vector<std::pair<std::string, int>> names;
   const Program& program = simulation_.program;
@@ -171,7 +171,7 @@ Explanation Explainer::waited(Category category) const {
               {.kind = OriginKind::kSimulation, .text = exposed_text(category)});
 }
 
-// What remains until the last pass ends, without the work of the busiest rank and what it waited for.
+// The rest until the last pass ends, without the work of the busiest rank and its exposed waits.
 Explanation Explainer::bubble_left() const {
   std::vector<Explanation> inputs = {leaf("end of the last pass", sources_.last_pass_end,
                                           {.kind = OriginKind::kSimulation, .text = "of any rank"}),

@@ -1,4 +1,4 @@
-// Where the figures of a result come from.
+// Derivation of the figures of a result.
 //
 //   The value of every node is that of the run, to the last bit, and that of its formula. What has no
 //   formula says which key, profile row, ledger or simulation it was read from.

@@ -1,4 +1,4 @@
-// Where the figures of the memory ledger come from.
+// Derivation of the figures of the memory ledger.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-// `path` as in `run --json` ("memory.stages.0.weights_bytes"); nothing for what is no sum of the ledger.
+// `path` as in `run --json` ("memory.stages.0.weights_bytes"); nullopt for figures that are no sum of the
+// ledger.
 [[nodiscard]] std::optional<Explanation> explain_memory(const Scenario& scenario,
                                                         const Simulation& simulation,
                                                         const std::string& path);

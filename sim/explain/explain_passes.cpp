@@ -32,7 +32,7 @@ constexpr std::array<PricedPass, 4> kPricedPasses = {
      {Pass::kInputGradient, &StagePrice::input_gradient, &LayerOps::input_gradient},
      {Pass::kWeightGradient, &StagePrice::weight_gradient, &LayerOps::weight_gradient}}};
 
-// Which of them a pass of the schedule may run, by its letter.
+// Indices of the parts that a pass of the schedule may run, by its letter.
 std::vector<std::size_t> passes_of(const std::string& label) {
   if (label == "F") return {0};
   if (label == "R") return {1};
@@ -61,7 +61,7 @@ std::string collectives_text(const Ops& ops) {
   return words.empty() ? "launches of kernels" : join(words, ", ") + "; what compute hides is taken off";
 }
 
-// A sum of `inputs`, and of what they do not explain of `whole`.
+// A sum of `inputs` and of the unexplained rest of `whole`.
 Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Duration whole, Origin rest) {
   Duration sum{};
   for (const Explanation& input : inputs) sum += input.value.time();
@@ -69,11 +69,11 @@ Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Dur
   return formula(std::move(name), Operation::kSum, std::move(inputs));
 }
 
-// What passes of one rank have in common: each label stands for fewer.
+// Common properties of passes of one rank; a label stands for fewer of them.
 struct Kind {
   std::int32_t stage = 0;
   std::string name;
-  Duration nominal{};  // of the category, in each
+  Duration nominal{};  // time of the category in each pass
   friend auto operator<=>(const Kind&, const Kind&) = default;
 };
 
@@ -83,7 +83,7 @@ class PassExplainer {
                 StagePieces& pieces)
       : scenario_(scenario), simulation_(simulation), category_(category), pieces_(pieces) {}
 
-  // One pass of the schedule, of the length that its label has.
+  // One pass of the schedule, with the duration of its label.
   [[nodiscard]] Explanation one(const Kind& pass, std::size_t rank) const {
     const std::string name = fmt::format("one {} of stage {}", pass.name, pass.stage);
     const Origin priced{
@@ -142,7 +142,7 @@ class PassExplainer {
                          {.kind = OriginKind::kPrice, .text = "offload, waiting for the host"});
   }
 
-  // What the slowest GPU takes longer than the mean one.
+  // Extra time of the slowest GPU over the mean one.
   [[nodiscard]] Explanation slowest_gpu(const std::vector<Explanation>& operators) const {
     Duration mean{};
     for (const Explanation& op : operators) mean += op.value.time();
@@ -190,7 +190,7 @@ Duration part_of(const std::vector<TaskPart>& parts, Category category) {
 
 struct Alike {
   std::int64_t count = 0;
-  Duration longer{};  // all together, than nominal
+  Duration longer{};  // extra time of all together over nominal
 };
 
 std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part) {

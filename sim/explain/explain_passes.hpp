@@ -1,4 +1,4 @@
-// What the passes of a pipeline rank spend on one part of the breakdown, down to the operators of its layers.
+// Time of a pipeline rank's passes in one part of the breakdown, down to the operators of its layers.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace stagecraft {
 
-// Passes by what they run, so many times what one of them takes; and what they took longer than their price
-// on shared links or beside other traffic. Nothing where the rank spends nothing on it.
+// Passes by their content, count times the time of one; and the extra time over their price on shared links
+// or beside other traffic. nullopt where the rank spends no time on it.
 //
 //   requires  a simulation of one iteration.
 struct RankPart {

@@ -1,4 +1,4 @@
-// A figure as a tree: value, formula, the figures in it, and where those come from that have no formula.
+// A figure as a tree: value, formula, the figures in it, and the sources of those without a formula.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace stagecraft {
 
-// How the value follows from the inputs. A difference takes all the others from the first, a quotient divides
-// the first by all the others.
+// Formula of the value. A difference subtracts all other inputs from the first; a quotient divides the first
+// by all others.
 enum class Operation : std::uint8_t { kNone, kSum, kDifference, kProduct, kQuotient, kMaximum };
 
 enum class OriginKind : std::uint8_t {
@@ -48,13 +48,13 @@ struct Explanation {
 // The value is that of the formula.
 [[nodiscard]] Explanation formula(std::string name, Operation operation, std::vector<Explanation> inputs);
 
-// What the operation makes of the values of the inputs. requires an operation and an input.
+// Applies the operation to the values of the inputs. requires an operation and an input.
 [[nodiscard]] Amount evaluate(const Explanation& explanation);
 
 // "tokens / iteration_time_s"; empty without an operation.
 [[nodiscard]] std::string formula_text(const Explanation& explanation);
 
-// The explanation as a tree of so many levels below the top; deeper levels are counted.
+// The explanation as a tree of `depth` levels below the top; deeper levels are counted.
 [[nodiscard]] std::string render_text(const Explanation& explanation, int depth);
 void write(JsonWriter& json, const Explanation& explanation, int depth);
 

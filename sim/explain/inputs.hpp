@@ -1,4 +1,4 @@
-// Where the inputs of formulas come from: keys of the scenario, constants of the profile.
+// Sources of the inputs of formulas: keys of the scenario, constants of the profile.
 #pragma once
 
 #include <string>

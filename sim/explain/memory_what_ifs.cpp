@@ -93,7 +93,7 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
 
-// What is on the host, back on the GPU.
+// Variants with less offload.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const auto without = [&](const char* name, double OffloadSpec::*share) {
     if (scenario.offload.*share > 0)
@@ -105,12 +105,12 @@ void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scen
   without("weights", &OffloadSpec::weights);
 }
 
-// Whether hosts, not GPUs, are what is short.
+// Do hosts, not GPUs, lack memory?
 bool is_for_hosts(const MemoryLedger& memory) {
   return memory.host.verdict() > verdict_of(memory.heaviest().peak(), memory.capacity);
 }
 
-// What GPUs and hosts lack, where their capacity is given.
+// Memory that GPUs and hosts lack, where their capacity is given.
 Bytes shortage_of(const MemoryLedger& memory) {
   const auto lack = [](Bytes used, Bytes capacity) {
     return capacity > Bytes(0) ? std::max(used - capacity, Bytes(0)) : Bytes(0);

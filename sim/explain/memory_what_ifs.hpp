@@ -1,4 +1,4 @@
-// "What would make it fit": one change at a time, each really simulated.
+// Changes that would make a job fit: one at a time, each simulated.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace stagecraft {
 
 struct WhatIf {
-  std::vector<std::string> change;  // as of --set: "training.recompute=full"
-  Bytes peak;                       // of the fullest GPU
-  Bytes on_host;                    // of the fullest node
-  Bytes shortage;                   // what GPUs and hosts lack, together
+  std::vector<std::string> change;  // as in --set: "training.recompute=full"
+  Bytes peak;                       // peak of the fullest GPU
+  Bytes on_host;                    // offloaded bytes on the fullest node
+  Bytes shortage;                   // memory that GPUs and hosts lack together
   Verdict verdict = Verdict::kFits;
   Duration iteration_time{};
 };
 
-// The changed scenario beside its words; the given one is not touched.
+// The changed scenario with its description; the original is unchanged.
 struct MemoryVariant {
   std::vector<std::string> change;
   Scenario scenario;
@@ -28,9 +28,9 @@ struct MemoryVariant {
 // None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
-// The feasible variants that lack less than `now`, the ledger of the scenario, or where nothing is lacking use less
-// of what is fullest, GPUs or hosts: those that fit first, by time; then the others, by what they lack.
-// requires a scenario whose iteration ends.
+// The feasible variants that lack less memory than `now`, the ledger of the scenario; where none is lacking,
+// those that use less of the fuller of GPUs and hosts. Fitting variants come first, by time, then the others
+// by their shortage. requires a scenario whose iteration ends.
 [[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger& now);
 
 }  // namespace stagecraft

@@ -89,7 +89,7 @@ bool more_network_latency(Scenario& scenario) {
   return some;
 }
 
-// Points of the curve are later by as much as its formula.
+// The points of the curve are delayed by as much as its formula.
 void grow_latency(CollectiveFit& fit) {
   const Duration before = fit.latency;
   grow(fit.latency);
@@ -160,7 +160,7 @@ Sensitivity measured(const Scenario& changed, const std::string& path, const Amo
   return result;
 }
 
-// The smallest batch of at least a tenth more that the plan and the schedule take.
+// The smallest batch, at least a tenth larger, that the plan and the schedule allow.
 std::optional<std::int64_t> next_batch(const Scenario& scenario) {
   const std::int64_t now = scenario.training.global_batch_size;
   Diagnostics ignored;

@@ -1,4 +1,4 @@
-// What 10 % more of each main input does to a figure: the scenario simulated again, with the cluster, the
+// Effect of 10 % more of each main input on a figure: the scenario is simulated again, with the cluster, the
 // profile or the job changed in memory.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace stagecraft {
 
 struct Sensitivity {
-  std::string input;                      // "NIC bandwidth"
-  std::string change;                     // "+10 %", "1,536 -> 1,696": the next batch that divides
-  std::optional<Amount> value = {};       // of the figure; absent where the scenario cannot run any more
+  std::string input;                 // "NIC bandwidth"
+  std::string change;                // "+10 %", "1,536 -> 1,696": the next batch that divides
+  std::optional<Amount> value = {};  // value of the figure; absent where the scenario cannot run any more
   std::optional<double> difference = {};  // relative to `base`; absent where that is 0
   std::string problem = {};               // why it cannot run
 };

@@ -1,5 +1,5 @@
-// What a stage is made of: layers by kind, its ends, multi-token prediction, each with its operators and its
-// price (sim/lower/stage_operators.hpp says which).
+// Pieces of a stage: layers by kind, its ends, multi-token prediction, each with its operators and its price
+// (sim/lower/stage_operators.hpp lists them).
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@ struct StagePiece {
   std::string name, all;   // "layer of experts", "layers of experts"
   std::int64_t times = 0;  // in the stage
   LayerOps ops;
-  StagePrice price;  // of ops, with what overlaps and what the host adds
+  StagePrice price;  // price of ops, with overlap and host time
 };
 
 // The pieces of the stages of a scenario, each stage priced once.
 class StagePieces {
  public:
-  // Both live longer. requires a transformer with a cluster and a profile where a stage is asked for.
+  // Both arguments must outlive this object. requires a transformer, with a cluster and a profile where a
+  // stage is queried.
   StagePieces(const Scenario& scenario, const ParallelPlan& plan) : scenario_(scenario), plan_(plan) {}
 
   // The pieces on the GPU of the rank whose groups are slowest: the others wait for it.

@@ -100,7 +100,7 @@ class Changes {
   struct TriedOrder {
     const char* name;
     int chunks;
-    bool where_listed = false;  // only of software that lists it: it is the form of another order there
+    bool where_listed = false;  // only for software that lists it, where it is another form of the order
   };
   [[nodiscard]] bool runs(const TriedOrder& order) const {
     const auto& listed = scenario_.options.schedules;
@@ -233,12 +233,12 @@ std::size_t settings_of(const Why& why) {
       std::ranges::count_if(why.changes, [](const TriedChange& change) { return !change.set.empty(); }));
 }
 
-// What to say of the memory of a change that is advised: it fits.
+// Text about the memory of an advised change: it fits.
 std::string memory_words(const TriedChange& change) {
   return change.verdict == Verdict::kTight ? "memory is tight" : "memory fits";
 }
 
-// What to say of a job that does not fit: no link makes it run, so hardware is not spoken of.
+// Text for a job that does not fit: no faster link makes it run, so hardware is left out.
 std::string fit_sentence(const Why& why, Duration now) {
   if (!why.best)
     return fmt::format(
@@ -252,7 +252,7 @@ std::string fit_sentence(const Why& why, Duration now) {
       memory_words(*why.best));
 }
 
-// Without a capacity nobody knows what fits, and nothing is said of it.
+// Without a capacity the fit is unknown and left out.
 std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
   const std::size_t settings = settings_of(why);
   std::string text;
@@ -304,7 +304,7 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;
-  // What makes a job fit may take longer than the job would if it ran.
+  // A change that makes a job fit may be slower than the job would be if it ran.
   why.best = fastest(why.changes, fits ? now : Duration::max(), [](const TriedChange& change) {
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });

@@ -1,5 +1,5 @@
-// Why an iteration is not faster, in three sentences: what bounds it, what of it is no compute, and which of
-// a fixed list of changes would help most.
+// Why an iteration is not faster, in three sentences: its bound, its non-compute parts, and the most helpful
+// change of a fixed list.
 //
 //   The changes are of one thing each: the schedule, among those that the software runs where its preset
 //   lists them, the micro-batch, recompute, an overlap that is off, sequence parallelism, the optimizer's
@@ -21,7 +21,7 @@ namespace stagecraft {
 
 struct TriedChange {
   std::string words;             // "schedule=zb-h1 parallelism.virtual_stages=1", "twice the NIC bandwidth"
-  std::vector<std::string> set;  // as of --set; empty for hardware
+  std::vector<std::string> set;  // as in --set; empty for hardware
   std::optional<Duration> iteration_time = {};
   Verdict verdict = Verdict::kFits;
   std::string refused = {};  // why it cannot run

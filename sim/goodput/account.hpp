@@ -1,5 +1,4 @@
-// Where the time of a job went: every instant of the horizon is in exactly one bucket, in integer
-// nanoseconds.
+// Account of a job's time: every instant of the horizon is in exactly one bucket, in integer nanoseconds.
 //
 //   steps   count for nothing until they are whole. When committed ones are undone, their time moves from
 //           productive and degraded to lost_work.
@@ -22,11 +21,11 @@ namespace stagecraft {
 enum class Bucket : std::uint8_t {
   kProductive,     // committed steps at the ideal rate: samples / X*
   kLostWork,       // steps cut, undone, or unfinished at the horizon
-  kCheckpoint,     // what checkpoints block
+  kCheckpoint,     // training blocked by checkpoints
   kDetect,         // from a failure until the job knows
   kReconfigure,    // processes, groups, rendezvous, planning, waiting to restart
   kStateTransfer,  // loading or copying state
-  kDegraded,       // committed steps: what they took beyond the ideal rate
+  kDegraded,       // committed steps: their time beyond the ideal rate
   kIdle,           // stopped: too few nodes, waiting for a spare, a repair or an announced removal
 };
 inline constexpr std::size_t kBuckets = 8;
@@ -41,19 +40,19 @@ inline constexpr std::array<std::string_view, kBuckets> kBucketNames = {
   return words;
 }
 
-// What one cause (an index in History::causes) cost the job.
+// Cost of one cause (an index in History::causes) to the job.
 struct CauseAccount {
-  std::int64_t failures = 0;  // that stopped the job
+  std::int64_t failures = 0;  // failures that stopped the job
   Duration lost_work{};       // steps cut and undone
   Duration down{};  // from the failure to the next training: detect, idle, reconfigure, state_transfer
 
   friend bool operator==(const CauseAccount&, const CauseAccount&) = default;
 };
 
-// One stretch of the job's life, for a drawing. What is undone later was training when it happened.
+// One stretch of the job's life, for a drawing. Work that is undone later counts as training here.
 enum class Phase : std::uint8_t { kTraining, kCheckpoint, kDetect, kReconfigure, kStateTransfer, kIdle };
 
-// Where its time goes; that of training, once it is known that the steps count.
+// The bucket of a phase. For training: the bucket if its steps are committed.
 [[nodiscard]] constexpr Bucket bucket_of(Phase phase) {
   switch (phase) {
     case Phase::kTraining:
@@ -76,7 +75,7 @@ struct TimelineRow {
   Phase phase = Phase::kTraining;
   Duration start{};
   Duration end{};
-  int nodes = 0;             // that train, or that are up while the job does not
+  int nodes = 0;             // nodes that train, or that are up while the job does not train
   std::int64_t samples = 0;  // committed at `end`
   std::int32_t cause = -1;   // index in History::causes of the failure behind a stall, -1: none
   std::int32_t node = -1;    // the failed node
@@ -91,20 +90,21 @@ struct Account {
   std::int64_t steps = 0;         // committed at the horizon
   std::int64_t undone_steps = 0;  // committed once, then undone
   std::int64_t went_back = 0;     // times that the job went back to a checkpoint, or to the start
-  // Incidents that stopped the job, at once or at a step end. One during the detection of another is none,
-  // and several behind one stop count once.
+  // Incidents that stopped the job, at once or at a step end. An incident during the detection of another
+  // does not count, and several behind one stop count once.
   std::int64_t failures = 0;
   std::int64_t restarts = 0;  // trainings begun after a failure
-  // The time from such failures to the next training, and what the job waited for nodes that it then went on
-  // without: mean time to recover = recovering / restarts.
+  // Time from such failures to the next training, with the waits for nodes that the job then went on without:
+  // mean time to recover = recovering / restarts.
   Duration recovering{};
   std::int64_t changes = 0;      // plans made at a step end, without a failure
-  std::int64_t checkpoints = 0;  // that became usable
-  // Node view, in node-seconds: what is up but not in the job's plan (spares, a remainder), and what is down.
+  std::int64_t checkpoints = 0;  // checkpoints that became usable
+  // Node view, in node-seconds: nodes that are up but not in the plan (spares, a remainder), and nodes that
+  // are down.
   double idle_node_seconds = 0;
   double down_node_seconds = 0;
   std::vector<CauseAccount> causes;   // one for each of History::causes
-  std::vector<TimelineRow> timeline;  // when asked for; from 0 to the horizon without gaps
+  std::vector<TimelineRow> timeline;  // filled when requested; from 0 to the horizon without gaps
 
   [[nodiscard]] Duration operator[](Bucket bucket) const { return buckets[static_cast<std::size_t>(bucket)]; }
   [[nodiscard]] Duration& operator[](Bucket bucket) { return buckets[static_cast<std::size_t>(bucket)]; }

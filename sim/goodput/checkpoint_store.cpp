@@ -11,7 +11,7 @@ bool in_memory(const std::optional<Checkpointing>& how) {
   return how && how->mode == CheckpointMode::kInMemory;
 }
 
-// The progress `steps` equal steps before `now`.
+// The progress that was reached `steps` equal steps before `now`.
 Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_per_step, Duration step) {
   return {.at = now.at - steps * step,
           .steps = now.steps - steps,
@@ -19,7 +19,7 @@ Progress before(const Progress& now, std::int64_t steps, std::int64_t samples_pe
           .trained = now.trained - steps * step};
 }
 
-// Has every place of the ring kept one at least of its `copies` holders, which are itself and its successors?
+// Has every place of the ring kept at least one of its `copies` consecutive holders?
 bool ring_survives(const std::vector<bool>& lost, std::size_t first, std::size_t size, std::size_t copies) {
   for (std::size_t place = 0; place < size; ++place) {
     std::size_t copy = 0;
@@ -68,7 +68,7 @@ void CheckpointStore::trained(const Progress& now, std::int64_t steps, std::int6
   const std::int64_t boundary = copied_steps_ / every * every;  // the last snapshot
   if (boundary <= earlier) return;
   const Progress last = before(now, copied_steps_ - boundary, samples_per_step, step);
-  // The snapshot before the last one is within these steps, or it is the one that travels already.
+  // The snapshot before the last one lies within these steps; otherwise it is the one in transit.
   usable_ = boundary - every > earlier ? before(last, every, samples_per_step, step) : travelling_;
   travelling_ = last;
 }

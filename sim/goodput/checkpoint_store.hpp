@@ -37,20 +37,20 @@ class CheckpointStore {
   // keep_all: of the checkpoints in storage.
   CheckpointStore(const std::optional<Checkpointing>& how, bool keep_all) : how_(how), keep_all_(keep_all) {}
 
-  void written(const Progress& progress);  // to storage, whole
+  void written(const Progress& progress);  // a complete checkpoint in storage
   [[nodiscard]] Progress in_storage() const { return stored_.empty() ? Progress{} : stored_.back(); }
 
-  // Training begins on these nodes; what they hold is copied between them by then.
+  // Training begins on these nodes. Their state has been copied between them by then.
   void begin(const Progress& progress, const std::vector<int>& nodes, const Machines& machines);
-  // `steps` steps have ended, the last `steps - 1` of which took `step` each; `now` is the progress after
+  // `steps` steps have ended, of which the last `steps - 1` took `step` each. `now` is the progress after
   // them.
   void trained(const Progress& now, std::int64_t steps, std::int64_t samples_per_step, Duration step);
 
-  // Where the job would go back to: the least time to load and to train again, from memory before storage.
-  // `not_after`: a snapshot of that time or before. The start, with nothing to load, where there is none.
+  // The checkpoint with the least time to load and to train again; memory is preferred on ties. `not_after`:
+  // only snapshots up to that time. Without a checkpoint: the start, with nothing to load.
   [[nodiscard]] Source source(const Machines& machines, std::optional<Duration> not_after) const;
-  // The job went back. What was written after `not_after` is void; what storage has beyond `to` counts as
-  // `to`, since the job cannot go forward to it.
+  // The job went back. Checkpoints written after `not_after` are void. Storage beyond `to` counts as `to`,
+  // since the job cannot go forward to it.
   void went_back(const Progress& to, std::optional<Duration> not_after);
 
  private:
@@ -59,7 +59,7 @@ class CheckpointStore {
   std::optional<Checkpointing> how_;
   bool keep_all_;
   std::vector<Progress> stored_;
-  // In memory: nodes of the plan with their lives when training began.
+  // In-memory checkpoints: nodes of the plan, and their lives when training began.
   std::vector<int> nodes_, lives_;
   std::int64_t copied_steps_ = 0;  // since training began
   Progress usable_, travelling_;

@@ -35,8 +35,8 @@ double binomial(int n, double p, int k) {
 
 }  // namespace
 
-// Newton on f(x) = e^{−x} − (1 − x) e^{C/M}, x = W/M in (0, 1): f is convex and rises from its least value
-// on, and sqrt(2C/M) is right of the root, so that the steps come from one side.
+// Newton's method on f(x) = e^{−x} − (1 − x) e^{C/M}, x = W/M in (0, 1). f is convex and rises from its
+// minimum on, and sqrt(2C/M) lies right of the root, so the iteration converges from one side.
 double optimal_interval(double checkpoint, double mean_time_between_failures) {
   check_interval(checkpoint, mean_time_between_failures);
   const double cost = checkpoint / mean_time_between_failures;

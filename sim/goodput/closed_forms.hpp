@@ -1,6 +1,7 @@
-// What a pencil says about failures: exponential laws in closed form, for choosing intervals and spares.
+// Closed forms of exponential failure laws, for choosing intervals and spares.
 //
-// Times are in seconds where a formula takes any unit; λ = 1/M, M the mean time between failures of the job.
+// Times are in seconds where a formula takes any unit. λ = 1/M; M is the mean time between failures of the
+// job.
 //
 //   source  docs/resilience.md, section 8, which names the source of each.
 //   throws  InternalError on arguments outside a formula's domain (negative times, M <= 0, no node).
@@ -10,8 +11,8 @@
 
 namespace stagecraft {
 
-// W* = M (1 + W0(−e^{−C/M−1})): the work W before a checkpoint C with the least expected time for each
-// second of it, whatever restarts and downtimes take. 0 for C = 0.
+// W* = M (1 + W0(−e^{−C/M−1})): the work W before a checkpoint C with the least expected time per second of
+// work, independent of restart times and downtimes. 0 for C = 0.
 [[nodiscard]] double optimal_interval(double checkpoint, double mean_time_between_failures);
 // sqrt(2CM): Young 1974.
 [[nodiscard]] double young_interval(double checkpoint, double mean_time_between_failures);

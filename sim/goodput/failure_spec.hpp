@@ -1,8 +1,7 @@
-// `failures:` of a scenario: what breaks, how long it stays broken, and what the job does about it.
+// `failures:` of a scenario: the failures, the repairs, and the policy of the job.
 //
-// Plain values, filled in by the loader (sim/scenario/load_failures): the defaults that a user could care
-// about stand in scenarios/failures/defaults.yaml with their sources, and a value made by hand in a test is
-// what it says. Rates are per node and day of 86,400 s.
+// Plain values, filled in by the loader (sim/scenario/load_failures). Defaults that a user could care about
+// are in scenarios/failures/defaults.yaml with their sources. Rates are per node and day of 86,400 s.
 //
 //   source   docs/resilience.md, sections 2 (processes), 4 to 6 (checkpoints and policies) and 9 (defaults).
 #pragma once
@@ -21,30 +20,30 @@
 
 namespace stagecraft {
 
-// How bad a failure is (Unicron's ladder, arXiv 2401.00134): a process failure needs a restart of the job's
-// processes, a node failure takes the node away until it is repaired.
+// Severity of a failure (Unicron's ladder, arXiv 2401.00134): a process failure needs a restart of the job's
+// processes; a node failure takes the node away until it is repaired.
 enum class FailureSeverity : std::uint8_t { kProcess, kNode };
 inline constexpr std::string_view kSeverityNames[] = {"process", "node"};
 
 enum class RepairKind : std::uint8_t {
   kEmpirical,  // one of `times`, each as likely
   kConstant,   // `time`
-  kNone,       // nobody repairs: a node that is lost stays lost
+  kNone,       // no repair: a lost node stays lost
 };
 inline constexpr std::string_view kRepairNames[] = {"empirical", "constant", "none"};
 
 struct RepairSpec {
   RepairKind kind = RepairKind::kNone;
-  Duration time{};                   // of kConstant
-  std::vector<Duration> times = {};  // of kEmpirical, sorted
-  std::string file = {};             // where `times` come from: a fault trace, as written
+  Duration time{};                   // repair time of kConstant
+  std::vector<Duration> times = {};  // repair times of kEmpirical, sorted
+  std::string file = {};             // source of `times`: a fault trace, as written
 
   friend bool operator==(const RepairSpec&, const RepairSpec&) = default;
 };
 
 struct Cause {
   std::string name = {};
-  double share = 1;  // of the failures of its process; the shares of a process add up to 1
+  double share = 1;  // share of the failures of its process; the shares of a process add up to 1
   FailureSeverity severity = FailureSeverity::kNode;
   Duration detect{};                      // from the failure until the job knows
   std::optional<RepairSpec> repair = {};  // absent: the scenario's
@@ -64,7 +63,7 @@ struct ExponentialFailures {
   friend bool operator==(const ExponentialFailures&, const ExponentialFailures&) = default;
 };
 
-// One exponential law for each class of component: entry i belongs to cause i, whose share is ignored.
+// One exponential law per class of component. Entry i belongs to cause i, whose share is ignored.
 struct ComponentFailures {
   std::vector<double> rates_per_node_day = {};
   double lemon_factor = 1;
@@ -72,7 +71,7 @@ struct ComponentFailures {
   friend bool operator==(const ComponentFailures&, const ComponentFailures&) = default;
 };
 
-// Time to failure of a node since it was last repaired: Weibull of mean 1/rate.
+// Time to failure of a node since its last repair: Weibull with mean 1/rate.
 struct WeibullNodeFailures {
   double rate_per_node_day = 0;
   double shape = 1;
@@ -99,17 +98,17 @@ struct BurstFailures {
   std::optional<double> bursts_per_day = {};
   int domain_nodes = 1;                            // n
   std::vector<std::pair<int, double>> sizes = {};  // (nodes, weight), capped at the domain; empty: geometric
-  double mean_size = 1;                            // of the geometric law, before the cap
+  double mean_size = 1;                            // mean of the geometric law, before the cap
 
   friend bool operator==(const BurstFailures&, const BurstFailures&) = default;
 };
 
-// What was recorded. Nodes of the trace take the cluster's nodes in order of appearance.
+// Replay of a recorded trace. Nodes of the trace take the cluster's nodes in order of appearance.
 struct TraceReplay {
   std::string file = {};  // as written
   Trace trace = {};
-  double scale = 1;     // times are so many times as long
-  Duration offset{};    // where in the (unscaled) trace time 0 is
+  double scale = 1;     // factor on all times
+  Duration offset{};    // position of time 0 in the (unscaled) trace
   bool repeat = false;  // again from the start when it ends
   // Counts: nodes per unit that was counted, rounded down (1/8 for GPUs of nodes of 8).
   double count_scale = 1;
@@ -152,8 +151,8 @@ struct SilentCorruption {
   friend bool operator==(const SilentCorruption&, const SilentCorruption&) = default;
 };
 
-// Every `period`, give or take a uniform jitter, one node that is up is taken away for `duration`, announced
-// `notice` before.
+// Every `period`, with a uniform jitter, one node that is up leaves for `duration`, announced `notice`
+// before.
 struct Maintenance {
   Duration period{};
   Duration jitter{};
@@ -173,7 +172,7 @@ inline constexpr std::string_view kFailureLawNames[] = {
 
 struct FailureProcess {
   FailureLaw law;
-  std::vector<Cause> causes = {};  // at least one; the causes of a fault trace are named like its classes
+  std::vector<Cause> causes = {};  // at least one; causes of a fault trace have the names of its classes
 
   friend bool operator==(const FailureProcess&, const FailureProcess&) = default;
 };
@@ -191,8 +190,7 @@ enum class IntervalRule : std::uint8_t {
 // The names of the rules that need no value: kOptimal, kYoung and kDaly.
 inline constexpr std::string_view kIntervalRuleNames[] = {"optimal", "young", "daly"};
 
-// What is absent follows from sizes and bandwidths: bytes from the memory ledger, bandwidths of storage from
-// the loader.
+// Absent values are derived: bytes from the memory ledger, bandwidths of storage from the loader.
 struct CheckpointSpec {
   CheckpointMode mode = CheckpointMode::kSync;
   IntervalRule rule = IntervalRule::kOptimal;
@@ -201,13 +199,13 @@ struct CheckpointSpec {
   std::optional<Duration> block = {};    // training stands still: C of sync, s of async
   std::optional<Duration> persist = {};  // async: in the background until it is usable, P
   std::optional<Duration> load = {};     // into all nodes, after a failure
-  std::optional<Bytes> bytes = {};       // of one checkpoint of the whole job
-  Bandwidth node_write{};                // of one node to persistent storage
+  std::optional<Bytes> bytes = {};       // size of one checkpoint of the whole job
+  Bandwidth node_write{};                // bandwidth of one node to persistent storage
   Bandwidth node_read{};
-  Bandwidth storage_write{};  // of persistent storage, all nodes together; 0: no limit
+  Bandwidth storage_write{};  // bandwidth of persistent storage for all nodes together; 0: no limit
   Bandwidth storage_read{};
   Bandwidth snapshot{};  // async, in-memory: from a GPU to its host
-  double slowdown = 1;   // of training while a persist runs, φ >= 1
+  double slowdown = 1;   // slowdown of training while a persist runs, φ >= 1
   int copies = 2;        // in-memory: hosts that hold a shard, m
 
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
@@ -233,22 +231,22 @@ inline constexpr std::string_view kRulesNames[] = {"corrected", "published"};
 enum class StateSource : std::uint8_t { kCheckpoint, kPeer };
 inline constexpr std::string_view kStateSourceNames[] = {"checkpoint", "peer"};
 
-// What checkpoint-restart does about a node that is lost.
+// Reaction of checkpoint-restart to a lost node.
 enum class LostNode : std::uint8_t {
-  kReplaced,  // by the scheduler while the job restarts, whether the history has the node up again or not
+  kReplaced,  // the scheduler replaces it during the restart, whether or not the history has the node up again
   kWaitedFor,
   kDoneWithout,
 };
 inline constexpr std::string_view kLostNodeNames[] = {"replaced", "waited-for", "done-without"};
 
-// What a job does about nodes that go on, slowly, from the cheapest rung up (policies/slow_ladder.hpp). No
-// rung: they are ignored, and the slowest one sets the pace.
+// Reaction to slow nodes, from the cheapest rung up (policies/slow_ladder.hpp). Without a rung they are
+// ignored, and the slowest node sets the pace.
 struct SlowRungs {
   bool rebalance = false;  // micro-batches move from slow replicas to fast ones
   bool exchange = false;   // a spare takes the place of a slow node
   bool restart = false;    // the job goes on without the slow nodes, in a smaller shape
-  double notice = 1.1;     // so many times as long, or more, is noticed
-  // How long slowness is expected to last; absent: the mean of the fail-slow processes.
+  double notice = 1.1;     // slowdown factor from which on a node is noticed
+  // Expected duration of slowness; absent: the mean of the fail-slow processes.
   std::optional<Duration> lasts = {};
 
   [[nodiscard]] bool any() const { return rebalance || exchange || restart; }
@@ -282,15 +280,15 @@ struct PolicySpec {
 
   // hot-spares
   StateSource state = StateSource::kCheckpoint;
-  // The share of a step by which a copy of every node's shard to a peer, each step, makes it longer
-  // (ByteRobust); absent: no such copies.
+  // Fraction of a step that a copy of every node's shard to a peer adds to each step (ByteRobust); absent: no
+  // such copies.
   std::optional<double> backup = {};
   SlowRungs slow = {};
 
   // oobleck
   int max_failures = 1;           // f
   bool simulated_cost = false;    // templates by simulated iteration time, not by the paper's formula
-  bool recompose_on_join = true;  // else a newcomer waits for the next failure
+  bool recompose_on_join = true;  // otherwise a new node waits for the next failure
   // oobleck, recycle, varuna: the whole reconfiguration; absent: from its parts
   std::optional<Duration> reconfigure = {};
 
@@ -313,8 +311,8 @@ struct PolicySpec {
   Duration stall{};         // all replicas wait, s
   Duration degraded{};      // the lost replica reloads, d
   Duration rejoin{};        // all wait again, j
-  Duration quorum{};        // agreeing on who takes part, at each step; what is not hidden of it
-  bool keep_batch = false;  // the others take its micro-batches; else the batch shrinks
+  Duration quorum{};        // exposed time per step to agree on the participants
+  bool keep_batch = false;  // the other replicas take its micro-batches; otherwise the batch shrinks
 
   // recycle
   bool fill_bubbles = true;  // extra work goes into bubbles first
@@ -327,7 +325,7 @@ struct FailureSpec {
   PolicySpec policy = {};
   CheckpointSpec checkpoint = {};
   RepairSpec repair = {};
-  std::optional<Duration> detect = {};  // of every cause, in place of its own
+  std::optional<Duration> detect = {};  // detection time of every cause, in place of its own
   Duration horizon{};
   int repeats = 1;
 

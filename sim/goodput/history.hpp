@@ -21,12 +21,12 @@ namespace stagecraft {
 //   1).
 [[nodiscard]] History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat);
 
-// Failures of all causes a second when all `nodes` are up: what an optimal checkpoint interval is made for.
-// Slowness and announced maintenance are none. A trace counts the moments at which it
-// takes some of these nodes.
+// Failures of all causes per second when all `nodes` are up: the input of an optimal checkpoint interval.
+// Slowness and announced maintenance do not count. A trace counts the moments at which it takes some of these
+// nodes.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
-// The failures of a process that cost a node: their share of all, and the time that they take on average.
+// Failures of a process that cost a node: their share of all failures, and their mean repair time.
 struct NodeLosses {
   double share = 0;
   double detect_s = 0, repair_s = 0;
@@ -35,12 +35,12 @@ struct NodeLosses {
 // Nodes that one such failure costs on average while all `nodes` are up: more than one for bursts.
 [[nodiscard]] double nodes_of_each(const FailureProcess& process, int nodes);
 
-// The share of its time that a node is away for repair: mean repair over the sum of mean repair and mean time
+// Fraction of time that a node is away for repair: mean repair over the sum of mean repair and mean time
 // between failures that cost the node. 0 for a trace, and where nodes never come back.
 [[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);
 
-// What all fail-slow processes together do while all `nodes` are up: onsets a second, and how long slowness
-// lasts in the mean; zero without such a process.
+// All fail-slow processes together while all `nodes` are up: onsets per second, and mean duration of
+// slowness; zero without such a process.
 struct SlownessExpected {
   double onsets_per_s = 0;
   Duration lasts{};

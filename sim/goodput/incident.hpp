@@ -1,7 +1,7 @@
-// What happens to the machines in one repeat, whatever the policy does about it.
+// Incidents of the machines in one repeat, independent of the policy.
 //
-// Policies are compared on the same history. It is made once a repeat and holds incidents only: 2,048 nodes
-// in 54 days have some 500 of them, and nobody ever scans all nodes.
+// Policies are compared on the same history. A history is made once per repeat and holds incidents only:
+// 2,048 nodes in 54 days have some 500 incidents, so nothing ever scans all nodes.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace stagecraft {
 // The order at equal times (docs/resilience.md, section 1): add, remove, then the rest.
 enum class IncidentKind : std::uint8_t {
   kAdd = 1,     // the node is there, usable from `due`
-  kRemove,      // the node is gone: it was up until now. Its slowness goes with it
+  kRemove,      // the node leaves; its slowness ends
   kFault,       // the job's processes on the node die; the node stays usable
-  kSlow,        // from now on the node takes `factor` times as long for `part`
+  kSlow,        // from now on `part` of the node takes `factor` times as long
   kNormal,      // the node's `part` is as fast as ever again
   kCorruption,  // found out now: results were wrong since `onset`; the node stays usable
   kAnnounced,   // the node will be removed (maintenance) at `due`, by an incident of its own
 };
 
-// What is slow on a slow node: a slow link is told as a node whose traffic takes longer.
+// The slow part of a slow node. A slow link counts as a node with slow traffic.
 enum class SlowPart : std::uint8_t { kCompute, kTraffic };
 
 struct Incident {
   Duration time{};
   IncidentKind kind = IncidentKind::kFault;
-  SlowPart part = SlowPart::kCompute;  // of kSlow and kNormal
+  SlowPart part = SlowPart::kCompute;  // part of kSlow and kNormal
   std::int32_t id = 0;  // canonical: the row of a trace, else the node; orders equal (time, kind)
   std::int32_t node = 0;
   std::int32_t cause = 0;  // index in History::causes; of kAdd: meaningless
-  double factor = 1;       // of kSlow, > 1: the larger one where two overlap
+  double factor = 1;       // factor of kSlow, > 1: the larger one where two overlap
   Duration detect{};       // from `time` until the job knows; 0 where it needs no detection
   Duration due{};          // kAdd, kAnnounced
   Duration onset{};        // kCorruption
@@ -43,7 +43,7 @@ struct Incident {
 
 struct History {
   int nodes = 0;                // 0..nodes-1, spares among them
-  bool all_up_at_start = true;  // else none is: a trace or a spot process adds them
+  bool all_up_at_start = true;  // otherwise all are down: a trace or a spot process adds them
   std::vector<Incident>
       incidents;  // by (time, kind, id), before the horizon; a node is removed only while it is there
   std::vector<std::string> causes;  // names, each once

@@ -50,12 +50,12 @@ class Job {
     kChanging,
     kStopped,
   };
-  // That was announced.
+  // An announced removal.
   struct Removal {
     Duration due{};
     int node = 0;
   };
-  // What follows a checkpoint.
+  // Next state after a checkpoint.
   enum class Then : std::uint8_t { kTrain, kWait, kPlan };
 
   // Time passes.
@@ -66,7 +66,7 @@ class Job {
   void persisted();
   void close();
 
-  // What happens.
+  // Handlers of events.
   void hear(const Incident& incident);
   void halt(const Incident& incident, const Response& response);
   void stand_still(const Incident& incident, Duration detect);
@@ -75,7 +75,7 @@ class Job {
   void count_failure(const Incident& incident);
   void ask_soon(Answer answer);
 
-  // What the job does next.
+  // Transitions of the job.
   void leave_state();
   void at_step_end();
   void make_plan(Occasion occasion);
@@ -88,7 +88,7 @@ class Job {
   void enter(State state, Duration end) { state_ = state, state_end_ = end; }
   void check(const StepPlan& step) const;
 
-  // When something is due at a step end.
+  // Number of steps until an action is due at a step end.
   [[nodiscard]] std::int64_t steps_to_action(Duration first_end) const;
   [[nodiscard]] std::int64_t steps_to_checkpoint() const;
   [[nodiscard]] Duration cost_on_demand() const {
@@ -118,7 +118,7 @@ class Job {
 
   // The plan in force, and the one that a stall leads to.
   StepPlan step_;
-  std::vector<int> place_;           // in the plan, by node; -1: none
+  std::vector<int> place_;           // place in the plan, by node; -1: none
   std::array<Duration, 3> parts_{};  // of a stall: wait, reconfigure, state transfer
   std::size_t part_ = 0;
   std::optional<Duration> review_after_;
@@ -126,25 +126,26 @@ class Job {
   double policy_factor_ = 1;
   int held_ = 0;  // nodes that the job keeps to itself
 
-  // The step in flight: what it has taken, what it will take; a whole one.
+  // The step in flight: time spent, time left; duration of a whole step.
   Duration spent_{}, left_{}, whole_{};
   double stretch_ = 1;
   Progress progress_;
 
   // Checkpoints.
-  Duration work_since_{};  // the last snapshot for storage
+  Duration work_since_{};  // time of the last snapshot for storage
   std::int64_t steps_since_ = 0;
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
   bool on_demand_ = false;
-  Duration removal_{};             // that the job waits for
-  std::vector<Removal> removals_;  // by time; a checkpoint is to be usable before each that hits the job
+  Duration removal_{};  // announced removal that the job waits for
+  std::vector<Removal>
+      removals_;  // announced, by time: a checkpoint is to be usable before each that hits the job
 
   // Asked for at the next step end.
   bool plan_soon_ = false, checkpoint_soon_ = false;
 
-  // Whom it goes on without: known from then on.
+  // Lost nodes that the job goes on without, and the time from which it knows.
   Duration known_at_{};
   const Incident* waited_for_ = nullptr;
 
@@ -165,7 +166,7 @@ Account Job::run() {
   while (true) {
     while (heard_ < incidents.size() && incidents[heard_].time <= now_) hear(incidents[heard_++]);
     if (now_ >= spec_.horizon) break;
-    // Nodes that come together are planned for once.
+    // Nodes that arrive at the same time cause one plan.
     if (plan_soon_ && (state_ == State::kStopped || state_ == State::kChanging))
       make_plan(Occasion::kStepEnd);
     const bool last = heard_ == incidents.size() || incidents[heard_].time >= spec_.horizon;
@@ -202,7 +203,7 @@ Phase Job::phase() const {
   SC_CHECK(false, "a state has a phase");
 }
 
-// Training goes to no bucket yet: whether it counts is known later.
+// Training enters no bucket yet: only later it is known whether it counts.
 void Job::spend(Phase phase, Duration time) {
   if (time == Duration::zero()) return;
   if (phase != Phase::kTraining) {
@@ -230,7 +231,7 @@ void Job::spend(Phase phase, Duration time) {
     rows.push_back(row);
 }
 
-// Whole steps by arithmetic, as long as nothing is due at a step end.
+// Advances whole steps arithmetically while no action is due at a step end.
 void Job::train(Duration until, bool inclusive) {
   while (state_ == State::kTraining) {
     const Duration first_end = now_ + left_;
@@ -510,7 +511,7 @@ void Job::go_back(const CheckpointStore::Source& source) {
   steps_since_ = progress_.steps - stored.steps;
 }
 
-// The next part of the stall that takes time, or training.
+// Starts the next part of the stall with a nonzero time, or training.
 void Job::begin_part() {
   while (part_ < parts_.size() && parts_[part_] == Duration::zero()) ++part_;
   if (part_ == parts_.size()) return begin_training();
@@ -533,7 +534,7 @@ void Job::begin_training() {
   store_.begin(here, step_.nodes, machines_);
 }
 
-// With the step in flight.
+// Continues the step in flight.
 void Job::go_on() {
   if (known_at_ > now_) return hang();
   if (down_since_) account_.recovering += now_ - *down_since_;
@@ -541,7 +542,7 @@ void Job::go_on() {
   enter(State::kTraining, kNever);
 }
 
-// By the slow nodes of the plan.
+// Slowdown by the slow nodes of the plan.
 double Job::slowed() const {
   if (step_.slowness_priced) return 1;
   const std::vector<SlowPlace> slow =
@@ -564,7 +565,7 @@ void Job::set_speed() {
   stretch_ = now;
 }
 
-// Committed steps become productive and degraded; what is in flight is lost.
+// Committed steps become productive and degraded time; the step in flight is lost.
 void Job::close() {
   if (state_ == State::kTraining && left_ == Duration::zero()) commit(1);
   account_[Bucket::kLostWork] += spent_;

@@ -26,7 +26,7 @@
 
 namespace stagecraft {
 
-// When the job checkpoints and what that takes, with every time known.
+// Schedule and costs of the checkpoints, with every time known.
 //
 //   sync       training stands still for `block`; usable at its end.
 //   async      stands still for `block`, then `persist` in the background with steps `slowdown` times as
@@ -46,9 +46,9 @@ struct Checkpointing {
   Duration load{};
   int copies = 2;               // m
   std::int64_t copy_every = 1;  // steps
-  Duration copy_load{};         // from host memories
+  Duration copy_load{};         // time to load from host memories
 
-  // What training loses beside a persist: P (1 - 1/φ).
+  // Training time lost during a persist: P (1 - 1/φ).
   [[nodiscard]] Duration slowed_by() const;
 
   friend bool operator==(const Checkpointing&, const Checkpointing&) = default;

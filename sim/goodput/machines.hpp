@@ -1,4 +1,4 @@
-// Which nodes are up, in the order in which they came, and how slow each is.
+// The nodes that are up, in order of arrival, and the slowness of each.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ class Machines {
 
   [[nodiscard]] int count() const { return static_cast<int>(nodes_.size()); }  // up or not
   [[nodiscard]] bool up(int node) const { return nodes_[static_cast<std::size_t>(node)].up; }
-  // How often the node has come: a node that went and came back holds no state.
+  // Number of arrivals of the node: a node that left and came back holds no state.
   [[nodiscard]] int life(int node) const { return nodes_[static_cast<std::size_t>(node)].life; }
   // When the node is usable (docs/resilience.md, section 1: creating, ready).
   [[nodiscard]] Duration due(int node) const { return nodes_[static_cast<std::size_t>(node)].due; }
-  // >= 1: what its compute and its traffic suffer, and the larger of them.
+  // Factors on its compute and its traffic (>= 1), and the larger of the two.
   [[nodiscard]] double compute(int node) const { return nodes_[static_cast<std::size_t>(node)].compute; }
   [[nodiscard]] double traffic(int node) const { return nodes_[static_cast<std::size_t>(node)].traffic; }
   [[nodiscard]] double factor(int node) const;
   // The nodes that are up, in the order of their adds; at the start by number.
   [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }
-  [[nodiscard]] const std::vector<int>& slow() const { return slow_; }  // those with a factor above 1
+  [[nodiscard]] const std::vector<int>& slow() const { return slow_; }  // nodes with a factor above 1
 
  private:
   struct Node {

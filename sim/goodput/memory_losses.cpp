@@ -16,8 +16,8 @@
 namespace stagecraft {
 namespace {
 
-// P(a group of m among these nodes is gone when `lost` of them are). Nodes beyond the last whole group are in
-// none.
+// P(a whole group of m nodes is lost when `lost` of `nodes` are). Nodes beyond the last whole group are in no
+// group.
 double gone(int nodes, int m, int lost) {
   const int grouped = nodes - nodes % m;
   if (grouped == 0 || lost < m) return 0;
@@ -38,7 +38,8 @@ double gone_in_a_burst(const BurstFailures& law, int nodes, int m) {
     weights += weight;
   }
   if (!law.sizes.empty()) return sum / weights;
-  const double larger = 1 - 1 / law.mean_size;  // geometric, and all that is larger than the domain takes all
+  // Geometric law; sizes beyond the domain count as the whole domain.
+  const double larger = 1 - 1 / law.mean_size;
   double rest = std::pow(larger, m - 1), some = 0;
   for (int size = m; size < nodes && rest > kHardly && some < 1 - kHardly; ++size) {
     some = gone(nodes, m, size);
@@ -48,7 +49,7 @@ double gone_in_a_burst(const BurstFailures& law, int nodes, int m) {
   return nodes < m ? 0 : sum + rest;
 }
 
-// Weighted by what a domain has of the nodes, of which a last one may have fewer.
+// Weighted by the number of nodes in each domain; the last one may have fewer.
 double burst_losses(const BurstFailures& law, double bursts, int nodes, int m) {
   const auto share = [&](int domain) {
     return law.bursts_per_day ? static_cast<double>(domain) : domain / mean_burst(law, domain);
@@ -102,9 +103,9 @@ class Replay {
   History history_;
   HostCopies how_;
   Duration horizon_;
-  std::vector<bool> lost_;  // in this stall
+  std::vector<bool> lost_;  // places lost in this stall
   bool any_ = false;
-  Duration end_ = Duration::max();  // of this stall
+  Duration end_ = Duration::max();  // end of this stall
   double losses_ = 0;
 };
 

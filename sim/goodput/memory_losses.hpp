@@ -1,4 +1,4 @@
-// How often copies in host memories do not suffice: what the checkpoints in storage of such a job are for.
+// Rate of failures that copies in host memories do not survive: these need the checkpoints in storage.
 //
 //   group    places 0..m-1, m..2m-1, … hold each other's shards (job.hpp). Its copies are gone when none of
 //            its nodes is left from a loss until the job trains again.
@@ -18,7 +18,7 @@ namespace stagecraft {
 struct HostCopies {
   int copies = 2;      // m >= 1, the host's own among them
   Duration stall{};    // from the end of detection until a lost place trains again, without a wait
-  bool waits = false;  // for the repair of a lost node, before that
+  bool waits = false;  // does it wait for the repair of a lost node before that?
 };
 
 // A second, when all `nodes` are up; at most failures_per_second.

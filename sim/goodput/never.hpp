@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-// Seconds as time; what no Duration holds never happens. throws InternalError when negative or NaN.
+// Seconds as a Duration; values beyond its range become "never". throws InternalError when negative or NaN.
 [[nodiscard]] inline Duration from_seconds_or_never(double seconds) {
   constexpr double kLongest = 9.2e9;  // seconds, just under 2^63 ns
   return seconds >= kLongest ? Duration::max() : from_seconds(seconds);

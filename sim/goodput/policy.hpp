@@ -1,7 +1,7 @@
-// What a job does about what happens to its machines: the seam between the job's clock and a recovery policy.
+// Recovery policy of a job: the interface between the job's clock and a policy.
 //
-// The job (job.hpp) knows time, steps, checkpoints and accounts; a policy knows shapes and nodes. Two
-// questions are asked:
+// The job (job.hpp) knows time, steps, checkpoints and accounts; a policy knows shapes and nodes. The job
+// asks two questions:
 //
 //   on     what does this incident mean for the job? Asked of every incident, in order, the moment it
 //          happens, whatever the job is doing. While it detects a failure that halted it, the answer is not
@@ -29,51 +29,53 @@ namespace stagecraft {
 struct StepPlan {
   Duration duration{};       // > 0, with no node slow
   std::int64_t samples = 0;  // >= 1, committed at its end
-  std::vector<int> nodes;    // those that train, each up and once, in the order of their places in the plan
+  std::vector<int>
+      nodes;  // training nodes, each up and listed once, in the order of their places in the plan
   // `duration` knows of slow nodes; else the slowest one's factor multiplies it.
   bool slowness_priced = false;
 
   friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 
-// What an incident means for the job.
+// Effect of an incident on the job.
 enum class Answer : std::uint8_t {
-  kNothing,    // it goes on as it is
+  kNothing,    // the job goes on unchanged
   kHalt,       // a failure: the step in flight is lost, detection begins, then plan(kFailure)
   kAtStepEnd,  // plan(kStepEnd) at the end of the step in flight, which counts; while stalled or stopped: at
                // once (the stall begins again, nothing more is lost)
   kSlowDown,   // the rest of the step in flight and all steps until the next plan take `factor` times as long
-  kCheckpoint,  // of kAnnounced: a checkpoint that is usable just before `due`, if uses(node) then, and wait
-                // for the removal; a policy whose checkpoint does not fit is left to its luck
+  // Of kAnnounced: take a checkpoint that is usable just before `due`, if uses(node) then, and wait for the
+  // removal. A checkpoint that does not fit is not taken in time.
+  kCheckpoint,
   kCheckpointAndPlan,  // a checkpoint at the end of the step in flight, then plan(kCheckpointed)
 };
 
 struct Response {
   Answer answer = Answer::kNothing;
-  // With kHalt it replaces the incident's detection time. With kAtStepEnd and kSlowDown, where the job goes
-  // on without a lost node, it stands still for so long before that, also while it checkpoints or stalls, and
-  // loses nothing.
+  // With kHalt: replaces the incident's detection time. With kAtStepEnd and kSlowDown, where the job goes on
+  // without a lost node: the job stands still for this time first, also during checkpoints and stalls, and
+  // loses no work.
   std::optional<Duration> detect = {};
-  // With kSlowDown, kAtStepEnd and kCheckpointAndPlan: how many times as long steps take until the next plan.
-  // Replaces the factor before it.
+  // With kSlowDown, kAtStepEnd and kCheckpointAndPlan: factor on steps until the next plan. It replaces the
+  // factor before it.
   std::optional<double> factor = {};
 };
 
 enum class Occasion : std::uint8_t {
   kStart,         // nothing has been trained
   kFailure,       // detection is over; several nodes may have gone
-  kStepEnd,       // asked for by kAtStepEnd
-  kReview,        // asked for by Plan::review
-  kCheckpointed,  // asked for by kCheckpointAndPlan
+  kStepEnd,       // requested by kAtStepEnd
+  kReview,        // requested by Plan::review
+  kCheckpointed,  // requested by kCheckpointAndPlan
 };
 
-// What a plan may depend on besides the policy's own memory.
+// Inputs of a plan besides the policy's own memory.
 struct Situation {
   Occasion occasion = Occasion::kStart;
   Duration now{};
   const Machines& machines;
-  // What going back to a checkpoint now takes (Undo::kToCheckpoint): from host memories where every shard has
-  // a surviving copy, else from storage, zero when there is none to load.
+  // Load time of going back to a checkpoint now (Undo::kToCheckpoint): from host memories where every shard
+  // has a surviving copy, otherwise from storage; zero without a checkpoint.
   Duration load{};
   bool corrupted = false;  // results were wrong: the job goes back to a checkpoint whatever the plan says
 };
@@ -85,7 +87,8 @@ enum class Undo : std::uint8_t {
 
 struct Plan {
   Undo undo = Undo::kNothing;
-  // The stall before the first step, part by part, each in its bucket. Incidents during it are asked about.
+  // The stall before the first step, part by part, each in its bucket. The policy is asked about incidents
+  // during the stall.
   Duration wait{};  // idle
   Duration reconfigure{};
   Duration state_transfer{};
@@ -95,7 +98,7 @@ struct Plan {
   std::optional<Duration> review = {};
 };
 
-// One object per repeat; it may remember. The same calls give the same answers.
+// One object per repeat; it may keep state. Equal calls give equal answers.
 class Policy {
  public:
   Policy() = default;
@@ -113,8 +116,8 @@ class Policy {
 // Called once a repeat, from any thread.
 using PolicyFactory = std::function<std::unique_ptr<Policy>()>;
 
-// The step of the best shape on at most this many nodes: what it takes, and how many nodes it uses; absent
-// where none trains. Memoised by its maker; called from any thread.
+// Step of the best shape on at most `nodes` nodes, and the nodes it uses; absent where no shape trains. The
+// maker memoises it; called from any thread.
 struct ShapedStep {
   Duration duration{};
   std::int64_t samples = 0;

@@ -21,7 +21,7 @@ namespace stagecraft {
 [[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key);
 
-// What a draw is for. The numbers are part of the results: a new purpose goes to the end.
+// Purpose of a draw. The numbers are part of the results: append new purposes at the end.
 enum class Purpose : std::uint16_t {
   kTimeToFailure,
   kCause,
@@ -55,8 +55,8 @@ struct StreamKey {
   friend bool operator==(const StreamKey&, const StreamKey&) = default;
 };
 
-// The draws of one key, in order: draw i takes the 64 bits number i, nothing else. Copies go on from where
-// they were made.
+// The draws of one key, in order: draw i uses 64-bit number i only. A copy continues at the position of the
+// original.
 class Stream {
  public:
   explicit Stream(const StreamKey& key, std::uint32_t first_draw = 0) : key_(key), next_(first_draw) {}

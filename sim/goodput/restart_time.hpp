@@ -1,4 +1,4 @@
-// How long processes, groups and rendezvous take, by the number of GPUs.
+// Start-up time of processes, groups and rendezvous, by the number of GPUs.
 #pragma once
 
 #include <utility>

@@ -34,7 +34,7 @@ Repeat one_repeat(const HistoryFactory& histories, const AccountOf& account_of, 
   }
 }
 
-// Each thread takes the next repeat that nobody has; who ran it does not matter.
+// Each thread takes the next open repeat; the results do not depend on the thread.
 std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf& account_of,
                                 const RepeatOptions& options) {
   std::vector<Repeat> repeats(static_cast<std::size_t>(options.repeats));
@@ -127,7 +127,7 @@ double student_t_tail(double t, int degrees) {
 
 double student_t_975(int degrees) {
   SC_CHECK(degrees >= 1, "an interval needs two values");
-  double low = 1.9, high = 12.8;  // of infinitely many degrees, and of one
+  double low = 1.9, high = 12.8;  // quantiles for infinitely many degrees of freedom, and for one
   for (int halving = 0; halving < 60; ++halving) {
     const double middle = (low + high) / 2;
     (student_t_tail(middle, degrees) > 0.025 ? low : high) = middle;

@@ -1,4 +1,4 @@
-// Many repeats of one job on different histories, on threads, and what they say together.
+// Runs many repeats of one job on different histories, on threads, and summarises them.
 //
 //   repeats    repeat i has history i of the seed, the same for every policy: policies are compared on the
 //              same failures.
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// What the values of the repeats have in common.
+// Statistics over the repeats.
 struct Statistic {
   double mean = 0;
   double standard_error = 0;          // 0 of one repeat
@@ -56,7 +56,7 @@ struct GoodputResult {
   double mean_time_to_recover_s = 0;      // over all restarts of all repeats; 0 without one
   double idle_nodes = 0, down_nodes = 0;  // means over time and repeats
   std::vector<CauseResult> causes;        // in order of first appearance
-  std::vector<std::string> cause_names;   // of the first repeat: what its timeline's `cause` counts
+  std::vector<std::string> cause_names;   // names for `cause` in the timeline of the first repeat
   std::vector<TimelineRow> timeline;      // of the first repeat, when JobSpec::timeline asks for it
 
   friend bool operator==(const GoodputResult&, const GoodputResult&) = default;
@@ -74,7 +74,7 @@ using HistoryFactory = std::function<History(int repeat)>;
 [[nodiscard]] GoodputResult run_repeats(const JobSpec& spec, const HistoryFactory& histories,
                                         const PolicyFactory& policies, const RepeatOptions& options);
 
-// Repeats of anything else that makes an account of a history: a replay of a published evaluation.
+// Repeats of any other function from a history to an account, such as a replay of a published evaluation.
 using AccountOf = std::function<Account(const History& history, bool timeline)>;
 [[nodiscard]] GoodputResult run_repeats(Duration horizon, const HistoryFactory& histories,
                                         const AccountOf& account_of, const RepeatOptions& options);

@@ -1,8 +1,8 @@
-// What slow nodes make of a step.
+// Effect of slow nodes on a step.
 //
-// A node that computes slowly holds up the pipelines whose stages it has, a link that is slow everybody. How
-// much depends on where the node sits: whoever knows the shape of the job says so (SlowReplicas); without
-// one, every step takes as long as its slowest node makes it.
+// A node that computes slowly delays the pipelines of its stages; a slow link delays all of them. The effect
+// depends on the node's position: code that knows the shape of the job provides it (SlowReplicas). Without
+// one, a step takes its slowest node's factor.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace stagecraft {
 
 struct SlowPlace {
-  int place = 0;       // of StepPlan::nodes
-  double compute = 1;  // its passes take so many times as long, >= 1
-  double traffic = 1;  // for its links' sake a step does, >= 1
+  int place = 0;       // index in StepPlan::nodes
+  double compute = 1;  // factor on its passes, >= 1
+  double traffic = 1;  // factor on a step by its links, >= 1
 
   friend bool operator==(const SlowPlace&, const SlowPlace&) = default;
 };
@@ -32,16 +32,15 @@ template <class PlaceOf>
   return slow;
 }
 
-// 1 where nobody is slow.
+// Largest factor; 1 without slow nodes.
 [[nodiscard]] inline double slowest_factor(const std::vector<SlowPlace>& slow) {
   double factor = 1;
   for (const SlowPlace& at : slow) factor = std::max({factor, at.compute, at.traffic});
   return factor;
 }
 
-// How many times as long each data replica that has one of these places takes in a step on `nodes` nodes, all
-// other places being as fast as ever; >= 1, in any order. The step takes as long as the slowest. Called from
-// any thread.
+// Slowdown of each data replica that has one of these places in a step on `nodes` nodes, with all other
+// places at full speed; >= 1, in any order. The step takes the largest. Called from any thread.
 using SlowReplicas = std::function<std::vector<double>(int nodes, const std::vector<SlowPlace>& slow)>;
 
 }  // namespace stagecraft

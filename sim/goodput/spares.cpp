@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-// The most at once: one begins a period after the other, give or take the jitter of both.
+// Most nodes in maintenance at once: starts are a period apart, give or take both jitters.
 int in_maintenance(const FailureSpec& spec) {
   double most = 0;
   for (const FailureProcess& process : spec.processes)
@@ -27,8 +27,8 @@ bool takes_several(const FailureProcess& process, int nodes) {
   return std::holds_alternative<TraceReplay>(process.law) || nodes_of_each(process, nodes) > 1;
 }
 
-// Keeps the processes whose nodes come back, without maintenance and without those that say which nodes there
-// are.
+// Keeps the processes whose nodes come back, without maintenance and without processes that define which
+// nodes exist.
 FailureSpec with_repairs(const FailureSpec& spec) {
   FailureSpec kept = spec;
   std::erase_if(kept.processes, [&](const FailureProcess& process) {
@@ -38,7 +38,7 @@ FailureSpec with_repairs(const FailureSpec& spec) {
   return kept;
 }
 
-// In 99 % of the time no more of the nodes are away.
+// 99th percentile over time of the number of nodes away.
 class AwayInHistories {
  public:
   AwayInHistories(const FailureSpec& spec, int nodes) : time_(static_cast<std::size_t>(nodes) + 1) {
@@ -72,11 +72,11 @@ class AwayInHistories {
     return losses;
   }
 
-  std::vector<double> time_;  // by nodes that are away
+  std::vector<double> time_;  // time by number of nodes away
 };
 
-// The spares that cover whoever is away, nodes and spares. Where all of them go at once no number is enough,
-// and twice the nodes are the most.
+// Spares that cover all nodes away, where nodes and spares fail alike. At most twice the nodes: a failure of
+// all nodes defeats any number.
 int pool_in_histories(const FailureSpec& spec, int nodes) {
   const int most = 2 * nodes;
   int spares = 0;

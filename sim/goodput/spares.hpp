@@ -1,4 +1,4 @@
-// How many spares keep all places of a job filled in 99 % of the time.
+// Number of spares that keep all places of a job filled in 99 % of the time.
 //
 //   alone     nodes that are lost one by one are away independently of each other: a binomial law
 //             (closed_forms.hpp, standby_pool).
@@ -14,10 +14,10 @@
 
 namespace stagecraft {
 
-// Whoever is away for repair or maintenance, spares among them.
+// Covers nodes away for repair or maintenance, spares included.
 [[nodiscard]] int spares_for(const FailureSpec& spec, int nodes);
 
-// Whoever fails within a day, of a pool that is full again every morning.
+// Covers the failures of one day, for a pool that is refilled every morning.
 [[nodiscard]] int spares_for_a_day(const FailureSpec& spec, int nodes);
 
 }  // namespace stagecraft

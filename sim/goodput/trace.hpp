@@ -1,4 +1,4 @@
-// Recorded availability and failures of nodes, as plain values (scenarios/traces/README.md tells the files).
+// Recorded availability and failures of nodes, as plain values (file formats: scenarios/traces/README.md).
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostErrors = 100;
-constexpr double kLongestSeconds = 9e9;  // what 64 bits of nanoseconds hold, nearly
+constexpr double kLongestSeconds = 9e9;  // close to the range of 64-bit nanoseconds
 
 struct Header {
   std::string_view line;
@@ -32,7 +32,7 @@ constexpr std::array<Header, 3> kHeaders{
      {"time_s,available", TraceForm::kCounts, 2},
      {"time_s,event,node,level,class,description", TraceForm::kFaults, 6}}};
 
-// At most `most` fields; the last one keeps its commas.
+// Splits into at most `most` fields; the last one keeps its commas.
 std::vector<std::string_view> split(std::string_view line, std::size_t most) {
   std::vector<std::string_view> fields;
   while (fields.size() + 1 < most) {
@@ -191,7 +191,8 @@ void Parser::read_fault(Duration time, const Fields& fields) {
 
 void Parser::read_row(std::string_view line) {
   const Fields fields = split(line, header_->fields);
-  // A comma too many is seen in a field that is no number and no event; in the last one it is part of a name.
+  // An extra comma shows as a field that is neither a number nor an event; in the last field it is part of a
+  // name.
   const bool too_many =
       header_->form != TraceForm::kFaults && fields.back().find(',') != std::string_view::npos;
   if (fields.size() != header_->fields || too_many)

@@ -31,8 +31,8 @@ inline constexpr std::size_t kMaxTraceRows = 1'000'000;
 [[nodiscard]] std::optional<Trace> parse_trace(std::string_view text, const std::string& name,
                                                Diagnostics& diagnostics);
 
-// How long the faults of a trace lasted, sorted; those that never end are left out. throws InternalError on
-// another form.
+// Durations of the faults of a trace, sorted; open-ended ones are left out. throws InternalError on another
+// form.
 [[nodiscard]] std::vector<Duration> fault_durations(const Trace& trace);
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// What other people's traffic takes of each link: constant rates, all the time.
+// Background traffic: the constant rate that other users take of each link.
 #pragma once
 
 #include <span>

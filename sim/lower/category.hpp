@@ -1,4 +1,4 @@
-// What time is spent on: the parts of `breakdown_s` (docs/reports.md, "Keys of `run --json`").
+// Categories of time: the parts of `breakdown_s` (docs/reports.md, "Keys of `run --json`").
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ inline constexpr std::array<std::string_view, 11> kCategoryNames = {
     "pipeline_comm", "data_comm", "optimizer", "bubble",      "other"};
 inline constexpr std::size_t kCategoryCount = kCategoryNames.size();
 
-// What the layers of a pass exchange.
+// Categories of communication inside the layers of a pass.
 inline constexpr std::array kInPass = {Category::kTensorComm, Category::kContextComm, Category::kExpertComm};
 
-// The name of the tasks without a length that stand where all ranks have ended an iteration, where several
-// are simulated; their micro-batch is the number of the iteration.
+// Name of the zero-length tasks that mark the end of an iteration on all ranks, where several iterations are
+// simulated. Their micro-batch is the number of the iteration.
 inline constexpr std::string_view kEndOfIteration = "end of iteration";
 
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ int replica_of(const ParallelPlan& plan, int rank) {
   return plan.mesh.coordinate(rank, Axis::kData);
 }
 
-// Data replicas that exchange experts inside their passes are one set; each is named by its first.
+// Data replicas that exchange tokens of experts inside their passes form one set. Its first replica names it.
 class ReplicaSets {
  public:
   explicit ReplicaSets(const ParallelPlan& plan) : first_(static_cast<std::size_t>(plan.data)) {
@@ -50,7 +50,7 @@ bool lasts(const FaultSpec& fault, Duration time) {
   return fault.at <= time && (!fault.lasts || time < fault.at + *fault.lasts);
 }
 
-// Times at which something begins or ends, ascending.
+// Times at which a fault begins or ends, ascending.
 std::vector<Duration> times_of(std::span<const FaultSpec> faults) {
   std::set<Duration> times;
   for (const FaultSpec& fault : faults) {
@@ -101,7 +101,7 @@ std::vector<RankSpeed> speeds_of(std::span<const FaultSpec> faults, const Parall
   std::set<int> gpus;
   for (const FaultSpec& fault : faults)
     if (is_of_gpus(fault)) gpus.insert(fault.ranks.begin(), fault.ranks.end());
-  std::map<std::pair<int, int>, double> now;  // by copy and rank
+  std::map<std::pair<int, int>, double> now;  // speed now, by copy and rank
   std::vector<RankSpeed> speeds;
   for (const Duration time : times_of(faults)) {
     std::map<std::pair<int, int>, double> next;

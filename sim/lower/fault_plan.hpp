@@ -1,12 +1,13 @@
-// Which pipelines faults make unlike the others, and what changes when.
+// Splits the data replicas by their faults, and lists the changes of speed over time.
 //
 // Without faults one simulated pipeline stands for all data replicas. A slow or dead GPU makes its replica
-// another one, and those that exchange experts with it inside their passes: they are simulated apart, as one
-// copy, and the rest as another. Tensor and context ranks of a GPU meet it inside every pass, so a pass of
-// theirs lasts as long as on the slowest of them: all of it, its communication as well, which says too much
-// where that is long. Reductions, gathers and messages do not compute and keep their speed.
+// different, and with it the replicas that exchange expert tokens with it inside their passes. These are
+// simulated as one copy, and all other replicas as another. The tensor and context ranks of a GPU meet it
+// inside every pass, so their pass lasts as long as on the slowest of them. The slowdown is applied to the
+// communication of the pass as well, which overestimates long communication. Reductions, gathers and messages
+// do not compute and keep their speed.
 //
-// A dead GPU stops what runs on its rank, and the collectives of all copies of that rank: they have lost a
+// A dead GPU stops the tasks of its rank, and the collectives of all copies of that rank, which have lost a
 // member.
 #pragma once
 
@@ -20,12 +21,12 @@
 
 namespace stagecraft {
 
-// The speed of a rank from `time` on, until the next for the same copy and rank.
+// The speed of a rank from `time` on, until the next entry for the same copy and rank.
 struct RankSpeed {
   Duration time{};
   int copy = 0;
   int rank = 0;      // pipeline rank
-  double speed = 1;  // of its passes; 0 = dead
+  double speed = 1;  // relative speed of its passes; 0 = dead
   friend bool operator==(const RankSpeed&, const RankSpeed&) = default;
 };
 
@@ -38,12 +39,13 @@ struct LinkShareChange {
 };
 
 struct FaultPlan {
-  std::vector<std::vector<int>> copies;  // data replicas that each stands for: those with faults first
-  std::vector<RankSpeed> speeds;         // ascending by time
-  std::vector<LinkShareChange> links;    // ascending by time
+  // The data replicas that each copy stands for; copies with faults come first.
+  std::vector<std::vector<int>> copies;
+  std::vector<RankSpeed> speeds;       // ascending by time
+  std::vector<LinkShareChange> links;  // ascending by time
 };
 
-// `unfold`: every replica is a copy. `cluster`: where links are named; may be null without degraded links.
+// `unfold`: every replica is a copy. `cluster` resolves link names; it may be null without degraded links.
 //   requires  ranks of the plan, names that mean links.
 [[nodiscard]] FaultPlan plan_faults(std::span<const FaultSpec> faults, const ParallelPlan& plan,
                                     const Cluster* cluster, bool unfold);

@@ -9,13 +9,13 @@
 namespace stagecraft {
 namespace {
 
-// What a link may be asked for beyond its capacity before that is taken for more than rounding: times of
-// launches are whole nanoseconds, bytes are whole.
+// Tolerance for rounding: a flow may exceed the capacity of a link by this fraction, because launch times are
+// whole nanoseconds and sizes whole bytes.
 double rounding_of(Duration transfer, std::int64_t launches) {
   return 1e-6 + 2e-9 * static_cast<double>(launches) / to_seconds(transfer);
 }
 
-// Below the capacity for certain, whatever the order of summing.
+// Keeps the sum below the capacity, whatever the order of summing.
 constexpr double kAlmost = 1 - 1e-12;
 
 }  // namespace
@@ -58,7 +58,7 @@ std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer
   const std::uint32_t route = route_of(traffic);
   if (routes_[route].flows.empty()) return std::nullopt;
   double rate = traffic.bytes() / to_seconds(transfer);
-  const double use = rate * routes_[route].busiest;  // of the fullest link
+  const double use = rate * routes_[route].busiest;  // load of the fullest link
   if (use > kAlmost && use <= 1 + rounding_of(transfer, launches)) rate *= kAlmost / use;
   return FlowKind{.route = route, .transfer = transfer, .rate = Bandwidth(rate)};
 }

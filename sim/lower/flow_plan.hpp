@@ -1,5 +1,5 @@
-// The flows of a program on the shared links of a cluster: routes are collected while tasks are added, and
-// handed to the program at the end.
+// The flows of a program on the shared links of a cluster. Routes are collected while tasks are added, and
+// finish() hands them to the program.
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; all of a task go in step, because
 //               a collective is as slow as its slowest member and the groups of a rank meet at the next
@@ -22,14 +22,14 @@
 
 namespace stagecraft {
 
-// The links of a cluster, what of each others take, and when a link has but a share of its capacity.
+// The links of a cluster, the background load of each, and the times at which a link changes its capacity.
 struct SharedNetwork {
   const Cluster& cluster;
   IdVector<EdgeId, Bandwidth> background{};  // empty: nothing
   std::vector<LinkShareChange> changes{};    // ascending by time
 };
 
-// A kind of flow: what many tasks do alike.
+// A kind of flow, shared by many tasks.
 struct FlowKind {
   std::uint32_t route = 0;
   Duration transfer{};
@@ -40,20 +40,20 @@ class FlowPlan {
  public:
   using Handle = ProgramBuilder::Handle;
 
-  // `weights`: of the simulated copies of each rank, which carry the traffic of the rank by their weights.
+  // `weights` of the simulated copies of each rank: a copy carries the traffic of as many replicas.
   FlowPlan(const SharedNetwork& network, const PatternTable& patterns, std::vector<int> weights);
 
-  // The traffic of `launches` collectives one after another; nullopt where nothing moves.
+  // The flow of `launches` consecutive collectives; nullopt where there is no traffic.
   [[nodiscard]] std::optional<FlowKind> kind(const Traffic& traffic, Duration transfer,
                                              std::int64_t launches = 1);
   void add(Handle task, const FlowKind& kind, int copy) { flows_.push_back({task, kind, copy}); }
 
-  // Adds all links of the cluster, by EdgeId, and routes and flows.
+  // Adds all links of the cluster, in order of EdgeId, and the routes and flows.
   void finish(ProgramBuilder& builder) const;
 
  private:
   struct Route {
-    std::vector<LinkLoad> flows;  // unit flows over each link, of all copies
+    std::vector<LinkLoad> flows;  // unit flows over each link, summed over all copies
     double busiest = 0;           // seconds of the fullest link per byte of the unit flow, of all copies
   };
   struct TaskFlow {

@@ -28,7 +28,7 @@ struct Column {
   int alike = 1;
 };
 
-// To 40 bits.
+// `value` rounded to 40 bits.
 double rounded(double value) {
   int exponent = 0;
   const double mantissa = std::frexp(value, &exponent);
@@ -58,10 +58,10 @@ std::uint64_t hash_of(const Column& column) {
   return hash.value();
 }
 
-// Keeps the first of links that are alike, in their order.
+// Keeps the first of each set of identical links, in their order.
 std::vector<Column> merged(std::vector<Column> columns) {
   std::vector<Column> kept;
-  std::unordered_multimap<std::uint64_t, std::size_t> known;  // by hash, of those that are kept
+  std::unordered_multimap<std::uint64_t, std::size_t> known;  // kept columns by hash
   for (Column& column : columns) {
     const std::uint64_t hash = hash_of(column);
     const auto [first, last] = known.equal_range(hash);
@@ -92,7 +92,7 @@ bool within(const Column& a, const Column& b) {
   return true;
 }
 
-// Among links that are within each other the first stays.
+// Of two links that dominate each other the first stays.
 std::vector<Column> undominated(const std::vector<Column>& columns, std::size_t routes) {
   std::vector<std::vector<std::size_t>> users(routes);  // columns by route
   for (std::size_t i = 0; i < columns.size(); ++i)
@@ -154,7 +154,7 @@ std::vector<FoldedLink> fold_links(Program& program) {
   }
   std::vector<LinkChange> changes;
   for (LinkChange change : program.link_changes) {
-    if (!now[change.link.index()]) continue;  // some other link holds up whoever crosses it
+    if (!now[change.link.index()]) continue;  // another link dominates this one
     change.link = *now[change.link.index()];
     changes.push_back(change);
   }

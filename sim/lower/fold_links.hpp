@@ -1,7 +1,7 @@
-// Few links that slow flows as all links of a cluster do.
+// Reduces a cluster to the few links that decide the speed of its flows.
 //
-// Max-min fairness lets all flows grow together until a link is full, which freezes those that cross it, and
-// goes on with the others. Only the links matter that can be the first to be full:
+// Max-min fairness raises all flows together until a link is full, freezes the flows across that link, and
+// goes on with the others. Only links that can fill up first matter:
 //
 //   alike      links of one capacity that every route uses alike are full at the same moments and freeze
 //              the same flows. One of them stands for all.
@@ -10,7 +10,7 @@
 //              well, so freezing its flows adds nothing when both are full. It is left out.
 //
 // Both hold for any rates, so a program runs the same on the folded links (a property test). Where capacities
-// change with time, links are alike, or one within the other, when they are at all times.
+// change with time, both relations must hold at all times.
 #pragma once
 
 #include <span>
@@ -22,8 +22,8 @@
 namespace stagecraft {
 
 struct FoldedLink {
-  EdgeId first;   // the lowest of those that it stands for
-  int alike = 1;  // how many
+  EdgeId first;   // the lowest of the links that it stands for
+  int alike = 1;  // the number of links that it stands for
   friend bool operator==(const FoldedLink&, const FoldedLink&) = default;
 };
 
@@ -35,12 +35,12 @@ struct FoldedLinks {
 // Capacities of each link, by EdgeId, in one epoch after the other: one entry where they never change.
 using LinkEpochs = std::vector<std::vector<Bandwidth>>;
 
-// `routes`: unit flows over each link, ascending by link and above 0. Numbers are taken to 40 bits, so that
-// sums in another order do not make links unlike.
+// `routes`: unit flows over each link, ascending by link and above 0. Loads are compared at 40 bits, so that
+// another order of summing does not tell identical links apart.
 [[nodiscard]] FoldedLinks fold_links(const LinkEpochs& capacity,
                                      std::span<const std::vector<LinkLoad>> routes);
 
-// Leaves a program the links that matter. Before, its links are those of the cluster, by EdgeId.
+// Replaces the links of a program, which are those of the cluster by EdgeId, by the folded ones.
 //   returns  for each link that is left, which one of the cluster it is and how many it stands for
 std::vector<FoldedLink> fold_links(Program& program);
 

@@ -19,7 +19,7 @@ bool hides(Category category, const FusedPairRule& rule) {
   return std::ranges::find(kInPass, category) != kInPass.end();
 }
 
-// The time of a pass that a partner may hide a part of.
+// Time of the traffic in a pass that its partner may hide, fully or in part.
 Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
   Duration sum{};
   for (const Category category : kInPass)
@@ -27,12 +27,12 @@ Duration hidden_in_parts(const PassPrice& pass, const FusedPairRule& rule) {
   return sum;
 }
 
-// The part of `time` that a factor of at most 1 leaves, rounded down: a sum of parts never grows.
+// `time` times a factor of at most 1, rounded down, so that a sum of parts never grows.
 Duration rounded_down(Duration time, double factor) {
   return Duration(static_cast<std::int64_t>(std::floor(factor * static_cast<double>(time.count()))));
 }
 
-// The traffic of a pass that hides behind enough compute.
+// The traffic of a pass that enough compute of its partner hides.
 Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
   if (rule.neighbours)
     return rounded_down(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
@@ -41,7 +41,8 @@ Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
          rounded_down(traffic_of(pass) - tensor, 1 / rule.slowdown);
 }
 
-// A pass that waits for copies or for its host lasts as long without it.
+// The traffic that a pass can hide without falling below least(): a pass that waits for copies or for its
+// host gains nothing.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
   return std::min(hideable_traffic(pass, rule), pass.total() - pass.least());
 }
@@ -60,11 +61,11 @@ PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second, cons
 }
 
 Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {
-  // A pair is rounded once, and one of its passes takes what the other leaves.
+  // The pair is rounded once, and one of its passes takes the remainder.
   if (rule.share)
     return std::max(Duration::zero(), rounded_down(pass.total(), std::min(1.0, *rule.share)) - Duration(1));
-  // A nanosecond more for each of two roundings: several prices may make one pass, which is rounded once. Nor
-  // does the price alone wait for its host.
+  // Two roundings cost up to a nanosecond each, because several prices may make one pass, which is rounded
+  // once. The wait for the host belongs to the pass, so a single price ignores it.
   return pass.total() - std::min(hidden_in_parts(pass, rule), hideable_traffic(pass, rule) + Duration(2));
 }
 

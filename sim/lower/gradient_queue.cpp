@@ -20,14 +20,14 @@ Shard without_full_recompute(Shard shard) {
   return shard;
 }
 
-// What a unit keeps from its forward to its backward.
+// Tensors that a unit keeps from its forward to its backward.
 Bytes kept(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
   if (!is_layer(unit)) return Bytes(0);
   if (unit.recomputed) return boundary_activation(model, shard);
   return total(layer_tensors(model, without_full_recompute(shard), kind_of(model, unit)));
 }
 
-// What its backward holds beside that.
+// Further tensors that its backward holds.
 Bytes working(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
   if (unit.kind == UnitKind::kHead)
     return head_activation(model, shard) + head_transient(model, shard).backward;

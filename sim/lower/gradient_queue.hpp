@@ -1,8 +1,9 @@
-// Gradients that Megatron-FSDP holds whole: those of the unit whose backward runs, and those behind it that were
-// reduced and are not let go of yet.
+// Unsharded gradients of Megatron-FSDP: of the unit whose backward runs, and of earlier units whose reduced
+// gradients are not freed yet.
 //
-// A unit that is through joins a queue; before, the oldest leave it until no more than its capacity wait. The
-// queue is emptied when the backward pass ends. Layers are units, so are embedding and head by themselves.
+// A unit joins a queue when its backward is done. Before it joins, the oldest units leave until the queue is
+// within its capacity. The queue is emptied when the backward pass ends. Each layer, the embedding and the
+// head are one unit each.
 //   source  NVIDIA/Megatron-LM megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py,
 //           wait_for_previous_grad_reduce; megatron_fsdp.py, suggested_RS_queue_capacity, _root_post_backward.
 #pragma once
@@ -17,13 +18,13 @@
 
 namespace stagecraft {
 
-// The queue's parameters: what the software asks for (SoftwareMemory::communication_unit), under ZeRO 3 no
-// less than two mean layers; 0 where it has no queue.
+// Capacity of the queue in parameters: SoftwareMemory::communication_unit, under ZeRO 3 at least two mean
+// layers; 0 where the software has no queue.
 [[nodiscard]] std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard,
                                           int zero_stage);
 
-// What the gradients of these units, in model order, add at most to the moment when the backward of the last one
-// begins: as the queue grows, the head's tensors and those of the layers behind are let go of.
+// Most memory that the gradients of these units (in model order) add to the state at the start of the last
+// unit's backward. While the queue grows, the tensors of the head and of the later layers are freed.
 [[nodiscard]] Bytes queued_gradients(const TransformerSpec& model, const Shard& shard,
                                      std::span<const StageUnit> units, std::int64_t capacity);
 

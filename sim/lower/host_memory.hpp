@@ -1,4 +1,4 @@
-// What the GPUs of a node offload, and what the node has.
+// Memory offloaded by the GPUs of a node, against the memory of the node.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-// The host memory of the node that is filled most; where no node says what it has, of the one that gets most.
+// The host memory of the fullest node; where no capacity is given, of the node with the most offloaded bytes.
 // GPU r of the cluster is rank r of the plan. {} where nothing is offloaded.
 //   requires  `stages` by pipeline rank; ranks behind its end keep nothing.
 [[nodiscard]] HostMemory host_memory(std::span<const StageMemory> stages, const ParallelPlan& plan,

@@ -1,4 +1,4 @@
-// What a rank holds at one moment, by class and name: what the rows of a memory ledger are made of.
+// Memory of a rank at one moment, by class and name: the rows of a memory ledger.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-// Item by item where somebody reads the items, else sums alone.
+// Keeps every item where `itemised`, otherwise only the sums by class.
 class LedgerItems {
  public:
   explicit LedgerItems(bool itemised = true) : itemised_(itemised) {}

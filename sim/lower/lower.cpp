@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// A forward and a backward, neither of which waits for the other.
+// Are these a forward and a backward of different micro-batches? Neither then waits for the other.
 bool pair_up(const Action& a, const Action& b) {
   const auto is_forward = [](const Action& action) { return action.pass == Pass::kForward; };
   const auto goes_back = [](const Action& action) { return gives_gradient(action.pass); };
@@ -70,7 +70,7 @@ Program Lowering::lower() && {
   for (const std::vector<Stretch>& of_rank : ranks)
     for (const Stretch& stretch : of_rank)
       passes += stretch.size() * static_cast<std::size_t>(options_.replicas);
-  builder_.reserve(2 * passes, 4 * passes);  // with a message each; what else there is, is little
+  builder_.reserve(2 * passes, 4 * passes);  // each pass with its message; the rest is negligible
   const int count = static_cast<int>(ranks.front().size());
   std::vector<Arrivals> arrivals(static_cast<std::size_t>(options_.replicas), empty_arrivals());
   for (int i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ Program Lowering::lower() && {
   return std::move(builder_).build();
 }
 
-// Which of the passes begin and end the work of their stages, and what those of fused pairs last.
+// Marks the passes that begin and end the work of their stages, and sets the durations of fused pairs.
 Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const {
   Stretch stretch;
   stretch.reserve(actions.size());
@@ -129,7 +129,8 @@ void Lowering::add_resources() {
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
-      const bool yields = flows_.has_value() || bucket_load() > 0;  // to what communicates beside it
+      // Compute slows down while communication overlaps it.
+      const bool yields = flows_.has_value() || bucket_load() > 0;
       const auto add = [&](ResourceKind kind, const char* name, int stream) {
         const bool yielding = yields && stream == 0;
         std::optional<std::int32_t> copy_of;
@@ -235,7 +236,7 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, s
   return last;
 }
 
-// Where what the pass makes is needed, and when it is there.
+// Sends the output of a pass to the rank that needs it, and records when it arrives.
 void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals) {
   const Action& action = pass.action;
   const std::size_t here = slot(action.stage, action.micro_batch);
@@ -254,7 +255,7 @@ void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& add
       break;
     case Pass::kWeightGradient:
     case Pass::kRecompute:
-      break;  // the stream's order is all that they need
+      break;  // the order of the stream is their only dependency
   }
 }
 
@@ -293,8 +294,8 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
   join_replicas(tasks);
 }
 
-// Passes of a fused pair begin and end together. Whole gradients of ZeRO 2 and 3 are there from the first
-// backward of their stage to the end of the last.
+// Passes of a fused pair begin and end together. Under ZeRO 2 and 3 the unsharded gradients of a stage are
+// live from the start of its first backward to the end of its last.
 void Lowering::attach_memory(std::span<const RankPass> together, const PassTasks& tasks) {
   Bytes taken{}, freed{};
   for (const RankPass& pass : together) {

@@ -3,7 +3,7 @@
 
 namespace stagecraft {
 
-// A rank that is dead stops all that it does, and the collectives of its copies, which have lost a member.
+// A dead rank stops its own tasks, and the collectives of its copies, which have lost a member.
 void Lowering::add_speeds() {
   for (const RankSpeed& change : options_.speeds) {
     const RankTasks& tasks = tasks_of(change.copy, change.rank);

@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Part `index` of `whole`, cut in proportion at `ends`, sums of weights (equally where they are all zero).
-// The cuts add up to the whole.
+// Length of segment `index` of `whole`. `ends` are cumulative weights (equal parts where all are zero).
+// Rounding telescopes: the segments add up to `whole`.
 Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) {
   const Duration sum = ends.back();
   const auto until = [&](std::size_t parts) {
@@ -23,7 +23,7 @@ Duration cut(Duration whole, std::span<const Duration> ends, std::size_t index) 
   return (last ? whole : until(index + 1)) - until(index);
 }
 
-// How often a pass needs the weights of a unit that it does not have. `first`: of the forwards of its stage.
+// Number of all-gathers of a unit that this pass triggers. `first`: it is the first forward of its stage.
 int count_gathers(const StagePrice& stage, const UnitPrice& unit, const LowerOptions& options, Pass pass,
                   bool first) {
   if (pass == Pass::kForward) return first || !options.gather_once || !stage.kept_gathered ? 1 : 0;
@@ -68,11 +68,11 @@ std::vector<UnitPrice> Lowering::units_of(const RankPass& pass) const {
   return units;
 }
 
-// What the pass moves of a unit, beside passes.
+// Communication of this unit that may overlap compute.
 Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice& unit) const {
   UnitTraffic traffic;
   const bool reduces = reduces_in(pass);
-  // A reduction that the pass waits for is in front of the next gather.
+  // An exposed reduction delays the next gather, which then is exposed as well.
   const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
   if (options_.overlap_parameters && !waits) traffic.gather = unit.gather.total() * gathers_of(pass, unit);
   if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
@@ -82,8 +82,8 @@ Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice
   return traffic;
 }
 
-// A pass gathers its first unit beside the last segment of the one before, and reduces its last unit beside the
-// first segment of the one behind it.
+// The gather of a pass's first unit overlaps the last segment of the pass before it. The reduction of its
+// last unit overlaps the first segment of the pass after it.
 void Lowering::put_beside_ends(Stretch& stretch) const {
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
     RankPass &pass = stretch[i], &next = stretch[i + 1];
@@ -97,8 +97,8 @@ void Lowering::put_beside_ends(Stretch& stretch) const {
   }
 }
 
-// The segment loses to what moves beside it for as long as both run. Of what moves beside each other on two
-// streams, the longer takes the device: the sums over replicas take it where they outlast the rest.
+// Overlapped communication slows the segment while both run. Of two streams that communicate at once only the
+// longer one counts.
 Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
                                      const UnitTraffic& beside) {
   std::vector<TaskPart> parts = parts_of(pass);
@@ -107,7 +107,7 @@ Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Durat
   const double load = overlap_load();
   const Duration busy = std::max(beside.gather + beside.reduce, beside.replicate);
   if (load > 0 && busy > Duration::zero() && duration > Duration::zero() && !flows_) {
-    // Until the traffic ends, or all the way: 1 - load of the device.
+    // Compute runs at 1 - load until the traffic ends, or to its own end if that comes first.
     const double whole = to_seconds(duration), until_end = load * to_seconds(busy);
     const double lost = load < 1 ? std::min(until_end, whole * load / (1 - load)) : until_end;
     const double factor = 1 + lost / whole;
@@ -116,12 +116,12 @@ Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Durat
   return steps_of_pass(pass, parts, {});
 }
 
-// What of the compute device the traffic of units takes that runs beside passes.
+// Share of the compute device taken by overlapped unit traffic.
 double Lowering::overlap_load() const {
   return std::min(1.0, options_.overlap_slowdown - 1);
 }
 
-// Without shared links passes are priced that way as a whole.
+// Zero without shared links: segment_of() has already lengthened the segment.
 double Lowering::load_beside() const {
   return flows_ ? overlap_load() : 0;
 }
@@ -167,7 +167,7 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
   return kinds;
 }
 
-// Tasks on the data stream of every copy of a rank.
+// Adds a collective to the data stream of one copy of a rank.
 //   returns  the last of them
 Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Steps& steps,
                                       std::optional<Handle> after) {
@@ -176,8 +176,8 @@ Lowering::Handle Lowering::collective(int rank, RankTasks& tasks, const Steps& s
   return added.last;
 }
 
-// `first` of every copy of a rank when `after` of all of them is done; folded there is one copy, and nobody
-// to wait for.
+// `first` starts when `after` is done on every copy of the rank. A folded program has one copy, so a plain
+// dependency is enough.
 void Lowering::start_together(int rank, RankTasks& tasks, Handle after, Handle first) {
   if (options_.replicas == 1) {
     builder_.add_dependency(after, first);
@@ -197,7 +197,8 @@ bool Lowering::replicates_beside() const {
          });
 }
 
-// Behind its reduction; without a stream for it, on that of the reduction.
+// Adds the all-reduce over replicas that follows a reduction, on its own stream where the rank has one,
+// otherwise on the data stream.
 void Lowering::add_replication(int rank, RankTasks& tasks, const PendingReduction& reduction,
                                Handle reduced) {
   if (reduction.behind.empty()) return;
@@ -210,7 +211,7 @@ void Lowering::add_replication(int rank, RankTasks& tasks, const PendingReductio
   start_together(rank, tasks, reduced, added.first);
 }
 
-// What waits for the data stream waits for the sums over replicas as well.
+// Tasks that wait for the data stream also wait for the all-reduces over replicas.
 void Lowering::join_replicas(RankTasks& tasks) {
   if (!tasks.last_replicas) return;
   const Handle joint = builder_.add_task(tasks.data, Duration::zero(), joint_label_);
@@ -229,7 +230,7 @@ void Lowering::join_collectives() {
   for (RankTasks& tasks : ranks_) tasks.collectives = 0;
 }
 
-// Puts reductions on the data stream, but for the last `keep`.
+// Puts all pending reductions but the last `keep` on the data stream.
 void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
   while (tasks.reductions.size() > keep) {
     const PendingReduction next = tasks.reductions.front();
@@ -238,9 +239,9 @@ void Lowering::flush_reductions(int rank, RankTasks& tasks, std::size_t keep) {
   }
 }
 
-// Two units are gathered at a time: the next one's gather starts when the one before the present one is done.
-// It goes before the reduction of the present one, which nobody waits for. Without overlap it starts when the
-// present one is done.
+// At most two units are gathered at once: the gather of the next unit starts when the unit before the current
+// one is done. It precedes the reduction of the current unit, which no task waits for. Without overlap it
+// starts when the current unit is done.
 std::optional<Lowering::Handle> Lowering::add_gather(int rank, RankTasks& tasks, const SegmentKind& kind) {
   if (kind.gather.empty()) return std::nullopt;
   const bool beside_next = !tasks.reductions.empty() && tasks.reductions.back().ready == tasks.segments[0];

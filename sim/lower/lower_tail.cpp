@@ -8,7 +8,8 @@
 
 namespace stagecraft {
 
-// When a rank begins to reduce what a chunk has made ready; its last pass is never earlier than that.
+// Earliest start of the reduction of a chunk's gradients under aligned gradients (--align-grad-reduce); never
+// before the chunk's last backward.
 Lowering::Handle Lowering::aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const {
   const std::optional<std::size_t> last = tasks.last_backward[chunk];
   const bool lone_first = rank == 0 && tasks.last_backward.size() == 1;
@@ -50,13 +51,13 @@ void Lowering::add_pair(std::pair<int, int> ranks, Steps steps, Handle ready, st
       const PassTasks sum = data_tasks(tasks_of(r, rank), sums);
       builder_.add_dependency(ready, sum.first);
       ends.push_back(sum.last);
-      for (Kind& step : sums) step.flow.reset();  // one of the two ranks carries what both send
+      for (Kind& step : sums) step.flow.reset();  // the flow of the first rank carries the traffic of both
     }
   }
 }
 
-// The ranks of a stage's two copies sum their gradients, each when its last backward and its own reductions
-// are done. Both ranks take the stages in the same order.
+// The two ranks that hold a stage all-reduce its gradients, after the stage's last backward and the
+// reductions of both ranks. Both ranks take the stages in the same order.
 void Lowering::add_copies(std::vector<Handle>& ends) {
   if (places_.copies() == 1) return;
   for (int stage = 0; stage < places_.stages(); ++stage) {
@@ -77,8 +78,8 @@ void Lowering::add_copies(std::vector<Handle>& ends) {
   }
 }
 
-// The ranks of the first and the last stage sum the gradients of the word embedding that both hold; `ends` is
-// what each rank last did.
+// The ranks of the first and the last stage all-reduce the gradient of the tied embedding. Appends the last
+// task of each to `ends`.
 void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   const PassPrice& price = prices_.ranks.front().tied_embedding;
   if (price.total() == Duration::zero()) return;
@@ -95,7 +96,7 @@ void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   add_pair(ranks, steps_of(price, BesideTask::kEmbeddingSum), start, ends);
 }
 
-// What is not gathered beside the next forwards is gathered at once, and they wait.
+// Parameter gathers that do not overlap the next forwards run at once, and the forwards wait for them.
 void Lowering::add_gathers(int rank, RankTasks& tasks) {
   if (options_.overlap_parameters) return;
   for (const auto& chunk : prices_.ranks[static_cast<std::size_t>(rank)].parameter_buckets) {
@@ -108,7 +109,7 @@ void Lowering::add_gathers(int rank, RankTasks& tasks) {
 }
 
 void Lowering::step_behind_barrier(std::vector<Handle> ends) {
-  std::optional<Handle> barrier;  // the gradient norm needs every rank
+  std::optional<Handle> barrier;  // the gradient norm waits for every rank
   for (int r = 0; r < options_.replicas; ++r) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
@@ -144,7 +145,7 @@ void Lowering::add_step(int replica, int rank, std::optional<Handle> ready) {
   add_gathers(rank, tasks);
 }
 
-// Each rank hears the partial norm of the ranks before it, adds its own, tells the next and steps.
+// Each rank receives the partial norm of the ranks before it, adds its own, sends the sum on, and steps.
 void Lowering::step_post_validated() {
   for (int r = 0; r < options_.replicas; ++r) {
     std::optional<Handle> heard;
@@ -169,7 +170,7 @@ void Lowering::step_post_validated() {
   }
 }
 
-// The step that a rank owes of the iteration before.
+// Runs the optimizer step that a rank still owes for the previous iteration.
 void Lowering::step_delayed(int replica, int rank) {
   RankTasks& tasks = tasks_of(replica, rank);
   if (!std::exchange(tasks.owes_step, false)) return;

@@ -71,8 +71,8 @@ Lowering::Kind Lowering::pass_step(const RankPass& pass, std::vector<TaskPart> p
       .time = time};
 }
 
-// Of what a pass exchanges in groups of one kind, what it waits for: as fast as on an idle network, or as its
-// links let it. `exposed` of all that it sends goes in the time that the pass waits, `part` of it here.
+// The exposed collectives of one kind of group, as one flow. `exposed`: the fraction of the transfer that
+// compute does not hide. `part`: this segment's share of the wait.
 Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part,
                                    Duration waits) {
   Kind wait = pass_step(pass, {part}, {});
@@ -82,8 +82,8 @@ Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, d
   return wait;
 }
 
-// What compute hides is spread evenly over it; behind it come the exchanges that the pass waits for, those of
-// each kind of groups on links of their own.
+// Hidden traffic is spread evenly over the compute. The exposed collectives follow it, one task per kind of
+// group, each on its own links.
 Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
                                         TimeSource source) {
   if (!flows_) return {pass_step(pass, parts, source)};
@@ -165,7 +165,7 @@ Lowering::Steps Lowering::steps_of(const PassPrice& price, BesideTask does, doub
   return steps;
 }
 
-// In the order of the stream.
+// Adds one task per step; the order of the stream serialises them.
 Lowering::PassTasks Lowering::tasks_on(ResourceId stream, const Steps& steps) {
   SC_CHECK(!steps.empty(), "something to do");
   PassTasks added{};

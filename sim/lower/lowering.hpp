@@ -41,7 +41,7 @@ class Lowering {
  private:
   using Handle = ProgramBuilder::Handle;
 
-  // What moves beside a segment of a cut pass.
+  // Communication that overlaps one segment of a pass cut into ZeRO units.
   struct UnitTraffic {
     Duration gather{}, reduce{}, replicate{};
     friend auto operator<=>(const UnitTraffic&, const UnitTraffic&) = default;
@@ -49,14 +49,14 @@ class Lowering {
 
   // A pass in the order of its rank.
   struct RankPass {
-    Action action;          // micro-batches are counted through all iterations
-    std::size_t place = 0;  // of its stage: StagePlaces::index_of()
+    Action action;          // micro-batches are numbered through all iterations
+    std::size_t place = 0;  // index of its stage: StagePlaces::index_of()
     std::size_t chunk = 0;
-    // Whether the pass is the first or last of its stage in its iteration; a backward here makes gradients of
-    // weights.
+    // First forward, first backward, last backward of its stage in this iteration. "Backward" here: a pass
+    // that produces weight gradients.
     bool first_forward = false, first_backward = false, last_backward = false;
-    std::optional<Duration> lasts = {};  // where it is one of a fused pair
-    // What the passes before it and behind it move beside its first and its last segment.
+    std::optional<Duration> lasts = {};  // its duration as part of a fused pair
+    // Communication of the neighbouring passes that overlaps this pass's first and last segment.
     UnitTraffic beside_first{}, beside_last{};
   };
   // The passes of one rank between two iteration ends.
@@ -67,51 +67,53 @@ class Lowering {
     Handle first, last;
   };
 
-  // What many tasks do alike.
+  // Shared by all tasks of one kind: label, duration, flow, device load.
   struct Kind {
     LabelId label;
     Duration time{};
     std::optional<FlowKind> flow{};
-    double load = 0;  // share of the rank's compute device that it takes
+    double load = 0;  // share of the rank's compute device that the task takes
   };
-  // One after another: a collective each on shared links, one alone otherwise.
+  // Tasks run back to back: one per exposed collective on shared links, otherwise exactly one task.
   using Steps = std::vector<Kind>;
 
   struct PendingReduction {
-    Steps steps, behind;  // on the data stream, and then on that of replicas
+    Steps steps, behind;  // `steps` run on the data stream, then `behind` on the stream of replicas
     Handle ready;
   };
 
   // The tasks of one copy of one pipeline rank.
   struct RankTasks {
     ResourceId compute, send, data;
-    std::optional<ResourceId> replicas;  // of shards: sums over them beside the data stream
+    // Stream of the all-reduces over replicas of a shard, beside the data stream.
+    std::optional<ResourceId> replicas;
     std::optional<Handle> last_compute, last_data, last_replicas;
-    // For passes that are cut into units: the last segment and the one before it, reductions that are ready
-    // but not yet on the data stream, what the next task of the compute stream waits for, collectives so far.
+    // State of passes that are cut into units: the last segment and the one before it; reductions that are
+    // ready but not yet on the data stream; handles that the next compute task waits for; number of
+    // collectives so far.
     std::array<std::optional<Handle>, 2> segments{};
     std::vector<PendingReduction> reductions{};
     std::vector<Handle> blocking{};
     std::size_t collectives = 0;
-    std::size_t buckets = 0;                    // ready so far, of those that are pending
-    std::vector<std::optional<Handle>> done{};  // [chunk]: the last backward
-    // The whole backwards of this iteration in order, and [chunk]: which of them is its last.
+    std::size_t buckets = 0;                    // number of pending buckets that are ready so far
+    std::vector<std::optional<Handle>> done{};  // [chunk]: end of its last backward
+    // Ends of the unsplit backwards of this iteration, in order. `last_backward`, by chunk: index of its last
+    // one.
     std::vector<Handle> backwards{};
     std::vector<std::optional<std::size_t>> last_backward{};
-    std::optional<Handle> step{};     // of the iteration before
-    bool owes_step = false;           // of the iteration before, whose gradients are
-    std::optional<Handle> reduced{};  // summed with this
+    std::optional<Handle> step{};     // optimizer step of the previous iteration
+    bool owes_step = false;           // that step has not run yet (PipeDream-2BW)
+    std::optional<Handle> reduced{};  // the gradient reduction that it waits for
   };
 
-  // What other ranks wait for: when the output of a forward and the input gradient of a backward have
-  // arrived.
+  // Other ranks wait for these: a forward's output or a backward's input gradient has arrived.
   struct Arrivals {
     std::vector<std::optional<Handle>> activation,
         gradient;  // [stage * m + micro-batch], by the producing stage
     std::vector<std::optional<PassTasks>> forward, backward;  // the passes themselves
   };
 
-  // A segment of a cut pass with the traffic of its unit; none where empty.
+  // A segment of a cut pass and the collectives of its unit. Each of them may be empty.
   struct SegmentKind {
     Steps segment;
     Steps gather, reduce, replicate;
@@ -124,7 +126,7 @@ class Lowering {
     std::vector<Handle> ready;
   };
 
-  // A collective of all copies of a rank: it starts when the last of them is there.
+  // A collective of all copies of a rank. It starts when the last copy is ready.
   struct Collective {
     std::vector<Handle> ready, tasks;
   };
@@ -158,7 +160,7 @@ class Lowering {
   LabelId label(std::string name, std::int32_t stage, std::vector<TaskPart> parts, TimeSource source = {});
   Kind kind_of(const PassPrice& price, BesideTask does);
   Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
-  // A pass, or a part of it, made of `parts`.
+  // The task of a pass or of a part of it. Its time is the sum of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
   Kind wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part, Duration waits);
   Steps steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts, TimeSource source);
@@ -167,7 +169,7 @@ class Lowering {
   PassTasks compute_tasks(RankTasks& tasks, const Steps& steps, std::int32_t micro_batch);
   PassTasks data_tasks(RankTasks& tasks, const Steps& steps);
   PassTasks tasks_on(ResourceId stream, const Steps& steps);
-  // Joins `before` into one point in time; itself takes none.
+  // A task of zero duration that waits for all of `before`.
   Handle join(std::span<const Handle> before);
 
   // lower_sharded.cpp
@@ -175,7 +177,7 @@ class Lowering {
   int gathers_of(const RankPass& pass, const UnitPrice& unit) const;
   bool reduces_in(const RankPass& pass) const;
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
-  // The units of a pass in its order, and what each moves.
+  // The units of a pass in the order in which it runs them.
   std::vector<UnitPrice> units_of(const RankPass& pass) const;
   UnitTraffic traffic_of(const RankPass& pass, const UnitPrice& unit) const;
   void put_beside_ends(Stretch& stretch) const;
@@ -186,7 +188,8 @@ class Lowering {
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   double overlap_load() const;
   double load_beside() const;
-  // The load of buckets of whole gradients and weights, whose traffic is a task beside passes in any case.
+  // Compute load of bucketed gradient reductions and parameter gathers, whose traffic always is a task of its
+  // own beside the passes.
   double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
@@ -204,13 +207,13 @@ class Lowering {
   // lower_tail.cpp
   void add_reductions();
   void end_iteration(int iteration);
-  // What two pipeline ranks do together when `ready` is there; what they last did goes to `ends`.
+  // Adds a collective of two pipeline ranks that starts at `ready`; appends the last task of each to `ends`.
   void add_pair(std::pair<int, int> ranks, Steps steps, Handle ready, std::vector<Handle>& ends);
   void add_copies(std::vector<Handle>& ends);
   void add_tied_embedding(std::vector<Handle>& ends);
   void step_behind_barrier(std::vector<Handle> ends);
   void step_post_validated();
-  // The optimizer of one rank and what the host does.
+  // Adds the optimizer step of one rank and the host time.
   void add_step(int replica, int rank, std::optional<Handle> ready);
   void add_gathers(int rank, RankTasks& tasks);
   void step_delayed(int replica, int rank);
@@ -232,24 +235,25 @@ class Lowering {
   const StagePlaces places_;
   PriceTrace* trace_ = nullptr;
   ProgramBuilder builder_;
-  std::optional<FlowPlan> flows_;  // on shared links
+  std::optional<FlowPlan> flows_;  // engaged on shared links
   std::vector<RankTasks> ranks_;   // [replica * p + rank]
   std::vector<int> copy_of_;       // by resource
   ResourceId joints_;
   LabelId joint_label_, iteration_label_;
-  bool has_memory_ = false;           // of any stage
-  bool has_buckets_ = false;          // reduced or gathered beside passes, on any rank
-  std::vector<bool> recompute_pass_;  // [place]: its order has recompute passes
+  bool has_memory_ = false;           // does any stage have pass memory?
+  bool has_buckets_ = false;          // does any rank reduce or gather buckets that overlap passes?
+  std::vector<bool> recompute_pass_;  // [place]: does its order have recompute passes?
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
-  // Passes of one stage and messages of one edge are alike for every micro-batch: priced and labelled once.
+  // Passes of one stage, and messages of one edge, are the same for every micro-batch: they are priced and
+  // labelled once.
   std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
-  // Steps of passes whose length differs in a fused pair.
+  // Steps of passes whose duration changes in a fused pair.
   using FusedKey = std::tuple<Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;
-  // The segments of a pass in order, by whether it reduces, whether it is the first forward of its stage, the pass,
-  // its place, its length in a pair, and the traffic beside its ends.
+  // Key: has reductions, is the first forward of its stage, pass, place, duration in a fused pair, traffic that
+  // overlaps its ends. Value: its segments in order.
   using SegmentsKey =
       std::tuple<bool, bool, Pass, std::size_t, std::optional<Duration>, UnitTraffic, UnitTraffic>;
   std::map<SegmentsKey, std::vector<SegmentKind>> segment_kinds_;

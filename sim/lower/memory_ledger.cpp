@@ -24,8 +24,8 @@ namespace {
 
 using enum MemoryClass;
 
-// What the passes of every stage hold: alike for all ranks, and what they keep for stages of the same
-// content, so it is asked once.
+// Tensors that the passes of every stage hold. All ranks share them, and stages of equal content share one
+// entry of `contents`.
 struct PipelineTensors {
   std::vector<StageTensors> contents;
   std::vector<std::size_t> content_of;  // [stage]
@@ -52,8 +52,7 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
   return tensors;
 }
 
-// A stage that is recomputed by a pass of its own holds activations from that pass on, as peak_in_flight()
-// counts.
+// A stage with a recompute pass holds activations from that pass on, as in peak_in_flight().
 PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
                      const std::vector<PassMemory>& passes) {
   PeakMoment moment{.action = order[peak.action], .in_flight = 0, .time = {}};
@@ -64,12 +63,13 @@ PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
   return moment;
 }
 
-// An order that never drains is at its fullest when one iteration runs into the next; nullopt for others.
+// A schedule without a flush has its memory peak where two iterations overlap, so two are replayed. nullopt
+// for schedules with a flush.
 std::optional<Schedule> replayed(const Schedule& schedule) {
   return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
 }
 
-// What the passes offload: written behind the forward and read by what follows it.
+// Activations that the passes offload: the forward writes them, its backward reads them.
 std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const LedgerRequest& request) {
   const PassHabits habits = pass_habits(request.job.training.recompute, OffloadSpec{});
   std::vector<PassMemory> passes;
@@ -82,7 +82,7 @@ std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const Led
   return passes;
 }
 
-// One rank of the pipeline: what it holds whatever runs, and what its passes hold.
+// One pipeline rank: its states, and the tensors that its passes hold.
 class RankLedger {
  public:
   RankLedger(const TransformerSpec& model, const LedgerRequest& request, int rank)
@@ -118,7 +118,8 @@ class RankLedger {
   const RankStates states_;
 };
 
-// Activations staged for the stage that has most; of checkpoints those beside the one that is made again.
+// Most activations in transit to or from the host, over the rank's stages. Under full recompute the
+// checkpoint in use is not in transit.
 Bytes RankLedger::staged_activations() const {
   const std::int64_t group = pass_habits(request_.job.training.recompute, OffloadSpec{}).checkpoint_group;
   const bool full = shard_.recompute == Recompute::kFull;
@@ -138,8 +139,8 @@ Bytes RankLedger::staged_activations() const {
   return most;
 }
 
-// Two each way, or a receive buffer for every micro-batch and the outputs of the step, and two gradients on
-// their way.
+// Two message buffers in each direction. Software with step messages instead has a receive buffer per
+// micro-batch, the outputs of the step, and two gradients in transit.
 void RankLedger::add_messages(LedgerItems& items) const {
   if (plan_.pipeline == 1) return;
   const Bytes message = boundary_activation(model_, shard_);
@@ -155,8 +156,8 @@ void RankLedger::add_messages(LedgerItems& items) const {
   }
 }
 
-// The last stage joins its outputs in one tensor when the passes are over: of more than two micro-batches no
-// block of theirs holds it, the largest being one of fp32 logits.
+// The last stage concatenates its outputs after the passes. With more than two micro-batches no freed block
+// can hold the result: the largest block is one of fp32 logits.
 //   source  torch/distributed/pipelining/schedules.py, _merge_outputs; pytorch/pytorch #138504, #159251.
 Bytes RankLedger::merged_outputs() const {
   const std::int64_t micro_batches = plan_.micro_batches;
@@ -173,8 +174,8 @@ void RankLedger::add_buffers(LedgerItems& items) const {
   if (request_.job.offload.activations > 0)
     items.add(kBuffers, "activations on their way to the host",
               share_of(staged_activations(), request_.job.offload.activations));
-  // Registered once for the inputs and outputs of a layer's four products, which sequence parallelism gathers
-  // and scatters.
+  // Buffers are registered once, for the inputs and outputs of a layer's four GEMMs that sequence parallelism
+  // gathers and scatters.
   if (shard_.software.user_buffers && shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
     items.add(kBuffers, "user buffers", message * plan_.tensor * 4);
   items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
@@ -206,24 +207,24 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
   }
 }
 
-// Groups that send at all, one communicator each. A pipeline rank has one for its neighbours; the ends of a
-// pipeline with tied words or multi-token prediction have one more, and so has every rank of one that runs
-// both ways.
+// One communicator per group with traffic: each parallel axis, and the neighbours along the pipeline. The end
+// ranks have one more where the embedding is tied or multi-token prediction runs. Every rank has one more in
+// a bidirectional pipeline.
 int RankLedger::communicators() const {
   int count = 0;
   for (const int ranks : {plan_.tensor, plan_.context, plan_.data, plan_.pipeline}) count += ranks > 1;
   if (model_.experts) {
     count += plan_.expert > 1;
     count += plan_.expert_tensor > 1;
-    count += plan_.expert > 1 && plan_.expert_data() > 1;  // else they are the data group
+    count += plan_.expert > 1 && plan_.expert_data() > 1;  // otherwise these ranks are the data group
   }
   const bool end = holds(&StageContent::embedding) || holds(&StageContent::head);
-  if (plan_.places().copies() > 1) ++count;  // with the rank that has the other copies
-  const bool two_copies = model_.tied_embeddings || model_.mtp_layers > 0;  // of the words
+  if (plan_.places().copies() > 1) ++count;  // with the rank that holds the other copies of its stages
+  const bool two_copies = model_.tied_embeddings || model_.mtp_layers > 0;  // of the word embedding
   return count + (two_copies && !ends_meet(plan_) && end ? 1 : 0);
 }
 
-// What of it is fragmentation.
+// Adds overhead. Returns the part of it that is fragmentation.
 Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks) const {
   const MemoryOverheads& overheads = request_.profile.memory;
   const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
@@ -332,7 +333,7 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
   std::vector<PassMemory> passes;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     PassMemory& pass = passes.emplace_back();
-    // How large the inputs are that recomputed stages keep is not given.
+    // The scenario does not give the size of the inputs that recomputed stages keep.
     (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = of_stage(model.activation, stage);
   }
   const std::optional<Schedule> unrolled_twice = replayed(schedule);

@@ -1,4 +1,4 @@
-// Who takes the memory of a GPU: one row per pipeline rank, itemised, and the verdict.
+// Memory ledger of a GPU: one itemised row per pipeline rank, and the verdict.
 //
 //   allocated   weights, gradients, optimizer, activations and buffers: the allocator's high water
 //   reserved    allocated and what the allocator cannot use (fragmentation)
@@ -38,7 +38,7 @@ enum class Verdict : std::uint8_t { kFits, kTight, kOutOfMemory };
 // The verdict of `peak` on a device of `capacity`; capacity 0 means "not given" and always fits.
 [[nodiscard]] Verdict verdict_of(Bytes peak, Bytes capacity);
 
-// What the GPUs of one node keep in its memory, and what it has.
+// Bytes that the GPUs of one node keep in host memory, and its capacity.
 struct HostMemory {
   Bytes used, capacity;  // capacity 0: not given
   [[nodiscard]] Verdict verdict() const { return verdict_of(used, capacity); }
@@ -69,7 +69,7 @@ struct MemoryItem {
   friend bool operator==(const MemoryItem&, const MemoryItem&) = default;
 };
 
-// When a rank holds most.
+// Moment of a rank's memory peak.
 struct PeakMoment {
   std::optional<Action> action;  // the pass that is running; absent: the optimizer step
   std::int64_t in_flight = 0;    // micro-batches (of one chunk) whose activations are held
@@ -80,8 +80,8 @@ struct PeakMoment {
 struct StageMemory {
   int stage = 0;                                    // pipeline rank
   std::array<Bytes, kMemoryClasses.size()> sums{};  // by MemoryClass
-  Bytes fragmentation = {};            // of the overhead: what the allocator reserves and cannot use
-  Bytes on_host = {};                  // of each of its GPUs: what `offload` keeps in the node's memory
+  Bytes fragmentation = {};            // part of the overhead: reserved by the allocator and unusable
+  Bytes on_host = {};                  // bytes per GPU that `offload` keeps in host memory
   std::vector<MemoryItem> items = {};  // add up to the classes, to the byte
   PeakMoment moment = {};
 
@@ -98,10 +98,10 @@ struct MemoryLedger {
 
   [[nodiscard]] const StageMemory& heaviest() const;  // the first of equals
   [[nodiscard]] Verdict verdict() const;              // the worse of the GPUs' and the hosts'
-  // Which rule gave the verdict, with its figures: "reserved + context + NCCL 61.2 GiB, over 80 % of 79.1
+  // The rule behind the verdict, with its figures: "reserved + context + NCCL: 61.2 GiB, over 80 % of 79.1
   // GiB".
   [[nodiscard]] std::string rule() const;
-  // What is too large for what, where something is: "stage 3 needs 92.1 GiB of 79.1 GiB".
+  // The shortage, where there is one: "stage 3 needs 92.1 GiB of 79.1 GiB".
   [[nodiscard]] std::string shortage() const;
 };
 
@@ -110,8 +110,8 @@ struct LedgerRequest {
   const Shard& shard;  // shard_of(job)
   const Schedule& schedule;
   const HardwareProfile& profile;
-  // Whoever asks only whether it fits: the ledger ends with the first rank that runs out of memory, and has
-  // sums without items.
+  // For callers that need only the verdict: the ledger ends with the first rank that runs out of memory, and
+  // has sums without items.
   bool until_over = false;
 };
 [[nodiscard]] MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& request);

@@ -23,13 +23,13 @@ void note_end(Pass pass, bool again, StageInFlight& count) {
   if (pass == Pass::kWeightGradient) --count.held;
 }
 
-// Where the gradients of a stage come and go in an order.
+// First and last position in an order at which a stage produces weight gradients.
 struct GradientSpan {
   std::optional<std::size_t> first;
   std::size_t last = 0;
 };
 
-// By stage; empty where no stage has any that do.
+// Spans by stage; empty where no stage has gradients that come and go.
 std::vector<GradientSpan> gradient_spans(std::span<const Action> order, std::span<const PassMemory> memory) {
   const auto comes = [](const PassMemory& pass) { return pass.gradients > Bytes(0); };
   if (std::ranges::none_of(memory, comes)) return {};
@@ -43,7 +43,7 @@ std::vector<GradientSpan> gradient_spans(std::span<const Action> order, std::spa
   return spans;
 }
 
-// What the passes of an order hold, one after another; those of a fused pair are one step.
+// Replays the memory of an order, pass after pass. A fused pair is one step.
 class MemoryReplay {
  public:
   MemoryReplay(std::span<const Action> order, std::span<const PassMemory> memory,
@@ -54,7 +54,7 @@ class MemoryReplay {
   [[nodiscard]] std::span<const Action> together() const {
     return order_.subspan(at_, order_[at_].fused && at_ + 1 < order_.size() ? 2 : 1);
   }
-  // Takes what the next step holds; returns its transients.
+  // Allocates the memory of the next step; returns its transients.
   Bytes begin() {
     Bytes transient{};
     const std::span<const Action> starting = together();
@@ -98,8 +98,8 @@ class MemoryReplay {
 
 }  // namespace
 
-// Once to find the worst moment, and once more up to it to count: copying the counts at every new maximum
-// would take longer than both.
+// Replays once to find the peak, and a second time up to the peak to count micro-batches: copying the counts
+// at every new maximum would take longer than both replays.
 ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemory> memory) {
   SC_CHECK(!order.empty(), "a rank has passes");
   const std::vector<GradientSpan> gradients = gradient_spans(order, memory);

@@ -14,8 +14,8 @@
 namespace stagecraft {
 namespace {
 
-// The first of a group speaks for it, except where nodes differ. Along the pipeline each GPU of the rank is
-// in a group of its own, and of the parts of a group each rank is asked.
+// One rank per group is asked, at coordinate 0 on the group's axes. All are asked where nodes differ, for the
+// pipeline group, and for parts of a cut group.
 bool speaks_for_others(const Network& network, int member, RankGroup group) {
   const GroupShape shape = shape_of(group);
   if (network.cluster.spec().groups.size() > 1) return true;
@@ -24,13 +24,13 @@ bool speaks_for_others(const Network& network, int member, RankGroup group) {
       shape.axes, [&](Axis axis) { return shape.mesh(network.plan).coordinate(member, axis) == 0; });
 }
 
-// Static, so that shapes can refer to them.
+// Static: shapes refer to them.
 constexpr std::initializer_list<Axis> kTensorAxis = {Axis::kTensor}, kContextAxis = {Axis::kContext},
                                       kPipelineAxis = {Axis::kPipeline}, kExpertAxis = {Axis::kExpert},
                                       kDataAxis = {Axis::kData}, kReplicaAxes = {Axis::kContext, Axis::kData};
 
-// Megatron-LM's plain schedules make a call for each message that a rank sends, its interleaved ones a call
-// for the messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
+// Megatron-LM's plain schedules make one call per message. Its interleaved schedules make one call for the
+// messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
 Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
   if (request.overlap.pipeline) return {};
   const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
@@ -53,7 +53,7 @@ std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, 
   return groups;
 }
 
-// One way over an edge, as the slowest pair of GPUs takes it.
+// Price of one direction of an edge, as its slowest pair of GPUs takes it.
 PassPrice message_price(const Network& network, int from, int to, const CollectiveCost& cost, Bytes size) {
   PassPrice price;
   if (network.patterns == nullptr) {
@@ -67,8 +67,8 @@ PassPrice message_price(const Network& network, int from, int to, const Collecti
   return price;
 }
 
-// What uplinks of leaves leave to each message where all GPUs of one pipeline rank send to those of another at the
-// same time: those that leave a leaf share its uplinks, those that come to one its downlinks.
+// Bandwidth of each message when all GPUs of one pipeline rank send to another rank at the same time:
+// messages that leave a leaf share its uplinks, messages that enter one share its downlinks.
 class LeafCrossings {
  public:
   LeafCrossings(const Cluster& cluster, const std::vector<int>& senders, const std::vector<int>& receivers)
@@ -82,7 +82,7 @@ class LeafCrossings {
     }
   }
 
-  // nullopt below one leaf, and where uplinks are as many as downlinks.
+  // Nullopt inside one leaf, and where the fabric is not oversubscribed.
   [[nodiscard]] std::optional<Bandwidth> share(DeviceId from, DeviceId to) const {
     const auto leaving = leaving_.find(cluster_.leaf_of(from));
     const auto coming = coming_.find(cluster_.leaf_of(to));
@@ -104,7 +104,7 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
   const std::vector<int> senders = pipeline_members(plan, from);
   const std::vector<int> receivers = pipeline_members(plan, to);
   CollectiveCost there, back;
-  // Where links are shared, the uplinks are among them.
+  // On shared links the flows compete for the uplinks themselves.
   const std::vector<int> none;
   const bool alone = network.patterns == nullptr;
   const LeafCrossings out_ways(cluster, alone ? senders : none, receivers);
@@ -113,7 +113,7 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
   for (std::size_t i = 0; i < senders.size(); ++i) {
     const int a = senders[i], b = receivers[i];
     const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
-    if (nodes == before) continue;  // what the GPU before it sent
+    if (nodes == before) continue;  // the same pair of nodes as the GPU before it
     before = nodes;
     const DeviceId from_gpu = device_of(a), to_gpu = device_of(b);
     const CollectiveCost out =
@@ -125,7 +125,8 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
     if (out.time > there.time) there = out;
     if (home.time > back.time) back = home;
   }
-  if (network.patterns != nullptr) {  // on shared links a part of the use; else rank_message() adds it
+  // On shared links the overhead is part of the network use; otherwise rank_message() adds it.
+  if (network.patterns != nullptr) {
     there.time += network.exchange_overhead.value;
     back.time += network.exchange_overhead.value;
   }
@@ -159,7 +160,7 @@ int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
 int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member) {
   const int node = cluster.node_of(device_of(member));
   const int stage = plan.mesh.coordinate(member, Axis::kPipeline);
-  // A node's GPUs are neighbours in number: walk out from the member both ways.
+  // A node's GPUs have neighbouring numbers: walk out from the member in both directions.
   int count = 0;
   const auto alike = [&](int rank) { return plan.mesh.coordinate(rank, Axis::kPipeline) == stage; };
   const auto here = [&](int rank) {
@@ -346,7 +347,7 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
   std::pair before{-1, -1};
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const std::pair nodes{cluster.node_of(device_of(ours[i])), cluster.node_of(device_of(theirs[i]))};
-    if (nodes == before) continue;  // as the GPU before it
+    if (nodes == before) continue;  // the same pair of nodes as the GPU before it
     before = nodes;
     const bool one_node = nodes.first == nodes.second;
     const GroupPlacement pair{.ranks = 2,

@@ -1,4 +1,4 @@
-// Prices of what crosses a wire: messages between stages and collectives of groups of ranks.
+// Prices of communication: messages between stages, and collectives of groups of ranks.
 #pragma once
 
 #include <array>
@@ -30,16 +30,18 @@ struct Network {
   const Cluster& cluster;
   const HardwareProfile& profile;
   const ParallelPlan& plan;
-  PatternTable* patterns = nullptr;  // where links are shared: filled in by what is priced
-  PlacementMemo* memo = nullptr;     // not where links are shared
+  PatternTable* patterns = nullptr;  // filled in by pricing, on shared links only
+  PlacementMemo* memo = nullptr;     // unused on shared links
   CollectiveMemo* collectives = nullptr;
-  Sourced<Duration> exchange_overhead{};           // of a pipeline message that its sender waits for
-  Sourced<Duration> tensor_collective_overhead{};  // of a tensor-parallel all-reduce, as OptionsSpec says
+  Sourced<Duration> exchange_overhead{};           // overhead of a pipeline message that its sender waits for
+  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (OptionsSpec)
   HostCosts host{};
-  double slowest_gpu = 0;  // how much longer than the mean one it computes: HardwareProfile::slowest_of()
+  // Extra compute time of the slowest GPU over the mean: HardwareProfile::slowest_of().
+  double slowest_gpu = 0;
 };
 
-// Where the job of the request runs. `patterns` are filled in where it asks for shared links.
+// The network that the job of the request runs on. `patterns` is used where the request asks for shared
+// links.
 [[nodiscard]] Network network_of(const Cluster& cluster, const HardwareProfile& profile,
                                  const PricingRequest& request, PatternTable* patterns = nullptr);
 
@@ -49,7 +51,7 @@ struct CollectiveJob {
   CollectiveKind kind;
   Bytes size;  // nccl-tests' convention
   Category category;
-  Duration beside{};  // of its ranks, beside what the network takes
+  Duration beside{};  // time of the ranks themselves, added to the time on the network
 };
 
 // The first GPU of a pipeline rank: tensor and data coordinate 0.
@@ -58,35 +60,34 @@ struct CollectiveJob {
 // All GPUs of a pipeline rank, ascending.
 [[nodiscard]] std::vector<int> pipeline_members(const ParallelPlan& plan, int pipeline_rank);
 
-// GPUs of the node of `member` that belong to the same pipeline rank: they send, and reduce, at the same
+// GPUs on the node of `member` that belong to the same pipeline rank: they send, and reduce, at the same
 // time.
 [[nodiscard]] int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member);
 
-// Who communicates with whom, by what they share. Experts have groups of their own, on the plan's expert
-// mesh.
+// Groups of ranks that communicate. Groups of experts lie on the plan's expert mesh.
 enum class RankGroup : std::uint8_t {
   kTensor,
   kContext,
   kPipeline,
   kReplicas,       // data x context: ranks with the same dense weights
-  kShards,         // of the replicas: those that share one sharded copy
-  kShardReplicas,  // of the replicas: those that hold the same shard of their copies
+  kShards,         // subset of the replicas that shares one sharded copy
+  kShardReplicas,  // subset of the replicas that holds the same shard of each copy
   kExpert,
   kExpertTensor,
   kExpertReplicas,  // ranks with the same routed experts
   kExpertShards,
   kExpertShardReplicas,
-  kExpertRails,   // of the expert group: those at the same place of each node
-  kExpertInNode,  // of the expert group: those on one node
+  kExpertRails,   // ranks of the expert group at the same place of each node
+  kExpertInNode,  // ranks of the expert group on one node
 };
 
-// What of the ranks along some axes is a group.
+// Selects a part of the ranks along some axes.
 enum class GroupCut : std::uint8_t {
   kNone,          // all
-  kBlock,         // those that share one sharded copy
-  kAcrossBlocks,  // those at one position of every block
-  kRails,         // those at one position of every node
-  kInNode,        // those of a node
+  kBlock,         // ranks that share one sharded copy
+  kAcrossBlocks,  // ranks at one position of every block
+  kRails,         // ranks at one position of every node
+  kInNode,        // ranks of a node
 };
 
 struct GroupShape {
@@ -103,12 +104,13 @@ struct GroupShape {
 };
 [[nodiscard]] GroupShape shape_of(RankGroup group);
 
-// How the group of `member` lies on the nodes.
+// Placement of the group of `member` on the nodes.
 [[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
 
-// The parts of a group over nodes: one rank of each node (as many of these groups as the fullest node has
-// ranks; on an emptier one several share a rank and its NIC, each with as many bytes as if the nodes held
-// alike, which is too many for the few experts there), and those of the fullest node.
+// Splits a group over nodes into rails (one rank per node) and the ranks of the fullest node. There are as
+// many rails as the fullest node has ranks. On an emptier node several rails share a rank and its NIC, each
+// with as many bytes as if all nodes had equal ranks; that overestimates the traffic of the few experts
+// there.
 [[nodiscard]] GroupPlacement rails_of(const GroupPlacement& whole);
 [[nodiscard]] GroupPlacement in_node_of(const GroupPlacement& whole);
 
@@ -119,8 +121,8 @@ struct PlacedGroup {
   RankGroup group = RankGroup::kTensor;
 };
 
-// The groups that a pipeline rank takes part in, one of each way to lie on the nodes. One in regular layouts;
-// tensor 3 on nodes of 8 GPUs has groups within a node and groups over two.
+// The groups of a pipeline rank, one per distinct placement. Regular layouts have one placement; tensor 3 on
+// nodes of 8 GPUs has groups within a node and groups over two nodes.
 [[nodiscard]] std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group);
 
 // Do the two groups take the same time for every job?
@@ -136,16 +138,16 @@ struct LayerGroups {
   }
 };
 
-// Where groups lie and what messages take, for plans that lay the same degrees in the same order over the
-// same cluster: found once, which for thousands of GPUs is most of what a price costs.
+// Remembers placements and message prices for plans with the same degrees, rank order and cluster. With
+// thousands of GPUs they are most of the cost of a price.
 struct PlacementMemo {
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups;  // by pipeline rank
   std::map<int, std::vector<LayerGroups>> layers;                        // by pipeline rank
   std::map<std::tuple<int, int, Bytes>, EdgePrice> messages;             // from rank to rank
 };
 
-// What collectives take, for plans on one cluster with one profile: groups that lie alike on nodes alike take
-// the same time for the same bytes, and thousands of plans ask the same.
+// Remembers the costs of collectives for plans on one cluster with one profile. Equal placements on equal
+// nodes take equal time for equal bytes, and thousands of plans ask for the same ones.
 class CollectiveMemo {
  public:
   // collective_cost().
@@ -170,13 +172,13 @@ class CollectiveMemo {
 [[nodiscard]] CollectiveCost network_cost(const Network& network, const PlacedGroup& group,
                                           const CollectiveJob& job);
 
-// What the job takes in the slowest of the groups: the others meet it at the next barrier.
+// Price of the job in the slowest group: the other groups wait at the next barrier.
 //   requires  one group at least.
 [[nodiscard]] PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,
                                     const CollectiveJob& job);
 
-// Message of `size` bytes per GPU over the boundary from a stage to the next of its copy, both ways; of the
-// slowest pair of GPUs.
+// Price of a message of `size` bytes per GPU from a stage to the next of its copy, in both directions, for
+// the slowest pair of GPUs.
 [[nodiscard]] EdgePrice edge_price(const Network& network, HeldStage from, Bytes size);
 
 // The price of a message from one pipeline rank to another.

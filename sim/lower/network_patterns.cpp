@@ -31,8 +31,8 @@ std::vector<int> in_node(const Network& network, int member, GroupShape whole) {
   return ranks;
 }
 
-// The ranks that are on their nodes what `member` is on its own: the first, the second. On a node with fewer
-// of the group its ranks are taken over again.
+// One rank per node, at the same position as `member` on its own node. Positions wrap around on nodes with
+// fewer ranks of the group.
 std::vector<int> on_rail(const Network& network, int member, GroupShape whole) {
   const std::vector<int> mine = in_node(network, member, whole);
   const auto place = static_cast<std::size_t>(std::ranges::find(mine, member) - mine.begin());
@@ -78,7 +78,7 @@ class LoadSum {
     }
   }
 
-  // For each of `bytes`.
+  // The pattern per byte: loads divided by `bytes`.
   Pattern over(double bytes) && {
     std::sort(used_.begin(), used_.end());
     Pattern pattern;
@@ -131,7 +131,8 @@ PatternId collective_pattern(const Network& network, int pipeline_rank, RankGrou
     LoadSum sum(network.cluster);
     int ranks = 1;
     for (const std::vector<int>& members : all_groups(network, pipeline_rank, group)) {
-      ranks = std::max(ranks, static_cast<int>(members.size()));  // rails of a group in one node have one
+      // A rail of a group inside one node has one rank.
+      ranks = std::max(ranks, static_cast<int>(members.size()));
       sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference,
                                efficiency_of(key)));
     }

@@ -1,4 +1,4 @@
-// Which links the collectives and messages of a pipeline rank use, all groups of a kind together.
+// Link loads of the collectives and messages of a pipeline rank, with all groups of a kind together.
 //
 //   a link counts payload / efficiency, with the efficiency that the closed form takes for links in a node
 //   and between nodes: what moves alone then lasts as long as the closed form says.
@@ -16,8 +16,8 @@ namespace stagecraft {
 [[nodiscard]] std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_rank,
                                                        RankGroup group);
 
-// A collective that every group of a kind of `pipeline_rank` runs, and `cost` prices. One member sends
-// bus_factor(kind, n) * S bytes.
+// Pattern of a collective that every group of a kind of `pipeline_rank` runs, and `cost` prices. One member
+// sends bus_factor(kind, n) * S bytes.
 [[nodiscard]] PatternId collective_pattern(const Network& network, int pipeline_rank, RankGroup group,
                                            CollectiveKind kind, const CollectiveCost& cost);
 
@@ -27,7 +27,7 @@ namespace stagecraft {
 // Every GPU of pipeline rank `from` all-reduces with its counterpart on `to`.
 [[nodiscard]] PatternId pair_pattern(const Network& network, int from, int to, const CollectiveCost& cost);
 
-// What `cost` prices, as the price of a pass, bucket or message keeps it. `sent`: bytes of one member.
+// The network use behind `cost`, in the form that prices store. `sent`: bytes of one member.
 [[nodiscard]] NetworkUse network_use(Category category, const CollectiveCost& cost, PatternId pattern,
                                      double sent);
 

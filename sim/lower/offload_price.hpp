@@ -1,4 +1,4 @@
-// What crosses the link to host memory in an iteration, and what it would take not to wait for it.
+// Traffic on the link to host memory in an iteration, and the bandwidth at which no pass would wait for it.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 namespace stagecraft {
 
 struct OffloadPrice {
-  Bandwidth available{};             // of one GPU, one way
-  Bandwidth required_activations{};  // so that writing and reading hide behind the passes
+  Bandwidth available{};             // bandwidth of one GPU in one direction
+  Bandwidth required_activations{};  // bandwidth at which writing and reading hide behind the passes
   Bandwidth required_weights{};
-  Duration optimizer_step{};  // on the host, its transfers included; the longest of the pipeline ranks
-  Duration stall{};           // of all passes of an iteration on the busiest rank
+  Duration optimizer_step{};  // step on the host with its transfers; the longest of the pipeline ranks
+  Duration stall{};           // stall of all passes of an iteration on the busiest rank
 
   // Is anything kept in host memory?
   [[nodiscard]] bool used() const { return available > Bandwidth(0); }

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Alike tensors become one entry.
+// Adds `tensors` to `sum`, one entry per name.
 void add(SavedTensors& sum, const SavedTensors& tensors, std::int64_t times) {
   if (times == 0) return;
   for (const SavedTensor& tensor : tensors) {
@@ -29,11 +29,11 @@ SavedTensors nonzero(std::initializer_list<SavedTensor> tensors) {
   return kept;
 }
 
-// Layers of a stage by kind: recomputed in full, and not.
+// Layers of one kind in a stage: fully recomputed, and not.
 struct LayerCount {
   LayerKind kind;
   std::int64_t plain, recomputed;
-  bool prediction = false;  // of multi-token prediction
+  bool prediction = false;  // layers of multi-token prediction
 };
 
 class StageSum {
@@ -42,7 +42,7 @@ class StageSum {
            const PassHabits& habits)
       : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
     if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
-    // What a pass of its own makes again is there as a whole, as if nothing was recomputed.
+    // A recompute pass restores all tensors, as if nothing was recomputed.
     for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
       const std::int64_t layers = content.layers_of(kind);
       const std::int64_t again = content.recompute_pass ? 0 : content.recomputed_of(kind);
@@ -96,7 +96,7 @@ class StageSum {
     const Bytes row = boundary_activation(model_, shard_);
     if (checkpoints > 0) {
       const std::int64_t groups = ceil_div(checkpoints, habits_.checkpoint_group);
-      // The first one's input lies in the receive buffer of the micro-batch.
+      // The first checkpoint lies in the receive buffer of the micro-batch.
       const std::int64_t received = shard_.software.step_messages && !content_.embedding ? 1 : 0;
       add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
           groups - received);
@@ -109,7 +109,7 @@ class StageSum {
     return kept;
   }
 
-  // What is kept of a stage that a pass of its own makes again.
+  // The tensors kept by a stage with a recompute pass: its input.
   SavedTensors input() const {
     if (content_.embedding) return {};
     return nonzero({{.name = "checkpoints",
@@ -117,7 +117,7 @@ class StageSum {
                      .freed_by = FreedBy::kInputGradient}});
   }
 
-  // The input that is kept is what the first norm saves again.
+  // The kept input doubles as the tensor that the first norm would save again.
   static void take_away(SavedTensors& tensors, std::string_view name, Bytes size) {
     for (SavedTensor& tensor : tensors)
       if (tensor.name == name) tensor.size = std::max(tensor.size - size, Bytes(0));
@@ -139,13 +139,13 @@ class StageSum {
     return nonzero({{"working tensors of a layer", layer_transient(model_, plain_, kind).forward}});
   }
 
-  // The first layer to run backwards is the last: by then the head has let go of its tensors. Layers that are
-  // recomputed are a stage's first: by then those that are kept whole have, too.
+  // The last layer runs backward first: the head has freed its tensors by then. Recomputed layers are the
+  // first layers of a stage: by then the other layers have freed theirs as well.
   SavedTensors layer_backward(const LayerCount& count) const {
     const Bytes head = content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0);
     const Bytes again = layer_transient(model_, plain_, count.kind).recomputed;
     if (count.recomputed == 0) return backward_of(count.kind, again, head);
-    // The first norm of the group saves the checkpoint, which is there already.
+    // The first norm of the group saves the checkpoint itself, which is already counted.
     const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
     const Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
                            on_gpu(boundary_activation(model_, shard_));
@@ -156,7 +156,8 @@ class StageSum {
     return total(plain) > total(recomputed) ? plain : recomputed;
   }
 
-  // What the backward of a layer holds that makes `again` once more, when `gone` of its micro-batch is freed.
+  // Transient memory of a layer's backward that recomputes `again` bytes, when `gone` bytes of its
+  // micro-batch are already freed.
   SavedTensors backward_of(LayerKind kind, Bytes again, Bytes gone) const {
     const LayerTransient layer = layer_transient(model_, plain_, kind);
     const Bytes working = std::max(layer.backward - gone, Bytes(0));
@@ -166,8 +167,8 @@ class StageSum {
                     {"weight gradient", weight_gradient_transient(model_, plain_, kind)}});
   }
 
-  // What a micro-batch has let go of when layers that it makes again run backwards: all others, and of those that
-  // are offloaded the buffers that they went through.
+  // Memory that a micro-batch has freed when its recomputed layers run backward: the tensors of all other
+  // layers and, for offloaded ones, their staging buffers.
   Bytes gone_plain_layers() const {
     Bytes kept{};
     std::vector<KeptLayers> staged;
@@ -183,7 +184,7 @@ class StageSum {
     return Bytes(state_bytes(shard_).weight * word_parameters(model_, shard_.tensor));
   }
 
-  // Rows of all tokens of the tensor group, where a rank keeps only its own.
+  // Rows of all tokens of the tensor group, where a rank keeps only its own rows.
   Bytes gathered_input() const { return gathers() ? whole_rows() : Bytes(0); }
   Bytes whole_rows() const { return boundary_activation(model_, shard_) * (gathers() ? shard_.tensor : 1); }
   bool gathers() const { return shard_.sequence_parallel && shard_.tensor > 1; }
@@ -193,8 +194,8 @@ class StageSum {
                     {"working tensors of the head", gathered_input()}});
   }
 
-  // Input gathered once more and its gradient; the weights' gradient where the product does not add it
-  // itself, or where frameworks ask for one all the same.
+  // The input, gathered again, and its gradient. The weight gradient counts where the GEMM does not
+  // accumulate it in place, or where the framework allocates a placeholder anyway.
   SavedTensors head_backward() const {
     const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
     return nonzero({{"gradient of the logits", head_transient(model_, shard_).backward},
@@ -202,13 +203,13 @@ class StageSum {
                     {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
   }
 
-  // The lookup's gradient is a whole 16-bit matrix, made when `kept` is gone: of the first stage all that the
-  // micro-batch holds.
+  // The embedding gradient is a full 16-bit matrix. It is allocated when `kept` is freed: on the first stage,
+  // all tensors of the micro-batch.
   SavedTensors embedding_backward(Bytes kept) const {
     return nonzero({{"word gradient", std::max(word_gradient() - kept, Bytes(0))}});
   }
 
-  // When the backward of multi-token prediction ends: its own tensors and those of all heads.
+  // Memory freed when the backward of multi-token prediction ends: its own tensors and those of all heads.
   Bytes gone_behind_mtp() const {
     Bytes own = total(mtp_tensors(model_, shard_));
     own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
@@ -218,7 +219,7 @@ class StageSum {
 
   const TransformerSpec& model_;
   const Shard& shard_;
-  Shard plain_;  // the same without full recompute
+  Shard plain_;  // the same shard without full recompute
   const StageContent& content_;
   const PassHabits habits_;
   std::vector<LayerCount> counts_;

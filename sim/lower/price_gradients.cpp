@@ -14,8 +14,8 @@
 namespace stagecraft {
 namespace {
 
-// Buckets of two kinds in the order in which a pass completes them: by the share of their kind that is done,
-// dense ones first among equals.
+// Merges dense and expert buckets in order of completion: by the completed fraction of their kind, dense
+// first on ties.
 std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::vector<PassPrice>& experts) {
   std::vector<PassPrice> all;
   std::size_t i = 0, j = 0;
@@ -27,8 +27,8 @@ std::vector<PassPrice> merged(const std::vector<PassPrice>& dense, const std::ve
   return all;
 }
 
-// In the order of the backward. Buckets are full but for the last, which ends with the embedding, whole: its
-// gradient is not complete before the pass is.
+// Bucket sizes in the order of the backward. All buckets but the last are full. The last ends with the whole
+// embedding, whose gradient is complete only when the pass is.
 //   source  NVIDIA/Megatron-LM, core/distributed/param_and_grad_buffer.py: parameters in reverse order and
 //           whole; a bucket is closed when it is full.
 std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t size, std::int64_t embedding) {
@@ -39,8 +39,8 @@ std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t siz
   return sizes;
 }
 
-// Transformer Engine casts weights in the first micro-batch behind a step, in one sweep that writes all its
-// copies; of weights in fp8 it makes those that are transposed.
+// Transformer Engine casts the weights in the first micro-batch after a step, in one sweep that writes all
+// copies. Of weights kept in fp8 it writes only the transposes.
 //   source  NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py, is_first_microbatch.
 Op first_cast(std::int64_t weights, const Shard& shard, double copies) {
   const bool fp8 = shard.fp8_parameters;
@@ -53,7 +53,7 @@ Op first_cast(std::int64_t weights, const Shard& shard, double copies) {
 
 }  // namespace
 
-// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters, d with the context ranks
+// Megatron-LM fills buckets of max(40 M, 1 M * d) parameters; d counts the context ranks as well
 // (DistributedDataParallelConfig).
 std::int64_t bucket_parameters(const PricingRequest& request) {
   if (request.options.bucket_parameters) return *request.options.bucket_parameters;
@@ -99,13 +99,13 @@ const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup grou
   return at->second;
 }
 
-// The sum of `gradients` bytes of every rank that shares the shards, a part of it for each.
+// Reduce-scatter of `gradients` bytes over the ranks that share the shards.
 PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradients,
                                    const CollectivePieces& pieces) {
   return over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces);
 }
 
-// These parts over the replicas of the shards; nothing where there is one.
+// All-reduce of one shard's gradients over its replicas; free where the shard has one replica.
 PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
   if (sharing.shards_n == sharing.ranks) return {};
   return group_price(network_, groups(rank, sharing.shard_replicas),
@@ -218,9 +218,9 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   price.kept_gathered = !request_.options.reshard_after_forward;
 }
 
-// First and last rank each have a copy of the word embedding where it is tied, or where multi-token
-// prediction looks tokens up on the last; they sum its gradients two by two, of ZeRO >= 2 the shard of each.
-// Nobody does where one rank has both ends.
+// The first and the last rank each hold a copy of the word embedding where it is tied, or where multi-token
+// prediction looks tokens up on the last rank. They all-reduce its gradient in pairs; under ZeRO >= 2 each
+// pair reduces one shard. No traffic where one rank has both ends.
 //   source  Megatron-LM core/distributed/finalize_model_grads.py, _allreduce_word_embedding_grads.
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
@@ -231,7 +231,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
 }
 
-// The two copies of a stage live on different ranks, and have the same gradients in the end.
+// Two ranks hold the copies of a stage, and all-reduce its gradients.
 PassPrice GradientPricing::price_copies(int stage) const {
   const ParallelPlan& plan = network_.plan;
   const StagePlaces places = plan.places();
@@ -257,8 +257,9 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
   return price;
 }
 
-// Along the axes that split what a pipeline rank steps: with ZeRO a rank has the norm of its shard alone.
-// Experts' ranks are among all the replicas and tensor ranks; of a part of the replicas they may not be.
+// All-reduces along the axes that split the optimizer step of a pipeline rank: under ZeRO a rank has the norm
+// of its shard only. The expert ranks are a subset of all replicas and tensor ranks, but not always of a part
+// of the replicas.
 //   source  Megatron-LM core/optimizer/clip_grads.py: one all-reduce over the model-parallel ranks, over all
 //           ranks under the distributed optimizer (get_grad_stats_parallel_group); DeepSpeed
 //           runtime/zero/stage_1_and_2.py: over the data-parallel group, then the model-parallel one.
@@ -273,12 +274,13 @@ PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) {
   return price;
 }
 
-// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states. It takes
-// no links: patterns of who sends what to whom would be most of the work of pricing, for 4 bytes.
+// The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states. It is
+// priced without link traffic: patterns of senders and receivers would cost most of the pricing time, for 4
+// bytes.
 void GradientPricing::price_norms(int rank, RankPrice& price) {
   Network quiet = network_;
   quiet.patterns = nullptr;
-  quiet.exchange_overhead = {};  // nobody waits for it
+  quiet.exchange_overhead = {};  // no rank waits for it
   price.partial_norm = norm_of_rank(quiet, rank);
   price.gradient_norm = group_price(quiet, groups(rank, RankGroup::kPipeline),
                                     {CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm});
@@ -295,7 +297,7 @@ RankPrice GradientPricing::price_rank(int rank) {
     if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, held.stage, true));
     price.copies.push_back(price_copies(held.stage));
   }
-  if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // alike for all ranks
+  if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // the same for all ranks
   price.tied_embedding = *tied_embedding_;
   price_norms(rank, price);
   price.optimizer = price_optimizer(rank);

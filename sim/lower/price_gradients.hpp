@@ -1,4 +1,4 @@
-// What it costs to keep replicas alike: gradients summed, weights put together, the optimizer step.
+// Costs of data parallelism: gradient reductions, weight gathers, the optimizer step.
 //
 //   Dense weights are alike on data x context ranks, routed experts on the ranks of the expert mesh's data
 //   axis; each has its groups, and buckets or units of its own. Of N sharing ranks (zero_group limits N) and
@@ -37,30 +37,30 @@
 
 namespace stagecraft {
 
-// One collective, or several that carry equal parts and copy a tensor for each rank.
+// One collective, or several with equal parts of the data that copy a tensor for each rank.
 struct CollectivePieces {
   std::int64_t count = 1;
-  Duration copies{};  // of each
+  Duration copies{};  // copy time of each collective
 };
 
 class GradientPricing {
  public:
   GradientPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
 
-  // The end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
+  // Prices the end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
   [[nodiscard]] RankPrice price_rank(int rank);
-  // The share of NCCL's channels, hence of what compute can lose to them, that traffic between the shards of a
-  // rank takes: all within a node, between nodes those of its NICs.
+  // Fraction of NCCL's channels that traffic between the shards of a rank uses: all of them within a node,
+  // those of its NICs between nodes. Compute loses at most this fraction to the traffic.
   [[nodiscard]] double channel_share(int rank);
-  // Fills in the traffic of the units of a stage. None remain where no rank shares anything.
+  // Fills in the traffic of the units of a stage. Clears the units where no ranks share weights.
   void price_units(HeldStage held, StagePrice& price);
 
  private:
-  // Groups of dense weights, or of routed experts.
+  // Groups that share dense weights, or routed experts.
   struct Sharing {
     RankGroup replicas, shards, shard_replicas;
-    int ranks = 1;     // that have the weights
-    int shards_n = 1;  // of them, that share a sharded copy
+    int ranks = 1;     // ranks with the same weights
+    int shards_n = 1;  // ranks that share one sharded copy
   };
   [[nodiscard]] Sharing sharing(bool experts) const;
   [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
@@ -71,7 +71,7 @@ class GradientPricing {
   [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients,
                                   const CollectivePieces& pieces = {});
   [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
-  // Shards stay in a node, and their replicas are on others.
+  // Do the shards of a copy stay in a node, and their replicas on other nodes?
   [[nodiscard]] bool on_links_apart(int rank, const Sharing& sharing);
   [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights,
                                  const CollectivePieces& pieces = {});
@@ -91,7 +91,7 @@ class GradientPricing {
   std::optional<PassPrice> tied_embedding_;
 };
 
-// The parameters of one gradient bucket: what the user says, else as Megatron-LM fills it.
+// Parameters of one gradient bucket: options.bucket_parameters, or Megatron-LM's rule.
 [[nodiscard]] std::int64_t bucket_parameters(const PricingRequest& request);
 
 // Optimizer parameters that one rank steps: the shares of both kinds, rounded up.

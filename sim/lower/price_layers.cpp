@@ -37,7 +37,7 @@ int first_of(const RankMesh& mesh, int member, Axis axis) {
 }
 
 std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_rank) {
-  // A group is asked once on each node that it lies on.
+  // Each group is placed once per node that it lies on.
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
@@ -46,8 +46,8 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       const RankGroup group = group_of(static_cast<CommGroup>(i));
       const GroupShape shape = shape_of(group);
       const RankMesh& mesh = shape.mesh(network.plan);
-      const Axis axis = *shape.axes.begin();  // groups of layers lie along one
-      if (mesh.degree(axis) == 1) continue;   // a group of one costs nothing, wherever it is
+      const Axis axis = *shape.axes.begin();  // groups of layers lie along one axis
+      if (mesh.degree(axis) == 1) continue;   // a group of one rank costs nothing
       const int node = network.cluster.node_of(device_of(member));
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
       if (is_new) at->second = placement_of(network, member, group);
@@ -92,7 +92,7 @@ StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
       shard_(shard_of(request)),
       of_pipeline_rank_(static_cast<std::size_t>(network.plan.pipeline)) {}
 
-// Full recompute repeats a prediction and its inner layer as it does any layer, block recompute only counts
+// Full recompute repeats a layer of multi-token prediction like any other layer. Block recompute counts only
 // layers of the decoder.
 StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const {
   const bool repeated = request_.training.recompute.repeats_mtp();
@@ -131,7 +131,7 @@ const std::vector<std::size_t>& StagePricing::placements_of(int pipeline_rank) {
   return placements;
 }
 
-// Where links are shared, the traffic of a pipeline rank is on links of its own.
+// On shared links pipeline ranks differ even where their placements are equal: each uses its own links.
 bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const {
   const auto rank = [&](const LayerGroups& groups) {
     return network_.plan.mesh.coordinate(groups.member, Axis::kPipeline);
@@ -149,7 +149,8 @@ StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& c
   }
   if (content.embedding) add(price, pieces.embedding, 1);
   add(price, pieces.mtp, content.mtp_layers);
-  // The head is last in a forward, where it covers nothing that was waited for, and first in a backward.
+  // The head is last in a forward, so its compute cannot cover an earlier wait for the host. It is first in a
+  // backward, where it can.
   wait_for_host(price.forward);
   if (content.head) add(price, pieces.head, 1);
   wait_for_host(price);

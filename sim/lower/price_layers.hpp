@@ -1,8 +1,7 @@
-// What the passes of a stage cost: its layers by kind, its ends, its layers of multi-token prediction.
+// Prices of the passes of a stage: its layers by kind, its ends, its layers of multi-token prediction.
 //
-// Collectives of a layer run over four kinds of groups, each placed and priced on the links that it really
-// uses; of the GPUs of a pipeline rank the one with the slowest groups counts, because the others wait for
-// it.
+// Collectives of a layer run over four kinds of groups, each placed and priced on the links that it uses. Of
+// the GPUs of a pipeline rank the one with the slowest groups counts, because the others wait for it.
 #pragma once
 
 #include <array>
@@ -16,10 +15,10 @@
 
 namespace stagecraft {
 
-// The groups of the GPUs of a pipeline rank, one of each way to lie on the nodes.
+// The layer groups of the GPUs of a pipeline rank, one per distinct placement.
 [[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
 
-// What a stage can be made of.
+// Prices of the pieces that stages consist of.
 struct PiecePrices {
   LayerGroups groups;
   std::array<StagePrice, kLayerKindNames.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
@@ -32,8 +31,8 @@ class StagePricing {
  public:
   StagePricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
 
-  // The passes of a stage, and under ZeRO >= 2 its units with their shares of the passes, still without
-  // traffic. Asks the collective's placement once per pipeline rank.
+  // Prices the passes of a stage, and under ZeRO >= 2 its units with their shares of the passes, without
+  // their traffic. Each pipeline rank is placed once.
   [[nodiscard]] StagePrice price(HeldStage held);
 
  private:
@@ -49,7 +48,7 @@ class StagePricing {
   const PricingRequest& request_;
   const Shard shard_;
   std::vector<PiecePrices> pieces_;                         // one per distinct placement
-  std::vector<std::vector<std::size_t>> of_pipeline_rank_;  // empty: not asked yet
+  std::vector<std::vector<std::size_t>> of_pipeline_rank_;  // empty: not placed yet
 };
 
 }  // namespace stagecraft

@@ -38,7 +38,7 @@ class OffloadPricing {
     prices_.offload.available = link_.copy;
     for (int rank = 0; rank < network_.plan.pipeline; ++rank) {
       Duration stall{};
-      // Where there are two copies, each has half of the micro-batches.
+      // With two copies of each stage, each copy runs half of the micro-batches.
       const StagePlaces places = network_.plan.places();
       for (const HeldStage& held : places.held_by(rank))
         stall += add_stalls(held) * (network_.plan.micro_batches / places.copies());
@@ -52,7 +52,7 @@ class OffloadPricing {
   Duration add_stalls(HeldStage held) {
     StagePrice& price = prices_.stages[network_.plan.places().index_of(held.stage, held.copy)];
     const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
-    // All that a micro-batch keeps, wherever it lives.
+    // All activations of a micro-batch, on the GPU or on the host.
     const PassMemory whole = pass_memory(model_, shard_of(request_), content,
                                          pass_habits(request_.training.recompute, OffloadSpec{}));
     const Bytes activations = share_of(whole.kept, request_.offload.activations);
@@ -66,8 +66,8 @@ class OffloadPricing {
     const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
     const Duration before_backward = over((activations + weights) / link_.copy, backward);
     price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
-    // When the backward is split, each pass waits until it is half of the whole, whatever its compute, where
-    // the other leaves as much: passes that wait for copies are no shorter for more tokens.
+    // With a split backward the stall is divided so that I and W each last half of the whole where they can.
+    // Otherwise a longer sequence could shorten one of them.
     const Duration half = (backward + before_backward) / 2;
     const Duration of_weights =
         std::clamp(half - price.weight_gradient.total(), Duration::zero(), before_backward);
@@ -91,7 +91,8 @@ class OffloadPricing {
     const std::int64_t here = host_parameters(stepped, request_);
     if (here == 0) return;
     const std::int64_t states = bytes_.optimizer + (bytes_.has_masters() ? 0 : bytes_.stepped);
-    const std::int64_t traffic = kHostGradient + 2 * states;  // all are read, all but the gradient written
+    // The host reads all of them and writes all but the gradient.
+    const std::int64_t traffic = kHostGradient + 2 * states;
     const Duration step = Bytes(here * (bytes_.gradient + bytes_.weight)) / link_.copy +
                           Bytes(here * traffic) / (kHostStepShare * link_.memory);
     prices_.offload.optimizer_step = std::max(prices_.offload.optimizer_step, step);

@@ -1,4 +1,4 @@
-// Shares of the states kept in host memory: what their copies and the host's optimizer step cost.
+// Offload to host memory: the costs of its copies and of the host's optimizer step.
 //
 //   link         host_link(), in both network modes
 //   activations  x A are written while a forward runs and read while a backward does

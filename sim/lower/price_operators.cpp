@@ -25,8 +25,8 @@ Category category_of(CommGroup group) {
   return Category::kOther;
 }
 
-// PyTorch opens a communicator for each pair that sends outside a batch, and NCCL has the more channels for a
-// message the fewer ranks a communicator has: in a node the length of a ring does not matter.
+// PyTorch opens a communicator for each pair that sends outside a batch. NCCL uses more channels per message
+// the fewer ranks a communicator has. So inside a node the length of a ring does not matter.
 //   source  torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, getKeySendRecv; NCCL src/enqueue.cc,
 //           nChannelsMin; TransformerEngine's context_parallel.py batches between two ranks alone.
 GroupPlacement communicator_of(const GroupPlacement& group, CollectiveKind kind) {
@@ -34,14 +34,14 @@ GroupPlacement communicator_of(const GroupPlacement& group, CollectiveKind kind)
   return {.ranks = 2, .ranks_per_node = 2, .groups_per_node = group.groups_per_node};
 }
 
-// What the software adds to one launch of a collective of a layer.
+// Software overhead of one launch of a layer's collective.
 Duration software_overhead(const Network& network, const LayerGroups& groups, const Op& op) {
   if (op.nodes || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1) return {};
   const Duration whole = network.tensor_collective_overhead.value;
   return op.collective == CollectiveKind::kAllReduce ? whole : whole / 2;
 }
 
-// One operator list on one GPU: times of its operators, and what of its collectives stays exposed.
+// Prices one operator list on one GPU: the times of its operators, and the exposed part of its collectives.
 class PassPricing {
  public:
   PassPricing(const Ops& ops, const Network& network, const Shard& shard, const LayerGroups& groups)
@@ -65,7 +65,7 @@ class PassPricing {
         price.add(compute, times_[i].time, times_[i].provenance);
       }
     }
-    // Every step waits for the slowest GPU. Those before it in the pipeline, or beside it, compute and then wait.
+    // Every step waits for the slowest GPU. The other GPUs compute and then wait.
     if (network_.slowest_gpu > 0)
       price.add(compute, from_seconds(to_seconds(price.of(compute)) * network_.slowest_gpu),
                 network_.profile.gpu_variability->provenance);
@@ -74,7 +74,7 @@ class PassPricing {
 
   [[nodiscard]] const PassExchanges& exchanges() const { return exchanges_; }
 
-  // Of the collectives that run beside the weight gradients; of those that bring an input together alone.
+  // Time of the collectives that overlap the weight gradients, and of the all-gathers among them.
   [[nodiscard]] Duration beside_weight_gradient() const {
     return sum_beside([](const Op&) { return true; });
   }
@@ -83,7 +83,7 @@ class PassPricing {
   }
 
  private:
-  // What the software adds to a collective is hidden as the rest of it is.
+  // The software overhead is hidden in the same proportion as the transfer.
   void add_exposed(PassPrice& price, std::size_t i, Duration exposed) const {
     price.add(category_of(ops_[i].group), exposed, times_[i].provenance);
     const Duration late = software_overhead(network_, groups_, ops_[i]) * ops_[i].kernels;
@@ -104,7 +104,7 @@ class PassPricing {
     return time;
   }
 
-  // All launches of the operator.
+  // Cost of all launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
     const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
     if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
@@ -136,7 +136,8 @@ class PassPricing {
                                                kInPass.begin())];
   }
 
-  // What `room` hides of `time`, of which `share` is left where both run; the room is used up.
+  // Part of `time` that `room` of compute hides: the fraction `share` of their overlap. The overlap uses up
+  // the room.
   [[nodiscard]] static Duration behind(Duration& room, Duration time, double share) {
     const Duration beside = std::min(time, room);
     room -= beside;
@@ -147,7 +148,7 @@ class PassPricing {
     const Duration time = times_[i].time;
     switch (ops_[i].beside) {
       case Beside::kNothing:
-      case Beside::kWeightGradient:  // over both backward passes together: price_operators
+      case Beside::kWeightGradient:  // price_operators() hides it over both backward passes together
         return Duration::zero();
       case Beside::kNextGemm:
         return behind_gemm(time, i + 1, ops_.size(), 1);
@@ -162,7 +163,7 @@ class PassPricing {
     return {};
   }
 
-  // The nearest GEMM from `from` towards `end`; going back, index from - 1 is looked at first.
+  // Hides `time` behind the nearest GEMM from `from` towards `end`. Going back, index from - 1 comes first.
   [[nodiscard]] Duration behind_gemm(Duration time, std::size_t from, std::size_t end, int step) {
     for (std::size_t i = from; i != end; i = step > 0 ? i + 1 : i - 1) {
       const std::size_t at = step > 0 ? i : i - 1;
@@ -172,7 +173,7 @@ class PassPricing {
     return Duration::zero();
   }
 
-  // What one half of the shared experts hides.
+  // Hides `time` behind one half of the shared experts.
   [[nodiscard]] Duration behind_shared(Duration time, SharedHalf half) {
     Duration hidden{}, covered{};
     for (std::size_t i = 0; i < ops_.size() && covered < time; ++i) {
@@ -184,8 +185,8 @@ class PassPricing {
     return hidden;
   }
 
-  // The attention kernels that were launched last before the message: one flash kernel, or all of an unfused
-  // core.
+  // Hides `time` behind the attention kernels launched last before the message: one flash kernel, or all
+  // kernels of an unfused core.
   [[nodiscard]] Duration behind_block(Duration time, std::size_t message) {
     Duration hidden{};
     for (std::size_t i = message; i-- > 0 && hidden < time;) {
@@ -203,7 +204,7 @@ class PassPricing {
   const Network& network_;
   const LayerGroups& groups_;
   std::vector<Cost> times_;
-  std::vector<Duration> room_;  // of each compute operator, not yet used to hide something
+  std::vector<Duration> room_;  // compute time of each operator that hides nothing yet
   PassExchanges exchanges_;
 };
 
@@ -211,7 +212,7 @@ void wait(PassPrice& price, Duration time) {
   if (time > Duration::zero()) price.add(Category::kOther, time, Provenance::kAssumed);
 }
 
-// What is launched anew for each layer, because its shapes are known only when the router has run.
+// Kernels are launched layer by layer: shapes are known only after the router has run.
 bool waits_in_each_layer(const LayerOps& ops, const HostCosts& costs) {
   return costs.graphs != CudaGraphs::kIteration &&
          std::ranges::any_of(ops.forward, [](const Op& op) { return op.routed; });
@@ -303,9 +304,9 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
                                .recompute = recompute.exchanges(),
                                .input_gradient = input.exchanges(),
                                .weight_gradient = weight.exchanges()}};
-  // A backward collective that is issued before its layer's weight-gradient GEMM runs beside it; never more
-  // than the GEMM lasts. Where that GEMM is put aside, gathers of inputs run beside the input-gradient GEMM
-  // as before, and reductions are waited for.
+  // A backward collective that is issued before its layer's weight-gradient GEMM overlaps it, for at most the
+  // duration of the GEMM. In a split backward, where that GEMM runs later, gathers of inputs still overlap
+  // the input-gradient GEMM, and reductions are exposed.
   const auto overlapped = [&](Duration traffic) {
     return from_seconds(to_seconds(traffic) * network.profile.tensor_overlap.value);
   };

@@ -1,7 +1,6 @@
-// What the four passes of a list of operators cost on one GPU, and its collectives.
+// Prices of the four passes of a list of operators on one GPU, with its collectives.
 //
-// What of a collective compute hides (t_c collective, t_g compute beside it, o = the profile's
-// tensor_overlap):
+// Hidden part of a collective (t_c collective, t_g overlapped compute, o = the profile's tensor_overlap):
 //   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time; of an
 //                     input gradient whose weight gradient is put aside only the gathers, taken to run
 //                     beside the input-gradient GEMM (assumed: Zero Bubble's fork gathers behind it, in W,
@@ -29,31 +28,31 @@ namespace stagecraft {
 // The ranks that a collective of a layer runs over.
 [[nodiscard]] RankGroup group_of(CommGroup group);
 
-// An exchange that sends tokens once to each node: an all-to-all of the ranks at the same place of each node,
-// and one of the ranks of a node, both at the same time. Each has its latency; the bytes of the slower count,
-// as those of the two tiers of any collective over nodes (topology/collective.hpp).
+// An expert exchange that sends tokens once to each node: an all-to-all over the ranks at the same place of
+// each node, and one over the ranks of a node, both at the same time. Each adds its latency. Only the
+// transfer of the slower counts, as for the two tiers of any collective over nodes (topology/collective.hpp).
 struct NodeExchange {
   PlacedGroup rails, in_node;
-  Bytes between{};  // of one rank over the nodes; op.bytes inside them
+  Bytes between{};  // bytes of one rank between nodes; op.bytes inside a node
   CollectiveCost over_rails = {}, over_node = {};
 
   [[nodiscard]] CollectiveCost cost() const;
 };
 [[nodiscard]] NodeExchange node_exchange(const Network& network, const LayerGroups& groups, const Op& op);
 
-// One launch of a collective of a layer; a tensor collective with the software's overhead and the fabric's
-// site terms.
+// Cost of one launch of a layer's collective. A tensor collective includes the overheads of the software and
+// the fabric.
 [[nodiscard]] CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& groups,
                                                    const Op& op);
 
-// Passes last at least as long as their host; what they wait beyond the GPUs' own time is `other`. Within a
-// backward the host runs ahead: both parts of it, and what is made again before, wait together.
+// A pass lasts at least as long as its host needs; its wait beyond the GPU's time is `other`. Within a
+// backward the host runs ahead, so recompute and both gradients wait together.
 void wait_for_host(PassPrice& pass);
 void wait_for_host(StagePrice& price);
 
-// The four passes of a list of operators, on the slowest of the job's GPUs. How long the host takes is in
-// PassPrice::wanted(); what routing makes new each time waits for it at once, other layers as a stage: the
-// host runs ahead within a pass.
+// Prices the four passes of a list of operators, on the slowest of the job's GPUs. The host time is in
+// PassPrice::wanted(). Layers with routed shapes wait for the host at once; other layers wait as a stage,
+// because the host runs ahead within a pass.
 [[nodiscard]] StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                                          const LayerGroups& groups);
 

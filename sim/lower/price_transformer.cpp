@@ -15,8 +15,8 @@
 namespace stagecraft {
 namespace {
 
-// Without sequence parallelism every tensor rank holds the same output: with scatter/gather each sends its
-// share, and the receivers put it together over NVLink (Narayanan et al., SC'21, section 4.1).
+// Without sequence parallelism every tensor rank holds the same output. With scatter/gather each rank sends
+// its share, and the receivers all-gather it over NVLink (Narayanan et al., SC'21, section 4.1).
 bool scatters(const PricingRequest& request) {
   return request.options.scatter_gather && !request.parallelism.sequence_parallel && request.plan.tensor > 1;
 }
@@ -36,22 +36,22 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   return price;
 }
 
-// A group of several layers is made again up to its last product alone.
+// Does recompute stop at the last needed GEMM? Only where a checkpoint group is a single layer.
 bool stops_early(const PricingRequest& request) {
   const RecomputeSpec& recompute = request.training.recompute;
   return request.options.recompute_stops_early &&
          (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
 }
 
-// Gradients that leave after each pass (ZeRO 2 and 3) are added to nothing: the copy into the buffer of their
-// reduction, cast on the way, has the traffic of an accumulation in the product, as which it is priced.
+// Under ZeRO 2 and 3 gradients are reduced after each pass and not accumulated. They are cast and copied into
+// the reduction buffer, with the same traffic as an accumulation inside the GEMM, and are priced as one.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
 bool adds_in_products(const PricingRequest& request) {
   const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1;
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
-// What passes hold, asked once of stages of the same content.
+// Pass memory, computed once for stages of the same content.
 class StageMemories {
  public:
   StageMemories(const TransformerSpec& model, const Shard& shard, PassHabits habits)

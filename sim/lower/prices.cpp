@@ -39,7 +39,7 @@ Duration PassPrice::hide(Category category, Duration most) {
   const Duration hidden = std::min(time, most);
   const double before = to_seconds(total());
   time -= hidden;
-  // What is hidden is no longer spent: every kind of knowledge loses alike.
+  // Hidden time is not spent: every provenance loses in proportion.
   if (before > 0) {
     for (double& seconds : by_provenance_) seconds *= to_seconds(total()) / before;
   }

@@ -35,13 +35,13 @@ class PassPrice {
   // Moves `part` of a price from provenance `from` to `to`.
   void restate(Duration part, Provenance from, Provenance to);
 
-  // Takes away up to `most` of what a category has, because something else covers it; returns how much.
+  // Removes up to `most` of a category's time, because other work covers it. Returns the removed time.
   Duration hide(Category category, Duration most);
 
-  // Whatever hides a part of it, the price stays at `least`, or at all that it is.
+  // Sets a lower bound: a fused pair cannot hide time below `least`, or below total() where that is smaller.
   void keep_at_least(Duration least);
   [[nodiscard]] Duration least() const { return std::min(least_, total()); }
-  // The least that was asked for, and what the price lacks to it.
+  // The lower bound as it was set, and the time that total() is short of it.
   [[nodiscard]] Duration wanted() const { return least_; }
   [[nodiscard]] Duration missing() const { return std::max(Duration::zero(), least_ - total()); }
 
@@ -51,7 +51,7 @@ class PassPrice {
   }
   [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
-  // The network uses of a price that is communication alone; their times add up to total(). Empty where the
+  // The network uses of a price that is pure communication; their times add up to total(). Empty where the
   // network is closed-form.
   [[nodiscard]] const std::vector<NetworkUse>& network() const { return network_; }
 
@@ -64,26 +64,26 @@ class PassPrice {
 
 // A unit of sharded weights: a layer, the embedding or the head of a stage.
 struct UnitPrice {
-  PassPrice gather;       // its weights put together; ZeRO 3
-  PassPrice reduce;       // its gradients summed and scattered; ZeRO 2 and 3
-  PassPrice replicate{};  // then summed over the replicas of its shard, on a stream of its own
-  // What its own operators take of the passes, what is recomputed with the input gradient: a pass is cut in
-  // these proportions.
+  PassPrice gather;       // all-gather of its weights; ZeRO 3
+  PassPrice reduce;       // reduce-scatter of its gradients; ZeRO 2 and 3
+  PassPrice replicate{};  // all-reduce over the replicas of its shard, on a stream of its own
+  // Times of the unit's own operators in each pass; the input gradient includes recompute. A pass is cut into
+  // segments in these proportions.
   Duration forward{}, input_gradient{}, weight_gradient{};
-  bool gathered_twice = false;  // of the backward: for what is made again, and for the backward itself
+  // Does the backward gather it twice, for recompute and for the backward itself?
+  bool gathered_twice = false;
 };
 
-// What the passes of a stage hold on the GPU, per micro-batch.
+// GPU memory that the passes of a stage hold, per micro-batch.
 struct PassMemory {
-  Bytes kept;                     // from the start of the forward to the end of the backward
-  Bytes freed_by_input_gradient;  // of `kept` and `made_again`, what is freed at the end of I when the
-                                  // backward is split; W frees the rest
-  Bytes forward_transient;        // while the forward runs
-  Bytes backward_transient;  // while the (input-gradient) backward runs: what is recomputed, gradients under
-                             // way
-  Bytes made_again{};        // by a recompute pass, from its start to the end of the backward
-  // Gradients of all micro-batches together, where they are not there throughout: from the start of the first
-  // pass that makes gradients of the stage's weights to the end of the last.
+  Bytes kept;  // from the start of the forward to the end of the backward
+  // part of `kept` and `made_again` that I frees at its end when the backward is split; W frees the rest
+  Bytes freed_by_input_gradient;
+  Bytes forward_transient;   // while the forward runs
+  Bytes backward_transient;  // while the backward (or I) runs: recomputed tensors, gradients in progress
+  Bytes made_again{};        // recomputed by a recompute pass: from its start to the end of the backward
+  // Gradients of all micro-batches together, where they are not live throughout: from the start of the first
+  // pass that produces weight gradients of the stage to the end of the last.
   Bytes gradients{};
 
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
@@ -91,7 +91,7 @@ struct PassMemory {
 
 struct StagePrice {
   PassPrice forward, recompute, input_gradient, weight_gradient;
-  PassPrice unhidden{};  // what an input gradient takes longer whose weight gradient is put aside
+  PassPrice unhidden{};  // extra exposed time of an input gradient whose weight gradient runs later
   PassMemory memory{};
   // ZeRO 2 and 3, in model order; empty otherwise. Gathers run in every forward pass, and again in every
   // backward pass unless `kept_gathered`; reductions run in every backward pass, last unit first.
@@ -99,7 +99,7 @@ struct StagePrice {
   bool kept_gathered = false;
   PassTraffic traffic{};  // empty where the network is closed-form
 
-  // Of one micro-batch: what is made again and both gradients; with the forward, all of it.
+  // Time of one micro-batch: recompute and both gradients; total() adds the forward.
   [[nodiscard]] Duration backward() const;
   [[nodiscard]] Duration total() const { return forward.total() + backward(); }
 };
@@ -115,20 +115,22 @@ class PassParts {
   std::array<const PassPrice*, 3> parts_{};
   std::size_t size_ = 0;
 };
-// `recomputes`: what was not kept is made again in its backward, and not by a pass of its own.
+// `recomputes`: the backward itself recomputes the tensors that were not kept; the order has no recompute
+// pass.
 [[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
-// The sum of these parts: all that the pass takes.
+// The sum of these parts: the price of the whole pass.
 [[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
-// What the same parts of the pass exchange.
+// The traffic of the same parts.
 [[nodiscard]] PassExchanges exchanges_of(const PassTraffic& stage, Pass pass, bool recomputes);
 
-// What a pass takes when it starts and frees when it ends; its transient is there while it runs.
+// Memory that a pass allocates at its start and frees at its end; `transient` is live while it runs.
 struct PassHold {
   Bytes taken, transient, freed;
 };
-// A micro-batch holds its activations from the start of its forward, or what is made again from the start of
-// its recompute pass, to the end of its backward; where that is split, its input gradient frees a part. What
-// no recompute pass makes again is the backward's transient. Without gradients, which no one pass holds.
+// A micro-batch holds its activations from the start of its forward to the end of its backward, and
+// recomputed ones from the start of their recompute pass. In a split backward the input gradient frees a
+// part. Tensors that no recompute pass restores are the backward's transient. Gradients are not included: no
+// single pass holds them.
 [[nodiscard]] PassHold hold_of(const PassMemory& memory, Pass pass);
 
 // Messages over the boundary from a stage to the next; zero when both live on one rank.
@@ -141,15 +143,16 @@ struct RankPrice {
   std::vector<std::vector<PassPrice>> gradient_buckets;  // [chunk][bucket], in the order of the backward pass
   std::vector<std::vector<PassPrice>>
       parameter_buckets;  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
-  // [chunk]: the all-reduce with the rank that has the other copy of the stage, where there are two copies.
+  // [chunk]: the all-reduce with the rank that holds the other copy of the stage, where there are two copies.
   std::vector<PassPrice> copies;
   PassPrice tied_embedding;  // all-reduce between the ranks of the first and the last stage; of rank 0
-  PassPrice gradient_norm;   // over all that hold parts of the model
-  PassPrice partial_norm, norm_message;  // over those of this pipeline rank; one number to the next rank
+  PassPrice gradient_norm;   // over all ranks that hold a part of the model
+  // over the GPUs of this pipeline rank; one number sent to the next rank
+  PassPrice partial_norm, norm_message;
   PassPrice optimizer;
 };
 
-// Visits the prices of all that a rank does beside its passes, once an iteration.
+// Visits the prices of the work that a rank does once an iteration, beside its passes.
 template <class Visit>
 void for_each_price(const RankPrice& rank, Visit visit) {
   for (const auto* lists : {&rank.gradient_buckets, &rank.parameter_buckets})
@@ -162,14 +165,13 @@ void for_each_price(const RankPrice& rank, Visit visit) {
 }
 
 struct IterationPrices {
-  std::vector<StagePrice> stages;  // of each copy: StagePlaces::index_of()
-  std::vector<EdgePrice>
-      edges;  // behind each stage; behind the last of a copy there is none, and it is empty
-  std::vector<RankPrice> ranks;  // pipeline ranks
-  PassPrice host;                // once an iteration
-  double unit_load = 1;          // of what compute can lose to the traffic of units, so much it loses
-  OffloadPrice offload{};        // its stalls and steps are in the passes and the optimizer already
-  PatternTable patterns{};       // of all traffic above; empty where the network is closed-form
+  std::vector<StagePrice> stages;  // indexed by StagePlaces::index_of()
+  std::vector<EdgePrice> edges;    // edge after each stage; empty after the last stage of a copy
+  std::vector<RankPrice> ranks;    // pipeline ranks
+  PassPrice host;                  // once an iteration
+  double unit_load = 1;            // fraction of the slowdown by unit traffic that compute really suffers
+  OffloadPrice offload{};          // its stalls and steps are in the passes and the optimizer already
+  PatternTable patterns{};         // patterns of all traffic above; empty where the network is closed-form
 };
 
 struct PlacementMemo;
@@ -182,19 +184,20 @@ struct PricingRequest {
   const OverlapSpec& overlap;
   const OptionsSpec& options;
   const OffloadSpec& offload;
-  std::optional<int> gpus = {};  // of the job, where the plan prices a part of it; absent: the plan's
-  bool expert_pairs = false;     // overlap.expert hides exchanges: shared experts do not
-  bool shared_links = false;     // note what everything puts on the links of the cluster
-  // Placements of this cluster, these degrees and this order; nullptr: none is remembered. Not with shared
-  // links.
+  // GPUs of the whole job, where the plan prices a part of it; absent: those of the plan
+  std::optional<int> gpus = {};
+  bool expert_pairs = false;  // overlap.expert hides expert exchanges, so shared experts do not
+  bool shared_links = false;  // record the traffic of every price on the links of the cluster
+  // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
+  // Unused with shared links.
   PlacementMemo* memo = nullptr;
-  CollectiveMemo* collectives = nullptr;  // of this cluster and profile, or nullptr
+  CollectiveMemo* collectives = nullptr;  // memo for this cluster and profile, or nullptr
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);
 
-// What a GPU of a stage sends to its counterpart of the next for a micro-batch, and gets back; its last stage
-// sends to nobody.
+// Bytes that a GPU of a stage sends to its counterpart of the next stage for a micro-batch, and receives
+// back. The last stage sends none.
 [[nodiscard]] Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request);
 [[nodiscard]] Bytes message_bytes(const StagesSpec& model, int stage);
 

@@ -19,7 +19,8 @@ using enum MemoryClass;
 
 constexpr std::int64_t kHalfBytes = 2, kFp32Bytes = 4;
 
-// One and those behind it that are there already, at most: the next one, and more until they reach `ahead`.
+// Largest sum of one entry and the entries gathered ahead of it: always the next one, and more until they
+// reach `ahead`.
 std::int64_t largest_run(std::span<const std::int64_t> sizes, std::int64_t ahead = 0) {
   std::int64_t most = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -64,8 +65,8 @@ RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& reques
   }
 }
 
-// DeepSpeed's BF16_Optimizer adds the gradients of a micro-batch to whole ones in fp32 when its backward is
-// over, and lets go of them when the next begins.
+// DeepSpeed's BF16_Optimizer adds the 16-bit gradients of a micro-batch to unsharded fp32 gradients after its
+// backward, and frees them when the next backward begins.
 //   source  deepspeed/runtime/bf16_optimizer.py, update_hp_grads and clear_lp_grads; deepspeed/runtime/pipe/
 //           engine.py, _bf16_reduce_grads; runtime/engine.py, communication_data_type.
 bool RankStates::accumulates_apart() const {
@@ -91,7 +92,7 @@ Bytes RankStates::largest_unit(std::int64_t bytes) const {
   return Bytes(most * bytes);
 }
 
-// The whole gradients of the pass that has most, under Megatron-FSDP.
+// Most unreduced gradients of any pass under Megatron-FSDP.
 Bytes RankStates::unreduced() const {
   const std::int64_t capacity = queue_capacity(units_, shard_, zero());
   Bytes most{};
@@ -102,12 +103,13 @@ Bytes RankStates::unreduced() const {
   return std::min(most, Bytes(buckets * state_bytes(shard_).gradient));
 }
 
-// Bytes that are whole beside the shards; with these they are never more than without ZeRO.
+// `whole` bytes held unsharded beside the shards, capped so that both together do not exceed the total
+// without ZeRO.
 Bytes RankStates::beside_shards(Bytes whole, const ParameterShare& all) const {
   return std::min(whole, Bytes((all - sharded(all, plan_)).all()));
 }
 
-// The matrices of all units, in model order.
+// Parameter counts of the matrices of all units, in model order.
 std::vector<std::int64_t> RankStates::matrices() const {
   std::vector<std::int64_t> all;
   const MatricesOfUnits of_units(model_, shard_);
@@ -119,8 +121,7 @@ std::vector<std::int64_t> RankStates::matrices() const {
   return all;
 }
 
-// Bytes of weights that come together, in the order in which they come; where the root stays, it is first,
-// empty or not.
+// Bytes of each all-gather of weights, in order. A root that stays gathered comes first, even if it is empty.
 std::vector<std::int64_t> RankStates::gathers() const {
   if (request_.job.options.gathers_matrices) {
     std::vector<std::int64_t> gathers = matrices();
@@ -140,8 +141,8 @@ std::vector<std::int64_t> RankStates::gathers() const {
   return gathers;
 }
 
-// Under ZeRO 3: the unit that computes, and the next one where it is gathered beside; all of them where they
-// are kept from the forward to the backward. The root of FSDP2 and of Megatron-FSDP stays.
+// Gathered weights under ZeRO 3: the unit that computes, and the next one where its gather overlaps; all
+// units where they stay gathered until the backward. The root of FSDP2 and of Megatron-FSDP stays gathered.
 Bytes RankStates::gathered_units() const {
   if (!request_.job.options.reshard_after_forward) return Bytes(weights().all());
   const std::vector<std::int64_t> all = gathers();
@@ -156,15 +157,16 @@ Bytes RankStates::gathered_units() const {
   return Bytes(kept + (passing.empty() ? 0 : std::ranges::max(passing)));
 }
 
-// What the stream of FSDP2's gathers has cached and no other can use: the outputs of two of them, which are
-// copied out on the stream that computes. Reductions allocate on that one (pytorch/pytorch #129721, #132445).
+// Memory that the caching allocator keeps for FSDP2's all-gather stream and no other stream can use: two
+// all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
+// (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
   if (!shard_.software.fully_shard || zero() < 2 || plan_.shard_group == 1) return Bytes(0);
   return Bytes(largest_run(gathers()));
 }
 
-// The unit that computes and the one that is on its way from the host, of ZeRO 3 the rank's shards of them;
-// never more than there are.
+// Weights staged from the host: the unit that computes and the one in transit; under ZeRO 3 the rank's shards
+// of them. Never more than all weights.
 Bytes RankStates::staged_units() const {
   const auto shard = [&](const ParameterShare& bytes) {
     return (zero() >= 3 ? sharded(bytes, plan_) : bytes).all();
@@ -174,7 +176,7 @@ Bytes RankStates::staged_units() const {
   return Bytes(std::min(2 * most, shard(weights())));
 }
 
-// The part of `bytes` that the rank has, all or its shard; `kept` of it on the GPU.
+// The rank's part of `bytes`, times the fraction `kept`: its shard where `cut`, otherwise all of them.
 RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool cut, double kept) const {
   const ParameterShare part = cut ? sharded(bytes, plan_) : bytes;
   return {.dense = share_of(Bytes(part.dense), kept), .experts = share_of(Bytes(part.experts), kept)};
@@ -186,10 +188,9 @@ void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const Paramet
   add_apart(items, kind, held.dense, held.experts);
 }
 
-// Transformer Engine casts weights once an iteration and keeps what it cast; weights that are fp8 already are
-// one of the copies. Of gathered ones it keeps the transposes for the backward, which a layer that is
-// recomputed makes again; of those gathered in fp8 Megatron-FSDP frees them (--keep-fp8-transpose-cache is
-// off).
+// Transformer Engine casts weights once an iteration and keeps the copies; weights stored in fp8 count as one
+// copy. Of gathered weights it keeps the transposes for the backward, except in recomputed layers.
+// Megatron-FSDP frees the transposes of weights gathered in fp8 (--keep-fp8-transpose-cache is off).
 Bytes RankStates::fp8_copies() const {
   const bool gathered = shard_.gathered_weights;
   if (!shard_.keeps_fp8() || (gathered && shard_.fp8_parameters)) return Bytes(0);
@@ -223,7 +224,7 @@ void RankStates::add_gradients(LedgerItems& items) const {
   if (zero() >= 2 && queues())
     return items.add(kGradients, "gradients to be reduced",
                      beside_shards(unreduced(), parameters_ * state.gradient));
-  // Where passes hold whole gradients, those of the unit are among them.
+  // Where passes hold unsharded gradients, those include the gradients of the unit.
   const bool held_whole = zero() == 2 && accumulates_whole(request_.job);
   if (zero() == 3 || (zero() == 2 && reduces_units() && !held_whole))
     return items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
@@ -253,10 +254,11 @@ Bytes RankStates::on_host() const {
   return sum + held.dense + held.experts;
 }
 
-// DeepSpeed's fp32 gradients are one tensor, and under ZeRO those in 16 bit that it is cast from are another:
-// no block of the activations holds so much, so that both lie beside those (deepspeed/runtime/zero/
-// stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py, grads_groups_flat).
-// In its BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast to be reduced.
+// DeepSpeed joins the fp32 gradients in one tensor; under ZeRO it joins the 16-bit gradients that they are
+// cast from in another. No block of the activations is that large, so both need new memory
+// (deepspeed/runtime/zero/stage_1_and_2.py, single_grad_partition; deepspeed/runtime/fp16/fused_optimizer.py,
+// grads_groups_flat). In BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast for
+// the reduction.
 Bytes RankStates::joined_gradients() const {
   if (accumulates_apart()) return Bytes(plan_.replicas() > 1 ? parameters_.all() * kHalfBytes : 0);
   const StateBytes state = state_bytes(shard_);
@@ -268,9 +270,8 @@ Bytes RankStates::joined_gradients() const {
   return held.dense + held.experts;
 }
 
-// Without ZeRO the copies are made tensor by tensor before they are joined. Those of matrices that are larger
-// than any tensor of the activations find no block that these have left (the caching allocator of PyTorch
-// joins no two segments).
+// Without ZeRO the copies are made tensor by tensor and then joined. Copies larger than every activation
+// tensor fit in no freed block: PyTorch's caching allocator does not join segments.
 Bytes RankStates::large_copies() const {
   const std::int64_t bytes = state_bytes(shard_).gradient_copy;
   if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
@@ -303,8 +304,9 @@ Bytes RankStates::step_blocks() const {
   return joined_gradients() + large_copies();
 }
 
-// Gradients reduced in 16 bit are stepped in fp32: a copy of the shard, when the activations are gone. Of
-// DeepSpeed they are joined; without ZeRO it casts tensor by tensor and joins the copies.
+// Gradients reduced in 16 bit are cast to fp32 for the optimizer step: a copy of the shard, after the
+// activations are freed. DeepSpeed joins them in one tensor; without ZeRO it casts tensor by tensor and joins
+// the copies.
 void RankStates::add_step(LedgerItems& step) const {
   const StateBytes state = state_bytes(shard_);
   if (zero() == 0 || !shard_.software.bucket_copies)

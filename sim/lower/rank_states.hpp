@@ -13,12 +13,12 @@
 
 namespace stagecraft {
 
-// Do gradients stay whole until the last micro-batch under ZeRO 2 and 3? A single one has nothing to add to.
+// Do gradients stay unsharded until the last micro-batch under ZeRO 2 and 3? With one micro-batch there is
+// nothing to accumulate.
 [[nodiscard]] bool accumulates_whole(const PricingRequest& job);
 
-// Bytes that the gradients of a stage take beside the rank's shard of them while they are whole: from the
-// stage's first backward to its last, behind which they are reduced. Zero where nothing is sharded, or where
-// gradients leave behind each backward.
+// Bytes of a stage's unsharded gradients beyond the rank's shard: live from the stage's first backward to its
+// last, then reduced. Zero where nothing is sharded, or where each backward reduces its gradients.
 //   source  torch/distributed/pipelining/stage.py, backward_maybe_with_nosync, whose last backward reduces;
 //           torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed.
 [[nodiscard]] ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job,
@@ -30,16 +30,16 @@ class RankStates {
 
   void add_weights(LedgerItems& items) const;
   void add_gradients(LedgerItems& items) const;
-  // Adds the gradients of a stage that are whole while it runs backward passes.
+  // Adds the unsharded gradients of a stage, live while it runs backward passes.
   void add_whole_gradients(LedgerItems& items, int stage) const;
   void add_optimizer(LedgerItems& items) const;
-  // What the optimizer step holds beside them, when the activations are gone.
+  // Adds the memory of the optimizer step beyond the states, after the activations are freed.
   void add_step(LedgerItems& step) const;
-  // What the optimizer step holds in blocks of its own beside those of the activations.
+  // Memory of the optimizer step that fits in no freed block of the activations.
   [[nodiscard]] Bytes step_blocks() const;
-  // What the stream of gathers has reserved and no other can use.
+  // Memory reserved by the gather stream that no other stream can use.
   [[nodiscard]] Bytes stream_blocks() const;
-  // What is offloaded of them; beside the optimizer's states the fp32 gradients that they are stepped with.
+  // Offloaded states, and the fp32 gradients that the host steps them with.
   [[nodiscard]] Bytes on_host() const;
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
 
@@ -49,11 +49,12 @@ class RankStates {
     Bytes dense, experts;
   };
 
-  // Do gradients wait whole for those before them, as Megatron-FSDP's do?
+  // Do unreduced gradients queue, as in Megatron-FSDP?
   bool queues() const { return shard_.software.communication_unit > 0; }
-  // Is what no layer holds gathered until the backward ends (megatron_fsdp.py, _root_pre_backward)?
+  // Do the parameters outside the layers stay gathered until the backward ends (megatron_fsdp.py,
+  // _root_pre_backward)?
   bool root_stays() const { return shard_.software.fully_shard || queues(); }
-  // Is a unit reduced when its backward ends, as FSDP's are, also where weights stay (SHARD_GRAD_OP)?
+  // Is a unit reduced when its backward ends, as in FSDP, even where weights stay gathered (SHARD_GRAD_OP)?
   bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
@@ -79,9 +80,9 @@ class RankStates {
   const LedgerRequest& request_;
   const ParallelPlan& plan_;
   const Shard& shard_;
-  const ParameterShare parameters_, products_;  // held, and those of them that fp8 computes with
+  const ParameterShare parameters_, products_;  // all parameters, and those that fp8 GEMMs use
   std::vector<int> held_;
-  std::vector<StageUnit> units_;  // of all its stages
+  std::vector<StageUnit> units_;  // units of all its stages
 };
 
 }  // namespace stagecraft

@@ -4,7 +4,7 @@ namespace stagecraft {
 
 namespace {
 
-// The shard of layers that full recompute leaves alone.
+// The shard for layers that full recompute does not repeat.
 Shard left_alone(Shard shard, bool recomputed) {
   if (!recomputed && shard.recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
   return shard;

@@ -1,5 +1,4 @@
-// Which operators the stages of a plan run for a micro-batch, and how often: what a price is a sum of, before
-// any of it has one.
+// The operators that the stages of a plan run for a micro-batch, with their counts: the terms of every price.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace stagecraft {
 
-// A layer that full recompute repeats, or one that it leaves alone.
+// Operators of one layer, repeated by full recompute or not.
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind,
                                        bool recomputed);
 // The operators that multi-token prediction puts before its layer.
@@ -23,8 +22,8 @@ namespace stagecraft {
 // Pieces of a stage that run the same operators.
 struct CountedOps {
   UnitKind unit = UnitKind::kLayer;
-  LayerKind layer = LayerKind::kDense;  // of kLayer
-  bool recomputed = false;              // by full recompute; of kLayer
+  LayerKind layer = LayerKind::kDense;  // kind of a kLayer unit
+  bool recomputed = false;              // repeated by full recompute; kLayer only
   std::int64_t times = 0;               // at least 1
   LayerOps ops{};
 };
@@ -35,7 +34,7 @@ struct CountedOps {
                                                       const PricingRequest& request,
                                                       const StageContent& content);
 
-// What all stages of a plan hold, as if they were one.
+// Content of all stages of a plan, as if they were one stage.
 [[nodiscard]] StageContent whole_content(const ParallelPlan& plan);
 
 }  // namespace stagecraft

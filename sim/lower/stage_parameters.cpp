@@ -16,13 +16,13 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
   sum.experts += share.experts * times;
 }
 
-// The part of the head's matrix that the rank holds already as its word embedding.
+// The part of the head's matrix that the rank already holds as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
   return model.tied_embeddings && ends_meet(plan) ? word_parameters(model, plan.tensor) : 0;
 }
 
-// The copy of the embedding that multi-token prediction looks the shifted tokens up in, where the rank has
-// none; of tied words it has the head's.
+// Embedding copy for the lookup of multi-token prediction, where the rank has no embedding. With tied
+// embeddings the head's matrix serves as its word part.
 std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                const StageContent& content) {
   if (content.mtp_layers == 0 || ends_meet(plan)) return 0;

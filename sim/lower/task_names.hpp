@@ -1,5 +1,5 @@
-// What tasks are called, passes and what is done beside them: lower() writes these names, and whatever reads a
-// program by them asks pass_of() and beside_task(), so that nobody spells them again.
+// Names of tasks: passes, and the work beside them. lower() writes these names; readers of a program ask
+// pass_of() and beside_task(), so the spelling is in one place.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,14 @@
 
 namespace stagecraft {
 
-// A pass is called by its letter, and has a stage. Empty of all else, and of passes of other jobs.
+// The name of a pass is its letter, and its label has a stage. nullopt for other tasks, and for passes of
+// other jobs.
 [[nodiscard]] inline std::optional<Pass> pass_of(const Label& label) {
   if (label.stage < 0 || label.name.size() != 1) return std::nullopt;
   return pass_of(label.name.front());
 }
 
-// To people: "weight gradient".
+// Readable name: "weight gradient".
 [[nodiscard]] constexpr std::string_view word_of(Pass pass) {
   constexpr std::array<std::string_view, kPassCount> kWords = {"forward", "backward", "input gradient",
                                                                "weight gradient", "recompute"};
@@ -31,14 +32,14 @@ namespace stagecraft {
 enum class BesideTask : std::uint8_t {
   kSendForward,
   kSendBackward,
-  kSendNorm,  // one number to the next pipeline rank, where a step is validated afterwards
+  kSendNorm,  // sends one number to the next pipeline rank, where steps are validated afterwards
   kParameterGather,
   kGradientReduction,
-  kGradientReplication,  // over the replicas of a shard, behind its reduction
-  kCopySum,              // of the gradients of both copies of a stage
-  kEmbeddingSum,         // of tied embeddings
+  kGradientReplication,  // all-reduce over the replicas of a shard, after its reduction
+  kCopySum,              // sum of the gradients of both copies of a stage
+  kEmbeddingSum,         // all-reduce of tied embeddings
   kGradientNorm,
-  kPartialNorm,  // over the ranks of one pipeline rank
+  kPartialNorm,  // norm over the GPUs of one pipeline rank
   kOptimizer,
   kHost,
   kRollback,
@@ -54,7 +55,7 @@ inline constexpr std::array<std::string_view, 13> kBesideTaskNames = {
   return kBesideTaskNames.at(static_cast<std::size_t>(task));
 }
 
-// Empty of passes, of tasks without a length, and of tasks of other jobs.
+// Nullopt for passes, for zero-length tasks, and for tasks of other jobs.
 [[nodiscard]] constexpr std::optional<BesideTask> beside_task(std::string_view name) {
   const auto* const at = std::ranges::find(kBesideTaskNames, name);
   if (at == kBesideTaskNames.end()) return std::nullopt;

@@ -1,8 +1,8 @@
-// Which price the time of a label comes from.
+// Traces the time of each label to a price.
 //
-// Prices of the same shape, lowered in the same way, give the same task graph with other times. Whoever
-// lowers thousands of plans keeps the graph of each shape with the sources of its labels, and asks prices for
-// the times alone.
+// Prices of the same shape, lowered in the same way, give the same task graph with other times. A search over
+// thousands of plans keeps one graph per shape with the sources of its labels, and reads only the times from
+// the prices.
 #pragma once
 
 #include <compare>
@@ -19,13 +19,13 @@ struct TimeSource {
     kNothing,  // no time
     kPrice,    // all of a price
     kPass,     // all of a pass
-    kSegment,  // a part of it, of as many as there are buckets beside it
+    kSegment,  // one of the segments of a pass, one per overlapped bucket
   };
   Kind kind = Kind::kNothing;
   Pass pass = Pass::kForward;
-  bool recomputes = false;         // the pass makes again what it needs
-  std::uint32_t number = 0;        // of a price in the order of shape_of(), or the place of a pass
-  std::uint32_t part = 0, of = 0;  // of a segment
+  bool recomputes = false;         // the pass includes recompute
+  std::uint32_t number = 0;        // index of a price in the order of shape_of(), or the place of a pass
+  std::uint32_t part = 0, of = 0;  // index and number of segments
 };
 
 struct TracedProgram {
@@ -33,25 +33,25 @@ struct TracedProgram {
   std::vector<TimeSource> sources;  // [label]
 };
 
-// What the graph depends on beside the order and the options: how many buckets there are, and which other
-// prices are nothing. Numbers without a meaning of their own, to be compared.
+// The parts of the prices that change the graph: the numbers of buckets, and which other prices are zero. The
+// values have no meaning of their own; they are only compared.
 [[nodiscard]] std::vector<std::uint32_t> shape_of(const IterationPrices& prices);
 
-// Can every label be traced to a price? Not on shared links, in several iterations or copies, with roll-backs
-// or fused pairs that last otherwise, or where passes are cut into units of sharded weights.
+// Can every label be traced to a price? Not on shared links, with several iterations or copies, with
+// roll-backs or fused pairs of other durations, or with passes cut into ZeRO units.
 [[nodiscard]] bool is_traceable(const IterationPrices& prices, const LowerOptions& options);
 
-// lower(), and where the times come from.
+// lower(), with the sources of the times.
 //   requires  is_traceable().
 [[nodiscard]] TracedProgram lower_traced(const Schedule& schedule, const IterationPrices& prices,
                                          const LowerOptions& options);
 
-// The time of each label: as long as the tasks of a program that is lowered from `prices` last.
+// The time of each label, equal to the durations in a program lowered from `prices`.
 //   requires  prices of the shape, and options and an order equal to those, that the sources come from.
 [[nodiscard]] std::vector<Duration> label_times(std::span<const TimeSource> sources,
                                                 const IterationPrices& prices);
 
-// Part `index` of `whole`, cut into `count` equal ones. The parts add up to the whole.
+// Part `index` of `whole`, cut into `count` equal parts that add up to the whole.
 [[nodiscard]] Duration equal_part(Duration whole, std::size_t index, std::size_t count);
 
 }  // namespace stagecraft

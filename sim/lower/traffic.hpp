@@ -1,9 +1,9 @@
-// What a piece of an iteration puts on the links of the cluster, where links are shared (`network: flow`).
+// Traffic of a piece of an iteration on the links of the cluster, on shared links only (`network: flow`).
 //
-// All groups of one kind of a pipeline rank communicate at the same time, so their loads are taken together:
-// a pattern says which links they use, for each byte that one member sends. Bigger jobs are more of the same
-// pattern, so a pattern is worked out once, and traffic is a sum of patterns times bytes. Where the network
-// is closed-form nobody makes patterns, and all traffic is empty.
+// All groups of one kind of a pipeline rank communicate at the same time, so their loads are summed. A
+// pattern lists the links that they use, per byte that one member sends. Larger jobs use the same pattern, so
+// each pattern is computed once and traffic is a sum of patterns times bytes. In a closed-form network there
+// are no patterns, and all traffic is empty.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Pattern {
 
 // Two jobs with the same key have the same pattern.
 struct PatternKey {
-  std::int32_t from = 0, to = 0;  // pipeline ranks; the same for what stays in one
+  std::int32_t from = 0, to = 0;  // pipeline ranks; equal for traffic inside one rank
   std::int32_t group = -1;        // RankGroup, or -1 for messages
   CollectiveKind kind = CollectiveKind::kSendReceive;
   std::string algorithm{};
@@ -39,7 +39,7 @@ struct PatternKey {
   friend auto operator<=>(const PatternKey&, const PatternKey&) = default;
 };
 
-// The patterns of an iteration, each made when it is first asked for.
+// The patterns of an iteration, each computed at its first use.
 class PatternTable {
  public:
   // `make()` returns the Pattern of the key.
@@ -65,7 +65,7 @@ class Traffic {
  public:
   struct Part {
     PatternId pattern;
-    double bytes = 0;  // that one member sends
+    double bytes = 0;  // bytes that one member sends
     friend bool operator==(const Part&, const Part&) = default;
   };
 
@@ -74,7 +74,7 @@ class Traffic {
 
   [[nodiscard]] bool empty() const { return parts_.empty(); }
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }  // ascending by pattern
-  [[nodiscard]] double bytes() const;                                      // of all parts
+  [[nodiscard]] double bytes() const;                                      // sum over all parts
 
  private:
   std::vector<Part> parts_;
@@ -83,17 +83,17 @@ class Traffic {
 // One collective, or one message per GPU.
 struct NetworkUse {
   Category category = Category::kOther;
-  Duration time{};      // all of it, on an idle network
-  Duration transfer{};  // of it, what takes longer where links are shared
+  Duration time{};      // total time on an idle network
+  Duration transfer{};  // the part of `time` that grows when links are shared
   Traffic traffic{};
 };
 
-// What a pass exchanges in groups of one kind, one collective after another on an idle network. What compute
-// hides is counted: it uses links all the same.
+// The collectives of a pass in groups of one kind, one after another on an idle network. Hidden collectives
+// count as well, because they use links.
 struct Exchanges {
   Traffic traffic{};
   Duration time{};
-  Duration transfer{};      // of `time`, what takes longer where links are shared
+  Duration transfer{};      // the part of `time` that grows when links are shared
   std::int64_t launches{};  // each rounded to a nanosecond
 
   void add(const Exchanges& other, std::int64_t times = 1);

@@ -12,7 +12,7 @@ namespace stagecraft::plan_checks {
 namespace {
 
 constexpr std::int64_t kMaxListedTensor = 65'536;  // tensor sizes that a hint looks through
-constexpr std::size_t kMaxListed = 16;             // and that it prints
+constexpr std::size_t kMaxListed = 16;             // most lengths listed and printed
 
 bool has_dense_layers(const TransformerSpec& model) {
   return model.layers_of(LayerKind::kDense) > 0;

@@ -1,4 +1,4 @@
-// Whole numbers near a wrong one that would have been right: what hints are made of.
+// Valid whole numbers near an invalid one, for hints.
 #pragma once
 
 #include <cstdint>

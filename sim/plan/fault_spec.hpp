@@ -1,4 +1,4 @@
-// What goes wrong inside one iteration.
+// Faults inside one iteration.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 namespace stagecraft {
 
 enum class FaultKind : std::uint8_t {
-  kDeadNode,      // nothing that its GPUs do ever ends
-  kSlowNode,      // its GPUs compute so much slower
+  kDeadNode,      // tasks of its GPUs never end
+  kSlowNode,      // its GPUs compute slower by a factor
   kSlowGpu,       // one GPU does
   kDegradedLink,  // links that a name means have a share of their capacity
 };
@@ -23,13 +23,13 @@ inline constexpr std::array<std::string_view, 4> kFaultKindNames = {"dead-node",
 
 struct FaultSpec {
   FaultKind kind = FaultKind::kDeadNode;
-  Duration at{};                    // of the iteration
+  Duration at{};                    // time within the iteration
   std::optional<Duration> lasts{};  // absent: until its end
-  int node = 0;                     // of the cluster, as it counts them: of dead and slow nodes
-  int gpu = 0;                      // of the cluster: of a slow GPU
+  int node = 0;                     // number in the cluster, for dead and slow nodes
+  int gpu = 0;                      // number in the cluster, for a slow GPU
   std::string link{};               // a name with `*` for anything, as in cluster.links
   double factor = 1;                // slow: its time over the usual one, >= 1; links: the share left, <= 1
-  std::vector<int> ranks{};         // of the job, that are on the GPU or node
+  std::vector<int> ranks{};         // ranks of the job on the GPU or node
 
   friend bool operator==(const FaultSpec&, const FaultSpec&) = default;
 };

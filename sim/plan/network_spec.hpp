@@ -1,4 +1,4 @@
-// How the network is simulated, and who else is on it.
+// The network model of a simulation, and the other users of the network.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace stagecraft {
 
 enum class NetworkMode : std::uint8_t {
-  kClosedForm,  // everything takes what it takes on an idle network
-  kFlow,        // what is under way at the same time shares links, max-min fair
+  kClosedForm,  // every transfer takes its time on an idle network
+  kFlow,        // concurrent transfers share links, max-min fair
 };
 inline constexpr std::array<std::string_view, 2> kNetworkModeNames = {"closed-form", "flow"};
 
@@ -28,7 +28,7 @@ struct NodePlace {
 // Somebody else's traffic: a constant rate from one place to another, all the time.
 struct BackgroundSpec {
   NodePlace from{}, to{};
-  Bandwidth rate{};  // of all GPUs of the places together
+  Bandwidth rate{};  // total rate of all GPUs of the places
 
   friend bool operator==(const BackgroundSpec&, const BackgroundSpec&) = default;
 };
@@ -39,7 +39,8 @@ struct NetworkSpec {
   // Nodes of the cluster that the job runs on, in the order of its ranks, as the cluster counts them; empty:
   // all of them. Not empty where there are other jobs.
   std::vector<int> placement = {};
-  // Iterations of the job among others, in a row: more than one also tell their mean, as phases drift.
+  // Consecutive iterations of the job among others. With more than one the report also gives their mean,
+  // since phases drift.
   int iterations = 1;
 
   [[nodiscard]] bool shared() const { return mode == NetworkMode::kFlow; }

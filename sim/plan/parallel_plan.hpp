@@ -1,4 +1,4 @@
-// Who does what: a validated placement of a model on a cluster. Only valid plans exist.
+// A validated placement of a model on a cluster. Only valid plans exist.
 //
 //   GPUs = tensor * context * data * pipeline; micro-batches m = global batch / (data * micro-batch). The
 //   ranks of a pipeline stage are also expert_tensor * expert * expert_data: experts live on a mesh of their
@@ -20,15 +20,15 @@
 
 namespace stagecraft {
 
-// What one global stage (a model chunk) holds.
+// Content of one global stage (a model chunk).
 struct StageContent {
-  std::int64_t layers = 0;         // of both kinds, without multi-token prediction
-  std::int64_t expert_layers = 0;  // of those, the ones with experts
+  std::int64_t layers = 0;         // layers of both kinds, without multi-token prediction
+  std::int64_t expert_layers = 0;  // the layers with experts among them
   // Layers that full recompute repeats: the first of the stage under `block`, all under `uniform`.
   std::int64_t recomputed = 0;
-  std::int64_t recomputed_experts = 0;  // of the recomputed, the ones with experts
-  // The order has a pass of its own (R) that makes all of the stage's activations again; else the backward
-  // does, layer by layer.
+  std::int64_t recomputed_experts = 0;  // the recomputed layers with experts
+  // The order has a recompute pass (R) that restores all of the stage's activations. Otherwise the backward
+  // recomputes, layer by layer.
   bool recompute_pass = false;
   std::int64_t mtp_layers = 0;  // multi-token prediction, on the last stage
   bool embedding = false;
@@ -87,7 +87,7 @@ struct PlanRequest {
 //   here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);
 
-// What the even split counts: the layers, and the ends where they count as one each.
+// Units of the even split: the layers, and the ends where they count as one each.
 //   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
 [[nodiscard]] std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec);
 

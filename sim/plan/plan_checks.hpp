@@ -1,8 +1,8 @@
-// Parts of resolve(): what each mistake of a placement is called and how it is mended. Not for others.
+// Parts of resolve(): the error and the hint of each mistake in a placement. Private to resolve().
 //
-// Each function reports every mistake that it finds, and goes on: whoever places a model wants to hear all of
-// them at once. A check that builds on a wrong number (sequence over context x tensor, where context alone
-// does not divide) stays silent until that is mended.
+// Each function reports every mistake that it finds and goes on, so that the user sees all of them at once. A
+// check that depends on a wrong number (sequence over context x tensor, where context alone does not divide)
+// stays silent until that number is fixed.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace stagecraft::plan_checks {
 
-// Where mistakes go.
+// Collects mistakes.
 class Reporter {
  public:
   Reporter(const PlanRequest& request, Diagnostics& diagnostics)
       : request_(request), diagnostics_(diagnostics) {}
 
-  // What is wrong with the value at `path`, and a way out.
+  // Reports the mistake in the value at `path`, with a hint.
   void error(const std::string& path, const char* code, std::string message, std::string hint = {}) const;
   // The first of the two that the user wrote, else the second.
   [[nodiscard]] std::string written(const char* path, const char* otherwise) const {
@@ -34,10 +34,10 @@ class Reporter {
 // "tensor 8 × context 2 × pipeline 4": context only where it is above 1, data only where it is given.
 [[nodiscard]] std::string degree_product(const ParallelSpec& spec, std::optional<std::int64_t> data);
 
-// How heads, widths, tokens and experts split over the ranks.
+// Checks that heads, widths, tokens and experts divide over the ranks.
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
-// Recompute by operator is defined on the products of a dense layer with grouped heads and a fused core.
+// Recompute by operator is defined for the GEMMs of a dense layer with grouped heads and a fused core.
 void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report);
 // `data` is absent where the replicas are not known, for reasons that were reported.
 void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::optional<std::int64_t> data,
@@ -45,8 +45,8 @@ void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::
 // Expert degrees of a model without experts.
 void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report);
 
-// How layers split over pipeline * virtual_stages stages. False after reporting.
-// `gpus`: of the cluster, for the hint; 0: not known.
+// Checks the split of the layers over pipeline * virtual_stages stages. False after reporting. `gpus`: GPUs
+// of the cluster, for the hint; 0: unknown.
 [[nodiscard]] bool check_layers(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
                                 const Reporter& report);
 // Would the layers split evenly over `pipeline` ranks?

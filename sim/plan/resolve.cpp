@@ -72,7 +72,7 @@ class Resolver {
   const TransformerSpec* transformer_;
   Diagnostics& diagnostics_;
   Reporter report_;
-  std::int64_t stages_;       // of the whole pipeline
+  std::int64_t stages_;       // stages of the whole pipeline
   std::int64_t one_replica_;  // GPUs
   bool layers_fit_ = true;
 };
@@ -118,8 +118,8 @@ void Resolver::check_size() const {
                   fmt::format("{} are more than {}", stage_product(spec_), kMaxRanks), "use smaller degrees");
 }
 
-// Replicas: as given and matching the cluster, or what its GPUs leave. nullopt after reporting, and for a transformer
-// without a cluster, whose section was wrong then.
+// Number of replicas: as given if it matches the cluster, or derived from its GPUs. nullopt after reporting, and for
+// a transformer without a cluster, whose section was wrong then.
 std::optional<std::int64_t> Resolver::find_data() const {
   if (request_.cluster == nullptr) return transformer_ != nullptr ? spec_.data : spec_.data.value_or(1);
   const std::int64_t gpus = request_.cluster->gpu_count();

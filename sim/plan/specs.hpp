@@ -1,4 +1,4 @@
-// What a scenario asks of a training job: plain values, every default filled in.
+// The training job of a scenario: plain values, every default filled in.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace stagecraft {
 struct ParallelSpec {
   int tensor = 1;
   int pipeline = 1;
-  std::optional<int> data = {};  // absent: what the GPUs leave
+  std::optional<int> data = {};  // absent: derived from the number of GPUs
   int context = 1;
   int expert = 1;          // ranks that share the routed experts of a layer
   int expert_tensor = 1;   // ways that each expert is split; dense weights are split `tensor` ways
@@ -64,7 +64,7 @@ struct TrainingSpec {
   std::int64_t sequence_length = 0;    // tokens of a sample; 0 only for abstract stages
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
-  Precision moment = Precision::kFp32;    // of both of Adam's moments
+  Precision moment = Precision::kFp32;    // precision of both Adam moments
   bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
   RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
@@ -73,13 +73,13 @@ struct TrainingSpec {
 };
 
 struct OverlapSpec {
-  bool gradients = true;   // data-parallel reduction beside the backward
-  bool parameters = true;  // ZeRO parameter gathering beside the forward: the next unit while one computes
-  bool pipeline = true;    // messages beside compute; false: the sender waits for them
-  bool tensor = false;     // tensor collectives in chunks beside their GEMM
-  bool context = true;     // ring messages beside the attention block before
-  bool expert = false;     // expert exchanges beside another micro-batch's compute
-  bool shared_experts = false;  // expert exchanges beside the shared experts
+  bool gradients = true;   // data-parallel reduction overlaps the backward
+  bool parameters = true;  // ZeRO parameter gathering overlaps the forward: the next unit while one computes
+  bool pipeline = true;    // messages overlap compute; false: the sender waits for them
+  bool tensor = false;     // tensor collectives overlap their GEMM in chunks
+  bool context = true;     // ring messages overlap the attention block before them
+  bool expert = false;     // expert exchanges overlap another micro-batch's compute
+  bool shared_experts = false;  // expert exchanges overlap the shared experts
 
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };
@@ -91,45 +91,46 @@ struct OptionsSpec {
   // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
   // Empty: the one that the profile has in use.
   std::string attention_kernel = {};
-  // A preset of scenarios/software/: gives the kernels where they are not given above, and what follows.
+  // A preset of scenarios/software/. It sets the kernels that are not given above, and the options below.
   std::string software = {};
   // Orders of passes that the software runs, as its preset lists them; absent: nothing is said of them.
   std::optional<std::vector<std::string>> schedules = {};
-  bool recompute_stops_early = false;    // full recompute makes nothing that the backward does not read
-  bool recompute_gathers_again = false;  // ZeRO 3: what is made again has a gather of its own
-  // ZeRO 3: each matrix is gathered by itself and let go of, its gradient scattered by itself; both
-  // collectives take lists of tensors, which are copied one by one, a piece for each rank.
+  bool recompute_stops_early = false;    // full recompute skips tensors that the backward does not read
+  bool recompute_gathers_again = false;  // ZeRO 3: recompute gathers the weights once more
+  // ZeRO 3: each matrix is gathered and freed by itself, and its gradient scattered by itself. Both
+  // collectives take lists of tensors with a piece for each rank, copied one by one.
   bool gathers_matrices = false;
-  Duration piece_overhead{};  // of the host for a piece of such a list, beside the launch that copies it
-  // What a DGX H100's host takes for an operator that the framework calls, and for each more launch in it.
+  Duration piece_overhead{};  // host time per piece of such a list, without the launch of the copy
+  // Time of a DGX H100's host per operator that the framework calls, and per further launch in it.
   Duration operator_overhead{}, kernel_overhead{};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
-  // What a pipeline message that the sender waits for costs beside its latency and bytes: until both hosts
-  // have met and launched what comes next, their GPUs idle.
+  // Overhead of a pipeline message that the sender waits for, besides its latency and bytes: the GPUs idle
+  // until both hosts have met and launched the next work.
   Sourced<Duration> exchange_overhead{};
-  // What a tensor-parallel all-reduce costs beside the time of its own: its ranks do not come at once, and
-  // streams wait for each other. A reduce-scatter or an all-gather has half of it: with sequence parallelism
-  // they are two for one.
+  // Overhead of a tensor-parallel all-reduce besides its own time: its ranks arrive at different times, and
+  // streams wait for each other. A reduce-scatter or an all-gather has half of it, because sequence
+  // parallelism replaces one all-reduce by two of them.
   Sourced<Duration> tensor_collective_overhead{};
-  bool dynamic_scaling = false;  // fp8 operands are scaled by what they hold, in each pass
-  // All pipeline ranks begin to reduce a model chunk together: rank r does so r backwards after its own last.
+  bool dynamic_scaling = false;  // each pass scales fp8 operands by their current values
+  // All pipeline ranks start to reduce a model chunk together: rank r waits for r backwards after its own
+  // last one.
   bool aligned_gradients = false;
-  // ZeRO 2 and 3 under a pipeline: whole gradients are reduced behind a stage's last backward, not beside,
-  // and weights that are kept gathered are so for all its micro-batches.
+  // ZeRO 2 and 3 under a pipeline: unsharded gradients are reduced after a stage's last backward without
+  // overlap. Weights that stay gathered do so for all its micro-batches.
   bool reduces_behind_backward = false;
-  // What a pass loses to sharded traffic beside it, in place of the profile's.
+  // Slowdown of a pass by overlapped sharded traffic, in place of the profile's value.
   std::optional<double> sharded_overlap_slowdown = {};
-  // The share of the experts' exchanges that hides beside a neighbouring pass; absent: as in fused pairs.
+  // Fraction of the expert exchanges that a neighbouring pass hides; absent: as in fused pairs.
   std::optional<double> expert_overlap = {};
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
-  bool fp8_parameters = false;  // weights of the layers' products are kept and gathered in fp8
+  bool fp8_parameters = false;  // GEMM weights of the layers are stored and gathered in fp8
   bool fp8_dispatch = false;    // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
-  // Whether the host calls operator after operator, outside of CUDA graphs.
+  // Does the host launch operator by operator, outside of CUDA graphs?
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
   }
@@ -139,7 +140,7 @@ struct OptionsSpec {
 // Shares kept in host memory.
 struct OffloadSpec {
   double optimizer = 0;    // fp32 master weights and moments; stepped on the host
-  double activations = 0;  // written out behind the forward, read back before the backward
+  double activations = 0;  // fraction written out after the forward and read back before the backward
   double weights = 0;      // 16-bit weights, read for each pass
 
   friend bool operator==(const OffloadSpec&, const OffloadSpec&) = default;
@@ -147,11 +148,11 @@ struct OffloadSpec {
 
 struct ScheduleSpec {
   std::string name = "1f1b";
-  int micro_batch_group = 0;  // of interleaving; 0 = the schedule's default
+  int micro_batch_group = 0;  // micro-batch group of interleaving; 0 = the schedule's default
   bool global_step = true;    // false: a rank steps without waiting for all, as far as the schedule allows
   double rollback = 0;        // probability that a step which did not wait is taken back
   int iterations = 1;         // simulated in a row
-  std::optional<double> fused_share = {};  // of the sum of its passes that a fused pair takes
+  std::optional<double> fused_share = {};  // duration of a fused pair as a fraction of the sum of its passes
 
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };

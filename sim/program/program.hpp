@@ -1,11 +1,11 @@
 // The task graph of one iteration, as data.
 //
-// A task takes a resource for a duration, after its predecessors. Resources are of two kinds: a stream runs
-// its tasks one at a time in their order (like a CUDA stream); a concurrent resource runs any number of them
-// at once. Two things stretch a task beyond its duration: a flow, which shares links with other flows, and a
-// load on the device that it computes on. At times given in advance a link may get another capacity and a
-// resource another speed. Nothing here knows what a transformer or a collective is: a label is a name, a
-// micro-batch a number, a category an index that the report understands.
+// A task occupies a resource for a duration, after its predecessors. There are two kinds of resources. A
+// stream runs its tasks one at a time in order (like a CUDA stream); a concurrent resource runs any number of
+// tasks at once. Two things stretch a task beyond its duration: a flow, which shares links with other flows,
+// and a load on its compute device. A link may change its capacity, and a resource its speed, at times given
+// in advance. The program knows nothing of transformers or collectives: a label is a name, a micro-batch a
+// number, a category an index that the report understands.
 //
 // Everything is flat arrays: successors in CSR, tasks of one resource contiguous and in the order in which it
 // runs them. So a TaskId is canonical, (resource, index), and an unrelated feature cannot reorder ties.
@@ -38,13 +38,12 @@ struct Resource {
   std::int32_t rank = 0;  // the simulated rank it belongs to, for reports
   std::string name;       // "compute", "data", "send forward": for reports and dead-lock messages
   bool yields = false;    // its tasks slow down while tasks with a load run on the same rank
-  // Resources with one number are copies of one: what they do under labels of one name for one micro-batch is
-  // done together, and does not meet itself on links.
+  // Resources with the same number are copies of one. Their tasks with labels of one name and one micro-batch
+  // are the same task, and do not meet on links.
   std::optional<std::int32_t> copy_of = {};
 };
 
-// What a task's time consists of. `parts` add up to the task's duration; categories are the caller's own
-// small integers.
+// Parts of a task's time, which add up to its duration. Categories are small integers defined by the caller.
 struct TaskPart {
   std::int32_t category = 0;
   Duration time{};
@@ -57,7 +56,7 @@ struct Label {
   std::vector<TaskPart> parts;
 };
 
-// Memory that a task takes when it starts and changes when it ends (negative = frees), on the rank of its
+// Memory that a task allocates at its start and changes at its end (negative = frees), on the rank of its
 // resource.
 struct MemoryDelta {
   TaskId task;
@@ -71,7 +70,7 @@ struct SharedLink {
   Bandwidth capacity{};
 };
 
-// How many unit flows of a task cross a link: a fraction where only a share of the bytes goes this way, more
+// Number of unit flows of a task on a link: a fraction where only a share of the bytes goes this way, more
 // than one where a task stands for several transfers. In (0, kMostFlows].
 struct LinkUse {
   LinkId link;
@@ -80,25 +79,24 @@ struct LinkUse {
 };
 inline constexpr double kMostFlows = 1e6;
 
-// Moves bytes while its task runs. A task with a flow lasts its duration when nobody is in its way: first
-// duration - transfer, its latency, which is never stretched, and then it moves transfer * rate bytes per
-// unit flow. All unit flows of a task go in step: at a rate of x each, link l of the route carries flows_l *
-// x.
+// Moves bytes while its task runs. An unhindered task with a flow lasts its duration: first duration -
+// transfer, its latency, which is never stretched; then it moves transfer * rate bytes per unit flow. All
+// unit flows of a task run in step: at a rate of x each, link l of the route carries flows_l * x.
 struct Flow {
   Duration transfer{};  // in [0, duration of the task]
-  Bandwidth rate{};     // of a unit flow that nobody slows down; it is never faster
+  Bandwidth rate{};     // rate of an unhindered unit flow; it is never faster
   TaskId task;
   RouteId route;
 };
 
-// While the task runs it takes `share` of the compute device of its rank (its communication kernels hold
-// processors, its bytes pass through the device's memory).
+// The task takes `share` of its rank's compute device while it runs: its communication kernels occupy
+// multiprocessors, and its bytes use the memory bandwidth.
 struct DeviceLoad {
   TaskId task;
   double share = 0;  // in [0, 1]
 };
 
-// From `time` on the link has this capacity: above 0 and at most what it has in `links`, which counts until
+// From `time` on the link has this capacity: above 0, and at most the capacity in `links`, which holds until
 // the first change.
 struct LinkChange {
   Duration time{};
@@ -106,17 +104,17 @@ struct LinkChange {
   Bandwidth capacity{};
 };
 
-// From `time` on the resource does its work at this speed, in [0, 1]; 1 until the first change. At 0 all that
-// runs on it, or starts on it, stands still, unless it takes no time.
+// From `time` on the resource works at this speed, in [0, 1]; 1 until the first change. At 0 all its tasks
+// stand still, except those of zero duration.
 struct SpeedChange {
   Duration time{};
   ResourceId resource;
   double speed = 1;
 };
 
-// Tasks of the resources [first, end) that start over, all together, at the instant when the last of them has
-// ended, for as long as tasks outside of loops run; the first round begins at `start`. No edge leads into a
-// loop or out of it.
+// Tasks of the resources [first, end) repeat: they restart together when the last of them has ended, for as
+// long as tasks outside of loops run. The first round begins at `start`. No edge crosses the border of a
+// loop.
 struct Loop {
   ResourceId first, end;
   Duration start{};

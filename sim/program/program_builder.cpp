@@ -26,7 +26,7 @@ std::vector<std::uint32_t> counting_sort(std::size_t keys, std::size_t items, Ke
   return offsets;
 }
 
-// One column in canonical order. Takes the builder's column by value so that its memory is free before the
+// One column in canonical order. Takes the builder's column by value, so that its memory is freed before the
 // next one.
 template <class T>
 IdVector<TaskId, T> in_canonical_order(std::vector<T> column, const std::vector<TaskId>& canonical) {
@@ -162,7 +162,7 @@ Program ProgramBuilder::build() && {
   program.resource_begin = counting_sort(
       resources_.size(), tasks, [&](std::size_t handle) { return task_resource_[handle].index(); },
       [&](std::size_t handle, std::uint32_t slot) { canonical[handle] = TaskId(slot); });
-  std::exchange(task_resource_, {});  // the largest programs are bound by memory: free what is used up
+  std::exchange(task_resource_, {});  // memory limits the largest programs: free used columns
 
   program.successors.resize(edges_.size());
   program.successor_begin = counting_sort(

@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-// How far the ids of what is put beside a program move.
+// Offsets added to the ids of the second program.
 struct Shift {
   std::uint32_t resources = 0, tasks = 0, labels = 0, routes = 0;
   std::int32_t ranks = 0;

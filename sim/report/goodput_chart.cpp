@@ -39,7 +39,7 @@ std::vector<Line> lines_of(std::span<const GoodputRow> rows) {
   return lines;
 }
 
-// How far `rate` is from `from` on the way to `to`, 0 to 1; over logarithms where there are any.
+// Position of `rate` between `from` and `to`, 0 to 1; logarithmic where both are positive.
 double way(double from, double to, double rate) {
   if (to <= from) return 0;
   if (from <= 0) return (rate - from) / (to - from);
@@ -76,7 +76,7 @@ std::vector<RatePair> common_rates(const Line& a, const Line& b) {
 }
 
 bool is_ahead_of_all(const std::vector<Line>& lines, const GoodputCrossing& crossing) {
-  constexpr double kEqual = 1e-9;  // relative: what interpolation rounds away
+  constexpr double kEqual = 1e-9;  // relative tolerance for the rounding of interpolation
   return std::none_of(lines.begin(), lines.end(), [&](const Line& line) {
     if (line.policy == crossing.before || line.policy == crossing.after) return false;
     const std::optional<double> value = value_at(line, crossing.rate);
@@ -84,7 +84,8 @@ bool is_ahead_of_all(const std::vector<Line>& lines, const GoodputCrossing& cros
   });
 }
 
-// Where the sign of the difference changes. Rates at which two policies are equal belong to what comes after.
+// Adds the rates at which the sign of the difference changes. A rate at which two policies are equal belongs
+// to the interval after it.
 void add_crossings(const Line& a, const Line& b, std::vector<GoodputCrossing>& crossings) {
   std::optional<RatePair> last;   // with a difference
   std::optional<RatePair> equal;  // the first after it without
@@ -126,7 +127,7 @@ namespace {
 
 constexpr const char* kShareTitle = "share of the throughput without failures";
 
-// What both pictures are drawn on: rates from left to right, shares of the ideal from below.
+// Axes of both pictures: rates from left to right, fractions of the ideal from the bottom up.
 struct Axes {
   double first_rate = 0, last_rate = 0;
   double ideal = 1;
@@ -170,7 +171,7 @@ char letter_of(std::size_t line) {
   return static_cast<char>('A' + line % 26);
 }
 
-// Who is ahead writes last, so that its letter stays.
+// The leading policy is drawn last, so that its letter stays visible.
 std::vector<std::string> cells_of(const std::vector<Line>& lines, const Axes& axes, int width, int height) {
   std::vector<std::string> cells(static_cast<std::size_t>(height),
                                  std::string(static_cast<std::size_t>(width), ' '));

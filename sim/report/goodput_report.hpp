@@ -1,4 +1,4 @@
-// What failures leave of a job's throughput: the answer of `goodput`, as plain values.
+// Throughput of a job under failures: the answer of `goodput`, as plain values.
 //
 //   means     over the repeats; intervals are 95 % (Student's t on the repeats' values), [mean, mean] of one
 //             repeat
@@ -26,22 +26,22 @@ struct MeanInterval {
   friend bool operator==(const MeanInterval&, const MeanInterval&) = default;
 };
 
-// What one cause of failures did in a repeat, in the mean.
+// Effect of one cause of failures on a repeat, on average.
 struct GoodputCause {
   std::string cause;
   double failures = 0;
   double stopped_s = 0;  // time without training that it began: from the failure to the first new step
-  double undone_s = 0;   // of finished and unfinished steps that it cost
+  double undone_s = 0;   // lost time of finished and unfinished steps
 
   friend bool operator==(const GoodputCause&, const GoodputCause&) = default;
 };
 
-// A shape that the job can take, and what an iteration of it takes.
+// A shape of the job, and the time of its iteration.
 struct GoodputShape {
   int nodes = 0;
   std::string text;  // "dp 15 · pp 8"
   Duration iteration{};
-  std::int64_t samples = 0;  // of an iteration
+  std::int64_t samples = 0;  // samples per iteration
 
   [[nodiscard]] double samples_per_s() const {
     return iteration > Duration::zero() ? static_cast<double>(samples) / to_seconds(iteration) : 0;
@@ -53,14 +53,14 @@ struct GoodputShape {
 struct GoodputCheckpoint {
   std::string mode;  // "none", "sync", "async", "in-memory"
   Duration interval{};
-  std::int64_t steps = 0;  // of the interval
+  std::int64_t steps = 0;  // steps per interval
   Duration block{}, persist{}, load{};
-  Bytes bytes{};  // of the whole job; 0 where the times were given
+  Bytes bytes{};  // size for the whole job; 0 where the times were given
 
   friend bool operator==(const GoodputCheckpoint&, const GoodputCheckpoint&) = default;
 };
 
-// What would be better, as far as the closed forms know.
+// Advice from the closed forms.
 struct GoodputAdvice {
   std::optional<Duration> interval =
       {};  // the exactly optimal one, in whole steps; absent without checkpoints
@@ -106,7 +106,7 @@ struct GoodputReport {
 
   double ideal_samples_per_s = 0;
   MeanInterval samples_per_s, fraction_of_ideal, ettr;
-  double failures = 0, restarts = 0;         // of a repeat
+  double failures = 0, restarts = 0;         // per repeat
   double mean_time_to_recover_s = 0;         // 0 without failures
   double mean_time_between_failures_s = 0;   // 0 without failures
   std::array<double, kBuckets> buckets_s{};  // by Bucket
@@ -118,8 +118,8 @@ struct GoodputReport {
   GoodputAdvice advice;
   std::vector<GoodputInput> inputs;    // the one that moves the answer most first
   std::vector<GoodputEvent> timeline;  // of the first repeat, when asked for
-  std::string plan;                    // in words, when asked for
-  std::vector<std::string> notes;      // what was assumed, what had no effect
+  std::string plan;                    // the plan as text, when requested
+  std::vector<std::string> notes;      // assumptions, and keys without effect
 
   friend bool operator==(const GoodputReport&, const GoodputReport&) = default;
 };

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// As much longer as the whole, rounded down.
+// `time` stretched by actual/nominal, rounded down.
 Duration scaled(Duration time, Duration actual, Duration nominal) {
   const double factor = to_seconds(actual) / to_seconds(nominal);
   return Duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * factor));
@@ -41,7 +41,7 @@ std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline,
 
 namespace {
 
-// What of a task lies in the window.
+// The part of a task's time that lies in the window.
 Duration within(const Timeline& timeline, TaskId task, Window window) {
   const Duration from = std::max(timeline.start[task], window.begin);
   const Duration to = std::min(timeline.end[task], window.end);
@@ -60,7 +60,7 @@ void add_within(const Program& program, const Timeline& timeline, TaskId task, W
   }
 }
 
-// [rank]: the passes of each simulated rank, and what of them lies in the window.
+// [rank]: the passes of each simulated rank, clipped to the window.
 std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
   std::vector<RankPasses> ranks;
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
@@ -100,8 +100,8 @@ const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
   return ranks[busiest_rank(ranks)];
 }
 
-// 1 - work / (makespan * ranks), in lowest terms: so many replicas, so many times the work, and the same
-// bits.
+// 1 - work / (makespan * ranks), with the fraction reduced first, so that any number of equal replicas gives
+// the same bits.
 double idle_share(Duration work, Duration makespan, std::int64_t ranks) {
   const std::int64_t common = std::gcd(work.count(), ranks);
   const std::int64_t busy = work.count() / common;
@@ -176,7 +176,7 @@ TaskId last_to_end(const Program& program, const Timeline& timeline, const Wante
   return *last;
 }
 
-// What of a task's time lies after `from`, by category: all of each part that does.
+// Adds the part of a task's time after `from`, by category.
 void add_after(const Program& program, const Timeline& timeline, TaskId task, Duration from, Breakdown& sum) {
   Duration rest = timeline.end[task] - std::max(timeline.start[task], from);
   const std::vector<TaskPart> parts = parts_of(program, timeline, task);
@@ -187,7 +187,7 @@ void add_after(const Program& program, const Timeline& timeline, TaskId task, Du
   }
 }
 
-// What a chain waited for, as far as a rank idled at all; the rest of its idling is bubble.
+// Splits idle time of a rank: first the exposed communication on the chain, the rest is bubble.
 void add_waited(const Breakdown& waited, Duration idle, Breakdown& sum) {
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
     const Duration time = std::min(waited[c], idle);
@@ -197,7 +197,7 @@ void add_waited(const Breakdown& waited, Duration idle, Breakdown& sum) {
   sum[static_cast<std::size_t>(Category::kBubble)] += idle;
 }
 
-// Exposed before the last pass ends: what the chain to that pass waited for while the busiest rank idled.
+// Exposed communication before the last pass ends: on the chain to that pass, while the busiest rank idles.
 void add_exposed(const Program& program, const Timeline& timeline, const std::vector<TaskId>& chain,
                  Duration idle, Breakdown& sum) {
   Breakdown waited{};
@@ -220,7 +220,8 @@ std::vector<TaskId> critical_path(const Program& program, const Timeline& timeli
 
 namespace {
 
-// Shares by name, longest first. `time_in(task)`: what of the task counts; joints take no time.
+// Shares by name, longest first. `time_in(task)`: the part of the task's time that counts. Joints take no
+// time.
 template <class TimeIn>
 std::vector<PathShare> shares_of(const Program& program, const std::vector<TaskId>& path,
                                  const TimeIn& time_in) {

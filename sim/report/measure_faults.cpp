@@ -33,7 +33,7 @@ TaskId root_of(const IdVector<TaskId, std::optional<TaskId>>& reason, TaskId tas
   return task;
 }
 
-// What a rank did last, and the first task of its streams that does not end.
+// The last finished task of a rank, and the first task of its streams that does not end.
 struct RankEnd {
   Duration last{};
   std::optional<TaskId> task;

@@ -1,4 +1,4 @@
-// When each rank holds most: the pass that the ledger's replay found, looked up in a timeline.
+// Time of each rank's memory peak: the pass found by the ledger's replay, looked up in a timeline.
 #pragma once
 
 #include "sim/engine/engine.hpp"

@@ -1,7 +1,7 @@
-// The passes of the simulated ranks, and what the breakdown of an iteration that stands alone is made of.
+// The passes of the simulated ranks, and the sources of the breakdown of a single iteration.
 //
-// A pass is a task with a stage. Its parts are those of its label; where shared links or its device make it
-// longer, all parts are longer by the same factor.
+// A pass is a task with a stage. Its parts are those of its label. Where shared links or its device stretch
+// it, all parts are stretched by the same factor.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace stagecraft {
 // Of any job, by any name; pass_of(label) knows those of this job.
 [[nodiscard]] bool is_pass(const Program& program, TaskId task);
 [[nodiscard]] Duration time_of(const Timeline& timeline, TaskId task);
-// What the task's time was spent on; the parts add up to it.
+// Parts of the task's time; they add up to it.
 [[nodiscard]] std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline, TaskId task);
 
 using Breakdown = std::array<Duration, kCategoryCount>;
@@ -32,7 +32,7 @@ struct RankPasses {
 // The rank with most work, the first of equals. requires one rank at least.
 [[nodiscard]] std::size_t busiest_rank(const std::vector<RankPasses>& ranks);
 
-// Where each part of the breakdown comes from. All of them together are the iteration.
+// Sources of the breakdown. All of them together are the iteration.
 struct BreakdownSources {
   std::size_t rank = 0;      // the busiest
   Breakdown passes{};        // as that rank spends them

@@ -11,8 +11,8 @@ namespace stagecraft {
 // The `faults` object, as one value.
 void write_faults(JsonWriter& json, const Report& report);
 
-// What went wrong, what it costs, or who stands still since when; all ranks where `verbose`. Empty without
-// faults.
+// Lines about the faults: what happened, their cost, or the ranks that stall and since when; all ranks where
+// `verbose`. Empty without faults.
 [[nodiscard]] std::string fault_lines(const Report& report, bool verbose);
 
 }  // namespace stagecraft

@@ -11,8 +11,8 @@ namespace stagecraft {
 // The `network` object, as one value.
 void write_network(JsonWriter& json, const Report& report);
 
-// Lines of at most 80 columns: what sharing costs, the five links that hold up most and who met there;
-// `verbose`: all of them. Empty where the network is closed-form.
+// Lines of at most 80 columns: the cost of sharing, the five links with the largest delays, and the flows
+// that met there; all of them where `verbose`. Empty where the network is closed-form.
 [[nodiscard]] std::string network_lines(const Report& report, bool verbose);
 
 }  // namespace stagecraft

@@ -99,8 +99,8 @@ std::string breakdown_line(const Report& report) {
   return shares_line("where it goes", shares);
 }
 
-// Where nothing is copied to host memory, other time is what the host takes: between iterations and, beyond the
-// GPUs' own, to launch a pass.
+// Without offload, `other` time is host time: between iterations, and for the launch of passes beyond the
+// GPUs' own time.
 std::string host_line(const Report& report) {
   constexpr double kNoteworthy = 0.1;
   const double share =
@@ -126,7 +126,7 @@ std::string critical_path_line(const Report& report) {
   return shares_line("critical path", shares);
 }
 
-// What would hide every copy, next to what there is.
+// The bandwidth that would hide every copy, next to the available one.
 std::string offload_lines(const OffloadPrice& offload) {
   if (!offload.used()) return "";
   const auto rate = [](Bandwidth value) { return fmt::format("{:.4g} GB/s", value.count() * 1e-9); };

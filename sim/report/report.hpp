@@ -1,4 +1,4 @@
-// What a run tells: pure functions of the plan, the program and its timeline.
+// The report of a run: pure functions of the plan, the program and its timeline.
 //
 //   MFU   model FLOPs / (iteration time * GPUs * peak); HFU counts what is recomputed as well.
 //   Breakdown: passes as the busiest rank spends them; exposed communication and the tail as the critical
@@ -36,8 +36,7 @@ struct Bubble {
   friend bool operator==(const Bubble&, const Bubble&) = default;
 };
 
-// What the critical path does, by the name of its tasks ("F", "send forward", "gradient reduction"), longest
-// first.
+// Time on the critical path by name of the tasks ("F", "send forward", "gradient reduction"), longest first.
 struct PathShare {
   std::string name;
   int tasks = 0;
@@ -46,15 +45,15 @@ struct PathShare {
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
-// A link that flows share, or several that they use alike.
+// A link that flows share, or several links with identical flows.
 struct LinkReport {
-  std::string name;  // of the first
+  std::string name;  // name of the first link
   int alike = 1;
-  Bandwidth capacity{};  // that training gets; of each, as all that follows
+  Bandwidth capacity{};  // capacity of each link for training; the figures below also count per link
   double bytes = 0;
-  double utilisation = 0;  // bytes over what the capacity moves in an iteration
+  double utilisation = 0;  // bytes over capacity times iteration time
   Duration busy{}, saturated{};
-  Duration delay{};  // summed over tasks: what they lost because this link was their bottleneck
+  Duration delay{};  // time lost by tasks because this link was their bottleneck, summed over tasks
 
   friend bool operator==(const LinkReport&, const LinkReport&) = default;
 };
@@ -64,7 +63,7 @@ struct LinkReport {
 struct MeetingReport {
   std::string link;  // name of the first of its kind
   std::string first, second;
-  Duration time{};  // with at least one of each there, however many; at most what the link was full
+  Duration time{};  // time with at least one flow of each label on the full link
 
   friend bool operator==(const MeetingReport&, const MeetingReport&) = default;
 };
@@ -73,10 +72,10 @@ struct MeetingReport {
 struct OtherJobReport {
   std::string name;
   std::string nodes;            // "16-31"
-  Duration alone_time{};        // of its iteration, without anybody else
+  Duration alone_time{};        // time of its iteration without other jobs
   Duration shared_time{};       // the mean of those that ended during ours; 0 where none did
-  std::int64_t iterations = 0;  // that ended
-  Duration cost{};              // what our iteration takes longer beside this job and nobody else
+  std::int64_t iterations = 0;  // completed iterations
+  Duration cost{};              // extra time of our iteration beside this job alone
 
   friend bool operator==(const OtherJobReport&, const OtherJobReport&) = default;
 };
@@ -89,15 +88,16 @@ struct RepeatedReport {
   friend bool operator==(const RepeatedReport&, const RepeatedReport&) = default;
 };
 
-// What an iteration met on a network whose links are shared.
+// Effect of a shared network on an iteration.
 struct NetworkReport {
   bool shared = false;
-  Duration idle_time{};                  // of the same iteration on a network where nobody slows anybody
-  std::vector<LinkReport> links;         // most delay first, then most used
-  std::vector<MeetingReport> meetings;   // longest first
-  std::optional<Duration> alone_time{};  // of the same iteration, where there are other jobs, without them
-  std::vector<OtherJobReport> jobs{};    // as the scenario lists them
-  std::optional<RepeatedReport> repeated{};  // where more than one iteration was asked for
+  Duration idle_time{};                 // time of the same iteration without sharing
+  std::vector<LinkReport> links;        // most delay first, then most used
+  std::vector<MeetingReport> meetings;  // longest first
+  // Time of the same iteration without the other jobs, where there are any.
+  std::optional<Duration> alone_time{};
+  std::vector<OtherJobReport> jobs{};        // as the scenario lists them
+  std::optional<RepeatedReport> repeated{};  // set where more than one iteration was requested
 
   friend bool operator==(const NetworkReport&, const NetworkReport&) = default;
 };
@@ -108,17 +108,17 @@ struct StalledRank {
   Duration since{};         // idle; of one that is stuck: the start of its task
   std::string task;         // the first that does not end
   bool stuck = false;       // it began
-  std::string waits_for{};  // what is stuck at the end of the chain that it waits for
+  std::string waits_for{};  // the stuck task at the end of its chain of waits
   std::string waits_for_rank{};
 
   friend bool operator==(const StalledRank&, const StalledRank&) = default;
 };
 
-// What goes wrong inside the iteration.
+// Faults inside the iteration.
 struct FaultReport {
   std::vector<std::string> faults;  // "2 s: node 3 dies", as given
   Duration without{};               // the same iteration without them
-  std::optional<Duration> stall{};  // from then on nothing moves: the iteration does not finish
+  std::optional<Duration> stall{};  // time of the stall, after which the iteration makes no progress
   std::vector<StalledRank> ranks{};
 
   friend bool operator==(const FaultReport&, const FaultReport&) = default;
@@ -131,10 +131,10 @@ struct Report {
   int gpus = 0;
   std::int64_t samples = 0;   // per iteration
   std::int64_t tokens = 0;    // per iteration
-  Duration iteration_time{};  // where it does not finish: until nothing moves any more
+  Duration iteration_time{};  // up to the stall where the iteration does not finish
   std::array<Duration, 2> interval_90{};
   Flops model_flops{}, hardware_flops{};
-  FlopRate peak{};  // of one GPU in the precision used; 0 for abstract stages
+  FlopRate peak{};  // peak of one GPU in the precision used; 0 for abstract stages
   Bubble bubble;
   std::array<Duration, kCategoryCount> breakdown{};
   std::vector<PathShare> critical_path;
@@ -149,7 +149,7 @@ struct Report {
   std::vector<std::string> assumptions;  // defaults and assumed constants that mattered
   std::string profile;                   // name and date of the profile
   std::string software;                  // the preset that the job is taken to run
-  bool graphs_may_help = false;          // its host calls operator after operator, outside of CUDA graphs
+  bool graphs_may_help = false;          // its host launches operator by operator, outside of CUDA graphs
   std::string timeline_hash;
 
   [[nodiscard]] bool finishes() const { return !faults || !faults->stall; }
@@ -162,8 +162,8 @@ struct Report {
   [[nodiscard]] double hfu() const;
 };
 
-// The iteration that is reported. Of several in a row it lies between the ends of two iterations, the last
-// but one and the one before, because after the last nothing follows. A single one is reported whole.
+// The reported iteration. Of several consecutive ones it is the last but one, from the end of the iteration
+// before it to its own end, because the last iteration has no successor. A single one is reported whole.
 struct Window {
   Duration begin{}, end{};
   [[nodiscard]] Duration length() const { return end - begin; }
@@ -171,16 +171,16 @@ struct Window {
 };
 [[nodiscard]] Window iteration_window(const Program& program, const Timeline& timeline);
 
-// The bubble of an iteration that runs into others: what the busiest rank does not work. Its makespan and
-// span are its length.
+// Bubble of an iteration in steady state: the idle time of the busiest rank. Its makespan and span are the
+// length of the window.
 [[nodiscard]] Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window);
-// Passes as the busiest rank spends them in the window; what the critical path does beside passes is exposed
-// as far as that rank idles.
+// Breakdown from the passes of the busiest rank in the window. Other work on the critical path counts as
+// exposed, up to the idle time of that rank.
 [[nodiscard]] std::array<Duration, kCategoryCount> measure_steady_breakdown(const Program& program,
                                                                             const Timeline& timeline,
                                                                             Window window);
 
-// What the critical path does in the window; the times add up to its length.
+// Time on the critical path in the window, by name; adds up to the length of the window.
 [[nodiscard]] std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline,
                                                          Window window);
 
@@ -197,12 +197,12 @@ struct Window {
 [[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program,
                                                                      const Timeline& timeline);
 
-// `alike`: of each link of the program, how many it stands for. `idle_time`: the makespan of a run on an idle
+// `alike`: number of cluster links that each link of the program stands for. `idle_time`: makespan on an idle
 // network.
 [[nodiscard]] NetworkReport measure_network(const Program& program, const Timeline& timeline,
                                             std::span<const int> alike, Duration idle_time);
 
-// The ranks that stand still in a timeline that stalls, each compute stream by what `ranks` calls its rank.
+// The ranks that stand still in a stalled timeline. `ranks` maps compute streams to the names of their ranks.
 [[nodiscard]] std::vector<StalledRank> measure_stall(const Program& program, const Timeline& timeline,
                                                      std::span<const std::string> ranks);
 

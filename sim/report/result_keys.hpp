@@ -1,4 +1,4 @@
-// The result of a run as keys of somebody else's document.
+// The result of a run, as keys of a caller's JSON document.
 #pragma once
 
 #include "base/json.hpp"

@@ -39,7 +39,7 @@ const Mark& mark_of(const Action& action) {
   return *std::ranges::find(kMarks, action.pass, &Mark::pass);
 }
 
-// How many stages of a rank can be told apart, and which of them an action runs.
+// Number of distinguishable stages of a rank, and the one that an action runs.
 int chunks_of(const Schedule& schedule) {
   return schedule.shape.chunks * schedule.places().copies();
 }
@@ -59,7 +59,7 @@ std::string painted(const std::string& text, const char* paint, bool color) {
   return color ? paint + text + "\x1b[0m" : text;
 }
 
-// The shortest pass that takes any time; 0 when none does.
+// The shortest pass with a nonzero time; 0 when all are zero.
 Duration shortest_pass(const ScheduleView& view) {
   std::int64_t shortest = 0;
   for (const std::vector<PassTime>& rank : view.play.ranks) {
@@ -80,8 +80,8 @@ Duration round_up(Duration time) {
   }
 }
 
-// What one column of the picture lasts: half the shortest pass, or else the shortest round time at which the
-// picture fits the width.
+// Time of one column of the picture: half the shortest pass, or the shortest round time at which the picture
+// fits the width.
 Duration column_of(const ScheduleView& view, int width) {
   const Duration wanted = std::max(shortest_pass(view) / 2, Duration(1));
   if (view.play.makespan / wanted.count() <= width) return wanted;
@@ -173,7 +173,7 @@ std::string short_time(std::int64_t nanoseconds) {
   return time_in(unit_of(time), time);
 }
 
-// What the passes of one kind last, where all of them last alike; `fused` asks for pairs instead.
+// Duration of the passes of one kind, where all are equal; `fused` selects pairs instead.
 class Alike {
  public:
   void add(std::int64_t time) {
@@ -188,7 +188,7 @@ class Alike {
   bool alike_ = true;
 };
 
-// The lengths of each mark's passes, and last those of pairs.
+// Durations of the passes of each mark; the last entry is that of pairs.
 std::array<Alike, kMarks.size() + 1> lengths_of(const ScheduleView& view) {
   std::array<Alike, kMarks.size() + 1> lengths;
   for (std::size_t rank = 0; rank < view.drawn.ranks.size(); ++rank) {
@@ -251,7 +251,7 @@ std::string legend(const ScheduleView& view, bool color) {
   return out + fmt::format(" {} idle                 digit: micro-batch (mod 10)\n", kIdle);
 }
 
-// The lengths of one iteration: what was played where the order drains, else the steady state.
+// Durations in one iteration: the played one where the order drains, otherwise the steady state.
 struct Lengths {
   std::int64_t makespan = 0, span = 0, ideal = 0;
   double over_ideal = 0, fraction = 0;

@@ -10,8 +10,8 @@ namespace stagecraft {
 
 // All times are nanoseconds. An asynchronous order is shown as iterations unrolled, and lasts its period.
 struct ScheduleView {
-  const Schedule& schedule;  // as the generator gave it
-  const Schedule& drawn;     // what `play` played: the same, or unrolled where it never drains
+  const Schedule& schedule;  // the output of the generator
+  const Schedule& drawn;     // the schedule that `play` played: the same, or unrolled where it never drains
   const Play& play;
   std::int64_t period = 0;  // of the schedule
 };

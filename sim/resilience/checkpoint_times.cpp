@@ -32,7 +32,7 @@ Duration load_time(const CheckpointSpec& spec, const CheckpointedJob& job, doubl
                   over(of_node, job.costs.node_network));
 }
 
-// Whole iterations in whose idle time a node sends its state to its peers; nullopt: the network never idles.
+// Number of iterations whose idle network time fits a node's state copy; nullopt: the network never idles.
 std::optional<std::int64_t> copy_every(const CheckpointSpec& spec, const CheckpointedJob& job) {
   const auto bytes = static_cast<double>(job.costs.state_of_node.count()) * (spec.copies - 1);
   const Duration copy = over(bytes, job.costs.node_network);
@@ -56,12 +56,12 @@ double mean_time_between(const CheckpointedJob& job) {
   return 1 / job.failures_per_s;
 }
 
-// What the rule asks for, in training time; zero where `every_steps` counts.
+// Interval of the rule in training time; zero where `every_steps` counts.
 Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, const Checkpointing& times) {
   if (spec.rule == IntervalRule::kSteps) return Duration::zero();
   if (spec.rule == IntervalRule::kTime) return spec.interval;
   const double cost = to_seconds(cost_of(times));
-  // Without failures no checkpoint pays; without a cost each step's does.
+  // Without failures no checkpoint pays; without a cost one per step does.
   if (job.failures_per_s <= 0) return from_seconds(kNever);
   if (cost <= 0) return job.iteration;
   const double mtbf = mean_time_between(job);
@@ -76,7 +76,7 @@ Duration cost_of(const Checkpointing& checkpointing) {
   return checkpointing.block + checkpointing.slowed_by();
 }
 
-// One that ends with the persist is still before it.
+// A step that ends with the persist still counts as before it.
 std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration) {
   return 1 + (checkpointing.persist - checkpointing.slowed_by()) / iteration;
 }

@@ -1,4 +1,4 @@
-// How long a checkpoint takes and how often it pays to write one: bytes over bandwidths.
+// Time of a checkpoint, and its optimal interval: bytes over bandwidths.
 //
 //   write     one copy of the state, cut evenly over all nodes, each at node_write, all at storage_write:
 //             the slower of both. Savers without duplicates (PyTorch DCP, ByteCheckpoint).
@@ -26,22 +26,22 @@ namespace stagecraft {
 
 struct CheckpointedJob {
   const JobCosts& costs;
-  int nodes = 1;  // that train
+  int nodes = 1;  // training nodes
   int gpus = 1;
   Duration iteration{};
-  double failures_per_s = 0;  // that send the job back to storage
+  double failures_per_s = 0;  // failures per second that send the job back to storage
 };
 
-// What the spec gives counts; what it leaves out follows. nullopt with a diagnostic where nothing can be
-// said: in-memory copies without idle time on the network, or on more nodes than there are.
+// Given values of the spec are used, missing ones derived. nullopt with a diagnostic where that is
+// impossible: in-memory copies without idle time on the network, or on more nodes than there are.
 [[nodiscard]] std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec,
                                                             const CheckpointedJob& job,
                                                             Diagnostics& diagnostics);
 
-// What a checkpoint of this kind costs training.
+// Training time that a checkpoint of this kind costs.
 [[nodiscard]] Duration cost_of(const Checkpointing& checkpointing);
 
-// Steps that end until a snapshot is written and the next may be taken; 1 where nothing is written behind.
+// Number of steps until a snapshot is written and the next may be taken; 1 without a background write.
 [[nodiscard]] std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration);
 
 // The exact optimum for that cost, in whole steps, at least 1; nothing where nothing fails, or so rarely that

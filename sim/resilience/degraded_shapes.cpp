@@ -23,7 +23,7 @@ std::vector<int> node_sizes(const Scenario& scenario, const ParallelPlan& full) 
   return sizes;
 }
 
-// The first GPUs of the cluster; of the last node only a part where they do not fill it.
+// The first `gpus` GPUs of the cluster; only a part of the last node where they do not fill it.
 ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
   std::vector<NodeGroup> part;
   for (const NodeGroup& group : cluster.groups) {
@@ -55,8 +55,8 @@ std::vector<int> depths_of(const Scenario& scenario) {
   return depths;
 }
 
-// Every link between nodes, whatever says how fast it is. Others' traffic keeps its share of it, so that ours
-// takes `factor` times as long.
+// Slows every link between nodes. Background traffic keeps its share, so that our traffic takes `factor`
+// times as long.
 void slow_network(Scenario& scenario, double factor) {
   const auto slow = [factor](Bandwidth& rate) { rate = Bandwidth(rate.count() / factor); };
   scale_network(*scenario.cluster, 1 / factor);
@@ -212,8 +212,8 @@ std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   return best;
 }
 
-// One shape for each number of nodes, whoever asks: those that are used where some stay idle may have a
-// better one still.
+// One shape per number of nodes, independent of the caller. The shape of its used nodes alone may be better
+// where some stay idle.
 std::optional<ShapedStep> DegradedShapes::morphed(int nodes) {
   const auto known = morphed_.find(nodes);
   if (known != morphed_.end()) return known->second;
@@ -274,7 +274,7 @@ double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int
 
 std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {
   struct Slow {
-    std::set<int> ranks;  // of the pipeline
+    std::set<int> ranks;  // pipeline ranks
     double compute = 1, traffic = 1;
   };
   const std::scoped_lock lock(mutex_);

@@ -1,4 +1,4 @@
-// Iteration times of what remains of a job when nodes are gone: simulate(), each shape once.
+// Iteration times of the remaining nodes of a job: simulate(), each shape once.
 //
 //   node    a server of the cluster; without one (abstract stages) each pipeline rank is a node of its own
 //   shape   a pipeline depth, a number of replicas and a micro-batch size, on the first nodes that hold them;
@@ -7,8 +7,8 @@
 //           fuller replicas decide how long it takes. Shrunk: each replica keeps its micro-batches, and the
 //           step counts fewer samples.
 //
-// A shape that the scenario's schedule, degrees or memory do not allow cannot train. Asked from many threads:
-// the answers, not their order, are what counts.
+// A shape that the scenario's schedule, degrees or memory do not allow cannot train. Called from many
+// threads; the answers do not depend on the order of calls.
 #pragma once
 
 #include <cstdint>
@@ -34,39 +34,40 @@ enum class BatchRule : std::uint8_t { kKept, kShrunk };
 
 class DegradedShapes {
  public:
-  // `full`: what the scenario says with all its nodes.
+  // `full`: the simulation of the scenario with all its nodes.
   DegradedShapes(const Scenario& scenario, const Simulation& full);
 
   [[nodiscard]] int nodes() const { return static_cast<int>(node_sizes_.size()); }
-  // Whether the scenario's own plan fits into memory; where it does not, no shape is asked to.
+  // Does the scenario's own plan fit into memory? If not, shapes need not fit either.
   [[nodiscard]] bool fits() const { return fits_; }
 
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
-  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits;
-  // abstract stages keep theirs, which is what their costs are of. The batch is kept. Where that leaves nodes
-  // idle, what the others would do without these. source: Varuna (docs/resilience.md, section 6).
+  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits.
+  // Abstract stages keep their micro-batch, since their costs are for it. The batch is kept. Where nodes stay
+  // idle, the shape of the used nodes alone counts if it is better. source: Varuna (docs/resilience.md,
+  // section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
-  // How many times as long a step of the whole job takes when the traffic of one node takes `factor` >= 1
-  // times as long: simulated with all links between nodes, and others' traffic on them, so much slower, because
-  // rings and pipelines go at the pace of their slowest link (an upper bound), at factors of 1, 1.25, ..., 2, 3,
-  // 4.5, ... and linear between. Abstract stages without a cluster have no network to slow down: `factor` itself.
+  // Factor on a step of the whole job when the traffic of one node takes `factor` >= 1 times as long. It is
+  // simulated with all links between nodes, and background traffic on them, slowed by the factor, because
+  // rings and pipelines run at the pace of their slowest link (an upper bound). Factors 1, 1.25, ..., 2, 3,
+  // 4.5, ... are simulated, others interpolated linearly. Abstract stages without a cluster have no network
+  // to slow down: `factor` itself.
   [[nodiscard]] double slow_traffic(double factor);
 
-  // How many times as long each data replica of the shape that was asked for on `nodes` takes that has slow
-  // places (slowness.hpp): simulated with the passes of the pipeline ranks on those nodes so much slower
-  // from the iteration's begin, at the same factors as above and linear between. Ranks of one replica that
-  // differ in slowness are all taken for the slowest of them, and traffic that is slow counts for the whole
-  // of it: bounds from above. Shapes that nobody asked for, and those whose simulation knows no faults, take
-  // their slowest place's factor.
+  // Slowdown of each data replica with slow places (slowness.hpp), for the shape used on `nodes` nodes. It is
+  // simulated with the passes of the pipeline ranks on those nodes slowed from the start of the iteration, at
+  // the same factors as above. Ranks of one replica with different slowness all count as the slowest, and
+  // slow traffic counts for the whole replica: upper bounds. Shapes that were never used, and those whose
+  // simulation has no faults, take their slowest place's factor.
   [[nodiscard]] std::vector<double> slow_replicas(int nodes, const std::vector<SlowPlace>& slow);
 
-  // Which nodes hold each state of the shape that was asked for on `nodes`. Of shapes that nobody asked for
-  // every node has one of its own.
+  // Nodes that hold each state of the shape used on `nodes` nodes. In shapes that were never used every node
+  // has a state of its own.
   [[nodiscard]] Holders holders(int nodes);
 
-  // What was asked for so far, most nodes first.
+  // Shapes used so far, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
 
  private:
@@ -82,13 +83,13 @@ class DegradedShapes {
   };
   [[nodiscard]] Shape own() const;
   [[nodiscard]] int nodes_for(int gpus) const;  // the first that have them
-  [[nodiscard]] int gpus_on(int nodes) const;   // of the first nodes
+  [[nodiscard]] int gpus_on(int nodes) const;   // GPUs of the first nodes
   [[nodiscard]] int gpus_of(const Shape& shape) const;
   [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
-  // The functions below change what is memoised, under the lock.
+  // The functions below change memoised values, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
-  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // of its depth and replicas; 0: none fits
+  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // for its depth and replicas; 0: none fits
   [[nodiscard]] std::optional<Shape> best_depth(int nodes);
   [[nodiscard]] std::optional<ShapedStep> morphed(int nodes);
   [[nodiscard]] double with_slower_network(double factor);

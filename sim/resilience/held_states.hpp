@@ -1,4 +1,4 @@
-// Who holds which state of a job: what a peer can give a node that has lost its own.
+// Holders of each state of a job: the states that a peer can give to a node that has lost its own.
 //
 //   state   weights and optimizer of the dense part of a pipeline rank, as a tensor rank has it; and of its
 //           experts, as a rank of the expert mesh has them. From ZeRO 1 on each shard of them, by its position
@@ -24,14 +24,15 @@ struct JobStates {
   int zero_stage = 0;
 };
 
-// Nodes of so many GPUs each, in the order of the ranks; GPUs beyond the plan hold nothing.
+// Holders by node; node i has node_gpus[i] GPUs, in the order of the ranks. GPUs beyond the plan hold
+// nothing.
 [[nodiscard]] Holders held_by_nodes(const JobStates& job, const std::vector<int>& node_gpus);
-// Data replicas, so many of which are lost as one.
+// Holders by data replica; `side_by_side` replicas are lost together.
 [[nodiscard]] Holders held_by_replicas(const JobStates& job, int side_by_side);
 
 // The first unit with a state that no other has; nullopt: each has peers.
 [[nodiscard]] std::optional<int> without_peer(const Holders& holders);
-// Has each of so many units all states?
+// Does each of `units` units have all states?
 [[nodiscard]] bool are_copies(const Holders& holders, int units);
 
 }  // namespace stagecraft

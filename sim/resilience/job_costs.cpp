@@ -35,7 +35,8 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
   Scenario probe = scenario;
   probe.job_gpus = plan.gpus();
   ParallelSpec& parallelism = probe.parallelism;
-  // Of one stage its place among the axes says nothing; of many it has to suit both meshes, as the last does.
+  // With one stage the position of its axis does not matter. With several it must suit both meshes, as the
+  // last position does.
   auto* const place = std::ranges::find(parallelism.order, Axis::kPipeline);
   if (plan.pipeline == 1) std::rotate(place, place + 1, parallelism.order.end());
   parallelism.pipeline = static_cast<int>(model.layers) + 2;
@@ -48,7 +49,7 @@ Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, 
   parallelism.zero_stage = 0;
   parallelism.zero_group.reset();
   probe.training.global_batch_size = *parallelism.data * probe.training.micro_batch_size;
-  probe.schedule = {.name = "1f1b"};  // what the policies run their layers in
+  probe.schedule = {.name = "1f1b"};  // the schedule of the policies
   probe.order.reset();
   return probe;
 }
@@ -58,7 +59,7 @@ ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus)
   return with_groups(cluster, {{.node = node, .count = ceil_div(gpus, node.gpus)}});
 }
 
-// Bytes of all ranks together, for what each parameter takes.
+// Bytes of all ranks together, at `each` bytes per parameter.
 Bytes bytes_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int stage, std::int64_t each) {
   const ParameterShare share = stage_share(model, plan, stage);
   return Bytes((share.dense * plan.tensor + share.experts * plan.expert * plan.expert_tensor) * each);
@@ -101,7 +102,7 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
                                       const Simulation& simulation) {
   const StateBytes bytes = bytes_of(scenario);
   std::vector<LayerJob> layers;
-  // Where the pipeline runs both ways there are two copies of each, alike.
+  // In a bidirectional pipeline there are two equal copies of each stage.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
     const Bytes gradient = of_stage(model.gradient, stage);

@@ -1,5 +1,5 @@
-// What a recovery policy has to know of a job besides its iteration times: its layers one by one, its states
-// in bytes, and how fast they move.
+// Costs of a job for recovery policies besides its iteration times: its layers one by one, the bytes of its
+// states, and transfer rates.
 //
 //   layer   a transformer's embedding, each of its layers, its head with the loss (and the layers of multi-
 //           token prediction); of abstract stages each stage. Times are of one micro-batch on the scenario's
@@ -19,7 +19,7 @@ namespace stagecraft {
 
 struct LayerJob {
   Duration forward{}, backward{};
-  Bytes state{};       // of all its tensor ranks together
+  Bytes state{};       // state of all its tensor ranks together
   Bytes gradient{};    // the same; reduced over replicas
   Bytes activation{};  // sent to the next layer where that is another stage's, by all ranks together
 
@@ -35,12 +35,12 @@ struct JobCosts {
   // Stages of the scenario's own pipeline: the passes of one micro-batch.
   std::vector<Duration> stage_forward, stage_backward;
   Duration message{};        // the slowest between two stages
-  Bytes state{};             // of one copy of the model
-  Bytes state_of_gpu{};      // of the fullest GPU, as ZeRO leaves it, offloaded or not
-  Bytes state_of_node{};     // on the fullest node
-  Bandwidth node_network{};  // in and out of a node, each; 0: not known
-  Bandwidth gpu_to_host{};   // of one GPU; 0: not known
-  Duration network_busy{};   // of a node's network, in an iteration: gradients, parameters, messages
+  Bytes state{};             // state of one copy of the model
+  Bytes state_of_gpu{};      // state on the fullest GPU after ZeRO sharding, offloaded or not
+  Bytes state_of_node{};     // state on the fullest node
+  Bandwidth node_network{};  // bandwidth into and out of a node, each; 0: unknown
+  Bandwidth gpu_to_host{};   // bandwidth of one GPU; 0: unknown
+  Duration network_busy{};   // busy time of a node's network per iteration: gradients, parameters, messages
   int replica_gpus = 1;      // tensor · context · pipeline
   int stage_gpus = 1;        // tensor · context
   int gpus_per_node = 1;     // of the kind that has most

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Sums the stages that each rank holds, in order, or, for what goes on to the next rank, takes the last.
+// Sums the stages of each rank, in order; for the output to the next rank it takes the last.
 template <class T>
 std::vector<T> by_rank(const std::vector<T>& stages, const std::vector<int>& counts, bool last_alone) {
   std::vector<T> ranks;
@@ -61,7 +61,7 @@ PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
   base_.network.background.clear();
 }
 
-// So many nodes of each group.
+// Places nodes[i] nodes of group i in the scenario.
 void PipelineTimes::place(const std::vector<int>& nodes, Scenario& scenario) const {
   const std::vector<NodeGroup>& groups = base_.cluster->groups;
   SC_CHECK(nodes.size() == groups.size(), "every group of the cluster has a count");

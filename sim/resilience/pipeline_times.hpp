@@ -1,5 +1,5 @@
-// The simulated time of pipelines whose stages hold any layers, each pipeline the same: what Oobleck's
-// templates are priced by, where the paper's equations are not asked, and what a step has beyond them.
+// Simulated times of equal pipelines with any split of the layers. Oobleck's templates use them instead of
+// the paper's equations, and for the parts of a step beyond the equations.
 //
 //   layers     as job_costs() counts them: the embedding, each layer of the transformer, the head with the
 //              loss; of abstract stages each stage, those of one rank added up
@@ -46,10 +46,10 @@ class PipelineTimes {
                                      int micro_batches, int pipelines) const;
   void place(const std::vector<int>& nodes, Scenario& scenario) const;
 
-  Scenario base_;  // without what has nothing to do with a pipeline
+  Scenario base_;  // the scenario without parts unrelated to a pipeline
   int replicas_ = 1;
-  int stage_gpus_ = 1;        // of one replica
-  mutable std::mutex mutex_;  // of the map, not of what it holds
+  int stage_gpus_ = 1;        // GPUs per stage of one replica
+  mutable std::mutex mutex_;  // guards the map, not its values
   mutable std::map<Question, Answer> answers_;
 };
 

@@ -30,8 +30,8 @@ std::int64_t samples_of_table(const SetupRequest& request) {
   return given > 0 ? given : request.scenario.training.global_batch_size;
 }
 
-// Whether a policy that is no replay can train by its table: on all nodes, ReCycle on the least that hold a
-// pipeline.
+// Can a policy that is no replay train by its table: on all nodes, and for ReCycle on the fewest nodes that
+// hold a pipeline?
 bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
   const int nodes = request.shapes.nodes();
@@ -47,7 +47,7 @@ bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) 
   return false;
 }
 
-// What keeps states from being on several nodes.
+// The setting that keeps states from being on several nodes.
 std::string spread_of(const SetupRequest& request) {
   const ParallelPlan& plan = request.simulation.prepared.plan;
   const int zero = request.scenario.parallelism.zero_stage;
@@ -58,7 +58,7 @@ std::string spread_of(const SetupRequest& request) {
   return fmt::format("{} replicas on {} nodes", plan.data, request.shapes.nodes());
 }
 
-// No shape counts as faster than all nodes.
+// Caps the rate of every shape at the rate of all nodes.
 ShapeOf at_most(const ShapedStep& ideal, ShapeOf shape) {
   return [ideal, shape = std::move(shape)](int nodes) {
     std::optional<ShapedStep> step = shape(nodes);
@@ -73,8 +73,8 @@ class Setup {
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
       : request_(request), spec_(request.spec.policy), diagnostics_(diagnostics) {}
 
-  // What the lost nodes were counts where nodes or their links differ, and a degraded shape stands on the
-  // first ones.
+  // Reports an error and returns false where it matters which nodes were lost. Nodes or their links differ
+  // there, but a degraded shape always stands on the first nodes.
   bool knows_the_lost();
   std::optional<GoodputSetup> run();
 
@@ -139,7 +139,7 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
                       .checkpoints = spec_.kind != PolicyKind::kNone};
 }
 
-// Enough for the failures of a day, and for all nodes that are away at once, however long repairs take.
+// Enough spares for the failures of a day, and for all nodes away at once, however long repairs take.
 int Setup::spares() const {
   if (spec_.spares) return *spec_.spares;
   return std::max(spares_for_a_day(request_.spec, nodes()), spares_for(request_.spec, nodes()));
@@ -161,7 +161,7 @@ SlowLadder Setup::ladder() {
           .slow_replicas = slow_replicas_of(request_.shapes, spec_)};
 }
 
-// Who has the state of a lost node besides it.
+// Do other nodes hold the state of a lost node? Fills in the holders.
 bool Setup::has_peers(HotSparesSpec& job) {
   job.peer_transfer = peer_transfer(request_.costs);
   if (spec_.backup) {
@@ -366,7 +366,7 @@ bool comes_and_goes(const FailureLaw& law) {
          !std::holds_alternative<Maintenance>(law);
 }
 
-// A replay knows nodes that come and go, and nothing else.
+// A replay supports only nodes that arrive and leave.
 bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
   const bool nodes_only = std::ranges::all_of(spec.processes, [](const FailureProcess& process) {
     return comes_and_goes(process.law) && std::ranges::none_of(process.causes, [](const Cause& cause) {
@@ -385,7 +385,7 @@ bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
   return false;
 }
 
-// The checkpoint's blocking time is what Varuna writes.
+// Varuna's write time is the checkpoint's blocking time.
 std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnostics& diagnostics) {
   const FailureSpec& spec = request.spec;
   if (!is_replayable(spec, diagnostics)) return std::nullopt;

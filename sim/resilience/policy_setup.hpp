@@ -1,4 +1,4 @@
-// A policy of a scenario, ready to run: what it is told of the job, and what the job is called ideal by.
+// A policy of a scenario, ready to run: its inputs from the job, and the ideal step of the job.
 //
 //   ideal   X*, the best throughput of the policy's shapes on up to all nodes, without redundant work. A
 //           shape that would beat it on fewer nodes (its reductions are cheaper) counts as the ideal: all
@@ -38,17 +38,17 @@ struct SetupRequest {
 struct GoodputSetup {
   PolicyFactory policy = {};
   ShapedStep ideal = {};
-  int nodes = 1;   // of the job and its spares
+  int nodes = 1;   // nodes of the job with its spares
   int spares = 0;  // among them
   bool checkpoints = true;
-  std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of the interval that nobody gave
+  std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of a missing interval
   std::unique_ptr<SharedPlanner> planner = {};  // Oobleck's; the policies refer to it, and it to the request
-  AccountOf replay = {};  // in place of a policy: a published evaluation, fed with a table of throughputs
-  std::string description = {};  // when asked for
+  AccountOf replay = {};         // replaces the policy: a published evaluation with a table of throughputs
+  std::string description = {};  // the plan as text, when requested
   std::vector<std::string> notes = {};
 };
 
-// nullopt with diagnostics where the policy cannot do what is asked; they have a path and no place.
+// nullopt with diagnostics where the policy does not support the scenario; they have a path and no place.
 [[nodiscard]] std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics);
 
 // The parts of set_up that are long; defined in files of their own.
@@ -59,11 +59,12 @@ struct GoodputSetup {
 
 // The step of the whole job, as simulated.
 [[nodiscard]] ShapedStep full_step(const SetupRequest& request);
-// What slow nodes make of the job's shapes, as simulated; nothing of steps that come from a table.
+// Effect of slow nodes on the job's shapes, as simulated; empty for steps from a table.
 [[nodiscard]] SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy);
 // Does each data replica hold all states? So many of them are lost as one, and hold them together.
 [[nodiscard]] bool replicas_are_copies(const SetupRequest& request, int side_by_side);
-// Where they do not: what a policy whose other replicas go on without one leaves out.
+// Notes where replicas are no full copies, for policies whose other replicas continue without one: the costs
+// that are left out.
 [[nodiscard]] std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side);
 // The time of a node's states over its network; zero where the network is not known.
 [[nodiscard]] Duration peer_transfer(const JobCosts& costs);

@@ -26,7 +26,7 @@
 namespace stagecraft {
 namespace {
 
-// Everything that does not depend on what fails and what is done about it.
+// All properties of the job that do not depend on failures and the policy.
 struct Job {
   const Scenario& scenario;
   Simulation simulation;
@@ -48,7 +48,7 @@ struct Job {
 struct Ran {
   GoodputSetup setup;
   std::optional<Checkpointing> checkpointing;
-  double failures_per_s = 0;  // that checkpoints in storage are for
+  double failures_per_s = 0;  // failures per second that checkpoints in storage serve
   GoodputResult result;
 };
 
@@ -58,12 +58,12 @@ struct RunRequest {
   bool timeline = false, describe = false;
 };
 
-// Where the key was written, or its section.
+// Place of the key, or of its section.
 SourceLocation place_among_failures(const Scenario& scenario, const std::string& path) {
   return place_of(scenario, scenario.origins.contains(path) ? path : "failures");
 }
 
-// What is found out here has no place yet.
+// Diagnostics found here have no place yet.
 void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
   Diagnostics located;
   for (Diagnostic diagnostic : diagnostics.items()) {
@@ -73,8 +73,8 @@ void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
   located.throw_if_errors();
 }
 
-// Where the scheduler replaces a lost node at once, the place is never empty, and whoever has it can fail:
-// its node is back with the next nanosecond. (What a trace has recorded stays as it is.)
+// Where the scheduler replaces a lost node at once, its place is never empty and can fail again: the node is
+// back after a nanosecond. (Recorded traces are unchanged.)
 FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
   const PolicyKind kind = spec.policy.kind;
   const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
@@ -118,7 +118,7 @@ double losses_per_second(const GoodputResult& result) {
   return losses / std::max(training, 0.01 * to_seconds(result.horizon));
 }
 
-// Failures after which the job needs what it has in storage, by formula.
+// Failures after which the job needs its checkpoint in storage, by formula.
 double failures_for_storage(const Job& job, const FailureSpec& spec, int nodes) {
   if (!in_memory(spec)) return failures_per_second(spec, nodes);
   const PolicySpec& policy = spec.policy;
@@ -131,7 +131,7 @@ double failures_for_storage(const Job& job, const FailureSpec& spec, int nodes) 
        .waits = policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor});
 }
 
-// A link that is slow makes steps longer by what the simulator says, not by its own factor.
+// A slow link lengthens steps by the simulated effect, not by its own factor.
 void price_slow_traffic(History& history, DegradedShapes& shapes) {
   constexpr double kHardly = 1 + 1e-9;  // slow is more than 1
   for (Incident& incident : history.incidents)
@@ -232,7 +232,7 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
     report.checkpoint.mode = "none";
     const std::int64_t every = spec.policy.checkpoint_every;
     if (!ran.setup.replay || spec.policy.kind != PolicyKind::kVaruna || every <= 0) return;
-    // What the replayed evaluation does.
+    // The mode of the replayed evaluation.
     report.checkpoint.mode = kCheckpointModeNames[static_cast<std::size_t>(CheckpointMode::kSync)];
     report.checkpoint.interval = every * ran.setup.ideal.duration;
     report.checkpoint.steps = every;
@@ -285,7 +285,7 @@ void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& repor
                   with_thousands(working + pool));
 }
 
-// A stall is one, however many nodes come and go while it lasts.
+// Joins a stall into one row, however many nodes arrive and leave during it.
 std::vector<TimelineRow> with_whole_stalls(const std::vector<TimelineRow>& rows) {
   std::vector<TimelineRow> whole;
   for (const TimelineRow& row : rows) {
@@ -330,7 +330,7 @@ std::string given_at(const SourceLocation& where) {
   return "given, " + where.file + (where.line > 0 ? fmt::format(":{}", where.line) : "");
 }
 
-// Where a value was given, or what a default stands on.
+// Source of a value: its place in the scenario, or the reason of its default.
 std::string source_of(const Scenario& scenario, const std::string& path) {
   // Where processes are a list, their keys have a number in between.
   const std::string section = path.substr(0, path.rfind('.'));
@@ -357,7 +357,7 @@ void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& option
   constexpr double kMatters = 2e-4;
   const RunRequest request{
       .seed = options.seed, .repeats = std::min(spec.repeats, kFewRepeats), .threads = options.threads};
-  // On the same nodes: a pool that these inputs ask for does not vary with them.
+  // Keeps the nodes: the default pool must not vary with the inputs.
   FailureSpec base = spec;
   if (spec.policy.kind == PolicyKind::kHotSpares) base.policy.spares = report.spares;
   const double as_is = run(job, base, request).result.samples_per_s.mean;
@@ -395,7 +395,7 @@ int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed) {
   return static_cast<int>(most);
 }
 
-// What makes the answer worth less than it looks.
+// Reasons to doubt the answer.
 std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const Ran& ran, std::uint64_t seed) {
   std::vector<std::string> notes;
   if (!job.shapes.fits())

@@ -1,4 +1,4 @@
-// The second composition: a scenario with failures becomes what they leave of its throughput.
+// The second composition: from a scenario with failures to its throughput.
 //
 //   Scenario -> iteration times of the shapes that remain (simulate, each once) -> FailureSpec x Policy ->
 //   repeats -> GoodputReport
@@ -21,7 +21,7 @@ struct GoodputOptions {
   int threads = 1;
   bool inputs = false;    // try each dominating input at half and twice its value: more runs
   bool timeline = false;  // the diary of the first repeat
-  bool plan = false;      // Oobleck's templates, and what each failure would do
+  bool plan = false;      // Oobleck's templates, and the effect of each failure
 };
 
 [[nodiscard]] GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& options = {});

@@ -1,4 +1,4 @@
-// Oobleck's planner, told of a job: layers, memory, links, and what a step has beyond its pipelines.
+// Sets up Oobleck's planner for a job: layers, memory, links, and the parts of a step beyond its pipelines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,8 +70,8 @@ std::size_t smallest_group(const Scenario& scenario) {
   return static_cast<std::size_t>(&smallest_device(scenario) - profiles.data());
 }
 
-// One pipeline over so many nodes, its layers spread as evenly as they go, with enough micro-batches to fill
-// it.
+// One pipeline over `nodes` nodes, with its layers spread as evenly as possible and enough micro-batches to
+// fill it.
 std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   const auto* model = std::get_if<TransformerSpec>(&request.scenario.model);
   const int stages = nodes * request.costs.gpus_per_node / request.costs.stage_gpus;
@@ -84,7 +84,7 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   parallelism.zero_group.reset();
   parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
   parallelism.stage_layers.assign(static_cast<std::size_t>(stages), model->layers / stages);
-  // The ends hold more besides: what is left over goes to the middle.
+  // The end stages also hold embedding and head, so extra layers go to the middle.
   const std::int64_t rest = model->layers % stages;
   for (std::int64_t i = 0; i < rest; ++i)
     ++parallelism.stage_layers[static_cast<std::size_t>((stages - rest) / 2 + i)];
@@ -122,9 +122,9 @@ PipelineTime simulated_time(const SetupRequest& request) {
   };
 }
 
-// What a step of so many pipelines has beyond the slowest of them: pipelines that share all nodes and
-// micro-batches evenly, simulated together, against the price of one of their templates. By the equations
-// that is messages, the optimizer and the reductions that no backward hides; else these reductions alone.
+// Time of a step beyond its slowest pipeline: pipelines that share all nodes and micro-batches evenly,
+// simulated together, less the price of one of their templates. With the equations it contains messages, the
+// optimizer and the exposed reductions; otherwise only these reductions.
 class Tails {
  public:
   Tails(const SetupRequest& request, const OobleckSpec& spec)
@@ -133,7 +133,8 @@ class Tails {
         nodes_(request.shapes.nodes()),
         templates_(spec.groups, spec.gpus_per_node, {.rule = spec.rule, .time = spec.time}) {}
 
-  // By the number of pipelines. Asked for at the fewest and the most pipelines of a size, and linear between.
+  // Tails by number of pipelines: computed at the fewest and the most pipelines of a size, and linear
+  // between.
   [[nodiscard]] std::vector<Duration> all() {
     const int most = std::min(nodes_ / spec_.min_nodes, spec_.micro_batches);
     std::vector<Duration> tails(1);
@@ -182,7 +183,7 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
                    .micro_batches = static_cast<int>(training.global_batch_size / training.micro_batch_size),
                    .rule = published ? PipelineRule::kPublished : PipelineRule::kCorrected};
   for (const LayerJob& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
-  // Without a network to wait for, states move at once.
+  // Without a network, states move instantly.
   constexpr Bandwidth kAtOnce(1e18);
   const Bandwidth network = request.costs.node_network;
   spec.links.in = spec.links.out = network.count() > 0 ? network : kAtOnce;
@@ -190,7 +191,7 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
   return spec;
 }
 
-// Errors as they are, with a place to go to; warnings become notes.
+// Reports errors unchanged, but with a place; warnings become notes.
 bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics, std::vector<std::string>& notes) {
   bool possible = true;
   for (Diagnostic found : check_oobleck(spec)) {
@@ -227,7 +228,7 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   const Duration least = setup.planner->ask([](OobleckPlanner& planner) { return planner.least_step(); });
   setup.ideal.duration = std::min(setup.ideal.duration, least);
   const double rate = failures_per_second(request.spec, setup.nodes);
-  // Each node that goes comes back: two changes a failure.
+  // Each lost node returns: two changes per failure.
   const OobleckPolicySpec job{
       .samples = setup.ideal.samples,
       .reconfigure = reconfigure,

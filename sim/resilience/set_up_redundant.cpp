@@ -19,8 +19,8 @@ namespace {
 // The job as pipelines of workers.
 struct Workers {
   int stages = 1, pipelines = 1;
-  int replicas = 1;             // of the job in one such pipeline, side by side
-  std::vector<StageWork> work;  // by stage, of one micro-batch
+  int replicas = 1;             // replicas of the job inside one such pipeline
+  std::vector<StageWork> work;  // work of one micro-batch, by stage
   std::int64_t micro_batches = 1;
 };
 
@@ -67,7 +67,7 @@ bool has_room_for_neighbour(const SetupRequest& request, Diagnostics& diagnostic
   return false;
 }
 
-// What the redundant forwards add to a step.
+// Extra time of a step by redundant forwards.
 Duration redundant_part(const Workers& workers, std::int64_t micro_batches) {
   std::vector<Duration> plain;
   for (const StageWork& work : workers.work) plain.push_back(work.whole());

@@ -195,7 +195,7 @@ void scale_repairs(FailureSpec& spec, double factor) {
       if (cause.repair) scale_repair(*cause.repair, factor);
 }
 
-// The words of a rate at which checkpoints are written; none where their times are given.
+// Text of a checkpoint write rate; empty where checkpoint times are given.
 std::string rate_of_writing(const CheckpointSpec& checkpoint, Bandwidth rate) {
   if (checkpoint.block || checkpoint.persist) return "";
   return rate.count() > 0 ? human(rate) : "";
@@ -241,7 +241,7 @@ void scale_reconfigure(FailureSpec& spec, double factor) {
   if (spec.policy.reconfigure) spec.policy.reconfigure = scaled(*spec.policy.reconfigure, factor);
 }
 
-// The words of a time, if the policy reads it.
+// Text of a time, if the policy reads it.
 template <PolicyKind kind, Duration PolicySpec::*time>
 std::string policy_words(const FailureSpec& spec) {
   const Duration value = spec.policy.*time;

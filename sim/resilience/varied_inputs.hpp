@@ -1,7 +1,7 @@
 // The inputs that decide how much the answer is worth, each at half and at twice its value.
 //
 // Published failure rates differ by a factor of 3 between clusters and restart times by 4
-// (docs/resilience.md, section 9): a goodput without them beside it says little.
+// (docs/resilience.md, section 9), so a goodput means little without its inputs.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 namespace stagecraft {
 
 struct VariedInput {
-  std::string_view path;  // of the key in a scenario: "failures.process.rate_per_node_day"
-  // The value in words; empty where this spec has no such input.
+  std::string_view path;  // path of the key in a scenario: "failures.process.rate_per_node_day"
+  // Text of the value; empty where this spec has no such input.
   std::string (*value)(const FailureSpec& spec) = nullptr;
   void (*scale)(FailureSpec& spec, double factor) = nullptr;
 };

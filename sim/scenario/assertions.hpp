@@ -1,4 +1,4 @@
-// `assert: {mfu: ">= 0.4", peak_memory: "<= 72 GiB"}`: what a capacity plan promises.
+// `assert: {mfu: ">= 0.4", peak_memory: "<= 72 GiB"}`: conditions that a run must meet.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The names of an enumeration as what YamlMap::choice reads.
+// The names of an enumeration in the form that YamlMap::choice reads.
 #pragma once
 
 #include <span>

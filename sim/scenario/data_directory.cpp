@@ -19,7 +19,7 @@ std::optional<fs::path> said_root() {
 }
 
 bool holds_data(const fs::path& root) {
-  std::error_code ignored;  // what cannot be looked at does not hold our data
+  std::error_code ignored;  // an unreadable path does not hold our data
   return fs::is_directory(root / "scenarios" / "models", ignored);
 }
 
@@ -47,7 +47,7 @@ Diagnostic DataDirectory::missing(std::string_view who) {
     return {.code = "usage",
             .message = fmt::format("the models, nodes and profiles that belong to {} are not beside it", who),
             .hint = "set STAGECRAFT_DATA to the folder that holds scenarios/ and calibrate/"};
-  std::error_code ignored;  // what cannot be looked at is no folder for us
+  std::error_code ignored;  // an unreadable path is no folder for us
   return {
       .code = "usage",
       .message = fmt::format(

@@ -14,7 +14,7 @@ template <class Read>
 auto FailureDefaults::read(const std::string& path, const char* name, Read read_value) {
   YamlMap root(tree_, "", {}, diagnostics_);
   YamlMap entry = root.map(name);
-  if (tree_ == nullptr) return decltype(read_value(entry)){};  // that was said
+  if (tree_ == nullptr) return decltype(read_value(entry)){};  // already reported
   auto value = read_value(entry);
   const auto same = [&](const AssumedInput& input) { return input.path == path; };
   if (std::ranges::any_of(assumed_, same)) return value;

@@ -1,7 +1,7 @@
-// What `failures:` gets where a scenario says nothing: scenarios/failures/defaults.yaml.
+// Defaults of `failures:`: scenarios/failures/defaults.yaml.
 //
-// Each default that is taken is written down with its range and source, so that a report can say what its
-// answer stands on.
+// Each default in use is recorded with its range and source, so that a report can state the basis of its
+// answer.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ class FailureDefaults {
   [[nodiscard]] Bandwidth bandwidth(const std::string& path, const char* name);
   [[nodiscard]] std::string text(const std::string& path, const char* name);
   [[nodiscard]] std::vector<double> numbers(const std::string& path, const char* name);
-  // What is no single value.
+  // A default that is no single value.
   [[nodiscard]] const YamlNode* node(const std::string& path, const char* name);
 
  private:

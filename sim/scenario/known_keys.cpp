@@ -28,7 +28,7 @@ std::vector<std::string> known_keys(const ScenarioTree& tree, Library& library) 
                 [&](const YamlEntry& entry) { return std::ranges::find(asked, entry.key) == asked.end(); });
   Diagnostics ignored;
   const auto scenario = read_scenario(known.root, tree.source, tree.folder, library, ignored);
-  // With all sections written out, readers are asked for all keys.
+  // With all sections present, readers request all keys.
   auto whole = scenario ? parse_yaml(to_yaml(*scenario), tree.source, ignored) : std::nullopt;
   if (!whole) return asked;
   known.root = *std::move(whole);

@@ -1,8 +1,8 @@
 // The models, nodes, fabrics, profiles and traces that scenarios name, each file read once.
 //
-// A thousand scenarios of a study name the same profile, and reading it costs more than all the rest of a
-// scenario. A library belongs to whoever reads many scenarios in a row: a file that changes meanwhile is not
-// read again, and two threads have a library each.
+// A thousand scenarios of a study name the same profile, and reading it costs more than the rest of a
+// scenario. A library serves one reader of many scenarios: a file that changes later is not read again, and
+// each thread has its own library.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ class Library {
 
  private:
   DataDirectory data_;
-  std::map<std::string, YamlNode> trees_;  // by path, as it was named
+  std::map<std::string, YamlNode> trees_;  // parsed files by path, as written
   std::map<std::string, HardwareProfile> profiles_;
   std::map<std::string, Trace> traces_;
 };

@@ -144,7 +144,7 @@ class ProcessLoader {
   Fallback fallback_;
   bool breaks_ = false;        // failures that are repaired: severity and repair can be said
   bool components_ = false;    // each with a rate in place of a share
-  std::vector<double> rates_;  // of components, filled by load_cause()
+  std::vector<double> rates_;  // rates of components, filled by load_cause()
 };
 
 FailureProcess ProcessLoader::load() {
@@ -474,7 +474,7 @@ void ProcessLoader::load_cause_list(const YamlNode& list, const std::string& pat
     check_shares(causes);
 }
 
-// The list of the scenario; or the one cause that its keys describe; or what is usual for the kind.
+// The list of the scenario, or the one cause given by its keys, or the default of the kind.
 std::vector<Cause> ProcessLoader::load_causes() {
   std::vector<Cause> causes;
   const YamlNode* list = map_.get("causes");

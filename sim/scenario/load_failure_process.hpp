@@ -1,4 +1,4 @@
-// One entry of `failures.process`: its law by `kind`, and why things fail.
+// One entry of `failures.process`: its law by `kind`, and its causes.
 #pragma once
 
 #include "base/yaml.hpp"
@@ -19,8 +19,7 @@ struct ProcessContext {
 // Nodes of the cluster; 1 without one.
 [[nodiscard]] int nodes_of(const ClusterSpec* cluster);
 
-// Do its failures break something that a repair mends? What the other laws take away comes back by the law
-// itself.
+// Do its failures need repairs? Under the other laws nodes return by the law itself.
 [[nodiscard]] bool breaks_nodes(const FailureLaw& law);
 
 [[nodiscard]] FailureProcess load_failure_process(YamlMap& map, const ProcessContext& context);

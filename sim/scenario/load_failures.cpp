@@ -22,9 +22,9 @@ namespace {
 constexpr std::int64_t kMaxRepeats = 1'000'000;
 constexpr std::size_t kMaxProcesses = 255;  // the number of a process has eight bits of a stream's key
 constexpr Duration kLongestHorizon = std::chrono::hours(24 * 36'500);
-constexpr double kMostIncidents = 1e7;  // of a repeat: beyond it a run would not end, nor fit into memory
+constexpr double kMostIncidents = 1e7;  // limit per repeat: with more, a run would not end or fit into memory
 
-// Incidents a day of one process; what a trace says is bounded by its length.
+// Incidents per day of one process; those of a trace are bounded by its length.
 double incidents_per_day(const FailureLaw& law, int nodes) {
   if (const auto* exponential = std::get_if<ExponentialFailures>(&law))
     return exponential->rate_per_node_day * nodes;

@@ -1,7 +1,7 @@
 // `failures:` of a scenario: processes, policy, checkpoint, repair, horizon and repeats.
 //
-// What is absent comes from scenarios/failures/defaults.yaml. A key that the chosen process or policy does
-// not read is an error that says whose it is.
+// Missing values come from scenarios/failures/defaults.yaml. A key that the chosen process or policy does not
+// read is an error that names its owner.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-// What the section is read beside, and where its defaults are written down.
+// Other inputs of the section, and the record of its defaults.
 struct FailuresContext {
   const ClusterSpec* cluster;  // null: none, or a wrong one
   const PresetPlaces& places;
@@ -23,7 +23,7 @@ struct FailuresContext {
   std::vector<AssumedInput>& assumed;
 };
 
-// nullopt without the section. Mistakes go to the diagnostics of `root`; what is returned then is harmless.
+// nullopt without the section. Mistakes go to the diagnostics of `root`; the value returned then is harmless.
 [[nodiscard]] std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& context);
 
 }  // namespace stagecraft

@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-// The GPUs of the job, by what the cluster calls them.
+// The GPUs of the job, by their numbers in the cluster.
 class JobGpus {
  public:
   explicit JobGpus(const Scenario& scenario) {
@@ -56,7 +56,7 @@ class JobGpus {
 
  private:
   std::vector<int> first_;  // GPU of each node, and how many there are
-  std::vector<int> nodes_;  // of the job
+  std::vector<int> nodes_;  // nodes of the job
   int count_ = 0;
 };
 
@@ -148,7 +148,7 @@ void FaultReader::read_link() {
     if (matches(fault_.link, names.back())) return;
   }
   if (names.empty()) {
-    if (!cluster.unreachable())  // else the cluster is refused, for just that
+    if (!cluster.unreachable())  // otherwise the cluster is refused for this reason
       map_.error("link", "unknown-link", "the cluster has no link", "leave the fault out");
     return;
   }

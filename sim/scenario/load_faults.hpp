@@ -1,4 +1,4 @@
-// `faults`: what goes wrong inside the iteration that is simulated.
+// `faults`: faults inside the simulated iteration.
 //
 //   faults:
 //     - {at: 2 s, kind: dead-node, node: 3}
@@ -6,9 +6,9 @@
 //     - {at: 1 s, kind: slow-node, node: 2, factor: 1.2}
 //     - {at: 0 s, kind: degraded-link, link: "node 3 nic 1 -> leaf 0", factor: 0.5}
 //
-// Nodes and GPUs are counted as the cluster counts them, all of its GPUs from 0; where jobs are placed, on
-// the whole fabric. `factor` of what is slow: its time over the usual one; of a link: the share of its
-// capacity that is left. Without `for` it lasts. A dead node stays dead.
+// Nodes and GPUs have their numbers in the cluster, from 0 over all of its GPUs; where jobs are placed, in
+// the whole fabric. `factor` of a slow part: its time over the usual one; of a link: the remaining share of
+// its capacity. Without `for` a fault is permanent. A dead node stays dead.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ std::optional<int> take_integer(std::string_view& text) {
   return value;
 }
 
-// Two kinds of node are one when jobs cannot tell them apart.
+// Two kinds of node count as one when jobs cannot distinguish them.
 bool same_kind(NodeSpec a, NodeSpec b) {
   for (NodeSpec* node : {&a, &b}) {
     node->name.clear();
@@ -334,7 +334,7 @@ void load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places) {
                   "leave one of them out");
   } else if (root.get("cluster") == nullptr) {
     network.error(given, "contradiction", "there is no cluster to place a job on", "describe the cluster");
-  } else if (scenario.cluster) {  // else that was said
+  } else if (scenario.cluster) {  // otherwise already reported
     JobsReader(network, scenario, places).read();
   }
 }

@@ -6,10 +6,10 @@
 //     jobs:
 //       - {scenario: other.yaml, nodes: [4-6, 9], start: 100 ms, name: the other one}
 //
-// Nodes are counted from 0 as `cluster.nodes` counts them, and take ranks in the order of the list. Without
-// `placement` the job has the nodes that no other job has. Another job brings its model, its training and
-// its profile; as many nodes, and of the kinds, as its own `cluster` says; its `network` and its fabric are
-// the host's.
+// Nodes are numbered from 0 as in `cluster.nodes`, and take ranks in the order of the list. Without
+// `placement` the job has the nodes that no other job has. Another job brings its model, its training and its
+// profile, and the number and kinds of nodes of its own `cluster`. Its `network` and its fabric are the
+// host's.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@
 
 namespace stagecraft {
 
-// Fills in `network.placement`, `fabric` and `jobs`, and makes `cluster` what the job has. Does nothing where
-// neither key is given.
+// Fills in `network.placement`, `fabric` and `jobs`, and reduces `cluster` to the job's part. Does nothing
+// without these keys.
 void load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places);
 
 // "0-3", "7", "0-3,7": ascending ranges; nullopt when it is no list of nodes.

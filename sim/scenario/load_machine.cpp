@@ -168,7 +168,7 @@ void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {
                      "every plane has the same rails");
 }
 
-// What only both together show: a fabric of a size of its own, and the nodes on it.
+// Checks that need both: a fabric with a fixed size, and the nodes on it.
 void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
   const FabricSpec& fabric = cluster.fabric;
   const std::int64_t nodes = cluster.server_count();
@@ -215,7 +215,7 @@ ModelSpec load_named_model(YamlMap& model, const std::string& stem) {
   return spec;
 }
 
-// A scenario named as a model lends its `model:` mapping: what `stagecraft import` writes is both.
+// A scenario named as a model provides its `model:` mapping: the output of `stagecraft import` is both.
 ModelSpec load_lent_model(YamlMap& scenario, const std::string& stem) {
   const YamlNode* model = scenario.get("model");
   if (model == nullptr || model->kind != YamlNode::Kind::kMap) {

@@ -1,4 +1,4 @@
-// The sections of a scenario that say what is trained on what: model, cluster, profile.
+// The sections of a scenario for model and machine: model, cluster, profile.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@ namespace stagecraft {
 
 namespace {
 
-// Takes `word`, a blank and a number off the front of `text`.
+// Removes `word`, a blank and a number from the front of `text`.
 std::optional<int> take_number(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word) || text.size() <= word.size() || text[word.size()] != ' ') return std::nullopt;
   const char* begin = text.data() + word.size() + 1;
@@ -23,7 +23,7 @@ std::optional<int> take_number(std::string_view& text, std::string_view word) {
   return value;
 }
 
-// Whether no two GPUs are apart from each other.
+// Do both places contain the same GPUs?
 bool same_place(const NodePlace& a, const NodePlace& b, const ClusterSpec* cluster) {
   if (a == b) return true;
   return a.node == b.node && cluster != nullptr && a.node < cluster->server_count() &&

@@ -1,4 +1,4 @@
-// `schedule: {file: schedule.csv}`: somebody's own order of passes, in PyTorch's form.
+// `schedule: {file: schedule.csv}`: a custom order of passes, in PyTorch's form.
 //
 //   errors  the file is not there; what parse_csv() finds, each at its line; an order that draws but does not
 //           simulate: stages not on a loop, fused pairs, recompute passes.

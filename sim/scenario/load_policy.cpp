@@ -170,7 +170,7 @@ void PolicyLoader::load_common() {
   }
   const unsigned kind = bit(spec_.kind);
   if ((kind & (kOobleck | kVaruna | kBamboo)) != 0) {
-    // `artifact` is what the rules of the published evaluations are called there.
+    // `artifact` is another name for the rules of the published evaluations.
     const std::size_t rules = map_.choice("rules", {{"corrected", "published", "artifact"}}, 0);
     spec_.rules = rules == 0 ? Rules::kCorrected : Rules::kPublished;
   }
@@ -330,8 +330,8 @@ std::optional<Duration> optional_time(YamlMap& map, const char* key) {
   return map.has(key) ? std::optional(map.duration(key)) : std::nullopt;
 }
 
-// The storage rate of all nodes together. By default that of a storage system as large as the one that was
-// measured, or larger with the cluster; no limit where the scenario says what a node gets.
+// The storage rate of all nodes together. By default that of a storage system as large as the measured one,
+// or larger with the cluster; no limit where the scenario sets the rate of a node.
 Bandwidth storage_rate(DefaultedMap& in, const char* of_node, const char* key, const ClusterSpec* cluster) {
   YamlMap& map = in.map();
   if (map.has(key)) return in.bandwidth(key);

@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-// A name, or {name, and the keys that this policy reads}. `failures` is the mapping that holds the key.
-// `nodes_are_said`: by one of its processes, so that nobody replaces one that is lost.
+// A name, or a mapping with the name and the keys of this policy. `failures` is the mapping that holds the
+// key. `nodes_are_said`: a process defines the nodes, so lost ones are not replaced.
 [[nodiscard]] PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_are_said);
 
 // The default storage grows with the `cluster`; null: none.

@@ -80,7 +80,7 @@ void Reader::read_head() {
     root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                  "this program reads schema 1");
   scenario_.name = root_->name("name", fs::path(scenario_.source).stem().string());
-  (void)root_->get("search");  // what a search looks through, which nobody else reads: sim/search/
+  (void)root_->get("search");  // read by sim/search/ only
   root_->accepts("search", {.kind = KeyForm::Kind::kMap});
 }
 
@@ -118,7 +118,7 @@ void Reader::read_jobs() {
                                               .assumed = scenario_.assumed});
   const Watch placing(diagnostics_);
   load_jobs(*root_, scenario_, places_);
-  jobs_ok_ = jobs_ok_ && placing.clean();  // nobody knows how many GPUs the job has
+  jobs_ok_ = jobs_ok_ && placing.clean();  // the number of the job's GPUs is unknown
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
   scenario_.assertions = load_assertions(*root_);
 }
@@ -131,7 +131,7 @@ void Reader::check_sequence_length() {
   std::int64_t& length = scenario_.training.sequence_length;
   const std::int64_t most = model->max_sequence_length;
   const YamlNode* section = root_->get("training");
-  if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // that was said
+  if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // already reported
   YamlMap training = root_->map("training");
   if (!training.has("sequence_length")) {
     length = most;
@@ -168,8 +168,8 @@ void Reader::check_sequence_length() {
                                 .notes = {}});
 }
 
-// A scenario with mistakes never meets resolve(): what resolve() would say is said here, so that all comes
-// out at once.
+// A scenario with mistakes never reaches resolve(). Its checks run here, so that all mistakes are reported at
+// once.
 void Reader::check_placement() {
   if (watch_.clean() || !model_ok_ || !jobs_ok_) return;
   (void)resolve({.model = scenario_.model,
@@ -181,7 +181,7 @@ void Reader::check_placement() {
                 diagnostics_);
 }
 
-// The largest file, so it is read last, and only for a scenario that will use it.
+// The largest file: read last, and only for a scenario that uses it.
 void Reader::read_profile() {
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
   const bool required = model_ok_ && !stages && scenario_.cluster;
@@ -204,8 +204,8 @@ void Reader::read_profile() {
   choose_attention_kernel();
 }
 
-// For who writes `tensor` and means parallelism.tensor: a path of one's own, not that of an item of a list. A
-// survey is not answered: it asks here itself.
+// Suggestions for a key in the wrong place, such as `tensor` for parallelism.tensor; no items of lists.
+// Surveys get none, since they call this reader themselves.
 std::vector<std::string> Reader::keys_elsewhere() {
   if (diagnostics_.survey() != nullptr || !root_->has_unasked()) return {};
   std::vector<std::string> paths =

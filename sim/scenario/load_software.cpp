@@ -95,8 +95,8 @@ std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& op
   return read_preset(*root, options.diagnostics());
 }
 
-// What a profile says is run on its device: sharded software where weights or gradients are sharded, unless it
-// has no pipeline and no tensor ranks and the scenario has.
+// The profile's default software: the sharded one where weights or gradients are sharded, unless it supports
+// no pipeline or tensor ranks and the scenario has some.
 std::string default_software(const HardwareProfile& profile, const Scenario& scenario, YamlMap& options,
                              const PresetPlaces& places) {
   const DefaultSoftware& usual = profile.software;
@@ -107,7 +107,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
   return found && found->schedules && found->schedules->empty() ? usual.replicated : usual.sharded;
 }
 
-// One software runs on all devices: of several, that of the first.
+// One software runs on all devices; with several devices that of the first.
 void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
   std::string& software = scenario.options.software;
   const HardwareProfile& first = *scenario.profile;
@@ -175,7 +175,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   spec.expert_overlap = preset.expert_overlap;
   if (options.has("attention_kernel")) return;
-  // One that every device of the cluster has.
+  // A kernel that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {
     return has_kernel(*scenario.profile, name) &&
            std::ranges::all_of(scenario.group_profiles,

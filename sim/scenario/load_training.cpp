@@ -20,8 +20,8 @@ constexpr std::int64_t kMaxDegree = 1'000'000;
 constexpr std::int64_t kMaxSamples = 1'000'000'000;
 constexpr std::int64_t kMaxBucketParameters = 1'000'000'000'000;
 
-// Iterations in a row where one runs into the next. The last drains and the first fills: what lies between
-// their ends is an iteration of the steady state.
+// Consecutive iterations of an order without a flush. The first fills and the last drains; the interval
+// between their ends is an iteration of the steady state.
 constexpr int kLeastSteadyIterations = 3;
 constexpr int kSteadyIterations = 4;
 constexpr int kMostIterations = 1000;
@@ -55,7 +55,7 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
             fmt::format("name each of {} once, innermost first", join(names, ", ")));
 }
 
-// There are too many schedules to list: the nearest name, else those that the word begins.
+// There are too many schedules to list: suggests the nearest name, or those with this prefix.
 std::string schedule_hint(const std::string& name, const std::vector<std::string>& known) {
   if (const auto nearest = nearest_name(name, known))
     return fmt::format("did you mean {}?", in_quotes(*nearest));
@@ -77,7 +77,7 @@ std::string read_schedule_name(YamlMap& map, std::string_view key) {
   if (find_schedule(name) != nullptr) return name;
   map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
             schedule_hint(name, known));
-  return name;  // no order of that name: what an order asks of other keys is then not asked
+  return name;  // unknown schedule: its demands on other keys are not checked
 }
 
 bool drains(const ScheduleSpec& spec) {
@@ -85,7 +85,7 @@ bool drains(const ScheduleSpec& spec) {
   return kind == nullptr || kind->flush;
 }
 
-// How iterations end and how many are simulated.
+// End of iterations, and the number of simulated ones.
 void load_steps(YamlMap& map, ScheduleSpec& spec) {
   spec.global_step = map.boolean("global_step", spec.global_step);
   if (spec.global_step && !drains(spec))
@@ -185,9 +185,10 @@ RecomputeSpec load_recompute(YamlMap& training) {
   return spec;
 }
 
-// Orders that run so many chunks on so many ranks, with enough micro-batches: their number is not known here.
+// Schedules that support this number of chunks and ranks, with enough micro-batches (their number is unknown
+// here).
 std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
-  constexpr int kEnough = 4;  // of each rank: whole groups, and as many as orders fold
+  constexpr int kEnough = 4;  // micro-batches per rank: whole groups, and as many as schedules fold
   const PipelineShape shape{.ranks = parallelism.pipeline,
                             .micro_batches = kEnough * parallelism.pipeline,
                             .chunks = parallelism.virtual_stages};
@@ -286,7 +287,7 @@ OverlapSpec load_overlap(YamlMap& root) {
   return spec;
 }
 
-// What the software leaves on the GPU: `options.memory`.
+// Memory of the software: `options.memory`.
 SoftwareMemory load_software_memory(YamlMap& options) {
   YamlMap map = options.map("memory");
   SoftwareMemory spec;

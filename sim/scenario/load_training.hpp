@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-// Each reads one section of the root; mistakes go to the diagnostics of `root`, and what is returned then is
+// Each reads one section of the root. Mistakes go to the diagnostics of `root`; the value returned then is
 // harmless.
 [[nodiscard]] ParallelSpec load_parallelism(YamlMap& root);
 [[nodiscard]] ScheduleSpec load_schedule(YamlMap& root);
@@ -16,10 +16,10 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
-// Chunks a rank: as given, or the schedule's own where nobody says.
+// Chunks per rank: as given, or the schedule's default.
 [[nodiscard]] int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given);
 
-// What holds between the schedule and the degrees.
+// Checks the schedule against the degrees.
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism);
 
 }  // namespace stagecraft

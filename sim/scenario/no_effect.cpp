@@ -220,7 +220,7 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listen_to_shared_experts(listener, scenario);
 }
 
-// More than a rank can get, as a token goes to an expert once.
+// An imbalance above the maximum of a rank: a token goes to an expert once.
 void listen_to_imbalance(Listener& listener, const TransformerSpec& model, const ParallelSpec& parallel) {
   const double most = busiest_rank(*model.experts, {.expert = parallel.expert});
   if (most >= model.experts->imbalance) return;
@@ -244,7 +244,7 @@ void listen_to_experts(Listener& listener, const Scenario& scenario) {
   if (!none) listen_to_imbalance(listener, *model, scenario.parallelism);
 }
 
-// Buckets are of what runs beside the passes, and of the memory that some software keeps for them.
+// Buckets matter for overlapped traffic, and for software that keeps memory for them.
 void listen_to_buckets(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "options.bucket_parameters";
   const int zero = scenario.parallelism.zero_stage;
@@ -382,14 +382,14 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                scenario.parallelism.pipeline == 1 || scenario.cluster->server_count() == 1,
                "it is of messages between stages on several nodes; collectives have collective_latency and "
                "step_latency");
-  if (!scenario.network.shared()) return;  // where cluster.links has none at all
+  if (!scenario.network.shared()) return;  // cluster.links then has no effect at all
   const ClusterSpec& whole = whole_cluster(scenario);
   for (std::size_t i = 0; i < whole.links.size(); ++i)
     listener.say(fmt::format("cluster.links.{}.latency", i), true,
                  "prices know the latencies of the fabric, not of single links; topology show does");
 }
 
-// What only `network: flow` sees of a fabric, so that nobody takes a price for more than it is.
+// Keys of a fabric that only `network: flow` uses, so that a closed-form price is not overrated.
 void listen_to_fabric(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster || scenario.network.shared()) return;
   const FabricSpec& fabric = scenario.cluster->fabric;

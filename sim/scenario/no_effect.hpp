@@ -1,7 +1,7 @@
 // Keys that the user wrote and that change nothing in this scenario.
 //
-// An input that is accepted and ignored is worse than an error, so each is named with the reason. Only what
-// can be known from the scenario alone is said here.
+// An ignored input is worse than an error, so each is named with the reason. This covers only cases that
+// follow from the scenario alone.
 #pragma once
 
 #include <span>

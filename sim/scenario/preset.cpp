@@ -32,7 +32,7 @@ std::optional<fs::path> preset_path(const std::string& name, PresetKind kind, co
   if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;
   const fs::path file =
       is_path(name) ? places.folder / name : places.library.data().root / kind.folder / (name + ".yaml");
-  std::error_code ignored;  // what cannot be looked at cannot be read either
+  std::error_code ignored;  // an unreadable path cannot be read either
   return fs::is_regular_file(file, ignored) ? std::optional(file) : std::nullopt;
 }
 

@@ -1,8 +1,8 @@
 // Values that may be written in place or named: `model: gpt3-175b`, `node: ./my-node.yaml`, `fabric: {kind:
 // fat-tree}`.
 //
-// A name is a file of the data directory; what has a slash or ends in .yaml or .json is a path, relative
-// to the scenario's folder.
+// A name is a file of the data directory. A word with a slash, or with the ending .yaml or .json, is a path
+// relative to the scenario's folder.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace stagecraft {
 
 struct PresetKind {
   std::string_view noun;    // "model", for messages
-  std::string_view folder;  // of the data directory
+  std::string_view folder;  // folder in the data directory
 };
 inline constexpr PresetKind kModelPreset{"model", "scenarios/models"};
 inline constexpr PresetKind kNodePreset{"node", "scenarios/nodes"};
@@ -29,10 +29,10 @@ inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
 // Is the text a path of a file, and no name?
 [[nodiscard]] bool is_path(const std::string& name);
 
-// Where names and paths are looked up.
+// Search places of names and paths.
 struct PresetPlaces {
   Library& library;
-  const std::filesystem::path& folder;  // of the scenario
+  const std::filesystem::path& folder;  // folder of the scenario
 };
 
 // The file that `name` means. Reports at `key` of `map` when there is none, with the nearest name, or the
@@ -40,8 +40,8 @@ struct PresetPlaces {
 [[nodiscard]] std::optional<std::filesystem::path> find_preset(YamlMap& map, std::string_view key,
                                                                const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
-// The scenario that a word of a command line means: a file, also one without an ending, else an installed
-// scenario. Reports a name that is nearly an installed one; any other word is left to whoever opens it.
+// The scenario for a word of a command line: a file (its ending may be missing), otherwise an installed
+// scenario. Reports a name close to an installed one; any other word is left to the caller.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
                                                                  Library& library, Diagnostics& diagnostics);
 // Finds a preset as find_preset() does, without a report.

@@ -43,7 +43,7 @@ struct PipelineOrder {
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };
 
-// A default of `failures:` that this scenario has taken: what it stands on.
+// A default of `failures:` in use, with its basis.
 struct AssumedInput {
   std::string path;       // "failures.process.rate_per_node_day"
   std::string value;      // "0.0038", "600 s"
@@ -57,24 +57,25 @@ struct Scenario {
   std::string source;  // the path as it was given
   std::string name;    // free text; the file's stem when absent
   ModelSpec model;
-  std::optional<ClusterSpec> cluster;      // that the job runs on; absent only for abstract stages
+  std::optional<ClusterSpec> cluster;      // cluster of the job; absent only for abstract stages
   std::optional<HardwareProfile> profile;  // absent only for abstract stages; of the first node group
   // The profile of each node group, where their devices differ; else empty.
   std::vector<HardwareProfile> group_profiles;
-  std::optional<int> job_gpus = {};  // where it is a part of a job and waits for the rest; no key of a file
+  // Set where it is a part of a job and waits for the rest; no key of a file.
+  std::optional<int> job_gpus = {};
   ParallelSpec parallelism;
-  ScheduleSpec schedule;               // its name is "custom" beside an order
-  std::optional<PipelineOrder> order;  // in place of a named schedule
+  ScheduleSpec schedule;               // its name is "custom" with a custom order
+  std::optional<PipelineOrder> order;  // custom order in place of a named schedule
   TrainingSpec training;
   OverlapSpec overlap;
   OptionsSpec options;
   NetworkSpec network;
-  std::optional<ClusterSpec> fabric;  // all of the cluster, where network.placement is a part of it
+  std::optional<ClusterSpec> fabric;  // the whole cluster, where network.placement is a part of it
   std::vector<OtherJob> jobs;         // `network.jobs`: who else runs on it
-  std::vector<FaultSpec> faults;      // in this iteration
+  std::vector<FaultSpec> faults;      // faults in this iteration
   OffloadSpec offload;
   std::optional<FailureSpec> failures;  // only `goodput` reads them
-  std::vector<AssumedInput> assumed;    // of `failures`
+  std::vector<AssumedInput> assumed;    // defaults of `failures` in use
   std::vector<Assertion> assertions;
   Origins origins;
   std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
@@ -84,41 +85,42 @@ struct Scenario {
 struct OtherJob {
   std::string name;        // no two of a scenario are the same
   std::string file;        // as written
-  std::vector<int> nodes;  // of the fabric, in the order of the job's ranks
-  Duration start{};        // of its first iteration
-  Scenario scenario;       // its `cluster` is what its file says: as many nodes, of the same kinds
+  std::vector<int> nodes;  // nodes of the fabric, in the order of the job's ranks
+  Duration start{};        // start of its first iteration
+  Scenario scenario;       // its `cluster` is that of its file: number and kinds of nodes
 };
 
-// Where the key was written; the file where it was not.
+// Place of the key; the file where it was not given.
 [[nodiscard]] SourceLocation place_of(const Scenario& scenario, const std::string& path);
 
-// The fabric of all jobs where others run beside it, else `cluster`. requires a cluster.
+// The fabric of all jobs if there are others, otherwise `cluster`. requires a cluster.
 [[nodiscard]] const ClusterSpec& whole_cluster(const Scenario& scenario);
 
-// Ranks over which gradients are reduced, data × context: as given, or what the GPUs leave.
+// Ranks over which gradients are reduced, data × context: as given, or derived from the GPUs.
 [[nodiscard]] std::int64_t replicas_of(const Scenario& scenario);
 
-// Whether more than one rank has some weights: of a mixture the experts' as well as the dense ones.
+// Does more than one rank hold the same weights? In a mixture this must hold for experts and for dense
+// weights.
 [[nodiscard]] bool has_replicas(const Scenario& scenario);
 
 // Samples processed when every replica runs one micro-batch.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
 
-// Whether forwards and backwards of its order run in pairs, as one pass each.
+// Do forwards and backwards of its schedule run in fused pairs?
 [[nodiscard]] bool runs_fused_pairs(const Scenario& scenario);
 
-// Whether overlap.expert finds anything to hide and another micro-batch to hide it behind.
+// Has overlap.expert exchanges to hide, and another micro-batch to hide them?
 [[nodiscard]] bool overlaps_expert_exchanges(const Scenario& scenario);
 
-// Where models, nodes, fabrics and profiles by name are found.
+// Directory of named models, nodes, fabrics and profiles.
 struct DataDirectory {
   std::filesystem::path root;  // holds scenarios/{models,nodes,fabrics}/ and calibrate/profiles/
   // Texts that a caller gives in place of files, by the names that stand for them; relative paths in them are
   // relative to the working directory.
   std::map<std::string, std::string> texts = {};
 
-  // STAGECRAFT_DATA if set; else beside the executable: the nearest parent with scenarios/models, or its
-  // share/stagecraft.
+  // STAGECRAFT_DATA if set; otherwise relative to the executable: the nearest parent with scenarios/models,
+  // or its share/stagecraft.
   [[nodiscard]] static std::optional<DataDirectory> find(const std::filesystem::path& executable);
   // Why find() finds none for `who` ("the program"), and the way out.
   [[nodiscard]] static Diagnostic missing(std::string_view who);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without `fabric:` the node's default counts, so an override of a part of the fabric begins there.
+// Without `fabric:` the node's default fabric counts, so an override of a part of the fabric starts from it.
 void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostics& diagnostics) {
   YamlNode* cluster = root.find("cluster");
   const YamlNode* node = cluster == nullptr ? nullptr : cluster->find("node");
@@ -52,14 +52,13 @@ std::optional<YamlNode> mapping_of(const fs::path& file, const PresetKind& kind,
   return lends ? std::optional(*lent) : std::nullopt;
 }
 
-// `--set model.layers=4` goes into what `model: gpt3-175b` names: the name becomes the mapping that it stands
-// for.
+// `--set model.layers=4` changes the preset behind `model: gpt3-175b`: the name is replaced by its mapping.
 void expand_name(YamlNode& root, const std::string& assignment, const PresetPlaces& places,
                  Diagnostics& diagnostics) {
   struct Place {
     std::string_view prefix, section, key;
     std::optional<PresetKind> kind;
-    const char* name = "name";  // the key of the mapping that says what the name said
+    const char* name = "name";  // the key of the mapping that keeps the name
   };
   static constexpr std::array<Place, 8> kPlaces{
       {{"model.", "", "model", kModelPreset},
@@ -95,8 +94,8 @@ void expand_name(YamlNode& root, const std::string& assignment, const PresetPlac
   }
 }
 
-// `--set trainin.recompute=null` takes away what is not there: whether there is such a key at all, a value in
-// its place tells.
+// `--set trainin.recompute=null` removes a missing key. A value in its place shows whether such a key exists
+// at all.
 void check_taken_away(const ScenarioTree& tree, const std::string& assignment, Library& library,
                       Diagnostics& diagnostics) {
   const auto equals = assignment.find('=');

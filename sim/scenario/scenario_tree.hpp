@@ -15,11 +15,11 @@ namespace stagecraft {
 struct ScenarioTree {
   YamlNode root;
   std::string source;            // the path as it was given, or that of an installed scenario
-  std::filesystem::path folder;  // that relative paths are relative to
+  std::filesystem::path folder;  // base of relative paths
 };
 // Does it look like the file of a sweep (docs/sweeps.md), in place of a scenario's?
 [[nodiscard]] bool looks_like_sweep(const YamlNode& root);
-// `word` as find_scenario() has it. Reports.
+// `word` is resolved by find_scenario(). Reports mistakes.
 [[nodiscard]] std::optional<ScenarioTree> load_tree(const std::filesystem::path& word, Library& library,
                                                     Diagnostics& diagnostics);
 // A value for a path, as of --set, from a file of its own.
@@ -27,7 +27,7 @@ struct Assignment {
   std::string path;
   YamlNode value;
 };
-// `assignments` come in order before reading; mistakes in them are reported where their values stand.
+// `assignments` apply in order before reading. Mistakes in them are reported at their values.
 [[nodiscard]] std::optional<Scenario> load_scenario(const ScenarioTree& tree,
                                                     std::span<const Assignment> assignments, Library& library,
                                                     Diagnostics& diagnostics);

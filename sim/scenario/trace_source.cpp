@@ -21,7 +21,7 @@ fs::path shelf(const PresetPlaces& places) {
 
 std::optional<fs::path> find(const std::string& name, const PresetPlaces& places) {
   if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;
-  std::error_code ignored;  // what cannot be looked at cannot be read either
+  std::error_code ignored;  // an unreadable path cannot be read either
   std::vector<fs::path> candidates{places.folder / name};
   if (name.find('/') == std::string::npos) {
     candidates.push_back(shelf(places) / name);

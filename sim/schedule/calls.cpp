@@ -11,7 +11,8 @@
 namespace stagecraft {
 namespace {
 
-// What a pass must receive, or hands on; nullopt where its neighbour is on the same rank or not there.
+// The message that a pass receives, or sends; nullopt where its neighbour is on the same rank or does not
+// exist.
 std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
   const bool gradient = gives_gradient(action.pass);
   if (!gradient && action.pass != Pass::kForward) return std::nullopt;
@@ -27,8 +28,8 @@ void append(Call& call, const std::optional<PeerTransfer>& transfer) {
   if (transfer) call.push_back(*transfer);
 }
 
-// What is sent and received between two passes of 1F1B, `behind` the one and `before` the other. `as_one`: in
-// one call where the rank turns from forward to backward or back.
+// Messages between two passes of 1F1B, after `behind` and before `before`. `as_one`: a single call where the
+// rank turns from forward to backward or back.
 std::vector<Call> between(const Schedule& schedule, const Action* behind, const Action* before, bool as_one) {
   Call call;
   if (behind != nullptr) append(call, transfer_of(schedule, *behind, true));
@@ -37,7 +38,7 @@ std::vector<Call> between(const Schedule& schedule, const Action* behind, const 
   const bool turns = call.size() == 2 && call[0].gradient != call[1].gradient;
   if (call.size() == 1 || (turns && as_one)) return {call};
   if (turns && call[0].gradient)
-    std::swap(call[0], call[1]);  // one by one, an activation goes before a gradient
+    std::swap(call[0], call[1]);  // in separate calls the activation precedes the gradient
   return {{call[0]}, {call[1]}};
 }
 
@@ -62,8 +63,8 @@ void append_all(Call& call, const Schedule& schedule, std::span<const Action> pa
   }
 }
 
-// One call after each step; in the steady part a step is a forward and a backward. Without a steady part,
-// what the last forward sends and what the first backward receives are two calls.
+// One call after each step; in the steady state a step is a forward and a backward. Without a steady state,
+// the send of the last forward and the receive of the first backward are two calls.
 RankCalls interleaved_calls(const Schedule& schedule, int rank) {
   const PipelineShape& shape = schedule.shape;
   const std::span<const Action> order = schedule.ranks[static_cast<std::size_t>(rank)];
@@ -93,7 +94,7 @@ RankCalls interleaved_calls(const Schedule& schedule, int rank) {
   return calls;
 }
 
-// A message by what it carries and who made it.
+// Key of a message: its kind and its sender.
 using Key = std::tuple<bool, int, int>;
 
 Key key_of(const PeerTransfer& transfer) {

@@ -1,5 +1,4 @@
-// Point-to-point calls: what a rank says to its neighbours between its passes when messages do not travel by
-// themselves.
+// Point-to-point calls of a rank between its passes, where messages block.
 //
 //   batched   Megatron-LM without overlap: one call with all sends and receives between two passes. 1F1B:
 //             receive, F, send while warming up; then F, {send forward, receive gradient}, B, {send gradient,
@@ -27,11 +26,12 @@ enum class CallStyle { kBatched, kOneByOne };
 struct PeerTransfer {
   bool send = false;
   bool gradient = false;
-  std::int32_t stage = 0;  // whose pass sends, or needs what comes
+  std::int32_t stage = 0;  // stage of the pass that sends, or that needs the message
   std::int32_t micro_batch = 0;
   friend bool operator==(const PeerTransfer&, const PeerTransfer&) = default;
 };
-using Call = std::vector<PeerTransfer>;  // of one rank; sends before receives, forward before gradient
+// Transfers of one rank; sends before receives, forward before gradient.
+using Call = std::vector<PeerTransfer>;
 
 // The calls between the passes of one rank: calls[i] run before pass i, the last of all after the last pass.
 using RankCalls = std::vector<std::vector<Call>>;

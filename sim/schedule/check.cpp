@@ -1,8 +1,8 @@
 // check(): is this order whole, in its place, and free of deadlock?
 //
-// An order may come from a file, so nothing is assumed about it. Its passes are sorted once with the place
-// where they stand, which takes memory for what was written, whatever the shape claims. Only an order found
-// whole is played.
+// An order may come from a file, so nothing is assumed about it. Its passes are sorted once with their
+// positions; the memory depends on the passes that were written, whatever the shape claims. Only a complete
+// order is played.
 #include "base/check.hpp"
 
 #include <algorithm>
@@ -44,8 +44,8 @@ std::string name_of(const Place& place) {
   return "op " + number(place.position + 1) + " of rank " + number(place.rank);
 }
 
-// By stage, then micro-batch, then pass, then place: what belongs to one pair of stage and micro-batch is
-// adjacent, and so is what stands twice.
+// Sorted by stage, micro-batch, pass and position, so the passes of one pair of stage and micro-batch are
+// adjacent, and so are duplicates.
 std::vector<PlacedAction> sorted_by_pair(const Schedule& schedule) {
   std::vector<PlacedAction> sorted;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
@@ -111,7 +111,8 @@ std::string rule_of(const Schedule& schedule) {
   return {};
 }
 
-// What is wrong with where a pass stands: nullopt when its stage and micro-batch exist and live there.
+// The mistake in the position of a pass; nullopt when its stage and micro-batch exist and belong to this
+// rank.
 std::optional<ScheduleProblem> misplaced(const Schedule& schedule, const PlacedAction& pass) {
   const auto& [action, place] = pass;
   const bool stage_exists = action.stage >= 0 && action.stage < schedule.stages();
@@ -151,8 +152,8 @@ void check_written_passes(const Schedule& schedule, std::span<const PlacedAction
   }
 }
 
-// Whether one of two passes uses what the other one makes: both of one stage and micro-batch, or the output
-// of the stage before, or the gradient of the stage after.
+// Does `later` depend on `earlier`? Both are of one stage and micro-batch, or `later` needs the output of the
+// stage before or the gradient of the stage after.
 bool needs(const Action& later, const Action& earlier) {
   if (later.micro_batch != earlier.micro_batch) return false;
   const bool backward = gives_gradient(later.pass);
@@ -191,8 +192,8 @@ void check_fused_pairs(const Schedule& schedule, ProblemList& problems) {
   }
 }
 
-// What one micro-batch lacks on one stage: a forward, and a backward that is either whole or in two halves.
-// `passes` are those of that pair.
+// Checks one pair of stage and micro-batch: it needs a forward, and a backward that is either whole or split.
+// `passes` are those of the pair.
 void check_one_pair(const Action& forward, std::span<const PlacedAction> passes, ProblemList& problems) {
   std::array<bool, kPassCount> has{};
   for (const PlacedAction& pass : passes) has[static_cast<std::size_t>(pass.action.pass)] = true;
@@ -236,7 +237,7 @@ void check_completeness(const Schedule& schedule, std::span<const PlacedAction> 
   auto begin = sorted.begin();
   for (int stage = 0; stage < schedule.stages(); ++stage) {
     for (int j = 0; j < schedule.shape.micro_batches; ++j) {
-      if (problems.full()) return;  // so that a huge shape with an empty order ends at once
+      if (problems.full()) return;  // ends early for a huge shape with an empty order
       const std::pair pair(stage, j);
       while (begin != sorted.end() && pair_of(*begin) < pair) ++begin;  // outside the shape, reported before
       auto end = begin;
@@ -271,7 +272,7 @@ class Player {
     std::size_t rank = 0;
     while (rank < next_.size() && finished(rank)) ++rank;
     if (rank == next_.size()) return {};
-    std::vector<std::size_t> path;  // ranks that wait; the first to come up again closes the ring
+    std::vector<std::size_t> path;  // waiting ranks; the first repeated rank closes the ring
     while (std::ranges::find(path, rank) == path.end()) {
       path.push_back(rank);
       rank = rank_of(missing(blocked(rank)));
@@ -282,7 +283,7 @@ class Player {
     return heads;
   }
 
-  // What a pass waits for. requires that it is one of ring().
+  // The pass that a pass waits for. requires that it is one of ring().
   [[nodiscard]] Action missing(const Action& action) const {
     const std::optional<Action> need = first_unmet(action);
     SC_CHECK(need.has_value(), "a rank stopped although its next pass needs nothing");
@@ -295,7 +296,7 @@ class Player {
 
   [[nodiscard]] std::size_t position_of(const Action& action) const { return position_[slot(action)]; }
 
-  // Whether a pass stands in front of another one of its rank.
+  // Does `a` precede `b` in the order of their rank?
   [[nodiscard]] bool precedes(const Action& a, const Action& b) const {
     return position_[slot(a)] < position_[slot(b)];
   }
@@ -323,7 +324,7 @@ class Player {
   [[nodiscard]] bool ready(std::size_t rank) const {
     return std::ranges::none_of(head(rank), [&](const Action& a) { return first_unmet(a).has_value(); });
   }
-  // Which pass of the head waits. requires that the rank is stuck.
+  // The waiting pass at the head. requires that the rank is stuck.
   [[nodiscard]] const Action& blocked(std::size_t rank) const {
     const std::span<const Action> next = head(rank);
     return first_unmet(next.front()) ? next.front() : next.back();
@@ -389,8 +390,8 @@ void check_progress(const Schedule& schedule, ProblemList& problems) {
   problems.add({.message = std::move(message), .hint = std::move(way_out)}, place);
 }
 
-// Whether every pair of stage and micro-batch has what it needs, once and on its rank, without a look at the
-// order. What a false answer means is for the slow way to say.
+// Is every pair of stage and micro-batch complete, once and on its rank? The order itself is not checked.
+// After a false answer the slow path finds the mistake.
 bool plainly_whole(const Schedule& schedule) {
   constexpr std::uint8_t kWhole = 1 << 0 | 1 << 1;
   constexpr std::uint8_t kSplit = 1 << 0 | 1 << 2 | 1 << 3;
@@ -399,7 +400,7 @@ bool plainly_whole(const Schedule& schedule) {
   const std::size_t pairs = static_cast<std::size_t>(schedule.stages()) * m;
   std::size_t passes = 0;
   for (const std::vector<Action>& order : schedule.ranks) passes += order.size();
-  if (passes < 2 * pairs) return false;  // so that memory is asked for only where an order fills it
+  if (passes < 2 * pairs) return false;  // allocates memory only where an order fills it
   std::vector<std::uint8_t> has(pairs, 0);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     for (const Action& action : schedule.ranks[rank]) {

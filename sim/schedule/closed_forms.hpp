@@ -1,8 +1,8 @@
-// What is known about a schedule on paper: its bubble and the activations that it holds.
+// Closed forms of a schedule: its bubble and the activations that it holds.
 //
-// For stages that last alike, messages that take no time, and fused pairs that last the sum of their passes.
-// Per chunk: F, I, W of one chunk, B = I + W. A form says nothing (nullopt) outside the sizes and costs for
-// which it is known to be exact; a test compares each with the order itself over the whole of its range.
+// Assumptions: equal stages, messages without cost, and fused pairs that last the sum of their passes. Per
+// chunk: F, I, W of one chunk, B = I + W. A form returns nullopt outside the sizes and costs for which it is
+// known to be exact. A test compares each with the order itself over its whole range.
 //
 //   bubble   makespan - ideal.
 //   peak     the most chunk activations that a rank holds, as peak_in_flight counts them.
@@ -66,7 +66,7 @@ using Bubble64 = std::optional<std::int64_t>;
 // Recomputed activations of one micro-batch, ever.
 [[nodiscard]] std::optional<int> varuna_peak(const PipelineShape& shape, int rank);
 
-// None in the steady state: the period is the work of the busiest rank.
+// No bubble in the steady state: the period is the work of the busiest rank.
 [[nodiscard]] Bubble64 no_bubble(const PipelineShape& shape, const StageCosts& costs);
 
 }  // namespace stagecraft

@@ -95,7 +95,7 @@ ScheduleProblem bad_cell(std::string_view text) {
           .hint = "write <stage><F|B|I|W><micro-batch>, for example 0F3, or (0F3;1B0)OVERLAP_F_B"};
 }
 
-// Reads what a cell says into it; what is wrong with it otherwise.
+// Parses a cell in place; returns the mistake if there is one.
 std::optional<ScheduleProblem> read_cell(Cell& cell) {
   std::string_view text = cell.text;
   if (text.empty() || is_sharding(text)) return std::nullopt;
@@ -159,7 +159,7 @@ std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& prob
   return rows;
 }
 
-// Where the passes of the rows live: [stage] -> rank, or what is wrong.
+// Home ranks of the stages in the rows: [stage] -> rank; adds problems.
 std::map<int, std::size_t> homes_of(const std::vector<Row>& rows, std::vector<CellProblem>& problems) {
   std::map<int, std::size_t> homes;
   std::set<int> reported;
@@ -195,7 +195,7 @@ CellProblem about_the_file(std::string message, std::string hint) {
   return {.line = 1, .cell = 1, .problem = {.message = std::move(message), .hint = std::move(hint)}};
 }
 
-// The order of rows that have been read without problems, or what keeps them from being one.
+// The order of rows that parsed without problems, or the problems of the order.
 std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row>& rows) {
   std::vector<CellProblem> problems;
   const std::map<int, std::size_t> homes = homes_of(rows, problems);
@@ -233,17 +233,16 @@ std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row
   return file;
 }
 
-// Where a message is sent or received: its rank and the place in its row, by what it carries.
+// Ends of messages: rank and cell, keyed by the message's content.
 using Ends = std::map<std::tuple<bool, int, int>, std::pair<std::size_t, const Cell*>>;
 
-// What carries the message: the stage that made it.
+// Key of a message: its kind, the sending stage, the micro-batch.
 std::tuple<bool, int, int> key_of(const Message& message) {
   const int sender = message.send ? message.stage : message.stage + (message.gradient ? 1 : -1);
   return {message.gradient, sender, message.micro_batch};
 }
 
-// Whether the pass that a message belongs to stands on the right side of it: a SEND after, a RECV before its
-// pass.
+// Does a SEND follow its pass, and a RECV precede it?
 bool beside_its_pass(const Row& row, const Cell& cell) {
   const Message& message = *cell.message;
   for (const Cell& other : row) {

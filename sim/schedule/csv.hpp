@@ -44,14 +44,14 @@ struct OrderFile {
   [[nodiscard]] CellProblem at(int rank, std::size_t position, ScheduleProblem problem) const;
 };
 
-// The order of a file, or all that is wrong with it: cells that are no actions, stages on two ranks or on
-// ranks of no placement that we know, and what check() finds. At most 20 problems of each sort.
+// The order of a file, or its mistakes: cells that are no actions, stages on two ranks or on ranks of no
+// known placement, and the problems found by check(). At most 20 problems of each sort.
 [[nodiscard]] std::variant<OrderFile, std::vector<CellProblem>> parse_csv(std::string_view text);
 
 enum class CsvForm { kComputeOnly, kComputeAndCommunication };
 
-// One line a rank, without idle cells. A bidirectional order cannot be written, since a stage lives on two
-// ranks; nor can a recompute. requires a valid order.
+// One line per rank, without idle cells. Bidirectional orders and recompute passes cannot be written.
+// requires a valid order.
 [[nodiscard]] std::variant<std::string, ScheduleProblem> print_csv(const Schedule& schedule, CsvForm form);
 
 // The first place at which a rank holds more chunk activations than `limit`, for each rank that does.

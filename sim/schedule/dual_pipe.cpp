@@ -52,7 +52,7 @@ class Pairs {
   }
 
   std::array<Phase, 2> phases_;
-  std::vector<Action> pending_;  // input gradients whose weight gradient comes later, oldest first
+  std::vector<Action> pending_;  // input gradients with a pending weight gradient, oldest first
   std::size_t weights_ = 0;      // of them that have run
   std::vector<Action> order_;
 };
@@ -71,7 +71,7 @@ std::vector<Action> dual_order(Pairs order, int half, int depth, int each) {
     order.forward(1);
   }
   for (int i = 0; i < each - 2 * half + depth + 1; ++i) {
-    if (i == 0 && outer == 0) {  // the backward needs what this rank has only just begun to compute
+    if (i == 0 && outer == 0) {  // the backward needs the output that this rank is only beginning to compute
       order.forward(0);
       order.backward(1);
     } else {

@@ -1,9 +1,8 @@
 // DualPipe and DualPipeV: forwards and backwards of two streams of micro-batches, run in fused pairs.
 //
-// A pair overlaps the communication of one pass with the computation of the other, which is what they are
-// for: with expert parallelism a pass alone would wait for its all-to-alls. DualPipe feeds micro-batches in
-// at both ends and holds two copies of the model; DualPipeV is one half of it, folded: its first and last
-// stage share rank 0.
+// A pair overlaps the communication of one pass with the computation of the other. With expert parallelism, a
+// single pass would wait for its all-to-alls. DualPipe feeds micro-batches in at both ends and holds two
+// copies of the model. DualPipeV is one folded half of it: its first and last stage share rank 0.
 //
 //   h = p/2, q = min(rank, p-1-rank), n = m/2 for DualPipe (m counts both directions); h = p, q = rank, n = m
 //   for DualPipeV. Phase 0 and 1 are the two stages of a rank; F0 is the next forward of phase 0, B1 the next

@@ -1,7 +1,7 @@
-// What an order lasts and holds, in four figures: those of play() without the times of its passes, and the
+// Duration and memory of an order in four figures: those of play() without the times of its passes, and the
 // peaks.
 //
-// For who compares orders: a search, a test. An engine gives the same integers (a property test).
+// For code that compares orders: a search, a test. An engine gives the same integers (a property test).
 //
 //   source  Qi et al., ICLR'24 (arXiv 2401.10241), section 4 minimises the span.
 //   time    linear in the passes.

@@ -36,7 +36,7 @@ class Branching {
   struct State {
     std::vector<int> counts;            // [rank][letter]
     std::vector<std::int64_t> free;     // [rank]
-    std::vector<std::uint64_t> banned;  // [rank] -> letters that may not come next
+    std::vector<std::uint64_t> banned;  // [rank] -> letters that must not come next
   };
   struct Candidate {
     int rank = 0;
@@ -71,7 +71,7 @@ class Branching {
     return held;
   }
 
-  // When the next pass of a letter could start; nullopt when it cannot be next.
+  // Earliest start of the next pass of a letter; nullopt when it cannot be next.
   std::optional<std::int64_t> start_of(int rank, int letter) {
     const int j = count(rank, letter);
     if (j == m_) return std::nullopt;
@@ -110,7 +110,7 @@ class Branching {
     return (state_.banned[static_cast<std::size_t>(candidate.rank)] >> candidate.letter & 1U) != 0;
   }
 
-  // What no completion of the partial order goes below. `first_end`: no pass that is not a candidate starts
+  // Lower bound of all completions of the partial order. `first_end`: no pass outside the candidates starts
   // earlier.
   std::int64_t bound(const std::vector<Candidate>& all, std::int64_t first_end) {
     std::vector<std::int64_t> next(static_cast<std::size_t>(p_), first_end);
@@ -131,11 +131,12 @@ class Branching {
     return std::max(bound, bound_of_chains(next));
   }
 
-  // The last forwards run down the stages, the last input gradients up; behind each its weight gradient.
+  // Bound from chains: the last forwards run down the stages, the last input gradients up, each followed by
+  // its weight gradient.
   std::int64_t bound_of_chains(const std::vector<std::int64_t>& next) {
     const int stages = pipeline_.stage_count();
     std::int64_t bound = 0;
-    std::int64_t way = 0;  // when the last pass of the stage before ends
+    std::int64_t way = 0;  // end of the last pass of the stage before
     for (int stage = 0; stage < stages; ++stage) {
       const int left = m_ - forwards(stage);
       const int rank = pipeline_.rank_of(stage);
@@ -160,8 +161,8 @@ class Branching {
     return bound;
   }
 
-  // Work of a rank that is left and must come before the last input gradient of a stage has ended: its
-  // forwards and input gradients, and the weight gradients that its memory cannot keep until then.
+  // Remaining work of a rank before the end of the last input gradient of a stage: its forwards and input
+  // gradients, and the weight gradients that its memory cannot postpone until then.
   [[nodiscard]] std::int64_t before_last_gradient(int stage) const {
     const int rank = pipeline_.rank_of(stage);
     const int chunk = stage / p_;
@@ -251,7 +252,7 @@ class Branching {
     for (const Candidate& c : all) {
       if (c.rank == first->rank && c.start < first->end && !is_banned(c)) next.push_back(c);
     }
-    // Gradients first, they free the stages before; then what starts first.
+    // Gradients first, since they unblock earlier stages; then by start time.
     std::ranges::sort(next, [](const Candidate& a, const Candidate& b) {
       const auto urgency = [](const Candidate& c) {
         return c.letter % 3 == 1 ? 0 : c.letter % 3 == 0 ? 1 : 2;
@@ -260,7 +261,7 @@ class Branching {
     });
     for (const Candidate& c : next) branch_into(c);
     if (first->letter % 3 != 0 || chunks_ == 1) return;
-    // Leave the room to another chunk's forward: none of these comes next on the rank.
+    // Reserves the memory for another chunk's forward: none of these comes next on the rank.
     auto& banned = state_.banned[static_cast<std::size_t>(first->rank)];
     const std::uint64_t before = banned;
     for (const Candidate& c : next) banned |= std::uint64_t{1} << c.letter;

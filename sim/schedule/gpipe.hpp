@@ -1,7 +1,7 @@
 // GPipe, fill and drain: all forwards, then all backwards.
 //
-// Simple, and the most memory: a rank holds the activations of all its micro-batches when the first backward
-// starts. It takes as long as 1F1B, which is why it serves as the comparison.
+// The simplest order, with the most memory: a rank holds the activations of all its micro-batches when the
+// first backward starts. It takes as long as 1F1B, which makes it a reference.
 //
 //   rank     in [0, p).
 //   returns  2*m actions: F 0..m-1, then B 0..m-1. PyTorch runs the backward in this direction; torchgpipe

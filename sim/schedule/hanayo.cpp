@@ -194,7 +194,8 @@ Schedule hanayo(const PipelineShape& shape, const ScheduleCosts& costs) {
   Best best(costs);
   best.try_orders_for(shape, costs);
   const ScheduleCosts alike{.memory_limit = costs.memory_limit};
-  if (!(costs == alike)) best.try_orders_for(shape, alike);  // greedy rules may be misled by what they know
+  // Costs may mislead greedy rules, so equal costs are tried too.
+  if (!(costs == alike)) best.try_orders_for(shape, alike);
   return std::move(best).schedule();
 }
 

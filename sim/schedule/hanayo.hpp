@@ -1,13 +1,12 @@
 // Hanayo: waves down the pipeline and back up, with one copy of the weights.
 //
-// W waves are v = 2W chunks a rank, each leg of a wave in the opposite direction of the one before, so that a
-// micro-batch turns at the ends without a message. The authors published neither code nor a rule, so the
-// order is ours: list scheduling at the given costs. A rank that is free takes, of the passes whose input is
-// there, either backwards before forwards or forwards before backwards; the deepest stage first among
-// forwards and the shallowest among backwards. A micro-batch enters once fewer than a cap are in flight. Caps
-// from p to 3p are tried with both rules, at the given costs and as if all passes lasted alike, and the
-// shortest order is kept, then the one that holds least; no two makespans of others' figures can be expected
-// to match it.
+// W waves are v = 2W chunks a rank. Each leg of a wave runs opposite to the leg before it, so a micro-batch
+// turns at the ends without a message. The authors published neither code nor a rule, so the order is our own
+// list scheduling at the given costs. A free rank takes, of the passes whose input has arrived, either
+// backwards before forwards or forwards before backwards: the deepest stage first among forwards, the
+// shallowest among backwards. A micro-batch enters once fewer than a cap are in flight. Caps from p to 3p are
+// tried with both rules, at the given costs and at equal costs. The shortest order is kept, on ties the one
+// that holds least. Published makespans cannot be expected to match.
 //
 //   costs    of the passes and the messages; memory_limit, in chunks of a rank, rules orders out as long as
 //            one stays below it.

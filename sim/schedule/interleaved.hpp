@@ -22,7 +22,7 @@
 
 namespace stagecraft {
 
-// One step of a rank: which of its chunks meets which micro-batch.
+// One step of a rank: a chunk and a micro-batch.
 struct ChunkStep {
   int chunk = 0;
   int micro_batch = 0;

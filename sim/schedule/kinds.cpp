@@ -24,7 +24,7 @@
 namespace stagecraft {
 namespace {
 
-// All ranks of an order that is given rank by rank and looks at no costs.
+// Builds all ranks of an order that is defined rank by rank and ignores costs.
 template <auto rank_order, Placement placement = Placement::kLoop>
 Schedule fixed_order(const PipelineShape& shape, const ScheduleCosts&) {
   Schedule schedule{.name = {}, .shape = shape, .placement = placement, .ranks = {}};

@@ -1,8 +1,8 @@
 // Looped breadth-first: all micro-batches through chunk 0, then all through chunk 1, and back the same way.
 //
-// A stage meets all its micro-batches in one go, so that fully sharded data parallelism gathers its weights
-// once a pass and not once a group; the price is the memory of GPipe. With more micro-batches than ranks the
-// way back from the last rank to the first is hidden behind the micro-batches between.
+// A stage runs all its micro-batches in a row, so fully sharded data parallelism gathers its weights once per
+// pass instead of once per group. The price is the memory of GPipe. With more micro-batches than ranks, the
+// micro-batches in between hide the message from the last rank back to the first.
 //
 //   rank     in [0, p).
 //   returns  2*m*v actions: for c = 0..v-1 F of stage c*p+rank for all micro-batches; then for c = v-1..0 B,

@@ -21,15 +21,14 @@ namespace stagecraft {
 // The inverse of letter(); nullopt for any other character, lower case included.
 [[nodiscard]] std::optional<Pass> pass_of(char letter);
 
-// The passes of one line, or what is wrong with its first bad word. An empty line is an empty order.
+// The passes of one line, or the mistake in its first bad word. An empty line is an empty order.
 [[nodiscard]] std::variant<std::vector<Action>, ScheduleProblem> parse_actions(std::string_view line);
 
-// What parse_actions splits a line into: "0F3", "(0F3;1B0)". nullopt for anything else. One action, or the
-// two of a pair.
+// Parses one word of a line: "0F3", "(0F3;1B0)". nullopt for anything else. One action, or the two of a pair.
 [[nodiscard]] std::optional<std::vector<Action>> parse_word(std::string_view word);
 
-// One word a pass or fused pair. parse_word of each gives the actions back for stages and micro-batches >= 0;
-// of the last action the mark of a fused pair is lost, since there is nothing to fuse it with.
+// One word per pass or fused pair. parse_word() restores the actions for stages and micro-batches >= 0. The
+// fused mark of the last action is lost, since it has no partner.
 [[nodiscard]] std::vector<std::string> words_of(std::span<const Action> actions);
 
 // The words with one blank between, none at the ends.

@@ -1,9 +1,9 @@
 // A split-backward pipeline order under construction, pass by pass, with the time at which each would run.
 //
-// List schedulers are loops that look at this and say what comes next. Micro-batches are alike, so they run
-// in ascending order in each stage and a pass is named by its rank and its chunk alone; its need is the same
-// micro-batch of the stage before (F) or after (I). Weight gradients run in the order of their input
-// gradients.
+// List schedulers are loops that query this state and choose the next pass. Micro-batches are
+// interchangeable, so each stage runs them in ascending order, and rank and chunk alone identify a pass. It
+// depends on the same micro-batch of the stage before (F) or after (I). Weight gradients run in the order of
+// their input gradients.
 //
 //   idle      what a rank has waited since its first pass.
 //   memory    in thousandths of a chunk's activations: F takes 1000, I returns its share, W the rest. Where I
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-// What is to be put in order. Loop or V placement: stage s lives on one rank for all micro-batches.
+// The pipeline to schedule. Loop or V placement: stage s lives on one rank for all micro-batches.
 struct SplitPipeline {
   PipelineShape shape;
   Placement placement = Placement::kLoop;
@@ -44,29 +44,29 @@ struct SplitPipeline {
   }
 };
 
-inline constexpr int kChunk = 1000;  // what a forward takes
+inline constexpr int kChunk = 1000;  // activations of one forward
 
 class OrderBuilder {
  public:
   // Keeps a reference to the pipeline.
   explicit OrderBuilder(const SplitPipeline& pipeline);
 
-  // How many of F, I or W of a chunk are in the order.
+  // Number of F, I or W of a chunk in the order.
   [[nodiscard]] int count(Pass pass, int rank, int chunk) const;
   [[nodiscard]] bool left(Pass pass, int rank, int chunk) const {
     return count(pass, rank, chunk) < pipeline_->shape.micro_batches;
   }
-  // Is what the next F or I of a chunk needs in the order? False when none is left.
+  // Is the input of the chunk's next F or I in the order? False when no pass is left.
   [[nodiscard]] bool fed(Pass pass, int rank, int chunk) const;
-  // When that arrives; 0 for what needs nothing. requires fed().
+  // Arrival of that input; 0 for passes without input. requires fed().
   [[nodiscard]] std::int64_t arrival(Pass pass, int rank, int chunk) const;
   // Does it come from another rank?
   [[nodiscard]] bool from_afar(Pass pass, int rank, int chunk) const;
 
   [[nodiscard]] std::int64_t end(int rank) const { return at(rank).end; }
   [[nodiscard]] std::int64_t idle(int rank) const { return at(rank).idle; }
-  [[nodiscard]] std::int64_t worst_idle() const { return worst_idle_; }  // of any rank
-  // Is there room for so many forwards more?
+  [[nodiscard]] std::int64_t worst_idle() const { return worst_idle_; }  // largest idle time of any rank
+  // Does the memory hold `forwards` more forwards?
   [[nodiscard]] bool has_room(int rank, int forwards = 1) const {
     return at(rank).memory + std::int64_t{kChunk} * forwards <=
            std::int64_t{kChunk} * pipeline_->memory_limit;
@@ -74,7 +74,7 @@ class OrderBuilder {
   // Weight gradients whose input gradient is in the order, and the chunk of the oldest.
   [[nodiscard]] int pending(int rank) const;
   [[nodiscard]] int oldest_pending(int rank) const;
-  [[nodiscard]] std::int64_t oldest_time(int rank) const;  // what the oldest pending one lasts
+  [[nodiscard]] std::int64_t oldest_time(int rank) const;  // duration of the oldest pending one
 
   // requires fed().
   void put(Pass pass, int rank, int chunk);
@@ -87,7 +87,7 @@ class OrderBuilder {
   [[nodiscard]] bool complete() const;
   [[nodiscard]] std::int64_t span() const;
   [[nodiscard]] std::int64_t makespan() const;
-  // The most that any rank holds, in thousandths of a chunk, if I returns so many.
+  // Peak of any rank, in thousandths of a chunk, if I frees this much.
   [[nodiscard]] std::int64_t peak_memory(int freed_by_input_gradient) const;
   [[nodiscard]] Schedule take(std::string name) &&;
 
@@ -97,7 +97,7 @@ class OrderBuilder {
     std::int64_t end = 0;
     std::int64_t idle = 0;
     std::int64_t memory = 0;           // thousandths of a chunk
-    std::size_t weight_gradients = 0;  // in the order
+    std::size_t weight_gradients = 0;  // number in the order
     std::vector<int> input_gradients;  // chunks, in order
   };
   [[nodiscard]] const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }

@@ -1,8 +1,8 @@
-// Asynchronous pipelines: 1F1B that never drains, so that there is no bubble, and what that costs.
+// Asynchronous pipelines: 1F1B that never drains. There is no bubble, at the price of stale weights.
 //
-// One iteration of the steady state: while a rank runs the backwards of a batch its forwards are p-1-rank
-// micro-batches ahead, and the last of them belong to the next batch already. Those run before this batch's
-// optimizer step, with weights that are one step behind, and each scheme has its own remedy.
+// One iteration of the steady state: while a rank runs the backwards of a batch, its forwards are p-1-rank
+// micro-batches ahead, and the last of them belong to the next batch. They run before this batch's optimizer
+// step, with weights that are one step old. Each scheme has its own remedy.
 //
 //   PipeDream-2BW  keeps two versions of the weights: forwards into the next batch and all backwards of this
 //                  one use the older, so that a forward and its backward agree; gradients are applied one

@@ -1,4 +1,5 @@
-// Where the stages of a pipeline live: the one answer for orders, plans, prices, task graphs and ledgers.
+// Placement of a pipeline's stages on ranks: the one answer for orders, plans, prices, task graphs and
+// ledgers.
 //
 //   p ranks, v chunks a rank, p*v stages in model order. A pipeline that runs both ways has two copies of
 //   the model: each rank holds one stage of either copy, and a micro-batch runs through one copy alone.
@@ -19,9 +20,9 @@ namespace stagecraft {
 // The backward of a stage runs where its forward did.
 enum class Placement : std::uint8_t {
   kLoop,
-  kV,                   // two chunks
-  kWave,                // the V repeated; an even number of chunks
-  kBidirectional,       // both ways; micro-batches below m/2 run through copy 0, the others through copy 1
+  kV,              // two chunks
+  kWave,           // the V repeated; an even number of chunks
+  kBidirectional,  // bidirectional; micro-batches below m/2 run through copy 0, the others through copy 1
   kBidirectionalUnits,  // the same by units of p micro-batches: the first half of each unit is copy 0's
 };
 
@@ -47,7 +48,7 @@ struct StagePlaces {
   }
   // The place of a stage among those that its rank holds: held_by()[chunk].
   [[nodiscard]] constexpr int chunk_of(int stage, int copy = 0) const { return stage / ranks + copy; }
-  // Which copy a micro-batch of an iteration of `micro_batches` runs through.
+  // The copy that a micro-batch of an iteration of `micro_batches` runs through.
   [[nodiscard]] constexpr int copy_of(int micro_batch, int micro_batches) const {
     if (placement == Placement::kBidirectional) return micro_batch < micro_batches / 2 ? 0 : 1;
     if (placement == Placement::kBidirectionalUnits) return micro_batch % ranks < ranks / 2 ? 0 : 1;
@@ -59,14 +60,14 @@ struct StagePlaces {
   }
   [[nodiscard]] constexpr std::size_t count() const { return static_cast<std::size_t>(copies() * stages()); }
 
-  // All of them, by index_of().
+  // All held stages, by index_of().
   [[nodiscard]] std::vector<HeldStage> all() const {
     std::vector<HeldStage> all;
     for (int copy = 0; copy < copies(); ++copy)
       for (int stage = 0; stage < stages(); ++stage) all.push_back({.stage = stage, .copy = copy});
     return all;
   }
-  // What a rank holds, by chunk.
+  // The stages of a rank, by chunk.
   [[nodiscard]] std::vector<HeldStage> held_by(int rank) const {
     std::vector<HeldStage> held;
     for (int copy = 0; copy < copies(); ++copy)

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kNotYet = -1;
 constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
 
-// The ranks run in turn, each as far as it gets; who makes what another rank waits for wakes that rank. So
-// each pass is looked at once, and once more for each time its rank waited for it.
+// The ranks run in turn, each as far as possible. A pass that produces the input of a waiting rank wakes that
+// rank. So each pass is visited once, and once more for each time its rank waited for it.
 class Clockwork {
  public:
   Clockwork(const Schedule& schedule, const ScheduleCosts& costs, bool senders_wait)
@@ -55,15 +55,14 @@ class Clockwork {
     return static_cast<std::size_t>(schedule.stages()) *
            static_cast<std::size_t>(schedule.shape.micro_batches);
   }
-  // Where the time is kept at which the output of a forward (or the gradient of a backward) is at the next
-  // stage.
+  // Index of the time at which a forward's output (or a backward's gradient) arrives at the next stage.
   [[nodiscard]] std::size_t slot(bool gradient, int stage, int micro_batch) const {
     const auto m = static_cast<std::size_t>(schedule_.shape.micro_batches);
     return 2 * (static_cast<std::size_t>(stage) * m + static_cast<std::size_t>(micro_batch)) +
            (gradient ? 1 : 0);
   }
-  // What a pass needs of another stage. What it needs of its own stage stands in front of it, or else check()
-  // refuses the order.
+  // The input of a pass from another stage. Inputs from its own stage precede it; check() refuses other
+  // orders.
   [[nodiscard]] std::size_t input_of(const Action& action) const {
     if (action.pass == Pass::kForward)
       return action.stage == 0 ? kNothing : slot(false, action.stage - 1, action.micro_batch);
@@ -72,7 +71,7 @@ class Clockwork {
     return kNothing;
   }
 
-  // Runs what the rank runs next, one pass or a fused pair; false when it is finished or waits.
+  // Runs the next pass of the rank, or the next fused pair; false when it is finished or waits.
   bool step(std::size_t rank) {
     const std::vector<Action>& order = schedule_.ranks[rank];
     const std::size_t at = next_[rank];

@@ -1,8 +1,8 @@
-// When every pass of an order runs, at given costs: a schedule with a clock and nothing else.
+// Times of every pass of an order at given costs: a schedule with a clock and nothing else.
 //
-// For the laboratory: no model, no hardware, no network. A rank runs its passes one by one in its order and
-// waits at one whose input is not there. Both passes of a fused pair start when both have what they need, and
-// end together. What crosses ranks arrives `message` later and costs the sender nothing.
+// For experiments without model, hardware or network. A rank runs its passes in order and waits at a pass
+// whose input has not arrived. Both passes of a fused pair start when the inputs of both have arrived, and
+// end together. A message between ranks arrives `message` later and costs the sender nothing.
 //
 //   makespan  from 0 to the last end on any rank: what an iteration takes when something global ends it.
 //   span      the longest time of a rank from its first start to its last end: what an iteration takes when
@@ -36,10 +36,10 @@ struct Play {
   [[nodiscard]] double bubble_fraction() const;    // idle share of ranks x makespan
 };
 
-// What a pass alone lasts.
+// Duration of a single pass.
 [[nodiscard]] std::int64_t length_of(Pass pass, const StageCosts& stage);
 [[nodiscard]] std::int64_t length_of(const Action& action, const ScheduleCosts& costs);
-// What a fused pair lasts: what `pair` says, or `fused` times the sum, to the nearest unit.
+// Duration of a fused pair: `pair`, or `fused` times the sum, to the nearest unit.
 [[nodiscard]] std::int64_t length_of_pair(const Action& first, const Action& second,
                                           const ScheduleCosts& costs);
 
@@ -49,9 +49,8 @@ struct Play {
 // Plays an order whose ranks stand still while a message of their own is under way. For any order.
 [[nodiscard]] Play play_waiting_senders(const Schedule& schedule, const ScheduleCosts& costs);
 
-// What one more iteration adds when iterations follow each other with no barrier between them; for an
-// asynchronous order, what an iteration of the steady state takes. requires as play(), but the order need not
-// drain.
+// Time that one more iteration adds when iterations follow without a barrier; for an asynchronous order, the
+// time of an iteration in steady state. requires as play(), but the order need not drain.
 [[nodiscard]] std::int64_t period(const Schedule& schedule, const ScheduleCosts& costs);
 
 }  // namespace stagecraft

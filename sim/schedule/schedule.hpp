@@ -1,8 +1,8 @@
 // A pipeline schedule: for each rank the order in which it runs its passes.
 //
-// Only integers live here: ranks, global stages, chunks, micro-batches. What a pass costs, how a message
-// travels and what memory it holds are other folders' business, which is why one order can be shown in the
-// terminal, checked against the published ones and lowered into a simulation of a real model.
+// This folder knows only integers: ranks, global stages, chunks, micro-batches. Costs of passes, messages and
+// memory belong to other folders. That is why one order can be shown in the terminal, checked against the
+// published ones and lowered into a simulation of a real model.
 //
 //   p ranks, v chunks a rank, p*v global stages in model order, m micro-batches.
 //   Where global stage s lives depends on the schedule: see Placement.
@@ -33,7 +33,7 @@ enum class Pass : std::uint8_t {
 };
 inline constexpr std::size_t kPassCount = 5;
 
-// Does the pass make the gradient that the stage before waits for? Those of its own weights?
+// Does the pass produce the gradient that the stage before waits for? The gradients of its own weights?
 [[nodiscard]] constexpr bool gives_gradient(Pass pass) {
   return pass == Pass::kBackward || pass == Pass::kInputGradient;
 }
@@ -54,7 +54,7 @@ struct Action {
 
 [[nodiscard]] std::string to_string(const Action& action);  // "3F7", fused or not
 
-// What a generator is asked for.
+// Input of a generator.
 struct PipelineShape {
   int ranks = 1;          // p
   int micro_batches = 1;  // m
@@ -93,7 +93,7 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// Why a shape or an order is not legal: what is wrong with both numbers, and the way out.
+// Why a shape or an order is not legal: the mistake with its numbers, and a hint.
 struct ScheduleProblem {
   std::string message;
   std::string hint;
@@ -111,9 +111,9 @@ struct ScheduleKind {
   bool fused_pairs = false;
   bool recomputes = false;  // has R passes of its own
   Placement placement = Placement::kLoop;
-  int default_chunks = 1;   // a rank, when nobody says
-  int weight_versions = 1;  // that a rank keeps of its weights
-  // An fp32 copy of its weights that a rank keeps beside them and the optimizer's; empty: none.
+  int default_chunks = 1;   // chunks per rank by default
+  int weight_versions = 1;  // versions of its weights that a rank keeps
+  // Name of an fp32 copy of its weights that a rank keeps besides them and the optimizer's; empty: none.
   std::string_view kept_beside = {};
   bool flush = true;        // false: an iteration runs into the next one
   bool to_measure = false;  // looks at the costs; the others have a fixed order
@@ -140,8 +140,8 @@ struct ScheduleKind {
 // one that says there are more.
 [[nodiscard]] std::vector<ScheduleProblem> check(const Schedule& schedule);
 
-// Where a problem is. check_placed() gives each problem its place, where it has one: for a deadlock a pass
-// that waits in the ring.
+// Position of a problem. check_placed() gives each problem its position where it has one; for a deadlock, a
+// waiting pass in the ring.
 struct SchedulePlace {
   int rank = 0;
   std::size_t position = 0;  // from 0 in the rank's order
@@ -154,12 +154,12 @@ struct PlacedProblem {
 };
 [[nodiscard]] std::vector<PlacedProblem> check_placed(const Schedule& schedule);
 
-// Chunk activations that a rank holds: +1 at a forward, -1 behind B or W. A chunk that is recomputed holds
-// its activations from its R on. Both passes of a fused pair hold theirs until the pair ends.
+// Chunk activations that a rank holds: +1 at a forward, -1 after B or W. A recomputed chunk holds its
+// activations from its R on. Both passes of a fused pair hold theirs until the pair ends.
 enum class Held : std::uint8_t {
   kActivations,  // freed at B or W
-  kUntilInput,   // what the input gradient alone needs: freed at B or I
-  kInputs,       // of stages that recompute: from F, recomputed or not, to B or I
+  kUntilInput,   // tensors that only the input gradient needs: freed at B or I
+  kInputs,       // inputs of recomputed stages: from F, recomputed or not, to B or I
 };
 // While each action of a rank's order runs.
 [[nodiscard]] std::vector<int> in_flight(const std::vector<Action>& order, Held held = Held::kActivations);

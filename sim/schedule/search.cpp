@@ -36,7 +36,7 @@ struct Order {
   WordPlayer::Length length;
 };
 
-// One micro-batch after the other: forwards of all chunks, then each input gradient with its weight gradient.
+// Micro-batches one after another: forwards of all chunks, then each input gradient with its weight gradient.
 RankWords one_by_one(const PipelineShape& shape) {
   std::vector<Letter> word;
   for (int j = 0; j < shape.micro_batches; ++j) {
@@ -49,9 +49,9 @@ RankWords one_by_one(const PipelineShape& shape) {
   return RankWords(static_cast<std::size_t>(shape.ranks), word);
 }
 
-// 1F1B with its warm-up shrunk in proportion to what the memory allows, one chunk a rank: what is left of the
-// named ones where the limit is below the number of ranks. A rank that keeps fewer in flight than the way of
-// a gradient needs would stop the ranks before it. Weight gradients directly behind their input gradients.
+// 1F1B with one chunk a rank and its warm-up shrunk in proportion to the memory: the remaining known order
+// where the limit is below the number of ranks. A rank with fewer micro-batches in flight than a gradient's
+// way needs would stall the ranks before it. Weight gradients directly follow their input gradients.
 RankWords capped(const SplitPipeline& pipeline) {
   RankWords words;
   const int m = pipeline.shape.micro_batches;
@@ -70,9 +70,9 @@ RankWords capped(const SplitPipeline& pipeline) {
   return words;
 }
 
-// List scheduling: of all passes that could run next, look at the rank whose pass would end first, and run
-// there what can start first; input gradients before forwards before weight gradients. A forward leaves room
-// for the later chunks of its micro-batch. nullopt where that leads nowhere.
+// List scheduling: of all passes that could run next, take the rank whose pass would end first, and run its
+// pass that can start first: input gradients before forwards before weight gradients. A forward reserves
+// memory for the later chunks of its micro-batch. nullopt at a dead end.
 std::optional<Schedule> list_schedule(const SplitPipeline& pipeline) {
   struct Choice {
     Pass pass = Pass::kWeightGradient;
@@ -82,7 +82,7 @@ std::optional<Schedule> list_schedule(const SplitPipeline& pipeline) {
   };
   OrderBuilder order(pipeline);
   const int chunks = pipeline.shape.chunks;
-  // What a rank would run, and the earliest end of what it could.
+  // The pass that a rank would run, and the earliest end of its candidates.
   const auto choose = [&](int rank) {
     std::optional<Choice> best;
     std::int64_t first_end = 0;
@@ -120,7 +120,7 @@ std::optional<Schedule> list_schedule(const SplitPipeline& pipeline) {
     } else {
       order.put(choice.pass, next, choice.chunk);
     }
-    // Only the rank itself and who takes what it made have something new to choose from.
+    // Only the rank itself and the receiver of its output have new candidates.
     for (const int rank : {next, (next + 1) % pipeline.shape.ranks,
                            (next + pipeline.shape.ranks - 1) % pipeline.shape.ranks}) {
       choices[static_cast<std::size_t>(rank)] = choose(rank);
@@ -129,8 +129,8 @@ std::optional<Schedule> list_schedule(const SplitPipeline& pipeline) {
   return std::move(order).take("list");
 }
 
-// Late acceptance: a try is kept when it is no worse than the order of so many tries ago. Two orders are
-// held: the present one and the best.
+// Late acceptance: a trial is kept when it is no worse than the order a fixed number of trials ago. Two
+// orders are stored: the current one and the best.
 class Improvement {
  public:
   Improvement(const SearchProblem& problem, std::uint64_t seed)
@@ -144,8 +144,8 @@ class Improvement {
     return Order{.words = std::move(words), .length = *length};
   }
 
-  // The best order found from `start` in at most so many tries; ends early at the bound. `kicks` moves are
-  // made first whatever comes of them.
+  // The best order found from `start` in at most `tries` trials; ends early at the bound. `kicks` moves are
+  // made first, whatever their effect.
   Order improve(Order start, std::int64_t tries, std::int64_t bound, int kicks) {
     Order best = start;
     Order now = std::move(start);
@@ -197,7 +197,7 @@ class Improvement {
     int to = 0;
   };
 
-  // A pass of a critical block to its front, to its back, past either, or to anywhere behind.
+  // Proposes a move: a pass of a critical block to its front, to its back, past either, or anywhere after it.
   Move propose(const RankWords& words, const std::vector<WordPlayer::Block>& blocks) {
     const auto& block = blocks[static_cast<std::size_t>(lot_.draw(0, static_cast<int>(blocks.size()) - 1))];
     const int last = static_cast<int>(words[static_cast<std::size_t>(block.rank)].size()) - 1;
@@ -231,7 +231,7 @@ class Improvement {
     if (from > to) std::rotate(begin + to, begin + from, begin + from + 1);
   }
 
-  // False, and the word as it was, when the move changes nothing or breaks the word.
+  // Applies a move. False, with the word unchanged, when the move changes nothing or breaks the word.
   bool apply(std::vector<Letter>& word, const Move& move) {
     const auto [low, high] = std::minmax(move.from, move.to);
     const Letter moved = word[static_cast<std::size_t>(move.from)];

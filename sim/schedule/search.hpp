@@ -29,7 +29,7 @@ namespace stagecraft {
 struct SearchRequest {
   PipelineShape shape;
   Placement placement = Placement::kLoop;  // kLoop, or kV with two chunks
-  ScheduleCosts costs = {};                // memory_limit 0: as much as it takes
+  ScheduleCosts costs = {};                // memory_limit 0: unlimited
   SearchGoal goal = SearchGoal::kSpan;
   std::int64_t effort = 20'000'000;    // passes replayed by the improvement
   std::int64_t exact_nodes = 400'000;  // partial orders looked at by the search through all; 0 = leave it out
@@ -39,7 +39,7 @@ struct SearchRequest {
 struct OrderSearchResult {
   Schedule schedule;
   Evaluation evaluation;
-  std::int64_t length = 0;       // by the goal
+  std::int64_t length = 0;       // length by the goal
   std::int64_t lower_bound = 0;  // no order is shorter
   std::string best_named;        // the best named schedule within the memory; empty where there is none
   std::int64_t best_named_length = 0;
@@ -47,8 +47,8 @@ struct OrderSearchResult {
   [[nodiscard]] bool optimal() const { return length == lower_bound; }
 };
 
-// What is wrong with a request: sizes out of range, a placement that is not searched, a memory limit below
-// what one micro-batch needs.
+// The mistake in a request: sizes out of range, a placement that is not searched, a memory limit below the
+// need of one micro-batch.
 [[nodiscard]] std::optional<ScheduleProblem> search_constraint(const SearchRequest& request);
 
 // requires a request that search_constraint() accepts.

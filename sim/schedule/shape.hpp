@@ -1,8 +1,8 @@
-// What every schedule asks of a pipeline shape, whatever its own rules are.
+// Checks of a pipeline shape that every schedule shares.
 //
 // A shape comes from a user, so it may be empty, absurdly large, or name options that the schedule does not
-// have. Options that would be without effect are refused as well: a group given to 1F1B is a
-// misunderstanding, not a default.
+// have. Options without effect are refused as well: a group given to 1F1B is a misunderstanding, not a
+// default.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-// Which forwards of a rank stand behind their backward: [position].
+// Forwards of a rank that follow their backward in the order: [position].
 std::vector<bool> forwards_ahead(const Schedule& schedule, const std::vector<Action>& order) {
   const auto m = static_cast<std::size_t>(schedule.shape.micro_batches);
   std::vector<bool> has_backward(static_cast<std::size_t>(schedule.stages()) * m, false);
@@ -23,7 +23,7 @@ std::vector<bool> forwards_ahead(const Schedule& schedule, const std::vector<Act
   return ahead;
 }
 
-// What micro-batch `j` of `iteration` is called. Of a bidirectional order the first half must stay the half
+// New number of micro-batch `j` of `iteration`. In a bidirectional order the first half must remain the half
 // that goes down.
 int renumbered(const Schedule& schedule, int iterations, int iteration, int j) {
   const int m = schedule.shape.micro_batches;

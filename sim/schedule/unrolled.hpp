@@ -1,9 +1,9 @@
 // Several iterations of an asynchronous order, as one order that begins and ends.
 //
-// In the steady state of a pipeline that never drains, a forward that stands behind its backward belongs to
-// the next iteration. Unrolled, the first iteration is preceded by the forwards that an iteration before it
-// would have run, and the last runs no forward of an iteration that is not there: that is the warm-up and the
-// cool-down that the authors' programs have at the two ends of a training run.
+// In the steady state of a pipeline that never drains, a forward after its backward belongs to the next
+// iteration. The unrolled order adds the forwards of the iteration before the first one, and drops those of
+// an iteration after the last. These are the warm-up and the cool-down of the authors' programs at the two
+// ends of a training run.
 #pragma once
 
 #include <vector>
@@ -17,10 +17,10 @@ namespace stagecraft {
 // such a stretch forwards of the next iteration may stand. Micro-batches are numbered as by unrolled().
 [[nodiscard]] std::vector<std::vector<Action>> stretches(const Schedule& schedule, int rank, int iterations);
 
-// Micro-batch j of iteration i becomes micro-batch i*m + j (of a bidirectional order by halves, so that each
-// keeps its direction); the result drains. For an order that drains already the iterations follow each other,
-// each rank in its order and with no barrier between them. requires iterations >= 1 and that the result is no
-// longer than an order may be.
+// Micro-batch j of iteration i becomes micro-batch i*m + j (in a bidirectional order by halves, so that each
+// keeps its direction). The result drains. For an order that already drains the iterations follow each other,
+// each rank in its order and without a barrier. requires iterations >= 1, and a result within the limit on
+// the length of an order.
 [[nodiscard]] Schedule unrolled(const Schedule& schedule, int iterations);
 
 }  // namespace stagecraft

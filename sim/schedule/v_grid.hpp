@@ -1,4 +1,4 @@
-// Time slots of the ranks of a V, at most one pass in each: what V-Half, V-Min and 1F1B-V are drawn on.
+// Time slots of the ranks of a V, at most one pass per slot: the grid of V-Half, V-Min and 1F1B-V.
 //
 // Rank r has chunk 0 (stage r) and chunk 1 (stage 2p-1-r). A backward takes two slots, its beginning B and
 // its tail: input and weight gradient of a split one, the two halves of a whole one. A chunk's activations
@@ -40,18 +40,18 @@ class VGrid {
  public:
   enum class Backward : std::uint8_t { kWhole, kSplit };
   using Row = std::vector<VCell>;           // [slot]
-  static constexpr int kPeriod = kVPasses;  // slots that a micro-batch takes of a rank
+  static constexpr int kPeriod = kVPasses;  // slots per micro-batch on a rank
 
   VGrid(const PipelineShape& shape, Backward backward);
 
   [[nodiscard]] int ranks() const { return shape_.ranks; }
   [[nodiscard]] const Row& row(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
-  // Empty behind the end of the row.
+  // Empty after the end of the row.
   [[nodiscard]] VCell at(int rank, int slot) const;
   [[nodiscard]] int width() const;  // slots of the longest row
   // The most chunks that a rank holds at once.
   [[nodiscard]] int peak() const;
-  // The first slot behind all that the pass needs; nullopt while some of it has no slot.
+  // The first slot after all inputs of the pass; nullopt while one of them has no slot.
   [[nodiscard]] std::optional<int> after_needs(int rank, const VCell& cell) const;
 
   // requires a free slot, here and below.
@@ -67,7 +67,7 @@ class VGrid {
  private:
   [[nodiscard]] int& slot_of(VPass pass, int rank, int micro_batch);
   [[nodiscard]] int slot_of(VPass pass, int rank, int micro_batch) const;
-  // What a neighbour, or the chunk's own backward, waits for.
+  // The part of a pass that a neighbour, or the chunk's own backward, waits for.
   [[nodiscard]] VPass end_of(VPass pass) const;
   [[nodiscard]] Action action(int rank, const VCell& cell) const;
 

@@ -1,9 +1,9 @@
 // V-Half and V-Min: one building block each, then the same pulling together of the ends.
 //
-// Weight gradients, the tails of split backwards, take what slots the block leaves. Twice the ends are pulled
-// to the left, each pass to the first free slot that is after its needs and keeps the rank's peak: with the
-// weight gradients in place at both ends, and once more at the end of the order with weight gradients only
-// imagined, so that they do not stand in the way.
+// Weight gradients, the tails of split backwards, use the slots that the block leaves free. The ends are
+// pulled to the left twice: each pass moves to the first free slot that is after its inputs and keeps the
+// rank's peak. The first pull has the weight gradients in place at both ends. The second, at the end of the
+// order, ignores their slots, so that they do not block other passes.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::array kInBlock = {VPass::kF0, VPass::kF1, VPass::kB1, VPass::kB0};
-using FirstSlots = std::array<int, kInBlock.size()>;  // of micro-batch 0
+using FirstSlots = std::array<int, kInBlock.size()>;  // slots of micro-batch 0
 
 FirstSlots v_min_block(int p, int rank) {
   const int late = p % 3 == 0 ? 2 : 0;
@@ -33,7 +33,7 @@ FirstSlots v_half_block(int p, int rank) {
   return {2 * rank, 3 * p - 2 - rank, 3 * p + late + 2 * rank - 1, 6 * p + late - 2 - rank};
 }
 
-// What a rank holds in front of a slot.
+// Activations held by a rank before a slot.
 struct Held {
   int chunks = 0;
   int pending = 0;  // weight gradients to imagine
@@ -171,8 +171,8 @@ class SplitBackwardsOnV {
     }
   }
 
-  // Whether the rank's peak stays under the cap from `from` on. Past `to`, where nothing was moved, it ends
-  // as soon as what is held is what was held before.
+  // Does the rank's peak stay under the cap from `from` on? Past `to`, where nothing was moved, the check
+  // ends as soon as the held amount equals the earlier one.
   [[nodiscard]] bool keeps_peak(int rank, int from, int to, const Pull& how) const {
     const VGrid::Row& row = grid_.row(rank);
     const std::vector<Held>& before = held_[static_cast<std::size_t>(rank)];

@@ -15,10 +15,10 @@ struct Queue {
 
 struct Rank {
   Queue forward, recompute, backward;
-  bool half = false;  // of a backward has run
+  bool half = false;  // has half of a backward run?
 };
 
-// What a rank does in one tick.
+// Work of a rank in one tick.
 enum class Tick { kIdle, kForward, kRecompute, kFirstHalf, kSecondHalf };
 
 Tick next_tick(const Rank& rank) {

@@ -196,7 +196,7 @@ void WordPlayer::advance(int rank, const std::vector<Letter>& word) {
     }
     std::int64_t start = state.end;
     if (need != kNoProduct) {
-      // A last stage's own forward carries the time of a message to a stage that there is not: it is none.
+      // The forward of the last stage includes the time of a message, but there is no next stage.
       const std::int64_t arrival = made_[need];
       if (arrival < 0) {
         state.waits_for = need;

@@ -1,9 +1,9 @@
-// Orders as a search sees them: for each rank a word over F, I and W of its chunks.
+// Orders in the form that a search uses: for each rank a word over F, I and W of its chunks.
 //
-// Micro-batches are alike, so who runs the k-th pass of a stage can as well run micro-batch k: every order
-// has one that is no longer and runs each stage's micro-batches in ascending order. What is left of an order
-// is which kind of pass comes when. A whole backward is an I with its W behind it: the gradient leaves
-// earlier, nothing comes later.
+// Micro-batches are interchangeable, so the k-th pass of a stage may as well run micro-batch k: for every
+// order there is one no longer that runs each stage's micro-batches in ascending order. The kinds of the
+// passes in sequence then define an order. An unsplit backward is an I followed by its W: the gradient leaves
+// earlier, and nothing becomes later.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace stagecraft {
 
 enum class SearchGoal : std::uint8_t { kSpan, kMakespan };
 
-// What is ordered, by what it is judged. Loop or V placement.
+// The pipeline to schedule and the goal. Loop or V placement.
 struct SearchProblem {
   SplitPipeline pipeline;
   SearchGoal goal = SearchGoal::kSpan;
 
-  // When a rank's first pass starts in every order without idle: the way of micro-batch 0 to it.
+  // Start of a rank's first pass in every order without idle time: the way of micro-batch 0 to it.
   [[nodiscard]] std::int64_t head(int rank) const;
   // Message time between a stage and the next.
   [[nodiscard]] std::int64_t crossing(int stage) const {
@@ -55,10 +55,11 @@ using RankWords = std::vector<std::vector<Letter>>;  // [rank]
 // front.
 [[nodiscard]] bool is_legal(const std::vector<Letter>& word, const SplitPipeline& pipeline);
 
-// A length that no order of the problem goes below. Of each rank: its work; what it must wait for the first
-// gradient with no more forwards than the memory holds; what it must leave to do after its last gradient,
-// which is no more than the memory holds either, while that gradient still travels to rank 0; and the time
-// that the activations of all micro-batches take in the memory that there is.
+// Lower bound of the length of any order: the largest of three bounds over the ranks. First, the rank's work
+// and its idle time before the first gradient, which only as many forwards as the memory holds can fill.
+// Second, the time that the activations of all micro-batches occupy its memory. Third, the end of its last
+// input gradient, which leaves no more weight gradients for later than the memory holds, and that gradient's
+// way to rank 0.
 [[nodiscard]] std::int64_t lower_bound(const SearchProblem& problem);
 
 // Plays words fast, again and again; remembers the last play.
@@ -68,8 +69,7 @@ class WordPlayer {
 
   struct Length {
     std::int64_t length = 0;  // by the goal
-    std::int64_t sum =
-        0;  // of what each rank takes by the goal: says which of two equal lengths is nearer to less
+    std::int64_t sum = 0;     // sum over the ranks, which decides between equal lengths
     friend auto operator<=>(const Length&, const Length&) = default;
   };
   // nullopt on a deadlock. requires legal words.
@@ -81,8 +81,8 @@ class WordPlayer {
     int first = 0;
     int last = 0;
   };
-  // The chain of blocks that makes the last play as long as it is, from its end to its start. requires a play
-  // without deadlock of these words.
+  // The critical chain of blocks of the last play, from its end to its start. requires a play without
+  // deadlock of these words.
   [[nodiscard]] std::vector<Block> critical_blocks(const RankWords& words) const;
 
  private:
@@ -96,7 +96,7 @@ class WordPlayer {
   [[nodiscard]] std::int64_t time(int rank, Letter letter) const {
     return times_[static_cast<std::size_t>(rank) * letters_ + letter];
   }
-  // Where the ends of a stage's forwards stand in made_; those of its input gradients stand m behind.
+  // Index in made_ of the ends of a stage's forwards; those of its input gradients follow m entries later.
   [[nodiscard]] std::size_t products(int stage) const {
     return 2 * static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_);
   }

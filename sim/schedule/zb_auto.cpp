@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// What the published program tries both ways.
+// Options that the published program tries both ways.
 struct Variant {
   bool eager_extras = true;    // a warm-up forward counts as late by its end, not by its start
   bool mind_successor = true;  // a rank far ahead of the next may sit a forward out
@@ -40,7 +40,7 @@ class ZeroBubbleRules {
     while (order_.pending(rank) > 0) order_.put_weight_gradient(rank);
   }
 
-  // How many forwards each rank runs before the first gradient comes, beyond its first.
+  // Number of forwards of each rank before the first gradient arrives, beyond its first.
   [[nodiscard]] std::vector<int> count_extras() const {
     const int last = ranks() - 1;
     std::vector<int> extras(static_cast<std::size_t>(ranks()), 0);
@@ -96,7 +96,8 @@ class ZeroBubbleRules {
       wants[static_cast<std::size_t>(rank)] =
           forward_left(rank) && order_.can_make_room(rank) && worth_a_forward(rank);
     }
-    for (std::size_t rank = wants.size() - 1; rank-- > 0;) {  // nobody runs further ahead of who sits still
+    // Limits how far ranks run ahead of a waiting rank.
+    for (std::size_t rank = wants.size() - 1; rank-- > 0;) {
       wants[rank] = std::min(wants[rank], wants[rank + 1]);
     }
     return wants;
@@ -111,7 +112,7 @@ class ZeroBubbleRules {
     if (worst || variant_.always_fill) order_.put_weight_gradient(rank);
   }
 
-  // One forward and one input gradient a rank.
+  // One forward and one input gradient per rank.
   void step() {
     const std::vector<char> wants = wish_forwards();
     for (int rank = 0; rank < ranks(); ++rank) {

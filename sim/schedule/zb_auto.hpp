@@ -1,5 +1,5 @@
-// Zero-bubble orders made to measure: greedy rules that look at what each pass lasts, at the time of a
-// message and at what a rank may hold.
+// Zero-bubble orders fitted to the costs: greedy rules that use the durations of the passes, the time of a
+// message and the memory limit of a rank.
 //
 //   placement  loop, one chunk a rank; backward split, memory freed at the weight gradient.
 //   rules      Warm up with as many forwards as the memory and the way of the first gradient allow. Then each

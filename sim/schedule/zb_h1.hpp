@@ -1,8 +1,8 @@
 // ZB-H1 (ZB1P) and its interleaved form: the backward in two halves, the weight gradients held back.
 //
-// The stage before waits for the input gradient only, so that the weight gradient may fill what would be
-// idle: rank r runs each of them r input gradients late. No more activations are held than in 1F1B, and a
-// third of its bubble is left when the three passes last alike.
+// The stage before waits only for the input gradient, so weight gradients can fill idle time: rank r runs
+// each of them r input gradients late. Peak activations equal those of 1F1B, and a third of its bubble
+// remains when F, I and W last equally long.
 //
 //   rank     in [0, p).
 //   returns  3*n actions, n = m*v: with chunk_table in groups of N (interleaved_pytorch.hpp) and

@@ -1,8 +1,8 @@
 // ZB-V, the hand-crafted order: two chunks a rank, down the pipeline and back up, and a split backward.
 //
-// Because the first and the last stage share rank 0, a micro-batch comes back to where it began, every rank
-// holds as much, and the memory is that of 1F1B while nothing idles between a rank's first and last pass.
-// This holds where F, I and W last alike; for unequal times an order that is made to measure is better.
+// Since the first and the last stage share rank 0, a micro-batch returns to its origin, and every rank holds
+// the same amount. The memory is that of 1F1B, and no rank idles between its first and last pass. This holds
+// where F, I and W last equally long; for unequal times a fitted order is better.
 //
 //   rank     in [0, p); chunk 0 is stage rank, chunk 1 stage 2p-1-rank.
 //   returns  6*m actions; made for max(m, 2p-1) micro-batches, and the passes of those beyond m dropped.

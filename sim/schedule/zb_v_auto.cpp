@@ -13,8 +13,8 @@
 namespace stagecraft {
 namespace {
 
-// What is tried both ways. The first is ours: the published program chooses what comes next without asking
-// whether it has arrived.
+// Options that are tried both ways. The first is ours: the published program chooses the next pass without
+// checking whether its input has arrived.
 struct VariantOnV {
   bool only_what_arrived = false;
   bool fill_before_gradients = true;  // a weight gradient in front of a short gap: before an I of chunk 1,
@@ -56,7 +56,7 @@ class ZeroBubbleVRules {
   [[nodiscard]] int gradients(int rank, int chunk) const {
     return order_.count(Pass::kInputGradient, rank, chunk);
   }
-  // In the order, and, where the variant is patient, here by now.
+  // Is the pass in the order and, where the variant is patient, has its input arrived?
   [[nodiscard]] bool within_reach(Pass pass, int rank, int chunk) const {
     if (!order_.fed(pass, rank, chunk)) return false;
     return !variant_.only_what_arrived || order_.arrival(pass, rank, chunk) <= order_.end(rank);
@@ -95,7 +95,7 @@ class ZeroBubbleVRules {
     }
   }
 
-  // The idle time that a rank may come to without being the worst.
+  // The idle time that a rank may reach without being the worst.
   [[nodiscard]] std::int64_t worst(int rank) const {
     const std::int64_t spare =
         allowed_.empty() ? 0 : most_allowed_ - allowed_[static_cast<std::size_t>(rank)];
@@ -159,7 +159,7 @@ class ZeroBubbleVRules {
     return moved;
   }
 
-  // What nobody chose because it had not arrived, but waiting for it is all that is left to do.
+  // Schedules passes that no rank chose because their input had not arrived, when only waiting is left.
   bool round_of_waiting() {
     bool moved = false;
     for (int rank = 0; rank < ranks(); ++rank) {

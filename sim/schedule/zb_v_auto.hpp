@@ -1,5 +1,5 @@
-// ZB-V made to measure: two chunks a rank, down and back in a V, and greedy rules that look at what each pass
-// lasts. The hand-crafted ZB-V has no bubble only where F = I = W; this one follows the costs.
+// ZB-V fitted to the costs: two chunks a rank, down and back in a V, and greedy rules that use the durations
+// of the passes. The hand-crafted ZB-V has no bubble only where F = I = W.
 //
 //   placement  V: rank r holds stages r and 2p-1-r; two chunks; backward split.
 //   rules      Warm up in pairs along the V; then in each round one input gradient and one forward a rank,

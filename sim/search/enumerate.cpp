@@ -24,7 +24,7 @@ constexpr std::int64_t kMostDegree = 1'000'000;
 // Values of the axes that are set in place, read once; nullopt: every number that divides, or the frame's.
 struct AxisValues {
   const SearchAxis* axis = nullptr;  // nullptr: fixed
-  Numbers values = {};               // of an axis that lists them
+  Numbers values = {};               // values of an axis that lists them
 
   [[nodiscard]] bool all() const { return axis != nullptr && axis->all(); }
 };
@@ -93,7 +93,7 @@ class AxisReader {
     return values;
   }
 
-  // A value that is listed twice makes the same plans twice.
+  // A value listed twice would produce the same plans twice.
   template <class Number>
   static void add_once(std::vector<Number>& values, Number value) {
     if (std::ranges::find(values, value) == values.end()) values.push_back(value);
@@ -111,14 +111,14 @@ class AxisReader {
   Diagnostics& diagnostics_;
 };
 
-// That stages are made of.
+// Layers that are divided among the stages.
 std::int64_t layers_to_split(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   return model != nullptr ? counted_layers(*model, scenario.parallelism) : kMostDegree;
 }
 
-// What the command line says of a space, as one place: "--gpus 24 --vary parallelism.tensor=3"; the scenario
-// where it says nothing.
+// The options of the command line that define a space, as one source location: "--gpus 24 --vary
+// parallelism.tensor=3". The scenario where there are none.
 SourceLocation space_place(const SearchSpace& space, const ScenarioTree& base) {
   std::vector<std::string> options;
   const auto add = [&](const SourceLocation& where) {
@@ -309,7 +309,7 @@ class Enumerator {
     return groups;
   }
 
-  // A flash kernel makes the core of attention again by itself: selective recompute adds nothing to none.
+  // A flash kernel recomputes the attention core itself, so selective recompute equals none.
   [[nodiscard]] Numbers recompute_kinds() const {
     if (recompute_.axis == nullptr) return {0};
     Numbers kinds = recompute_.values;
@@ -335,7 +335,7 @@ class Enumerator {
   void put(SearchPoint point) {
     SearchFrame& frame = plans_.frames[point.frame];
     if (!(point.pipeline > 1 ? frame.runs.stages : frame.runs.one_stage)) {
-      if (point.pipeline > 1) ++frame.left_aside;  // one stage runs alike in any order
+      if (point.pipeline > 1) ++frame.left_aside;  // with one stage all orders are the same
       return;
     }
     point.stage_layers = split_of(point);
@@ -370,7 +370,7 @@ class Enumerator {
       zero_, sequence_, recompute_;
   std::array<std::vector<double>, kPointSwitches> switches_;
   bool some_unchunked_ = false;
-  // What is known of the frame at hand.
+  // Properties of the current frame.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
   bool chunked_ = false;

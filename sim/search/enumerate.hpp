@@ -24,10 +24,10 @@
 
 namespace stagecraft {
 
-// Above it a space is refused: whoever asks for more has forgotten to fix something.
+// Larger spaces are refused: probably a key was meant to be fixed.
 inline constexpr std::size_t kMostCandidates = 1'000'000;
 
-// What the loader makes of one schedule, number of GPUs and value of every other key.
+// A loaded scenario for one schedule, number of GPUs and value of every other key.
 struct SearchFrame {
   Scenario scenario;
   int gpus = 0;

@@ -51,14 +51,13 @@ class FrameLoader {
   }
 
  private:
-  // What another plan does not keep of the plan that the scenario has.
+  // Keys of the scenario's own plan that other plans drop.
   [[nodiscard]] Assignments taken_away() const {
     Assignments null;
     const auto take = [&](const char* path) { null.push_back({path, given("null", "search")}); };
     take("parallelism.data");
     for (const char* degree : {"parallelism.tensor", "parallelism.pipeline", "parallelism.context"})
-      if (space_.find(degree) != nullptr)
-        take(degree);  // so that a frame has all replicas that a point may have
+      if (space_.find(degree) != nullptr) take(degree);  // gives a frame all replicas that a point may have
     if (space_.find("parallelism.virtual_stages") != nullptr) take("parallelism.virtual_stages");
     if (const SearchAxis* group = space_.find("parallelism.zero_group"); group != nullptr && group->all())
       take("parallelism.zero_group");
@@ -83,7 +82,7 @@ class FrameLoader {
             "leave --gpus out, or name one node");
       return all;
     }
-    if (!own) return {{}};  // its mistakes are reported when it is loaded
+    if (!own) return {{}};  // mistakes are reported when it is loaded
     const int per_node = own->cluster->groups.front().node.gpus;
     for (const int gpus : space_.gpus) {
       if (gpus > per_node && gpus % per_node != 0) {

@@ -1,4 +1,4 @@
-// What the plans of a search are worth: rates, use of the hardware, price; and what the search did not try.
+// Figures of the plans of a search: rates, utilisation, price; and the parts of the space that it left out.
 #pragma once
 
 #include <cstddef>

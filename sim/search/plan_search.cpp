@@ -21,10 +21,10 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kPlansAtOnce = 256;  // a thread judges
-// A round of simulations: small enough that later rounds know what earlier ones found.
+// Size of a round of simulations: small enough that later rounds use the results of earlier ones.
 constexpr std::size_t kRound = 64;
 
-// What one thread needs: a predictor for each cluster, and scenarios to fill plans into.
+// State of one thread: a predictor for each cluster, and scenarios to fill plans into.
 class Worker {
  public:
   explicit Worker(const SearchPlans& plans) : plans_(plans) {}
@@ -96,7 +96,7 @@ class Crew {
   std::vector<Worker> workers_;
 };
 
-// Why a plan is none.
+// Why a plan was rejected.
 struct Reason {
   std::string code, path, message, hint;
 };
@@ -111,14 +111,14 @@ struct Judged {
   bool placed = false;
   HeldMemory memory;
   Duration bound{};
-  Reason reason;  // where it is not placed
+  Reason reason;  // set where it is not placed
 
   [[nodiscard]] bool fits() const { return placed && memory.verdict() != Verdict::kOutOfMemory; }
 };
 
 struct Simulated {
   RankedPlan plan;
-  std::optional<Reason> missed;  // of `assert`
+  std::optional<Reason> missed;  // missed `assert`
 };
 
 class Search {
@@ -222,7 +222,7 @@ class Search {
     Simulated simulated{.plan = {.point = point, .time = {}, .memory = judged_[point].memory}, .missed = {}};
     if (bench.scenario.assertions.empty()) {
       simulated.plan.time = time_of(bench);
-    } else {  // which are about a whole report, that takes longer
+    } else {  // these need a whole report, which takes longer
       const Report report = stagecraft::simulate(bench.scenario);
       const std::vector<Diagnostic> missed = missed_assertions(bench.scenario, report);
       if (!missed.empty()) simulated.missed = first_error(missed);

@@ -33,7 +33,7 @@ struct SearchOptions {
   std::size_t top = 10;
   bool exhaustive = false;  // simulates all that fit
   int threads = 1;
-  // How many plans are done of how many; false: stop.
+  // Called with the number of finished plans and of all plans; false: stop.
   std::function<bool(std::size_t done, std::size_t all)> progress = [](std::size_t, std::size_t) {
     return true;
   };
@@ -41,8 +41,8 @@ struct SearchOptions {
 
 // A plan that fits, was simulated and keeps what the scenario promises.
 struct RankedPlan {
-  std::size_t point = 0;  // of the space
-  Duration time{};        // of an iteration
+  std::size_t point = 0;  // index in the space
+  Duration time{};        // time of an iteration
   HeldMemory memory;
 
   friend bool operator==(const RankedPlan&, const RankedPlan&) = default;
@@ -50,21 +50,21 @@ struct RankedPlan {
 
 // Why plans were refused: one reason, with the first plan that it met.
 struct SearchRefusal {
-  std::string code;  // of the diagnostic, "out-of-memory" or "assertion-missed"
+  std::string code;  // code of the diagnostic, "out-of-memory" or "assertion-missed"
   std::string path;
   std::size_t count = 0;
   std::size_t point = 0;
-  std::string message, hint;  // of that plan
+  std::string message, hint;  // texts of that plan
 };
 
 struct SearchResult {
   std::vector<SearchRefusal> refusals;  // most frequent first
-  std::size_t placed = 0;               // of all plans
-  std::size_t fitting = 0;              // of those
-  std::size_t bounded = 0;              // of those, that were left out
+  std::size_t placed = 0;               // number of all plans that were placed
+  std::size_t fitting = 0;              // placed plans that fit
+  std::size_t bounded = 0;              // fitting plans that their bound left out
   bool stopped = false;                 // by `progress`
   std::vector<RankedPlan> ranked;       // all that were simulated and are not refused, best first
-  std::vector<RankedPlan> pareto;       // nobody is better in time of a sample, peak and GPUs; by GPUs, time
+  std::vector<RankedPlan> pareto;       // no plan is better in time per sample, peak and GPUs; by GPUs, time
 };
 
 [[nodiscard]] SearchResult search_plans(const SearchPlans& plans, const SearchOptions& options);

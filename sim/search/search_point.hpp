@@ -1,7 +1,8 @@
-// A candidate of a search: one choice for everything that varies, and how it becomes a scenario.
+// A candidate of a search: one value for every axis, and its conversion to a scenario.
 //
-// Scenarios of a search differ in numbers that are set in place; what needs the loader (a schedule's name,
-// the number of nodes, any other key) is loaded once into a frame, and candidates are filled into frames.
+// Scenarios of a search differ in numbers that are set in place. Values that need the loader (a schedule's
+// name, the number of nodes, any other key) are loaded once into a frame, and candidates are filled into
+// frames.
 #pragma once
 
 #include <array>
@@ -49,8 +50,8 @@ struct SearchPoint {
 // Writes the point into a scenario of its frame.
 void fill_in(const SearchPoint& point, Scenario& scenario);
 
-// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more, those
-// in the middle, since the first has the embedding beside its layers and the last the head.
+// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more. The
+// extra layers go to middle stages, since the first also has the embedding and the last the head.
 [[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
 
 }  // namespace stagecraft

@@ -13,9 +13,9 @@
 //     stages: even                             # or uneven: layers that do not divide are spread
 //     price: 2 USD/h                           # of a GPU
 //
-// What varies when nobody says is in scenarios/search/space.yaml, with the reasons; a scenario's `search`
-// replaces it path by path, and options of the command line that. Of its orders those are tried that the
-// scenario's software runs (software_orders.hpp), and of abstract stages less varies (stage_axes.hpp).
+// The default space is in scenarios/search/space.yaml, with the reasons. A scenario's `search` replaces it
+// path by path, and command-line options replace that. Only schedules that the scenario's software runs are
+// tried (software_orders.hpp). For abstract stages fewer keys vary (stage_axes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ namespace stagecraft {
 
 struct SearchAxis {
   std::string path;
-  std::vector<YamlNode> values = {};  // in their order; empty: every number that divides
-  std::int64_t at_most = 0;           // of those; 0: no limit
-  std::int64_t tokens_each = 0;       // that a rank has at least; of parallelism.context
-  bool usual = false;                 // of the default space: nobody asked for it
+  std::vector<YamlNode> values = {};  // values in order; empty: every number that divides
+  std::int64_t at_most = 0;           // largest of them; 0: no limit
+  std::int64_t tokens_each = 0;       // fewest tokens per rank, for parallelism.context
+  bool usual = false;                 // belongs to the default space
   SourceLocation where = {};
 
   [[nodiscard]] bool all() const { return values.empty(); }
 };
 
-// What a GPU costs.
+// Price of a GPU.
 struct GpuPrice {
   double per_hour = 0;
   std::string currency;

@@ -1,4 +1,4 @@
-// Which orders of passes of the default space the software of a scenario runs.
+// Schedules of the default space that the software of a scenario runs.
 //
 //   A preset of scenarios/software/ lists them; what it does not list is left aside. Nothing is left aside
 //   where the preset says nothing, nor of orders that somebody asked for: the scenario's `search`, --vary, or

@@ -15,7 +15,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kChunks = "parallelism.virtual_stages";
-// What one cost is the cost of.
+// Keys that the given costs belong to.
 constexpr std::array<std::string_view, 7> kOfOneCost = {"parallelism.tensor",        "parallelism.pipeline",
                                                         "parallelism.context",       "parallelism.expert",
                                                         "parallelism.expert_tensor", kChunks,

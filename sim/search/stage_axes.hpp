@@ -1,4 +1,4 @@
-// What a search may vary where the model is abstract stages.
+// Axes of a search where the model is abstract stages.
 //
 //   Their costs are given for one stage on the scenario's ranks and one of its micro-batches. With half the
 //   stages, or two samples in each micro-batch, a plan would do other work at the same cost, and win by that:
@@ -14,8 +14,8 @@
 
 namespace stagecraft {
 
-// Takes away the usual axes that the stages of `base` cannot know, into `space.kept`; reports those that
-// somebody asked for. Changes nothing for other models.
+// Moves the default axes that do not apply to the stages of `base` into `space.kept`; reports axes that the
+// user requested. Other models are unchanged.
 void keep_to_stages(const ScenarioTree& base, Library& library, SearchSpace& space, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

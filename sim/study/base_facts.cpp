@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kMostTried = 100;  // values of an axis
 
-// Every key with a value, by its dotted path; what is there already stays.
+// Adds every key with a value, by its dotted path; existing entries stay.
 void flatten(const YamlNode& node, const std::string& path, Facts& facts) {
   if (!path.empty()) facts.emplace(path, fact_of(node));
   for (const YamlEntry& entry : node.entries)
     flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, facts);
 }
 
-// Nothing where it does not load.
+// nullopt where it does not load.
 std::optional<Facts> resolved_facts(const ScenarioTree& base, std::span<const Assignment> assignments,
                                     Library& library) {
   Diagnostics ignored;

@@ -1,5 +1,5 @@
-// What `where` of a sweep knows of the base: its keys with their values, defaults included, and which of these
-// follow from what varies.
+// Keys of the base for `where` of a sweep: their values with defaults, and the keys that follow from varied
+// ones.
 #pragma once
 
 #include <map>
@@ -23,12 +23,11 @@ class BaseFacts {
  public:
   BaseFacts(const SweepSpec& spec, Library& library);
 
-  // Of the base as it would run; as it is written where it cannot run without what varies.
+  // Facts of the base as it would run, or as written where it cannot run without the varied keys.
   [[nodiscard]] const Facts& all() const { return facts_; }
-  // What varies, and gives the key `path` another value where nobody wrote one; nullopt where it is the same at
-  // every point. Each varied value is tried for itself, or beside some of the others where it does not load
-  // alone; one that never loads makes no point that runs. Of an axis of many values 100 are tried, its ends among
-  // them.
+  // The varied path that changes the default of key `path`; nullopt where its value is the same at every
+  // point. Each varied value is tried alone, or beside some of the others where it does not load alone; one
+  // that never loads makes no valid point. Of an axis of many values 100 are tried, including its ends.
   [[nodiscard]] std::optional<std::string> follows(const std::string& path);
 
  private:
@@ -40,7 +39,7 @@ class BaseFacts {
   Library& library_;
   Facts facts_, written_;
   std::optional<std::map<std::string, std::string>> following_ =
-      {};  // path -> what varies; once it is asked for
+      {};  // path -> varied path, computed on demand
 };
 
 }  // namespace stagecraft

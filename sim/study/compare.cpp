@@ -16,7 +16,7 @@ namespace stagecraft {
 
 namespace {
 
-// Where the next comma outside brackets, braces and quotes stands; npos where there is none.
+// Position of the next comma outside brackets, braces and quotes; npos where there is none.
 std::size_t next_comma(std::string_view text) {
   int open = 0;
   char quote = 0;

@@ -1,4 +1,4 @@
-// Scenarios side by side: which variants there are, and what each gives.
+// Compares scenarios: the variants, and the outcome of each.
 //
 //   variants  every file with every choice of one value for each varied path: files outermost, the last path
 //             changes fastest.
@@ -37,7 +37,7 @@ struct ParsedVary {
 
 struct Variant {
   std::string file;
-  std::vector<std::string> overrides;  // as of --set, in order
+  std::vector<std::string> overrides;  // assignments as in --set, in order
   std::vector<std::string> values;     // one for each varied path
 
   friend bool operator==(const Variant&, const Variant&) = default;

@@ -21,12 +21,12 @@
 
 namespace stagecraft {
 
-// A point takes the key away with `null`: what it is by default is known once the point is loaded.
+// A point removes the key with `null`; its default is known once the point is loaded.
 struct TakenAway {
   friend bool operator==(TakenAway, TakenAway) = default;
 };
 
-// What a name stands for at a point; monostate where it is a list, a mapping or nothing.
+// Value of a name at a point; monostate for a list, a mapping or nothing.
 using Fact = std::variant<std::monostate, bool, double, std::string, TakenAway>;
 
 class Constraint {
@@ -37,7 +37,8 @@ class Constraint {
 
   struct Verdict {
     bool holds = false;
-    std::string mistake = {};  // empty, or why nobody can say: "'schedule' is a text, not a number"
+    // empty, or the reason why it has no value: "'schedule' is a text, not a number".
+    std::string mistake = {};
   };
   // `facts` in the order of names().
   [[nodiscard]] Verdict holds(std::span<const Fact> facts) const;

@@ -47,8 +47,8 @@ class Desk {
 
  private:
   std::mutex mutex_;
-  std::condition_variable room_;   // for workers: a job may be taken
-  std::condition_variable ready_;  // for the caller: the next result is there
+  std::condition_variable room_;   // wakes workers: a job may be taken
+  std::condition_variable ready_;  // wakes the caller: the next result is ready
   std::map<std::size_t, std::string> done_;
   std::size_t jobs_, window_;
   std::size_t next_ = 0, handed_on_ = 0;
@@ -66,7 +66,7 @@ void OrderedPool::run(std::span<const std::size_t> jobs) const {
   std::vector<std::jthread> pool;
   const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
   for (std::size_t i = 0; i < wanted; ++i) pool.emplace_back(worker);
-  struct Release {  // also when accept() throws: the workers must not wait for ever
+  struct Release {  // also when accept() throws, so that workers do not wait forever
     Desk& desk;
     ~Release() { desk.stop(); }
   } const release{desk};

@@ -1,8 +1,8 @@
 // Work on many threads, results in order: the same sequence whatever the number of threads.
 //
-// Workers take the next job that nobody has; the calling thread hands results on, in the order of the jobs,
-// as soon as they are ready. Workers run at most `window` jobs ahead of what was handed on, so that a slow
-// job holds up a bounded number of finished ones.
+// Workers take the next open job. The calling thread passes results on in the order of the jobs, as soon as
+// they are ready. Workers run at most `window` jobs ahead, so that a slow job delays a bounded number of
+// finished ones.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,8 @@ struct OrderedPool {
   std::function<bool()> tick = [] { return true; };                 // now and then; false: stop
   std::chrono::milliseconds tick_every = std::chrono::milliseconds(50);
 
-  // Works until all jobs are accepted, or it is told to stop; then what runs ends, and is dropped.
+  // Runs until all jobs are accepted or accept() stops it. Running jobs then end, and their results are
+  // dropped.
   void run(std::span<const std::size_t> jobs) const;
 };
 

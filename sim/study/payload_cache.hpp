@@ -1,7 +1,7 @@
-// What points of a sweep gave, by the hash of their resolved scenario: identical points are simulated once.
+// Results of points of a sweep, by the hash of their resolved scenario: identical points are simulated once.
 //
-// Shared by threads. Whoever asks first for a hash makes the payload, the others wait for it. What is kept is
-// bounded: beyond that a point may be simulated twice, and gives the same again.
+// Shared by threads. The first request for a hash computes the payload, the others wait for it. The cache is
+// bounded: beyond its size a point may be simulated twice, with the same result.
 #pragma once
 
 #include <condition_variable>
@@ -18,13 +18,13 @@ class PayloadCache {
  public:
   explicit PayloadCache(std::size_t most_bytes = std::size_t{64} << 20) : room_(most_bytes) {}
 
-  // The payload of `hash`, from `make` when nobody made it yet. What `make` throws is thrown, and the next
-  // one tries anew.
+  // The payload of `hash`, from `make` when it is not cached. Exceptions of `make` are passed on, and the
+  // next request tries again.
   [[nodiscard]] std::string get(const std::string& hash, const std::function<std::string()>& make);
   // Known from a former run.
   void put(const std::string& hash, const std::string& payload);
 
-  [[nodiscard]] std::size_t reused() const;  // times that get() did not make
+  [[nodiscard]] std::size_t reused() const;  // number of calls of get() without `make`
 
  private:
   void keep(const std::string& hash, const std::string& payload);

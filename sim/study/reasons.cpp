@@ -29,8 +29,7 @@ std::optional<double> read_bytes(std::string_view text) {
   return bytes ? std::optional(static_cast<double>(bytes->count())) : std::nullopt;
 }
 
-// What a metric of `assert:` is in a report: for comparing, in its base unit, and for reading; and what such a
-// text says, in the base unit.
+// A metric of `assert:` in a report: its value in the base unit, its text, and the parser of such a text.
 struct Metric {
   double value = 0;
   std::string text;
@@ -89,8 +88,8 @@ WrittenNumber limit_of(const Assertion& assertion) {
   return written(rest.substr(std::min(rest.find_first_not_of(' '), rest.size())));
 }
 
-// A missed metric so that its reader sees that it misses: with as many digits as that takes and at least those
-// of the limit, in the limit's unit unless another fits the value far better.
+// Text of a missed metric with enough digits to show that it misses, and at least those of the limit; in the
+// limit's unit unless another fits the value far better.
 std::string told_against(const Metric& metric, const Assertion& assertion) {
   const auto misses = [&](const std::string& text) {
     const std::optional<double> said = metric.read(text);

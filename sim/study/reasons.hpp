@@ -1,4 +1,4 @@
-// Why a result is not what its user wants. The same words in a row of a sweep and in the JSON of `run`.
+// Reasons why a result misses its user's demands. A row of a sweep and the JSON of `run` use the same words.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@
 
 namespace stagecraft {
 
-// An error (code assertion-missed) for each `assert` that does not hold, in the order of the scenario. It
-// prints the figure so that what is printed does not hold either: "17.007 s is not <= 17.004 s".
+// An error (code assertion-missed) for each `assert` that does not hold, in the order of the scenario. The
+// printed figure misses the limit as well: "17.007 s is not <= 17.004 s".
 [[nodiscard]] std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report);
 
-// All of them, as errors: the heaviest stage does not fit (code out-of-memory; where it `must_fit`), asserts
-// are missed, a node died in the iteration (never-ends). Empty where nothing is wrong.
+// All reasons, as errors: the heaviest stage does not fit (code out-of-memory; where it `must_fit`), asserts
+// are missed, a node died in the iteration (never-ends). Empty where there is none.
 [[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,
                                                       bool must_fit);
 

@@ -47,7 +47,7 @@ constexpr std::array kFigures{"gpus",
 constexpr std::array kGoodputFigures{"goodput.policy", "goodput.samples_per_s", "goodput.fraction_of_ideal",
                                      "goodput.ettr",   "goodput.failures",      "goodput.restarts"};
 
-// Columns that came later stand behind all others, so that those keep their places.
+// Columns added later follow all others, so that those keep their positions.
 constexpr std::array kLaterFigures{"interval_90_s.0",
                                    "interval_90_s.1",
                                    "bubble.ideal_s",

@@ -26,7 +26,8 @@ std::string last_error() {
   return std::strerror(errno);
 }
 
-// Calls `line` for each whole line; the bytes that those take. nullopt when one is refused or reading fails.
+// Calls `line` for each complete line; returns the bytes of those lines. nullopt when one is refused or
+// reading fails.
 std::optional<std::int64_t> read_lines(
     int descriptor, const std::string& file,
     const std::function<std::optional<std::string>(const std::string&)>& line, Diagnostics& diagnostics) {
@@ -41,7 +42,7 @@ std::optional<std::int64_t> read_lines(
       refuse(diagnostics, {.file = file}, "unreadable-file", "cannot be read: " + last_error());
       return std::nullopt;
     }
-    if (got == 0) return whole;  // what is pending is torn
+    if (got == 0) return whole;  // the pending rest is a torn line
     pending.append(block, static_cast<std::size_t>(got));
     std::size_t begin = 0;
     for (std::size_t end = pending.find('\n'); end != std::string::npos; end = pending.find('\n', begin)) {

@@ -17,9 +17,9 @@ class RowFile {
   // A new file; an existing one is refused unless it shall be replaced. Reports.
   [[nodiscard]] static std::optional<RowFile> create(const std::string& file, bool replace,
                                                      Diagnostics& diagnostics);
-  // What is there stays and is read out, line by line (without line ends) in order; begins the file where
-  // there is none. `line` returns why a line does not belong here, or nothing: then the file is left as it
-  // is.
+  // Keeps an existing file and passes its lines (without line ends) to `line` in order; creates the file
+  // where there is none. `line` returns why a line does not belong here, or nothing. A refused file is left
+  // unchanged.
   [[nodiscard]] static std::optional<RowFile> resume(
       const std::string& file, const std::function<std::optional<std::string>(const std::string&)>& line,
       Diagnostics& diagnostics);
@@ -28,16 +28,16 @@ class RowFile {
   RowFile& operator=(RowFile&& other) noexcept;
   ~RowFile();
 
-  // Adds a line and its end, whole or not at all. The reason when the disk refuses: what was there before is
-  // untouched.
+  // Appends a line and its end, completely or not at all. Returns the reason when the disk refuses; earlier
+  // lines are untouched.
   [[nodiscard]] std::optional<std::string> append(std::string_view line);
-  // Whether all of it is on the disk. The reason when not.
+  // Flushes to disk. Returns the reason when that fails.
   [[nodiscard]] std::optional<std::string> sync();
 
  private:
   RowFile(int descriptor, std::int64_t size) : descriptor_(descriptor), size_(size) {}
   int descriptor_ = -1;
-  std::int64_t size_ = 0;  // of whole lines
+  std::int64_t size_ = 0;  // bytes of complete lines
 };
 
 }  // namespace stagecraft

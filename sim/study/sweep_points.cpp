@@ -22,10 +22,10 @@ namespace stagecraft {
 namespace {
 
 constexpr std::uint64_t kMostPoints = 1'000'000;
-constexpr std::uint64_t kMostCandidates = 100'000'000;  // of a grid before `where`
-constexpr std::uint64_t kMostDraws = 1'000;             // for each wanted point of a random sample
+constexpr std::uint64_t kMostCandidates = 100'000'000;  // limit of a grid before `where`
+constexpr std::uint64_t kMostDraws = 1'000;             // limit per wanted point of a random sample
 
-// Where a name of a constraint is read: from an axis, or the same at every point, or as a product of such.
+// Source of a name in a constraint: an axis, a constant, or a product of such.
 struct Binding {
   std::size_t axis = 0, slot = 0;
   std::optional<Fact> constant = {};
@@ -65,7 +65,7 @@ class Binder {
   }
 
  private:
-  // Those of the job, as in the rows: a part of one node, or whole nodes.
+  // GPUs of the job, as in the rows: a part of one node, or whole nodes.
   Binding bind_gpus(const Constraint& constraint) {
     const std::string part = "cluster.gpus";
     const std::vector<std::string> varied = spec_.paths();

@@ -16,8 +16,8 @@ namespace stagecraft {
 // where `model` varies, a default that differs with what varies) are refused.
 class SweepPoints {
  public:
-  // nullopt and errors when `where` names what is not there or gives no truth, when no point is left, or when
-  // there are too many. A sample that `where` leaves smaller than asked for is a warning.
+  // nullopt with errors when `where` uses unknown names or is no condition, when no point is left, or when
+  // there are too many. A sample that `where` makes smaller than requested is a warning.
   [[nodiscard]] static std::optional<SweepPoints> of(const SweepSpec& spec, Library& library,
                                                      Diagnostics& diagnostics);
 
@@ -28,8 +28,8 @@ class SweepPoints {
  private:
   friend class PointFinder;
   std::vector<SweepAxis> axes_;
-  std::vector<std::uint64_t> numbers_;  // of the points in the whole grid; unused where there is a sample
-  std::vector<double> shares_;          // of a sample: where each point is on each axis, in [0, 1)
+  std::vector<std::uint64_t> numbers_;  // numbers of the points in the whole grid; unused for samples
+  std::vector<double> shares_;          // for a sample: position of each point on each axis, in [0, 1)
 };
 
 }  // namespace stagecraft

@@ -27,7 +27,7 @@ void add(StableHash& hash, const YamlNode& node) {
   }
 }
 
-// The hash of all rows: whoever has it and a row's number knows the row.
+// The hash of all rows: together with a row's number it identifies the row.
 std::string hash_of_rows(const SweepSpec& spec, const SweepPoints& points, const RowOptions& options) {
   StableHash hash;
   hash.add(options.seed).add(static_cast<int>(options.detail));

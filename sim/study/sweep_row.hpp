@@ -1,4 +1,4 @@
-// A row of a sweep: one point as a line of JSON, and what makes one.
+// A row of a sweep: one point as a line of JSON, and the code that makes it.
 //
 //   {"schema": "stagecraft.sweep/1", "sweep": "…", "point": 0, "points": 24, "vary": {"parallelism.tensor":
 //   8},
@@ -10,7 +10,7 @@
 //   feasible  it ran, fits into memory and keeps what `assert` promises. Else `reasons` says why not: what
 //             could not be resolved, what is missed; what ran has its figures all the same
 //
-// A row is a function of the sweep and the point: whoever makes it, on whatever thread, process or machine.
+// A row is a function of the sweep and the point, independent of thread, process and machine.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct RowOptions {
   ResultDetail detail = ResultDetail::kBrief;
 };
 
-// What rows are made from; immutable, shared by all threads.
+// Input of all rows; immutable, shared by all threads.
 struct Sweep {
   SweepSpec spec;
   SweepPoints points;

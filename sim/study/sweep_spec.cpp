@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostChoices = 1'000'000;  // of one axis
+constexpr std::int64_t kMostChoices = 1'000'000;  // limit of one axis
 
-// A number and what stands behind it: "10 ms" is 10 and " ms".
+// A number and its suffix: "10 ms" is 10 and " ms".
 struct Figure {
   double number = 0;
   std::string unit;

@@ -1,4 +1,4 @@
-// A sweep as its file says it: a base scenario, what varies, and which points are wanted.
+// A sweep as defined by its file: a base scenario, the varied paths, and the wanted points.
 //
 //   stagecraft: 1
 //   base: gpt3-175b-1024xA100.yaml            # relative to this file; or a scenario written out here
@@ -28,7 +28,7 @@
 
 namespace stagecraft {
 
-// What a sample draws from: `from` at 0, `to` at 1. Both ends are in it.
+// Range that a sample draws from: `from` at 0, `to` at 1, both included.
 struct SweepRange {
   double from = 0, to = 0;
   bool logarithmic = false;
@@ -37,8 +37,8 @@ struct SweepRange {
 
   // The value at `share` in [0, 1], as YAML text.
   [[nodiscard]] std::string at(double share) const;
-  // What is drawn with `share` in [0, 1): as at(), but of whole numbers each has its place, the ends too: half
-  // a number around it.
+  // The value drawn with `share` in [0, 1): as at(), but each whole number has an interval of equal width,
+  // the ends included.
   [[nodiscard]] std::string drawn(double share) const;
 
   friend bool operator==(const SweepRange&, const SweepRange&) = default;
@@ -52,7 +52,7 @@ struct SweepRange {
 struct SweepAxis {
   std::vector<std::string> paths;
   std::vector<std::vector<YamlNode>> choices;  // each has a value for each path
-  std::optional<SweepRange> range = {};        // of one path, in place of choices
+  std::optional<SweepRange> range = {};        // range of one path, in place of choices
   SourceLocation where = {};
 };
 
@@ -72,11 +72,11 @@ struct SweepSpec {
   std::vector<Constraint> where;
   std::optional<Sampling> sampling = {};
 
-  [[nodiscard]] std::vector<std::string> paths() const;  // all that vary, in the order of the file
+  [[nodiscard]] std::vector<std::string> paths() const;  // all varied paths, in the order of the file
 };
 
-// `overrides` as of --set, on the base. Reports everything that is wrong in the sweep's file, and a base that
-// is no file; what is wrong with the points is for them to say.
+// `overrides` as in --set, on the base. Reports every mistake in the sweep's file, and a base that is no
+// file. Mistakes of points are reported with the points.
 [[nodiscard]] std::optional<SweepSpec> load_sweep(const std::filesystem::path& file,
                                                   std::span<const std::string> overrides, Library& library,
                                                   Diagnostics& diagnostics);

@@ -25,11 +25,11 @@ namespace stagecraft {
 struct ChakraExport {
   const Program& program;
   const Timeline& timeline;
-  // What crosses from a stage to the next, and back, by stage; a norm is one number of 4 bytes.
+  // Message bytes from a stage to the next, and back, by stage; a norm is one number of 4 bytes.
   std::vector<Bytes> messages;
 };
 
-// Why a timeline is no trace, in words, and the way out.
+// Why a timeline cannot be a trace, and a hint.
 struct ChakraRefusal {
   std::string why, hint;
 };
@@ -45,16 +45,16 @@ struct ChakraFile {
   std::string name;  // for messages
   std::string bytes;
 };
-// What a send takes that does not say.
+// Time of a send without a duration.
 struct ChakraNetwork {
   Bandwidth link{};  // 0: every send must say
   Duration latency{};
 };
 
-// The program of such files, by rank: compute nodes run one at a time in the order of the file, sends any
-// number at once; a receive is over when its send is. Reports damaged files, node types and attributes that
-// it does not know the meaning of (collectives, memory), what waits for a node that is not there, sends and
-// receives without each other; nullopt then. Cycles are found by whoever runs it.
+// The program of such files, by rank. Compute nodes run one at a time in the order of the file, sends any
+// number at once; a receive ends with its send. Reports damaged files, unknown node types and attributes
+// (collectives, memory), dependencies on missing nodes, and unmatched sends and receives; nullopt then.
+// Cycles are found by the caller.
 [[nodiscard]] std::optional<Program> chakra_program(std::span<const ChakraFile> files,
                                                     const ChakraNetwork& network, Diagnostics& diagnostics);
 

@@ -17,6 +17,6 @@ enum NodeField : std::uint32_t {
 };
 enum AttributeField : std::uint32_t { kAttributeName = 1, kInt32 = 7, kInt64 = 9, kUint64 = 13, kBool = 27 };
 enum NodeType : std::uint64_t { kMetadata = 1, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
-inline constexpr std::uint32_t kVersion = 1;  // of GlobalMetadata
+inline constexpr std::uint32_t kVersion = 1;  // version in GlobalMetadata
 
 }  // namespace stagecraft::chakra

@@ -89,13 +89,13 @@ struct Node {
 };
 
 using Handle = ProgramBuilder::Handle;
-// Who sends what to whom: source, destination, tag, size.
+// Key of a message: source, destination, tag, size.
 using MessageKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
-// Tasks on a cycle of edges and stream order, and behind one; ascending.
+// Tasks on a cycle of edges and stream order, or after one; ascending.
 std::vector<TaskId> never_ready(const Program& program) {
   std::vector<std::uint32_t> waits(program.task_count());
-  std::vector<bool> last(program.task_count());  // of its stream
+  std::vector<bool> last(program.task_count());  // is it the last of its stream?
   for (std::uint32_t t = 0; t < program.task_count(); ++t)
     for (const TaskId next : program.successors_of(TaskId(t))) ++waits[next.index()];
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
@@ -206,7 +206,7 @@ class ChakraReader {
     if (node.micros.value_or(0) > 0) return std::chrono::microseconds(*node.micros);
     const std::int64_t size = node.attribute("comm_size");
     if (network_.link.count() > 0) return Bytes(size) / network_.link + network_.latency;
-    if (size <= 1 || node.micros) return Duration::zero();  // as it says itself
+    if (size <= 1 || node.micros) return Duration::zero();  // its own duration counts
     refuse(file, fmt::format("'{}' does not say how long its {} bytes take", node.name, size),
            "give the bandwidth of a link");
     return std::nullopt;
@@ -264,7 +264,7 @@ class ChakraReader {
     }
   }
 
-  // In order, as ASTRA-sim does.
+  // Matches sends and receives in order, as ASTRA-sim does.
   void match() {
     for (auto& [key, sent] : sends_) {
       std::deque<Known>& received = receives_[key];
@@ -301,7 +301,7 @@ class ChakraReader {
   const ChakraNetwork& network_;
   Diagnostics& diagnostics_;
   ProgramBuilder builder_;
-  Streams streams_{};  // of the rank that is read
+  Streams streams_{};  // streams of the current rank
   std::map<MessageKey, std::deque<Known>> sends_, receives_;
   std::map<std::string, LabelId> labels_;
 };

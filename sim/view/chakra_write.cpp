@@ -31,16 +31,16 @@ std::int64_t microseconds(Duration time) {
   return (time.count() + 500) / 1000;
 }
 
-// What ranks send each other. A message that takes time is a task behind the pass that makes it; one that
-// takes none is an edge from pass to pass. Of a fused pair the edges come from its second pass and lead to its
-// first, whichever of the two they are for.
+// Bytes of messages between ranks. A message that takes time is a task after the pass that sends it; one of
+// zero time is an edge between passes. In a fused pair the edges leave the second pass and lead to the first,
+// whichever of the two they are for.
 class MessageSizes {
  public:
   MessageSizes(const Program& program, const std::vector<Bytes>& messages,
                const std::vector<std::vector<TaskId>>& predecessors)
       : program_(program), messages_(messages), predecessors_(predecessors) {}
 
-  // Of what `to` waits for; `nth` of several edges between the two, from 0.
+  // Bytes of the message from `from` to `to`; `nth` of several edges between the two, from 0.
   [[nodiscard]] Bytes of(TaskId from, TaskId to, std::size_t nth) const {
     if (does(program_, from) == BesideTask::kSendNorm) return Bytes(4);
     return is_message(program_, from) ? of_message(from) : of_edge(from, to, nth);
@@ -138,7 +138,7 @@ class ChakraWriter {
   struct File {
     WireMessage bytes;
     std::uint64_t next_id = 1;
-    Duration worked{};  // on the compute stream, so far
+    Duration worked{};  // work on the compute stream so far
   };
   struct Node {
     std::string name;
@@ -153,7 +153,7 @@ class ChakraWriter {
     Bytes size{};
   };
 
-  // By start and end; of tasks that take no time whoever waits for another stands behind it.
+  // Tasks by start and end; among tasks of zero time a task follows those that it waits for.
   [[nodiscard]] std::vector<TaskId> in_order() const {
     using Place = std::tuple<Duration, Duration, TaskId>;
     std::vector<std::vector<TaskId>> followers(program_.task_count());
@@ -188,7 +188,7 @@ class ChakraWriter {
     WireMessage wire;
     wire.number(chakra::kId, file.next_id).text(chakra::kName, node.name).number(chakra::kType, node.type);
     for (const std::uint64_t before : node.after) wire.number(chakra::kDataDeps, before);
-    // A send that takes no time says so: one that says nothing is left to whoever reads it.
+    // A send of zero time states its duration, since a missing one is left to the reader.
     if (node.micros > 0 || node.type == chakra::kSend)
       wire.number(chakra::kDurationMicros, static_cast<std::uint64_t>(node.micros));
     add_attribute(wire, "is_cpu_op", chakra::kBool, 0);
@@ -202,7 +202,7 @@ class ChakraWriter {
     return file.next_id++;
   }
 
-  // The nodes that `task` waits for on its rank; what comes from another rank is received first.
+  // The nodes that `task` waits for on its rank. Data from another rank is received first.
   std::vector<std::uint64_t> waits_for(TaskId task) {
     std::vector<std::uint64_t> nodes;
     const std::int32_t here = rank_of_[task.index()];
@@ -248,18 +248,18 @@ class ChakraWriter {
   const Program& program_;
   const Timeline& timeline_;
   std::vector<std::int32_t> rank_of_;              // by task
-  std::vector<std::vector<TaskId>> predecessors_;  // by task; on its stream as well
+  std::vector<std::vector<TaskId>> predecessors_;  // by task; includes the predecessor on its stream
   const MessageSizes sizes_;
   std::vector<File> files_;
   std::unordered_map<std::uint32_t, std::uint64_t> node_of_;             // by task
-  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> sends_;  // by message: what it waits for
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> sends_;  // by message: its predecessors
   std::int32_t next_tag_ = 0;
 };
 
 constexpr const char* kOneReplica =
     "one replica of a pipeline is: --set parallelism.data=1 --set parallelism.context=1, on as many GPUs";
 
-// Of a task beside the passes that takes time.
+// Refusal of a task besides the passes that takes time.
 ChakraRefusal refused_collective(const Program& program, TaskId task) {
   const std::string& label = program.labels[program.label[task]].name;
   switch (does(program, task).value_or(BesideTask::kGradientReduction)) {

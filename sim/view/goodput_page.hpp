@@ -1,5 +1,5 @@
-// Weeks under failures as a page: what is left, where the time goes, what happened when in the first repeat,
-// which causes and inputs count; several variants under each other.
+// Goodput as a page: throughput, buckets, the events of the first repeat, causes and inputs; several variants
+// below each other.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace stagecraft {
 struct GoodputPage {
   std::string title;
   std::string command, version;
-  std::vector<GoodputReport> reports;  // a diary where one was asked for
-  std::vector<std::string> names{};    // of the reports, where they are several
+  std::vector<GoodputReport> reports;  // with a timeline where requested
+  std::vector<std::string> names{};    // names of several reports
   std::vector<std::string> refused{};  // variants that cannot run: which, and why
 };
 [[nodiscard]] std::string html_page(const GoodputPage& page);

@@ -1,8 +1,7 @@
-// Where a compute stream stands still, and for whom.
+// Idle gaps of a compute stream, and their causes.
 //
-// The end of a gap is when what it waited for came to an end. As far back as that was communication, one
-// transfer after another without a break (by an edge, or on one stream), the wait is exposed communication;
-// what is before it is bubble.
+// A gap ends when its last input arrives. Going back from there, the wait is exposed communication as far as
+// it was an unbroken chain of transfers (by an edge, or on one stream). The rest before it is bubble.
 #pragma once
 
 #include <optional>
@@ -16,9 +15,8 @@ namespace stagecraft {
 
 struct Gap {
   Duration begin{}, end{};
-  Duration exposed_from{};  // in [begin, end]; end: all of it is bubble
-  std::optional<TaskId>
-      waits_for{};  // the communication that is exposed, or else the last task before the end
+  Duration exposed_from{};            // in [begin, end]; end: the whole gap is bubble
+  std::optional<TaskId> waits_for{};  // the exposed communication, otherwise the last task before the end
   friend bool operator==(const Gap&, const Gap&) = default;
 };
 
@@ -26,7 +24,7 @@ class Waits {
  public:
   Waits(const Program& program, const Timeline& timeline);
 
-  // Gaps of a stream from 0 to the end of the timeline, by time. Tasks without a length make none.
+  // Gaps of a stream from 0 to the end of the timeline, by time. Tasks of zero duration make none.
   [[nodiscard]] std::vector<Gap> gaps_of(const Lane& lane) const;
 
  private:
@@ -36,11 +34,11 @@ class Waits {
 
   const Program& program_;
   const Timeline& timeline_;
-  std::vector<std::uint32_t> cause_;    // by task: of those that end when it starts the lowest; or none
+  std::vector<std::uint32_t> cause_;    // by task: the lowest task that ends when it starts, or none
   std::vector<bool> compute_resource_;  // by resource
 };
 
-// Whether each resource is the stream on which a rank computes. Its name says so.
+// Is each resource the compute stream of a rank? Its name decides.
 [[nodiscard]] std::vector<bool> compute_resources(const Program& program);
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// What a slice tells when one points at it: its tensors, what its price consists of, how well that is known.
+// Details of a slice under the pointer: its tensors, the parts of its price, their provenance.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-// How a slice is coloured: an index of what the page's legend lists (sim/view/page/palette.js).
+// Colour of a slice: an index into the page's legend (sim/view/page/palette.js).
 enum class Paint : std::uint8_t {
   kForward,
   kBackward,

@@ -1,7 +1,7 @@
 // Rows of a timeline: tasks of one resource that do not overlap.
 //
-// A stream is one row. A concurrent resource (messages in flight) takes as many as it has tasks at once: each
-// task, by start, goes to the lowest row that is free. Tasks that never began are on none.
+// A stream is one row. A concurrent resource (messages in flight) has as many rows as it has tasks at once:
+// each task, by start, goes to the lowest free row. Tasks that never began have none.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace stagecraft {
 
 struct Lane {
   ResourceId resource;
-  int index = 0;              // of the resource's rows
+  int index = 0;              // index among the resource's rows
   std::int32_t rank = 0;      // simulated
   std::string name;           // "compute", "send", "send 2"
-  std::vector<TaskId> tasks;  // by time; none starts before the one before it has ended
+  std::vector<TaskId> tasks;  // by time; tasks do not overlap
 };
 
 // The lanes that have tasks, by rank, then by resource, then by index. requires `timeline` of `program`.

@@ -1,4 +1,4 @@
-// How full links are over time, by what each transfer moves while it lasts.
+// Utilisation of links over time, with each transfer at its mean rate.
 //
 // A transfer moves its bytes evenly from the end of its latency to its end: the mean of the rates that the
 // engine gave it, so that each link's bytes are exact and a burst within one transfer is not seen.
@@ -12,9 +12,9 @@
 
 namespace stagecraft {
 
-// [link as in `links`][part]: share of the capacity in each of `parts` equal parts of the makespan. Without
-// what other jobs move (loops of the program, of which a timeline knows the first round) and without
-// transfers that never end. requires parts > 0.
+// [link as in `links`][part]: share of the capacity in each of `parts` equal parts of the makespan. Traffic
+// of other jobs (loops of the program, of which a timeline has the first round) and transfers that never end
+// are left out. requires parts > 0.
 [[nodiscard]] std::vector<std::vector<double>> link_use(const Program& program, const Timeline& timeline,
                                                         const std::vector<LinkId>& links, std::size_t parts);
 

@@ -1,4 +1,4 @@
-// What a rank holds while the iteration runs: the activations that its passes take and free, as steps.
+// Memory of a rank during the iteration: the activations that its passes allocate and free, as steps.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace stagecraft {
 
 struct MemoryStep {
   Duration time{};
-  Bytes held;  // from then on
+  Bytes held;  // bytes from then on
   friend bool operator==(const MemoryStep&, const MemoryStep&) = default;
 };
 
-// [simulated rank]: by time, one for each change. What is freed at an instant is free for who takes at that
-// instant, and a step that is undone at its own instant stays: nothing that was held is hidden.
+// [simulated rank]: by time, one for each change. Memory freed at an instant can be allocated at that
+// instant. A step that is undone at its own instant stays, so no peak is hidden.
 [[nodiscard]] std::vector<std::vector<MemoryStep>> memory_steps(const Program& program,
                                                                 const Timeline& timeline);
 

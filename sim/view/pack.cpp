@@ -59,7 +59,7 @@ class Packer {
   }
 
  private:
-  // Labels that tell the same are one.
+  // Merges labels with the same content.
   void merge_labels() {
     using Parts = std::vector<std::pair<std::int32_t, Duration>>;
     std::map<std::tuple<std::string, std::int32_t, Parts>, std::size_t> known;
@@ -174,9 +174,9 @@ class Packer {
   PackedTimeline packed_;
   std::vector<std::size_t> packed_of_;  // by label of the program
   std::size_t bubble_ = 0;
-  std::map<std::string, std::size_t> exposed_;  // by what is waited for
+  std::map<std::string, std::size_t> exposed_;  // exposed labels by the awaited communication
   std::vector<TaskId> path_;
-  std::unordered_map<std::uint32_t, Place> place_;  // by task of the path
+  std::unordered_map<std::uint32_t, Place> place_;  // place by task of the path
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 //   path      critical path: for each task that takes time, the lane and the slice, as zigzag varints of the
 //             difference to the task before it
 //
-// Tasks that take no time are left out. Ranks are packed as long as there is room; the rest is not shown.
+// Tasks of zero time are left out. Ranks are packed while there is room; the others are not shown.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ enum class SliceKind : std::uint8_t { kTask, kBubble, kExposed };
 
 struct PackedLabel {
   SliceKind kind = SliceKind::kTask;
-  LabelId label;    // of the program; of kExposed: of what is waited for
+  LabelId label;    // label of the program; for kExposed that of the awaited communication
   Duration time{};  // the commonest length of its slices; of idle ones 0
   bool micro_batches = false;
 };
@@ -42,7 +42,7 @@ struct PackedLane {
   std::string name;
   bool compute = false;
   std::size_t slices = 0;
-  std::size_t offset = 0;  // of its first byte
+  std::size_t offset = 0;  // offset of its first byte
 };
 
 struct PackedTimeline {

@@ -1,8 +1,8 @@
 // A page that stands alone: one HTML file with its style, its program and its data, which opens from a mail.
 //
-// Nothing is fetched. The data are one JSON document, in a script element that no text inside it can end; the
-// page's program puts every text of it where markup means nothing (textContent). The page is the same bytes
-// for the same data.
+// The page fetches nothing. The data are one JSON document, in a script element that no text inside can
+// close. The page's program uses every text as textContent, where markup has no meaning. Equal data give an
+// equal page, byte for byte.
 #pragma once
 
 #include <string>

@@ -90,9 +90,9 @@ void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
       .end_object();
 }
 
-constexpr std::size_t kBins = 240;       // of memory and links over time: pixels of a chart
+constexpr std::size_t kBins = 240;       // points of memory and links over time: pixels of a chart
 constexpr std::size_t kMostCharts = 64;  // ranks
-constexpr std::size_t kMostLinks = 12;   // those of the report that come first
+constexpr std::size_t kMostLinks = 12;   // number of the report's first links
 
 // The most that is held in each of equal parts of the time.
 std::vector<std::int64_t> highest(const std::vector<MemoryStep>& steps, Duration end) {

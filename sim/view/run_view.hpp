@@ -1,5 +1,5 @@
-// A simulated iteration as the data of a page: what `run --json` says, the timeline, who costs what and how
-// well that is known, memory over time.
+// A simulated iteration as the data of a page: the content of `run --json`, the timeline, prices with their
+// provenance, memory over time.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct RunViewOptions {
                                    const RunViewOptions& options = {});
 
 struct RunPage {
-  std::string title;                   // of the page
+  std::string title;                   // title of the page
   std::string command, version;        // to reproduce it
   std::vector<std::string> runs;       // run_view()
-  std::vector<std::string> words{};    // sentences about several: what is fastest, what differs
-  std::vector<std::string> refused{};  // of those that cannot run: which, and why
+  std::vector<std::string> words{};    // sentences that compare several scenarios
+  std::vector<std::string> refused{};  // scenarios that cannot run, with reasons
 };
 // The whole page: one iteration, or several under each other on one axis.
 [[nodiscard]] std::string html_page(const RunPage& page);

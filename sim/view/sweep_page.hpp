@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-// Keeps of each row what the page draws. A page has so many points at most; it says how many there were.
+// Keeps the drawn fields of each row. A page has a maximum number of points, and states the total.
 class SweepPage {
  public:
   static constexpr std::size_t kMostPoints = 50'000;

@@ -31,7 +31,7 @@ struct TraceInput {
 
 // Takes the next bytes of a file, which are gone afterwards.
 using ByteSink = std::function<void(std::string_view)>;
-inline constexpr std::size_t kTracePiece = std::size_t{1} << 20;  // bytes that it takes at once, about
+inline constexpr std::size_t kTracePiece = std::size_t{1} << 20;  // approximate bytes per piece
 
 // Every packet belongs to one sequence. The first clears its state and interns all names; tracks follow, then
 // events, row by row: a viewer sorts them by time.

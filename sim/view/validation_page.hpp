@@ -15,7 +15,7 @@ struct ValidationPoint {
 
 struct ValidationSeries {
   std::string name, title, profile;
-  double mean_absolute = 0, bias = 0, median = 0;  // of predicted / measured - 1
+  double mean_absolute = 0, bias = 0, median = 0;  // statistics of predicted / measured - 1
   std::vector<ValidationPoint> points;             // one at least
 };
 

@@ -1,4 +1,4 @@
-// The wire format of Protocol Buffers, as far as traces need it: varints and what has a length.
+// The wire format of Protocol Buffers, as far as traces need it: varints and length-delimited fields.
 //
 //   varint   seven bits a byte, least significant first, the eighth bit says that more follow; at most 10
 //   bytes field    varint of (number << 3 | kind), then the value; kind 0 a varint, 1 eight bytes, 2 length
@@ -20,7 +20,7 @@ class WireMessage {
   WireMessage& real(std::uint32_t field, double value);
   WireMessage& text(std::uint32_t field, std::string_view value);
   WireMessage& message(std::uint32_t field, const WireMessage& value) { return text(field, value.bytes()); }
-  // The message alone, behind its length: how files hold several.
+  // The message preceded by its length: the form of files with several messages.
   WireMessage& delimited(const WireMessage& value);
 
   void clear() { bytes_.clear(); }

@@ -12,7 +12,8 @@ BatchShares share_micro_batches(int pipelines, int micro_batches,
                                 const std::function<Duration(int, int)>& time) {
   SC_CHECK(pipelines >= 1 && micro_batches >= pipelines, "each pipeline takes a micro-batch");
   BatchShares out{.micro_batches = std::vector<int>(static_cast<std::size_t>(pipelines), 1)};
-  using Offer = std::pair<Duration, int>;  // when it would be done with one more, and who: the least is taken
+  // (finish time with one more micro-batch, pipeline); the least is taken.
+  using Offer = std::pair<Duration, int>;
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
   for (int pipeline = 0; pipeline < pipelines; ++pipeline) offers.emplace(time(pipeline, 2), pipeline);
   for (int left = micro_batches - pipelines; left > 0; --left) {

@@ -1,10 +1,9 @@
-// How many of a step's micro-batches each pipeline takes, so that the slowest is done soonest.
+// Distributes a step's micro-batches over the pipelines so that the slowest finishes as early as possible.
 //
-// Every pipeline takes one; then each further micro-batch goes to the pipeline that would be done first with
-// it, the first of those on a tie. As a pipeline's time does not fall with its micro-batches, this is exact
-// for the makespan: no other distribution ends earlier. (The paper, and its code, minimise the variance of nb
-// T / S with a mixed-integer solver instead.) Gradients are weighted by nb_i / B, so that the update is that
-// of equal pipelines.
+// Every pipeline takes one micro-batch. Each further one goes to the pipeline that would finish it first, the
+// first pipeline on a tie. A pipeline's time never falls with its micro-batches, so this is exact for the
+// makespan. (The paper and its code minimise the variance of nb T / S with a mixed-integer solver instead.)
+// Gradients are weighted by nb_i / B, so the update equals that of equal pipelines.
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; docs/resilience.md, section 5.4
 #pragma once
@@ -20,7 +19,7 @@ namespace stagecraft {
 
 struct BatchShares {
   std::vector<int> micro_batches = {};  // [pipeline], each at least 1
-  Duration makespan{};                  // when the last pipeline is done
+  Duration makespan{};                  // finish time of the last pipeline
 };
 
 // requires at least one pipeline, and a micro-batch for each. `time(pipeline, nb)` must not fall with nb.

@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int32_t kImpossible = -(1 << 30);
-constexpr std::int32_t kPlenty = 1 << 29;  // capacities are not told apart beyond
+constexpr std::int32_t kPlenty = 1 << 29;  // capacities above this count as equal
 
 // The sizes [least, most] of one group's pipelines, and the nodes they are to use up.
 struct Pool {
@@ -20,7 +20,7 @@ struct Pool {
   int nodes = 0;
   int least = 1;
   int most = 1;
-  bool may_idle = false;  // not all of the nodes need be used up
+  bool may_idle = false;  // some nodes may stay unused
   [[nodiscard]] int most_pipelines() const { return nodes / least; }
 };
 
@@ -84,7 +84,8 @@ class CapacityTable {
   }
 
   Pool pool_;
-  std::vector<std::int32_t> capacity_;  // of sizes from the least on; 0: not even one micro-batch
+  // Capacity by size, from the least size on; 0: not even one micro-batch.
+  std::vector<std::int32_t> capacity_;
   std::vector<std::vector<std::int32_t>> rows_;
 };
 
@@ -153,7 +154,7 @@ class PoolSearch {
  private:
   struct Count {
     int pipelines = 0;
-    std::optional<Duration> closed_at = {};  // no step below this with so many pipelines
+    std::optional<Duration> closed_at = {};  // lower bound of a step with this number of pipelines
   };
 
   [[nodiscard]] Duration tail(int pipelines) const {
@@ -260,7 +261,7 @@ int usable(int nodes, const InstantiateRequest& request, int fewest, int limit) 
   return 0;
 }
 
-// Where the nodes of each group are counted: in its own pool, or in that of another group.
+// Pool of each group's nodes: its own, or that of another group.
 std::vector<int> hosts_of(Templates& templates, const InstantiateRequest& request, int fewest) {
   const auto groups = static_cast<int>(request.available.size());
   const auto of = [&](int group) { return request.available[static_cast<std::size_t>(group)]; };

@@ -1,20 +1,19 @@
-// Which pipelines a job runs with the nodes it has: the multiset of template sizes with the least step time.
+// Chooses the pipelines of a job for its nodes: the multiset of template sizes with the least step time.
 //
 //   step = max_i T_i(nb_i) + tail(number of pipelines),
 //
 // the micro-batches shared as in batches.hpp. Least step; then most pipelines; then the lexicographically
 // least ascending list of sizes. At least f + 1 pipelines wherever the nodes allow it.
 //
-// Exact where all nodes are alike, without listing multisets, of which 1,000 nodes have more than can be
-// counted: B micro-batches are done within T by k pipelines exactly when their capacities at T, each at least
-// 1, add up to B, and the greatest capacity of k pipelines of j nodes in all is a knapsack over (k, j). Each
-// answer better than the last lowers T, until no k has one.
+// Exact for identical nodes, without listing multisets (1,000 nodes have too many to count). k pipelines
+// finish B micro-batches within T exactly when their capacities at T, each at least 1, add up to B. The
+// greatest capacity of k pipelines of j nodes in total is a knapsack over (k, j). Each better answer lowers
+// T, until no k has one.
 //
-// Heterogeneous clusters: exact among instantiations in which no pipeline mixes groups. A group that is too
-// small for a pipeline of its own lends its nodes to the group nearest in speed, where they end up in the
-// largest pipelines; and where groups apart cannot give f + 1 pipelines, all nodes are one pool. Both are
-// heuristics: the sizes are chosen as if lent nodes were as fast as their hosts, but the step is priced with
-// what they are.
+// Heterogeneous clusters: exact among instantiations in which no pipeline mixes groups. Two heuristics cover
+// the rest. A group that is too small for a pipeline lends its nodes to the group nearest in speed, whose
+// largest pipelines use them. Where separate groups cannot give f + 1 pipelines, all nodes are one pool.
+// Sizes are chosen as if lent nodes were as fast as their hosts; the step is priced with their real speed.
 //
 //   source  Jang et al., "Oobleck", SOSP 2023, section 4.2; docs/resilience.md, section 5.4
 #pragma once
@@ -29,8 +28,7 @@
 
 namespace stagecraft {
 
-// What a step takes beyond its pipelines: the reduction of gradients that no backward pass hides, the
-// optimizer.
+// Time of a step beyond its pipelines: the exposed gradient reduction and the optimizer.
 using StepTail = std::function<Duration(int pipelines)>;
 
 struct InstantiateRequest {

@@ -86,8 +86,8 @@ Duration PartitionSearch::work(int begin, int end) const {
   return up_to_[static_cast<std::size_t>(end)] - up_to_[static_cast<std::size_t>(begin)];
 }
 
-// The fewest stages that cover [begin, end) with none longer: fill each as far as it goes. nullopt when one
-// layer alone is too long.
+// Fewest stages that cover [begin, end) with no stage longer than `longest`: each stage is filled as far as
+// possible. nullopt when one layer alone is too long.
 std::optional<int> PartitionSearch::fewest(int begin, int end, Duration longest) const {
   int stages = 0;
   while (begin < end) {
@@ -172,7 +172,7 @@ std::optional<std::vector<int>> fill_from_front(const std::vector<std::vector<Du
   int layer = 0;
   for (int stage = 0; stage < stages; ++stage) {
     starts.push_back(layer);
-    const int last_end = layers - (stages - 1 - stage);  // a layer is left for each stage behind
+    const int last_end = layers - (stages - 1 - stage);  // leaves one layer for each later stage
     const auto& row = layer_work[static_cast<std::size_t>(stage)];
     Duration filled{};
     while (layer < last_end && filled + row[static_cast<std::size_t>(layer)] <= longest)

@@ -1,4 +1,4 @@
-// Where to cut the layers of a model into the stages of one pipeline, exactly.
+// Cuts the layers of a model into the stages of one pipeline, exactly.
 //
 // Oobleck prices a pipeline of S stages that works on Nb micro-batches by its stage times w_i alone:
 //
@@ -24,8 +24,8 @@ namespace stagecraft {
 
 enum class PipelineRule { kPublished, kCorrected };
 
-// Stage i holds the layers from first_layers[i] up to the next stage's first, and takes work[i] for the
-// forward and the backward pass of one micro-batch.
+// Stage i holds the layers from first_layers[i] up to the next stage's first layer. work[i] is its forward
+// and backward time for one micro-batch.
 struct Partition {
   std::vector<int> first_layers = {};  // [0] is 0; strictly increasing
   std::vector<Duration> work = {};
@@ -36,14 +36,14 @@ struct Partition {
 // The stages of these layers that start at `first_layers`.
 [[nodiscard]] Partition partition_at(std::span<const Duration> layer_work, std::vector<int> first_layers);
 
-// How many of the model's layers each stage holds.
+// Number of the model's layers on each stage.
 [[nodiscard]] std::vector<int> layers_per_stage(const Partition& partition, int model_layers);
 
 // The rightmost of the slowest, from 0.
 [[nodiscard]] int slowest_stage(std::span<const Duration> work);
 
-// The time of a pipeline as a function of its micro-batches: max(base + nb * slope, nb * slope, floor), of
-// which the published rule takes the first term alone. Never falls as nb grows.
+// Time of a pipeline as a function of its micro-batches: max(base + nb * slope, nb * slope, floor). The
+// published rule is the first term alone. The time never falls as nb grows.
 struct PipelineLine {
   Duration base{};   // T1 + T3 - (S - k + 1) w_k
   Duration slope{};  // w_k
@@ -59,10 +59,10 @@ struct PipelineLine {
 
 // The best cut of one list of layers into any number of stages.
 //
-// Exact: every range of layers is tried as stage k, with as few stages as fit before it and any number that
-// fits behind it; a count between the fewest and one layer each can always be had by splitting. O(L^3) once,
-// O(L^2) for a number of stages. Plans of equal time are told apart by their published time, then by the
-// lexicographically smallest list of stage starts.
+// Exact search: every range of layers is tried as stage k, with the fewest stages that fit before it and any
+// number that fits after it. Any count between the fewest stages and one per layer is reachable by splitting.
+// O(L^3) once, O(L^2) per number of stages. Plans of equal time are ordered by their published time, then by
+// the lexicographically smallest list of stage starts.
 //
 //   source  docs/resilience.md, section 5.3. The divide and conquer of the paper keeps one plan per part,
 //           which is not optimal: what a part is worth depends on the stage that is slowest in the whole.
@@ -99,13 +99,13 @@ class PartitionSearch {
 
   std::vector<Duration> layer_work_;
   std::vector<Duration> up_to_;  // work of the layers before
-  std::vector<Range> ranges_;    // those that can be the slowest stage
+  std::vector<Range> ranges_;    // ranges that can be the slowest stage
 };
 
-// The cut of layers over stages that differ in speed, in the order of the stages: work[i][l] is what layer l
-// takes on stage i. Least work of the slowest stage, which is exact; among the cuts that reach it, the one
-// that fills from the front: a heuristic for T, as the exact search needs stages that are alike. nullopt when
-// there are more stages than layers. requires a row per stage, all of one length.
+// Cuts layers over stages of different speed, in the order of the stages; work[i][l] is the time of layer l
+// on stage i. The work of the slowest stage is minimal (exact). Among such cuts the one that fills from the
+// front is taken: a heuristic for T, since the exact search needs identical stages. nullopt when there are
+// more stages than layers. requires a row per stage, all of one length.
 [[nodiscard]] std::optional<Partition> partition_of_unequal(
     const std::vector<std::vector<Duration>>& layer_work);
 

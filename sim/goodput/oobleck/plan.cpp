@@ -73,7 +73,7 @@ PlannedFailure planned_failure(OobleckPlanner& planner, const OobleckLayout& lay
   return row;
 }
 
-// From all nodes but one down to the fewest that keep the guarantee.
+// Plans for all counts of nodes, from all but one down to the fewest that keep the guarantee.
 std::vector<PlannedCount> planned_counts(OobleckPlanner& planner) {
   const int fewest = (planner.range().max_failures + 1) * planner.range().min_nodes;
   const int most = planner.nodes() - 1;

@@ -1,7 +1,6 @@
-// Oobleck's plan for a job, as a value: its templates, the pipelines it starts with, and what each failure
-// would do.
+// Oobleck's plan for a job, as a value: its templates, its initial pipelines, and the effect of each failure.
 //
-// For people (render_plan) and for programs (write_plan: times in seconds under keys that end in _s, sizes
+// Two outputs: text (render_plan) and JSON (write_plan; times in seconds under keys that end in _s, sizes
 // under keys that end in _bytes).
 #pragma once
 
@@ -16,7 +15,8 @@
 namespace stagecraft {
 
 struct PlannedTemplate {
-  std::string group = {};  // of heterogeneous clusters: whose nodes; empty where all are alike
+  std::string group =
+      {};  // group of its nodes in heterogeneous clusters; empty where all nodes are identical
   PipelineTemplate made = {};
   int micro_batches = 0;  // a pipeline's share when all nodes are at work
   Duration time{};        // of those
@@ -29,12 +29,12 @@ struct PlannedPipeline {
   Duration time{};
 };
 
-// One node fails, and nothing has failed before.
+// The first failure: one node fails.
 struct PlannedFailure {
   int node = 0;
-  int pipeline = -1;  // its number in the plan; -1: the node stood by
+  int pipeline = -1;  // its number in the plan; -1: the node was a standby
   std::vector<PipelineEvent> events = {};
-  std::vector<int> sizes = {};  // of the pipelines after, ascending
+  std::vector<int> sizes = {};  // sizes of the pipelines after the failure, ascending
   int idle = 0;
   bool runs = true;
   bool guarantee_kept = true;
@@ -45,11 +45,11 @@ struct PlannedFailure {
   int receivers = 0;  // nodes that get something
   Bytes most_in{};    // by one node
   Bytes most_out{};
-  int busiest = -1;  // the node that is done last
+  int busiest = -1;  // the node that finishes last
   Duration step{};   // after it; 0 where it does not run
 };
 
-// The best pipelines of fewer nodes: what recomposing would give.
+// The best pipelines of fewer nodes: the result of recomposing.
 struct PlannedCount {
   int nodes = 0;
   std::vector<int> sizes = {};
@@ -63,7 +63,7 @@ struct OobleckPlan {
   int layers = 0;
   int micro_batches = 0;
   PipelineRule rule = PipelineRule::kCorrected;
-  bool simulated = false;  // times come from outside, not from the equations
+  bool simulated = false;  // times come from a callback, not from the equations
   TemplateRange range = {};
   std::vector<Diagnostic> warnings = {};
   std::vector<PlannedTemplate> templates = {};
@@ -76,7 +76,7 @@ struct OobleckPlan {
 };
 inline constexpr int kPlannedCounts = 16;
 
-// `reconfigure`: what a reconfiguration takes beside the copy. With `copy_included` it is all that one takes.
+// `reconfigure`: time of a reconfiguration without the state copy; with `copy_included`, all of its time.
 struct ReconfigureCost {
   Duration time{};
   bool copy_included = false;
@@ -84,9 +84,9 @@ struct ReconfigureCost {
 
 [[nodiscard]] OobleckPlan plan_oobleck(OobleckPlanner& planner, ReconfigureCost reconfigure);
 
-// Failures that come to the same are one row; ends with a newline.
+// Failures with the same effect share one row; ends with a newline.
 [[nodiscard]] std::string render_plan(const OobleckPlan& plan);
-// One object.
+// Writes one JSON object.
 void write_plan(JsonWriter& json, const OobleckPlan& plan);
 
 }  // namespace stagecraft

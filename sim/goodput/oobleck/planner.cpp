@@ -201,7 +201,7 @@ OobleckLayout OobleckPlanner::compose(std::vector<int> nodes, const OobleckLayou
   return out;
 }
 
-// A node that stands by takes the place of a lost one of its group.
+// A standby node takes the place of a lost node of its group.
 void OobleckPlanner::place_stand_bys(OobleckLayout& layout, std::span<const int> failed,
                                      std::vector<PipelineEvent>& events) const {
   std::erase_if(layout.idle, [&](int node) { return std::ranges::find(failed, node) != failed.end(); });
@@ -247,7 +247,8 @@ OobleckFailure OobleckPlanner::fail(const OobleckLayout& layout, std::span<const
   return out;
 }
 
-// Where the rules of reconfiguration leave fewer than f + 1 pipelines of nodes that suffice for more.
+// Recomposes where the rules of reconfiguration leave fewer than f + 1 pipelines although the nodes suffice
+// for more.
 void OobleckPlanner::keep_guarantee(OobleckFailure& after, const OobleckLayout& before) {
   std::vector<int> nodes = after.layout.idle;
   for (const auto& pipeline : after.layout.pipelines)

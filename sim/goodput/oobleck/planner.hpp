@@ -1,4 +1,4 @@
-// A job under Oobleck: its pipelines, what a step of them takes, and what a change of them costs.
+// A job under Oobleck: its pipelines, its step time, and the cost of a change.
 //
 // Composes the parts of section 5: templates, the instantiation of the nodes at hand, reconfiguration after
 // failures, state copy. Prices are kept, so that the same pipelines are priced once: one thread at a time.
@@ -33,19 +33,20 @@ namespace stagecraft {
 struct OobleckSpec {
   std::vector<AlikeNodes> groups = {};  // the cluster, nodes numbered through
   int gpus_per_node = 1;
-  int min_nodes = 1;                    // n0: the least that hold the model
-  int max_failures = 1;                 // f: at once, to be survived without a checkpoint
-  int micro_batches = 1;                // B: of a step, shared by all pipelines
-  std::vector<Bytes> layer_state = {};  // of each layer: what a node that takes it on must get
+  int min_nodes = 1;      // n0: the least that hold the model
+  int max_failures = 1;   // f: at once, to be survived without a checkpoint
+  int micro_batches = 1;  // B: of a step, shared by all pipelines
+  // Bytes of each layer's state, which a node that takes the layer must receive.
+  std::vector<Bytes> layer_state = {};
   CopyLinks links = {};
   PipelineRule rule = PipelineRule::kCorrected;
   PipelineTime time = {};   // empty: the equations of partition.hpp
-  bool interpolate = true;  // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... only, and linear between
+  bool interpolate = true;  // call `time` only at 1, 2, 3, 4, 6, 8, 12, ... and interpolate linearly
   StepTail tail = {};       // empty: nothing beyond the pipelines
   std::optional<int> search_micro_batches = {};  // nullopt: templates are cut for 4 S, as the paper does
 };
 
-// What is wrong with a spec (errors: no plan can be made) and what is worth knowing (warnings); no places.
+// Errors of a spec (no plan exists) and warnings; without source places.
 //   too-many-failures      (f + 1) n0 > N, with both numbers and the way out
 //   too-few-layers         n0 nodes have more stages than the model has layers
 //   too-few-micro-batches  fewer than f + 1
@@ -70,7 +71,7 @@ struct OobleckFailure {
   OobleckLayout layout = {};
   std::vector<PipelineEvent> events = {};
   bool runs = true;            // false: fewer than n0 nodes are left
-  bool guarantee_kept = true;  // at least f + 1 pipelines
+  bool guarantee_kept = true;  // are there at least f + 1 pipelines?
 };
 
 class OobleckPlanner {
@@ -78,27 +79,28 @@ class OobleckPlanner {
   // requires a spec that check_oobleck() finds no error in.
   explicit OobleckPlanner(OobleckSpec spec);
 
-  // The best pipelines of these nodes (numbers, each once). Pipelines of `old` whose sizes are wanted again
-  // stay as they are; the nodes of the others fill the rest in their order, newcomers last. No pipelines
-  // where there are fewer than n0 nodes.
+  // The best pipelines of these nodes (each number once). Pipelines of `old` with a wanted size stay
+  // unchanged; the nodes of the others fill the rest in their order, new nodes last. No pipelines where there
+  // are fewer than n0 nodes.
   [[nodiscard]] OobleckLayout compose(std::vector<int> nodes, const OobleckLayout& old = {});
 
-  // What becomes of a layout when nodes go.
+  // The layout after the loss of nodes.
   [[nodiscard]] OobleckFailure fail(const OobleckLayout& layout, std::span<const int> failed);
 
   // requires pipelines. The reference holds until the planner is gone.
   [[nodiscard]] const OobleckStep& step(const OobleckLayout& layout);
-  // The step with the same shares when nodes take `factor(node)` >= 1 times as long: their stages do, and the
-  // equations are evaluated again; a time from outside is multiplied by the largest factor of the pipeline.
+  // Step time with the same shares when nodes take `factor(node)` >= 1 times as long: their stages are slowed
+  // and the equations evaluated again. A time from a callback is multiplied by the largest factor of the
+  // pipeline.
   [[nodiscard]] Duration slowed_step(const OobleckLayout& layout,
                                      const std::function<double(int node)>& factor);
   // The shortest step of any templates on any of the nodes: X* of the cluster under this policy. In a
   // heterogeneous cluster, of pipelines that do not mix groups.
   [[nodiscard]] Duration least_step();
 
-  // What the nodes of a layout hold once it runs.
+  // Layers held by the nodes of a running layout.
   [[nodiscard]] std::vector<NodeLayers> layers(const OobleckLayout& layout);
-  // What must move so that `layout` can run, when these nodes hold these layers.
+  // State copy needed to run `layout` from nodes that hold the layers of `before`.
   [[nodiscard]] StateCopy copy(std::span<const NodeLayers> before, const OobleckLayout& layout);
 
   [[nodiscard]] const OobleckSpec& spec() const { return spec_; }
@@ -106,7 +108,7 @@ class OobleckPlanner {
   [[nodiscard]] const TemplateRange& range() const { return range_; }
   [[nodiscard]] int nodes() const { return range_.nodes; }
   [[nodiscard]] int group(int node) const { return groups_.at(static_cast<std::size_t>(node)); }
-  // The micro-batches that a pipeline of so many nodes has when all nodes are at work, rounded; at least 1.
+  // Micro-batches of a pipeline of `nodes` nodes when all nodes work, rounded; at least 1.
   [[nodiscard]] int share(int nodes) const;
 
  private:

@@ -11,7 +11,7 @@ namespace stagecraft {
 namespace {
 
 struct Member {
-  int number = 0;  // of the pipeline before the failure
+  int number = 0;  // number of the pipeline before the failure
   std::vector<int> nodes = {};
   bool changed = false;
   [[nodiscard]] int size() const { return static_cast<int>(nodes.size()); }
@@ -47,7 +47,7 @@ class Reconfigurer {
   }
 
  private:
-  // False when a short pipeline finds nobody with more than n0.
+  // Borrows nodes for short pipelines. False when no pipeline has more than n0 nodes.
   bool borrow() {
     for (Member& taker : members_) {
       while (taker.size() < min_nodes_) {

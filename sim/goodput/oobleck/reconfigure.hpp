@@ -1,8 +1,8 @@
-// What becomes of the pipelines when nodes fail: each takes the template of its new size, borrows nodes from
-// a larger one, or is merged with others.
+// Reconfiguration of the pipelines after failures: each takes the template of its new size, borrows nodes
+// from a larger one, or is merged with others.
 //
-// All in nodes: a node's ranks live and die together (their rules, in ranks, are these times the GPUs of a
-// node).
+// Sizes count nodes, because the ranks of a node fail together. The published rules count ranks: multiply by
+// the GPUs of a node.
 //
 //   1  Failed nodes leave their pipelines; empty pipelines go.
 //   2  In order, a pipeline of fewer than n0 nodes takes the last node of the largest pipeline, the last
@@ -29,7 +29,7 @@ enum class PipelineChange {
   kLend,     // gave nodes to another pipeline
   kMerge,    // became part of another pipeline, or took others whole
   kGone,     // lost all its nodes
-  kAnew      // of no pipeline alone: all were composed anew (planner.hpp)
+  kAnew      // all pipelines were composed anew (planner.hpp)
 };
 [[nodiscard]] std::string_view name(PipelineChange change);
 

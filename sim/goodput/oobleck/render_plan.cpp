@@ -33,7 +33,7 @@ std::string counted(const std::vector<int>& sizes) {
   return join(parts, ", ");
 }
 
-// "3 3 2 2", or "16 x 2" where all are alike, cut where there are many.
+// "3 3 2 2", or "16 x 2" where all stages are equal; cut off where there are many.
 std::string stages(const Partition& partition, int layers) {
   const std::vector<int> counts = layers_per_stage(partition, layers);
   std::vector<std::string> parts;

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// What each node holds, by number; nothing where it is not named.
+// Layers held by each node, by number; empty for nodes that are not listed.
 std::vector<NodeLayers> by_node(std::span<const NodeLayers> held) {
   std::vector<NodeLayers> out;
   for (const NodeLayers& one : held) {
@@ -30,7 +30,7 @@ std::vector<int> first_holders(std::span<const NodeLayers> nodes, std::size_t la
   return out;
 }
 
-// Who newly holds each layer, by number.
+// New holders of each layer, by number.
 std::vector<std::vector<int>> newcomers(std::span<const NodeLayers> before, std::span<const NodeLayers> after,
                                         std::size_t layers) {
   const std::vector<NodeLayers> had = by_node(before);

@@ -1,9 +1,9 @@
-// Which nodes get which layers from whom when pipelines change, and how long that takes.
+// State transfers when pipelines change: source, receivers and time of each layer.
 //
-// For every layer: nodes that hold it now and did not before get it from the first surviving node that did,
-// by number. A source that serves k nodes sends the layer k times, or once where the copy is a broadcast
-// tree: a chain in the order of the receivers, in which each but the last passes on what it gets, so that
-// what goes out is what comes in. All layers travel at once, and one barrier ends them:
+// For every layer: new holders receive it from the first surviving node that held it, by number. A source
+// with k receivers sends the layer k times; with a broadcast tree it sends once, and each receiver but the
+// last passes the layer on, so outgoing equals incoming traffic. All layers travel at once, and one barrier
+// ends them:
 //
 //   time = max over nodes of max(in / in-bandwidth + latency * messages in,
 //                                out / out-bandwidth + latency * messages out).
@@ -30,7 +30,7 @@ struct NodeLayers {
 };
 
 struct CopyLinks {
-  Bandwidth in{};  // of a node, from other nodes
+  Bandwidth in{};  // bandwidth of a node from other nodes
   Bandwidth out{};
   Duration latency{};  // per message
   bool broadcast_tree = true;
@@ -51,15 +51,16 @@ struct NodeTraffic {
 
 struct StateCopy {
   std::vector<LayerTransfer> transfers = {};  // by layer
-  std::map<int, NodeTraffic> nodes = {};      // those that send or receive
+  std::map<int, NodeTraffic> nodes = {};      // nodes that send or receive
   std::vector<int> lost_layers = {};          // new owners want them, and no survivor has them
   Bytes moved{};                              // over all receivers
-  int busiest = -1;                           // the node that is done last; -1: nothing moves
-  Duration time{};                            // of the transfers
+  int busiest = -1;                           // the node that finishes last; -1: no transfers
+  Duration time{};                            // time of the transfers
 };
 
-// `before`: the surviving nodes and what they hold, each once; `after`: those of the new plan. `layer_bytes`:
-// weights, gradients and optimizer state of each. requires bandwidths > 0 where anything moves.
+// `before`: the surviving nodes and their layers, each node once. `after`: those of the new plan.
+// `layer_bytes`: weights, gradients and optimizer state of each layer. requires bandwidths > 0 where there
+// are transfers.
 [[nodiscard]] StateCopy copy_state(std::span<const NodeLayers> before, std::span<const NodeLayers> after,
                                    std::span<const Bytes> layer_bytes, const CopyLinks& links);
 

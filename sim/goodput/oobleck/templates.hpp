@@ -1,13 +1,13 @@
 // Pipeline templates: how a pipeline of n nodes is cut into stages, for every n that a job may need.
 //
-// With templates for n0 .. N - f n0 nodes (n0: the least that hold the model; f: the failures at once that
-// must be survived) whatever is left of N nodes can be covered by at least f + 1 pipelines without a search:
-// after a failure each pipeline takes the template of its new size.
+// n0: fewest nodes that hold the model. f: simultaneous failures to survive. With templates for n0 .. N - f
+// n0 nodes, any remaining number of nodes can be covered by at least f + 1 pipelines without a search: after
+// a failure each pipeline takes the template of its new size.
 //
-// A stage is one group of q GPUs of one node, so that a node of g GPUs holds g / q consecutive stages; q is
-// the same in all stages of a template, and is chosen by the time at the pipeline's share of the
-// micro-batches (times of different numbers of stages cannot be compared at 4 S micro-batches). For a given q
-// the cut is exact (partition.hpp) where all nodes are alike.
+// A stage is one group of q GPUs of one node, so a node of g GPUs holds g / q consecutive stages. q is the
+// same for all stages of a template. It is chosen by the time at the pipeline's share of the micro-batches,
+// because templates with different numbers of stages cannot be compared at 4 S micro-batches. For a given q
+// the cut is exact (partition.hpp) where all nodes are identical.
 //
 // Heterogeneous clusters are node groups with costs of their own. A pipeline within one group is cut exactly;
 // one that mixes groups is cut so that its slowest stage is least, with its nodes in the order of their
@@ -34,29 +34,29 @@ struct LayerCost {
   [[nodiscard]] Duration work() const { return forward + backward; }
 };
 
-// What each layer costs, for one micro-batch, on a stage of `gpus` GPUs of one node.
+// Cost of each layer for one micro-batch on a stage of `gpus` GPUs of one node.
 struct StageOption {
   int gpus = 1;
   std::vector<LayerCost> layers = {};
 };
 
-// One option for every power of two that divides `gpus_per_node`: forward and backward shared by q GPUs, and
-// the all-reduce among them added where q > 1 (equation 1 of the paper; a GPU that no stage uses would idle,
-// hence the divisors). Shares are rounded to the nearest nanosecond.
+// One option per power of two that divides `gpus_per_node`: q GPUs share forward and backward, and add their
+// all-reduce where q > 1 (equation 1 of the paper). Other counts would leave a GPU idle. Shares are rounded
+// to the nearest nanosecond.
 using InNodeAllReduce = std::function<LayerCost(int layer, int gpus)>;
 [[nodiscard]] std::vector<StageOption> stage_options(const std::vector<LayerCost>& one_gpu, int gpus_per_node,
                                                      const InNodeAllReduce& all_reduce);
 
-// Nodes that are alike. Node numbers count through the groups in order.
+// A group of identical nodes. Node numbers run through the groups in order.
 struct AlikeNodes {
   int nodes = 0;
   std::vector<StageOption> options = {};  // at least one; the same GPU counts in every group
-  std::string name = {};                  // for people; may be empty
+  std::string name = {};                  // name in reports; may be empty
 };
-// The options of nodes that take `factor` times as long.
+// The options of nodes that are slower by `factor`.
 [[nodiscard]] std::vector<StageOption> scaled(std::vector<StageOption> options, double factor);
 
-// How many nodes of each group a pipeline has.
+// Number of nodes of each group in a pipeline.
 using Composition = std::vector<int>;
 [[nodiscard]] int nodes_of(const Composition& composition);
 
@@ -82,17 +82,18 @@ struct PipelineTemplate {
 // fall as micro-batches grow, and must answer the same from any thread.
 using PipelineTime = std::function<Duration(const PipelineTemplate&, int micro_batches)>;
 
-// Makes templates when they are asked for, and keeps them: one thread at a time.
+// Makes templates on demand and keeps them; for one thread at a time.
 class Templates {
  public:
   struct Rules {
     PipelineRule rule = PipelineRule::kCorrected;
     PipelineTime time = {};  // empty: the equations
-    // `time` is asked at 1, 2, 3, 4, 6, 8, 12, ... micro-batches only, and taken as linear between: for times
-    // that are dear to ask for.
+    // Call `time` only at 1, 2, 3, 4, 6, 8, 12, ... micro-batches and interpolate linearly: for expensive
+    // callbacks.
     bool interpolate = false;
-    double micro_batches_per_node = 1;             // a pipeline's share, for the choice of q
-    std::optional<int> search_micro_batches = {};  // the cut is made for so many; nullopt: 4 S, as the paper
+    double micro_batches_per_node = 1;  // a pipeline's share, for the choice of q
+    // Number of micro-batches to optimise the cut for; nullopt: 4 S, as in the paper.
+    std::optional<int> search_micro_batches = {};
   };
   // requires groups with the same numbers of layers and options of the same GPU counts.
   Templates(std::vector<AlikeNodes> groups, int gpus_per_node, Rules rules);
@@ -127,7 +128,7 @@ class Templates {
   std::vector<std::vector<PartitionSearch>> searches_;    // [group][option]
   std::map<Composition, std::optional<int>> numbers_;
   std::vector<PipelineTemplate> templates_;
-  std::vector<std::map<int, Duration>> times_;  // [template]: what the outside said
+  std::vector<std::map<int, Duration>> times_;  // [template]: times returned by the callback
 };
 
 // The templates that a job of `nodes` nodes needs to survive `max_failures` at once.
@@ -137,7 +138,7 @@ struct TemplateRange {
   int max_failures = 0;  // f
   int most_nodes = 0;    // n_max = N - f n0, or fewer where the layers cannot be cut into so many stages
 
-  // (f + 1) n0 <= N; what follows requires it.
+  // (f + 1) n0 <= N; the members below require it.
   [[nodiscard]] bool survivable() const { return (max_failures + 1) * min_nodes <= nodes; }
   // n_max >= 2 n0 - 1: consecutive sizes reach every count from k n0 to k n_max, and these ranges touch.
   [[nodiscard]] bool enough_for_every_count() const { return most_nodes >= 2 * min_nodes - 1; }

@@ -48,7 +48,7 @@ Response Bamboo::lost(const Incident& incident, const Machines& machines) {
           .factor = spec_.slowdown};
 }
 
-// From now on nobody gets a state until the next plan.
+// No node receives a state from now until the next plan.
 Response Bamboo::halt() {
   global_ = true;
   training_since_ = Duration::max();
@@ -119,7 +119,8 @@ Plan Bamboo::go_on(const Situation& situation) const {
   plan.step = StepPlan{.duration = duration, .samples = step_.samples, .nodes = {}};
   for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
     const int node = holder_[as_index(place)];
-    if (place_[as_index(node)] == place) plan.step->nodes.push_back(node);  // not those that were taken over
+    // Skips places that a shadow has taken over.
+    if (place_[as_index(node)] == place) plan.step->nodes.push_back(node);
   }
   plan.review = next_due(situation);
   return plan;
@@ -139,7 +140,7 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   std::vector<Duration> dues;
   for (const int node : machines.in_order()) dues.push_back(std::max(machines.due(node), situation.now));
   std::sort(dues.begin(), dues.end());
-  // With whom is there; where that is too few, with the first that come.
+  // Plans with the present nodes; where they are too few, with the next nodes to arrive.
   const int there =
       static_cast<int>(std::upper_bound(dues.begin(), dues.end(), situation.now) - dues.begin());
   auto shape = best(there);

@@ -1,5 +1,5 @@
-// Bamboo: each node also keeps the state of its pipeline's next stage, and runs its forward, to take it
-// over at once.
+// Bamboo: each node also keeps the state of its pipeline's next stage and runs its forward, so that it can
+// take that stage over at once.
 //
 //   places      P pipelines of S stages, one node each. The node of stage s−1 shadows stage s, that of
 //               S−1 stage 0.
@@ -34,14 +34,14 @@ namespace stagecraft {
 struct BambooSpec {
   int stages = 1;     // S
   int pipelines = 1;  // P of the full job; nodes beyond P·S wait
-  // The step of so many pipelines without an overloaded node; `nodes` is not read. Called from any thread.
+  // Step of `pipelines` pipelines without an overloaded node; `nodes` is unused. Called from any thread.
   std::function<std::optional<ShapedStep>(int pipelines)> step;
   Duration global_rendezvous{};
   Duration local_rendezvous{};
   double slowdown = 1;             // >= 1
-  double rebalance_threshold = 0;  // of 2·overloaded/active
+  double rebalance_threshold = 0;  // threshold of 2·overloaded/active
   bool copies = true;              // each pipeline has all states
-  Duration peer_transfer{};        // a node's state from whoever has it
+  Duration peer_transfer{};        // time to copy a node's state from a peer
 };
 
 class Bamboo : public Policy {
@@ -60,17 +60,17 @@ class Bamboo : public Policy {
   [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation) const;
   [[nodiscard]] Plan rendezvous(const Situation& situation);
-  // The most pipelines of so many nodes that have a step.
+  // The largest number of pipelines on `nodes` nodes that has a step.
   [[nodiscard]] std::optional<std::pair<int, ShapedStep>> best(int nodes) const;
   [[nodiscard]] int overloaded() const;
   [[nodiscard]] bool state_survives() const;
   // Numbers of states: of stages, or of places.
   [[nodiscard]] int state_of(int place) const { return spec_.copies ? place % spec_.stages : place; }
-  [[nodiscard]] int state_beside(int state) const;  // of the next stage of the same pipeline
+  [[nodiscard]] int state_beside(int state) const;  // state of the next stage of the same pipeline
   [[nodiscard]] bool has_state(int node, int state) const;
-  // What happens at the instant a stall ends still finds the job in it.
+  // An incident at the instant a stall ends still finds the job in the stall.
   [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }
-  // Puts usable nodes into the places of so many pipelines. returns whether one of them lacks its state.
+  // Puts usable nodes into the places of `pipelines` pipelines. returns whether one of them lacks its state.
   bool take_places(int pipelines, const Situation& situation, Duration due);
   void know_nodes(const Machines& machines);
   void settle(Duration now);
@@ -78,14 +78,14 @@ class Bamboo : public Policy {
   BambooSpec spec_;
   int pipelines_ = 0;  // 0: stopped
   ShapedStep step_;
-  std::vector<int> holder_;    // by place p·S + s: a node, -1: nobody
-  std::vector<int> places_;    // by node: 0, 1, 2
-  std::vector<int> place_;     // by node: the one that it was given
-  std::vector<int> state_;     // by node: the state it has, besides the next stage's; -1: none
+  std::vector<int> holder_;    // by place p·S + s: a node, -1: empty
+  std::vector<int> places_;    // by node: number of places, 0, 1 or 2
+  std::vector<int> place_;     // by node: its assigned place
+  std::vector<int> state_;     // by node: its state, in addition to the next stage's; -1: none
   std::vector<int> arriving_;  // the same once the stall is over
   int holding_ = 0;            // pipelines that the states are those of
   Duration training_since_{};  // the end of the last stall
-  bool global_ = true;         // what the last rendezvous was, or the next will be
+  bool global_ = true;         // was the last rendezvous global, or will the next be?
   bool started_ = false;
 };
 

@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-// With replacements it is always the full one.
+// The best shape of the nodes that are up; always the full shape where lost nodes are replaced.
 std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
   switch (spec_.lost) {
     case LostNode::kReplaced:
@@ -20,7 +20,7 @@ std::optional<ShapedStep> CheckpointRestart::best_shape(int up) const {
   return spec_.shape(std::min(up, spec_.nodes));
 }
 
-// Gained share of the time between failures against what the change costs.
+// Does the larger shape gain more until the next failure than the change costs?
 bool CheckpointRestart::pays(const ShapedStep& more) const {
   const double gain = 1 - rate_of(*shape_) / rate_of(more);
   const Duration cost =

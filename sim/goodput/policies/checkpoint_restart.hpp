@@ -1,7 +1,7 @@
-// Checkpoint and restart: every failure stops the whole job, which starts again from its last checkpoint.
+// Checkpoint-restart: every failure stops the whole job, which restarts from its last checkpoint.
 //
-// Without checkpoints (JobSpec::checkpointing absent) the same policy is "none": every failure sends the job
-// back to its first step.
+// Without checkpoints (JobSpec::checkpointing absent) this policy is "none": every failure sends the job back
+// to its first step.
 //
 //   failure      of a node that trains: detection, restart_time, loading, and on it goes
 //   lost node    replaced by the scheduler while the job restarts; or waited for; or done without, in the
@@ -23,13 +23,13 @@
 namespace stagecraft {
 
 struct CheckpointRestartSpec {
-  int nodes = 0;  // of the full job
+  int nodes = 0;  // nodes of the full job
   LostNode lost = LostNode::kReplaced;
-  std::vector<std::pair<int, Duration>> restart;  // by GPUs
+  std::vector<std::pair<int, Duration>> restart;  // restart time by number of GPUs
   int gpus_per_node = 1;
   ShapeOf shape;
   Duration between_failures = Duration::max();  // expected, of the job; kDoneWithout
-  Duration checkpoint_cost{};                   // of one on demand; kDoneWithout
+  Duration checkpoint_cost{};                   // cost of a checkpoint on demand; kDoneWithout
 };
 
 class CheckpointRestart : public Policy {

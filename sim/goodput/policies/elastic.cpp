@@ -63,7 +63,7 @@ Response ElasticDataParallel::lose(const Incident& incident) {
     *replica = {.state = State::kReloads, .reloaded = incident.time + spec_.reload};
   }
   if (!trained || stopped_) return {};
-  // A spare may take the place when the plan is made. Of failures detected together the first one's time
+  // A spare may take the place when the plan is made. Of failures detected together the time of the first
   // counts.
   if (incident.time > detected_ || detected_from_ == detected_) {
     detected_from_ = incident.time;
@@ -104,7 +104,7 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   const Duration stall =
       failed ? std::max(Duration{}, spec_.stall - (detected_ - detected_from_)) : Duration{};
   detected_from_ = detected_;
-  // What the stall has not restored reloads after it.
+  // Replicas that the stall has not restored reload after it.
   if (failed)
     for (Replica& replica : replicas_)
       if (replica.state == State::kReloads && replica.reloaded > now)
@@ -131,7 +131,7 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   return train(std::move(plan), now);
 }
 
-// Nobody holds a state that counts: whoever is whole loads the checkpoint.
+// No replica holds a valid state: whole replicas load the checkpoint.
 Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
   Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
   const int whole = spec_.replicas - count(State::kShort);

@@ -27,9 +27,9 @@ struct ElasticSpec {
   Duration stall{};
   Duration reload{};
   Duration rejoin{};
-  std::vector<std::pair<int, Duration>> restart;  // by GPUs: when no replica is left
+  std::vector<std::pair<int, Duration>> restart;  // restart time by number of GPUs, when no replica is left
   int gpus_per_node = 1;
-  ShapeOf shape;  // of k·replica_nodes nodes: k replicas, with the batch shrunk or kept
+  ShapeOf shape;  // shape of k·replica_nodes nodes: k replicas, with the batch shrunk or kept
 };
 
 class ElasticDataParallel : public Policy {
@@ -53,17 +53,17 @@ class ElasticDataParallel : public Policy {
   [[nodiscard]] int count(State state) const;
   [[nodiscard]] Replica* replica_of(int node);  // null: none
   Response lose(const Incident& incident);
-  // Empty places take nodes; a replica that becomes whole reloads from `from` on.
+  // Seats nodes in empty places. A replica that becomes whole reloads from `from` on.
   void seat_nodes(const Machines& machines, Duration from);
-  void admit(Duration by);  // those that have reloaded by then
+  void admit(Duration by);  // admits replicas that have reloaded by then
   [[nodiscard]] Plan from_checkpoint(const Situation& situation);
   [[nodiscard]] Plan train(Plan plan, Duration now) const;
 
   ElasticSpec spec_;
-  std::vector<int> nodes_;   // by place, -1: nobody
+  std::vector<int> nodes_;   // by place, -1: empty
   std::vector<int> places_;  // by node, -1: none
   std::vector<Replica> replicas_;
-  Duration detected_from_{}, detected_{};  // the failure being detected last: since when, when it is
+  Duration detected_from_{}, detected_{};  // the last failure in detection: its start, and its detection
   bool started_ = false, stopped_ = false;
 };
 

@@ -122,7 +122,7 @@ void HotSpares::seat(const Machines& machines, Duration now) {
     seats_.fill(spec_.nodes, machines);
     return;
   }
-  // Everybody sits down anew: what is slow gives way to what is not.
+  // Seats all nodes anew: fast nodes replace slow ones.
   if (spec_.slow->exchange || spec_.slow->restart)
     for (const int node : noticed(*spec_.slow, seats_, machines)) seats_.leave(node);
   Seats without = seats_;

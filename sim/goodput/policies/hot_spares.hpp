@@ -26,20 +26,20 @@
 namespace stagecraft {
 
 struct HotSparesSpec {
-  int nodes = 0;  // of the job, its spares not among them
+  int nodes = 0;  // nodes of the job, without its spares
   Duration step{};
-  std::int64_t samples = 0;  // of a step
+  std::int64_t samples = 0;  // samples per step
   // The time from the end of detection until state can be loaded.
   Duration swap{};
-  std::vector<std::pair<int, Duration>> restart;  // by GPUs
+  std::vector<std::pair<int, Duration>> restart;  // restart time by number of GPUs
   int gpus_per_node = 1;
   StateSource state = StateSource::kCheckpoint;
-  // kPeer: of each state of a job on so many places those that hold it, which are each other's peers.
+  // kPeer: for each state of a job on `places` places, the places that hold it. They are each other's peers.
   std::function<std::vector<std::vector<int>>(int places)> holders = {};
-  int backup_distance = 0;   // kPeer, > 0: nobody's states are alike, but the place so far on has a copy
-  Duration peer_transfer{};  // kPeer: a node's state from a replica
+  int backup_distance = 0;  // kPeer, > 0: no two places hold the same state; the place this far on has a copy
+  Duration peer_transfer{};             // kPeer: a node's state from a replica
   std::optional<SlowLadder> slow = {};  // absent: ignored
-  ShapeOf smaller = {};                 // for SlowLadder::restart: the best shape of fewer nodes
+  ShapeOf smaller = {};                 // best shape of fewer nodes, for SlowLadder::restart
 };
 
 class HotSpares : public Policy {
@@ -52,7 +52,7 @@ class HotSpares : public Policy {
   [[nodiscard]] bool uses(int node) const override { return seats_.has(node); }
 
  private:
-  // What the nodes that are up would train: rates count as so many times the full step's time.
+  // Candidate shape for the nodes that are up; its pace is relative to the full step's time.
   struct Choice {
     double pace = 1;
     std::optional<ShapedStep> smaller = {};  // absent: the whole job
@@ -61,21 +61,22 @@ class HotSpares : public Policy {
   [[nodiscard]] bool state_survives() const;
   [[nodiscard]] Response slowed(const Incident& incident, const Machines& machines);
   [[nodiscard]] bool grows(const Machines& machines, Duration now) const;
-  [[nodiscard]] int well(const Machines& machines, Duration by) const;  // nodes that are not noticeably slow
+  // Number of nodes that are not noticeably slow.
+  [[nodiscard]] int well(const Machines& machines, Duration by) const;
   [[nodiscard]] Choice without_slow_nodes(int well) const;
   [[nodiscard]] Duration cold_start(int nodes) const;
   void seat(const Machines& machines, Duration now);
 
   HotSparesSpec spec_;
   Seats seats_;
-  std::vector<char> lost_;     // by place: its state is gone since the job trained last
-  Duration training_since_{};  // by the last plan
-  bool hit_ = false;           // a place since then
+  std::vector<char> lost_;     // by place: was its state lost since the job trained last?
+  Duration training_since_{};  // end of the stall of the last plan
+  bool hit_ = false;           // has a place been hit since then?
   bool started_ = false;
   bool stopped_ = false;     // too few nodes are up
-  bool cold_ = false;        // it has stopped since the job trained last
-  double planned_pace_ = 1;  // of the last plan
-  Choice choice_ = {};       // of the last plan
+  bool cold_ = false;        // has the job stopped since it trained last?
+  double planned_pace_ = 1;  // pace of the last plan
+  Choice choice_ = {};       // choice of the last plan
   Duration last_load_{};
   std::vector<int> leaving_;  // slow nodes whose places the pool takes at the next plan
 };

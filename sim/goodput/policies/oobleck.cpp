@@ -12,7 +12,7 @@ bool contains(const std::vector<int>& nodes, int node) {
   return std::ranges::find(nodes, node) != nodes.end();
 }
 
-// What is left of a stall after `elapsed`, part by part.
+// Remainder of a stall after `elapsed`, part by part.
 Duration rest_of(Duration part, Duration& elapsed) {
   const Duration gone = std::min(part, elapsed);
   elapsed -= gone;
@@ -143,7 +143,7 @@ Plan OobleckPolicy::plan(const Situation& situation) {
   return at_step_end(situation);
 }
 
-// All nodes composed anew, from a checkpoint where their state does not suffice.
+// Composes all nodes anew, from a checkpoint where their state does not suffice.
 Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
   std::vector<Duration> dues;
   for (const int node : situation.machines.in_order())
@@ -169,7 +169,7 @@ Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
 Plan OobleckPolicy::after_loss(const Situation& situation, const std::vector<int>& lost) {
   OobleckLayout layout = layout_;
   const std::vector<int> here = usable(situation, situation.now);
-  layout.idle.clear();  // whoever is here and has no place stands by
+  layout.idle.clear();  // nodes without a place stand by
   for (const int node : here)
     if (!trains(node) || contains(lost, node)) layout.idle.push_back(node);
   const OobleckFailure after =
@@ -199,7 +199,7 @@ Plan OobleckPolicy::at_step_end(const Situation& situation) {
   return take(std::move(anew), stall, situation);
 }
 
-// Goes on with the same pipelines, after what is left of the stall.
+// Continues with the same pipelines, after the rest of the stall.
 Plan OobleckPolicy::go_on(const Situation& situation) {
   Change same{.layout = layout_, .step = step_of(layout_, situation.machines)};
   Duration elapsed = situation.now - planned_;
@@ -218,7 +218,7 @@ Plan OobleckPolicy::take(Change change, Stall stall, const Situation& situation)
   ready_ = situation.now + stall.total();
   running_ = started_ = true;
   settled_ = false;
-  if (change.from_checkpoint) holders_.clear();  // what they have is from after the checkpoint
+  if (change.from_checkpoint) holders_.clear();  // their state is newer than the checkpoint
   Plan plan{.undo = change.from_checkpoint ? Undo::kToCheckpoint : Undo::kNothing,
             .wait = stall.wait,
             .reconfigure = stall.reconfigure,
@@ -241,8 +241,8 @@ Plan OobleckPolicy::stop(Undo undo) {
   return {.undo = undo};
 }
 
-// When a node under creation is there, or one that was announced to go is about to: asked from the end of the
-// stall.
+// Time at which a node in creation becomes usable, or an announced removal is due; queried from the end of
+// the stall.
 std::optional<Duration> OobleckPolicy::next_review(const Situation& situation) const {
   std::optional<Duration> next;
   const auto consider = [&](Duration time) { next = std::min(next.value_or(time), time); };

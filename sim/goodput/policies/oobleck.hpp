@@ -1,4 +1,4 @@
-// Oobleck: pipelines that lost nodes take other templates, and what they lack comes from other pipelines.
+// Oobleck: pipelines that lost nodes take other templates, and copy the missing layers from other pipelines.
 //
 //   loss       of a node that trains: the step in flight, detection, a reconfiguration, the copy of layers
 //              that nodes newly hold. A process fault leaves its node behind without its state.
@@ -11,7 +11,7 @@
 //   fatal      a layer that no node holds any more: back to the last checkpoint, all nodes composed anew.
 //   too few    nodes for one pipeline: stopped until there are enough; survivors keep their state meanwhile.
 //
-// A stall that is cut by another failure has moved nothing: the nodes hold what they held before it.
+// A stall that another failure interrupts has moved nothing: the nodes hold the layers they held before it.
 //
 //   source     Jang et al., "Oobleck", SOSP 2023; docs/resilience.md, sections 5 and 5.6 (joins). With free
 //              changes the throughput is the time average of X(n(t)): section 8.
@@ -30,7 +30,7 @@
 
 namespace stagecraft {
 
-// One planner for all repeats: what one has priced the others need not. Lives longer than its policies.
+// One planner for all repeats: each price is computed once. It outlives its policies.
 class SharedPlanner {
  public:
   explicit SharedPlanner(OobleckSpec spec) : planner_(std::move(spec)) {}
@@ -47,10 +47,10 @@ class SharedPlanner {
 };
 
 struct OobleckPolicySpec {
-  std::int64_t samples = 1;  // of a step: the batch is kept
-  Duration reconfigure{};    // processes, groups, planning; with copy_included all that a change takes
+  std::int64_t samples = 1;  // samples per step: the batch is kept
+  Duration reconfigure{};    // time for processes, groups and planning; with copy_included all of a change
   bool copy_included = false;
-  bool recompose = true;                       // else newcomers only stand by
+  bool recompose = true;                       // otherwise new nodes only stand by
   Duration between_changes = Duration::max();  // expected, from one incident to the next
   Duration least_step{};  // no step is shorter: X*. A mixed pipeline's cut can by luck beat those that X* is
                           // made of
@@ -73,7 +73,7 @@ class OobleckPolicy : public Policy {
     Duration wait{}, reconfigure{}, state_transfer{};
     [[nodiscard]] Duration total() const { return wait + reconfigure + state_transfer; }
   };
-  // A layout, and what it takes to get there.
+  // A layout, and the cost of the change to it.
   struct Change {
     OobleckLayout layout = {};
     Duration step{};
@@ -107,14 +107,14 @@ class OobleckPolicy : public Policy {
   OobleckLayout layout_;
   std::vector<bool> trains_;         // [node]
   std::vector<int> lives_;           // [node], when the layout was made
-  std::vector<Holder> holders_;      // who has what, as of the last training
+  std::vector<Holder> holders_;      // layers of each node, as of the last training
   std::map<int, Duration> leaving_;  // announced removals
   Stall stall_;
-  Duration planned_{};       // when the stall began
-  Duration ready_{};         // when it ends
-  Duration step_{};          // of the plan in force
-  bool settled_ = true;      // nothing is on its way: // holders_ are those of layout_
-  bool look_again_ = false;  // somebody came during the stall
+  Duration planned_{};       // start of the stall
+  Duration ready_{};         // end of the stall
+  Duration step_{};          // step of the current plan
+  bool settled_ = true;      // no transfer is in progress: holders_ are those of layout_
+  bool look_again_ = false;  // a node arrived during the stall
   bool running_ = false;
   bool started_ = false;
 };

@@ -26,7 +26,7 @@ Response Recycle::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kCorruption:
       return place_[as_index(incident.node)] < 0 ? Response{} : halt(incident.time);
     case IncidentKind::kAdd: {
-      // In a stall: the review after it will see the node.
+      // During a stall the review after it will see the node.
       const bool wanted = !running_ || (vacant() && !in_stall(incident.time));
       return {.answer = wanted ? Answer::kAtStepEnd : Answer::kNothing};
     }
@@ -38,7 +38,7 @@ Response Recycle::on(const Incident& incident, const Machines& machines) {
   return {};
 }
 
-// From now on nobody gets a state until the next plan.
+// No node receives a state from now until the next plan.
 Response Recycle::halt(Duration now) {
   if (!in_stall(now)) settle();
   training_since_ = Duration::max();
@@ -67,7 +67,7 @@ Plan Recycle::restart(const Situation& situation) {
   running_ = static_cast<int>(dues.size()) >= stages();
   if (!running_) return plan;
   std::sort(dues.begin(), dues.end());
-  // Once every stage can have one, with whoever is there by then.
+  // Starts once every stage can have a worker, with the nodes present by then.
   const Duration due = dues[as_index(stages() - 1)];
   place_all(situation, due);
   plan.wait = due - situation.now;
@@ -88,7 +88,7 @@ Plan Recycle::resume(Plan plan, const Situation& situation) {
   step.duration = step_time(static_cast<int>(step.nodes.size()));
   plan.step = std::move(step);
   if (!vacant()) return plan;
-  // Who came during the stall, and who is still under creation.
+  // Reviews nodes that arrived during the stall, and nodes still in creation.
   if (stall > Duration{}) plan.review = Duration{};
   for (const int node : situation.machines.in_order()) {
     const Duration due = situation.machines.due(node);

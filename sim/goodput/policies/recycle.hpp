@@ -23,11 +23,11 @@
 namespace stagecraft {
 
 struct RecycleSpec {
-  RecycleShape shape;  // of the full job
+  RecycleShape shape;  // shape of the full job
   RecycleForm form = RecycleForm::kLowerBound;
-  std::int64_t samples = 1;  // of a step: the batch is kept
-  Duration reconfigure{};    // after a loss, and when a node takes a place
-  Duration restart{};        // from a checkpoint, loading not included
+  std::int64_t samples = 1;  // samples per step: the batch is kept
+  Duration reconfigure{};    // time after a loss, and when a node takes a place
+  Duration restart{};        // restart from a checkpoint, without loading
   Duration peer_transfer{};  // a stage's state from another pipeline
   ShapeOf by_workers = {};   // steps by live workers, in place of the closed form
 };
@@ -43,7 +43,7 @@ class Recycle : public Policy {
   [[nodiscard]] int stages() const { return static_cast<int>(spec_.shape.stage_times.size()); }
   [[nodiscard]] int places() const { return spec_.shape.pipelines * stages(); }
   [[nodiscard]] Response halt(Duration now);
-  [[nodiscard]] std::vector<int> dead() const;  // by stage
+  [[nodiscard]] std::vector<int> dead() const;  // dead workers by stage
   [[nodiscard]] Duration step_time(int workers) const;
   [[nodiscard]] bool state_survives() const;
   [[nodiscard]] bool vacant() const;
@@ -62,7 +62,7 @@ class Recycle : public Policy {
   RecycleSpec spec_;
   std::vector<int> holder_;      // by place p·S + s: a node, -1: dead
   std::vector<int> place_;       // by node; -1: none
-  std::vector<char> has_state_;  // by node: of its place's stage, since training began
+  std::vector<char> has_state_;  // by node: has it had its stage's state since training began?
   bool running_ = false;
   bool started_ = false;
   Duration training_since_{};  // the end of the last stall

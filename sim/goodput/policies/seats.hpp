@@ -1,4 +1,4 @@
-// Which nodes a job uses, one per place of its plan.
+// Seating plan of a job: one node per place.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ class Seats {
   }
   [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
 
-  // Takes `count` places: whoever is up keeps his, the others go to nodes that are up, in the order of their
-  // adds, and to those slower than `slow` only when no other is left. Where fewer nodes are up, the places
-  // that nobody takes are left out and the others move up.
+  // Fills `count` places. Nodes that are up keep their places. The others go to nodes that are up, in order
+  // of arrival, and to nodes slower than `slow` only when no other is left. Where fewer nodes are up, empty
+  // places are dropped and the others move up.
   //   returns  how many changed hands
   int fill(int count, const Machines& machines, double slow = std::numeric_limits<double>::infinity());
   // Empties the place of the node until the next fill.
   void leave(int node);
   void clear();
 
-  // When the last of the nodes is usable.
+  // Time at which the last of the nodes is usable.
   [[nodiscard]] Duration due(const Machines& machines) const;
 
  private:

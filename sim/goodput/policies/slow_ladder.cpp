@@ -17,7 +17,8 @@ std::int64_t fit(const std::map<double, std::int64_t>& replicas, double time) {
   return sum;
 }
 
-// Every replica takes its slowest node's factor; replica_nodes = 0: all places are one.
+// Slowdown of each replica with a slow node: that of its slowest node. replica_nodes = 0: all places are one
+// replica.
 std::vector<double> as_given(const std::vector<SlowPlace>& slow, int replica_nodes) {
   std::map<int, double> by_replica;
   for (const SlowPlace& at : slow) {
@@ -42,7 +43,7 @@ double rebalanced_pace(const std::vector<double>& slow, int replicas, std::int64
     ++by_factor[factor];
     slowest = std::max(slowest, factor);
   }
-  double least = slowest * static_cast<double>(micro_batches);  // nobody rebalances
+  double least = slowest * static_cast<double>(micro_batches);  // step without rebalancing
   const std::int64_t all = replicas * micro_batches;
   for (const auto& [factor, count] : by_factor) {
     std::int64_t low = 0, high = static_cast<std::int64_t>(least / factor) + 1;
@@ -72,7 +73,7 @@ double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& mac
   const auto places = static_cast<int>(seats.nodes().size());
   const std::vector<double> paces =
       ladder.slow_replicas ? ladder.slow_replicas(places, slow) : as_given(slow, ladder.replica_nodes);
-  // What is not noticed is not acted on.
+  // Slowness below the notice threshold has no reaction.
   if (ladder.replica_nodes == 0 || slowest_factor(slow) < ladder.notice) return std::ranges::max(paces);
   const int replicas = std::max(static_cast<int>(paces.size()), places / ladder.replica_nodes);
   return rebalanced_pace(paces, replicas, ladder.micro_batches);

@@ -1,4 +1,4 @@
-// What to do about nodes that go on, slowly: the cheapest rung of a ladder, by what is expected.
+// Reaction to slow nodes: the cheapest rung of a ladder, by expected cost.
 //
 //   ignore      a synchronous step takes as long as its slowest replica
 //   rebalance   slow replicas get fewer micro-batches: the step lasts max_i nb_i·f_i with Σ nb_i kept, which
@@ -22,14 +22,14 @@ namespace stagecraft {
 
 struct SlowLadder {
   double notice = 1.1;         // slower than that is noticed
-  Duration remaining{};        // how long slowness is expected to last when it begins
-  Duration undisturbed{};      // how long no node is expected to fail or to become slow
-  Duration checkpoint_cost{};  // of one on demand
+  Duration remaining{};        // expected duration of slowness at its start
+  Duration undisturbed{};      // expected time without a failure or a new slow node
+  Duration checkpoint_cost{};  // cost of a checkpoint on demand
   bool exchange = true;
   bool restart = false;
-  int replica_nodes = 0;           // of each replica, on average; 0: nothing to rebalance
-  std::int64_t micro_batches = 1;  // of each replica
-  // Absent: places r·replica_nodes … are one replica, which takes its slowest node's factor.
+  int replica_nodes = 0;           // nodes per replica, on average; 0: nothing to rebalance
+  std::int64_t micro_batches = 1;  // micro-batches per replica
+  // Absent: places from r·replica_nodes on form replica r, which takes its slowest node's factor.
   SlowReplicas slow_replicas = {};
 };
 
@@ -37,11 +37,11 @@ struct SlowLadder {
 [[nodiscard]] std::vector<int> noticed(const SlowLadder& ladder, const Seats& seats,
                                        const Machines& machines);
 
-// How many times as long a step takes, rebalanced where that helps; `without`: nodes that do not count.
+// Factor on a step, rebalanced where that helps. `without`: nodes that do not count.
 [[nodiscard]] double pace_of(const SlowLadder& ladder, const Seats& seats, const Machines& machines,
                              const std::vector<int>& without = {});
 
-// Whether a pace that falls saves more during `lasting` than the change to it costs.
+// Does the lower pace save more during `lasting` than the change costs?
 [[nodiscard]] bool pays(Duration lasting, double pace, double pace_after, Duration cost);
 
 // The least max_i nb_i·f_i/Nb with Σ nb_i = replicas·Nb, nb_i whole: of `replicas`, those listed are slow.

@@ -1,5 +1,4 @@
-// Varuna: whenever nodes go or come, the job moves to the shape that is best for those there are
-// (morphing).
+// Varuna: whenever nodes leave or arrive, the job moves to the best shape of the available nodes (morphing).
 //
 //   shape        of so many nodes, its depth and micro-batch chosen by whoever gives `shape`; nodes
 //                beyond it idle.
@@ -28,14 +27,14 @@
 namespace stagecraft {
 
 struct VarunaSpec {
-  int nodes = 1;  // of the full job: it never uses more
+  int nodes = 1;  // nodes of the full job; it never uses more
   ShapeOf shape;
-  std::vector<std::pair<int, Duration>> restart;  // by GPUs
+  std::vector<std::pair<int, Duration>> restart;  // restart time by number of GPUs
   int gpus_per_node = 1;
   Duration transient_wait{};
   Duration announced_wait{};
-  Duration notice{};           // zero: removals come unannounced, unless the history announces them
-  Duration checkpoint_cost{};  // of one on demand
+  Duration notice{};           // zero: removals are unannounced, unless the history announces them
+  Duration checkpoint_cost{};  // cost of a checkpoint on demand
 };
 
 class Varuna : public Policy {
@@ -54,11 +53,11 @@ class Varuna : public Policy {
 
   VarunaSpec spec_;
   std::optional<ShapedStep> shape_;  // absent: stopped
-  std::vector<int> nodes_;           // of the shape
-  std::vector<char> leaving_;        // by node: its removal is announced
+  std::vector<int> nodes_;           // nodes of the shape
+  std::vector<char> leaving_;        // by node: is its removal announced?
   bool started_ = false;
-  // What has happened since the last plan.
-  bool announced_ = false;  // the removal of a node that trains
+  // Events since the last plan.
+  bool announced_ = false;  // the removal of a training node was announced
   bool saved_ = false;      // a removal with a checkpoint before it
   bool unsaved_ = false;    // a failure without one
 };

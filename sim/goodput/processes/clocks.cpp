@@ -71,8 +71,7 @@ void NodeClocks::fire(const Event& event) {
   if (fleet_.up(event.node) && event.number == draws(law, event.node)) wind(law, event.node, event.time);
 }
 
-// What is more likely now has its time drawn anew: an exponential law has no memory. A Weibull clock goes on
-// to its end.
+// Redraws the time of exponential clocks whose rate has grown: the law has no memory. Weibull clocks run on.
 void NodeClocks::failed(int node, Duration now) {
   if (!fleet_.up(node)) return;
   for (int law = 0; law < static_cast<int>(laws_.size()); ++law)

@@ -1,4 +1,4 @@
-// Failures of single nodes, each by a clock of its own: exponential, by component, Weibull since the last
+// Failures of single nodes, each with its own clock: exponential, by component, or Weibull since the last
 // repair.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace stagecraft {
 struct ClockLaw {
   double rate_per_second = 0;  // 1/mean
   double shape = 1;            // 1: exponential
-  double lemon_factor = 1;     // on the rate, per incident of the node so far
+  double lemon_factor = 1;     // factor on the rate, per past incident of the node
   int fixed_cause = -1;        // -1: drawn from the shares
 };
 
@@ -35,7 +35,8 @@ class NodeClocks : public Process {
   int process_;
   std::vector<ClockLaw> laws_;
   Fleet& fleet_;
-  std::vector<std::uint32_t> draws_;  // by law and node: times drawn; an event of an earlier draw is stale
+  std::vector<std::uint32_t>
+      draws_;  // by law and node: number of draws; an event of an earlier draw is stale
 };
 
 }  // namespace stagecraft

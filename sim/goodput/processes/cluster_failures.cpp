@@ -97,7 +97,7 @@ void Bursts::fire(const Event& event) {
   for (int node = event.node; node < event.node + nodes_of(domain); ++node)
     if (fleet_.up(node)) up.push_back(node);
   const std::size_t size = std::min(up.size(), static_cast<std::size_t>(size_of(domain, event.number)));
-  // A burst draws as many numbers as its domain has nodes at most: the next one begins behind them.
+  // A burst draws at most as many numbers as its domain has nodes; the next burst starts after them.
   const auto domain_nodes = static_cast<std::uint32_t>(law_.domain_nodes);
   Stream stream = fleet_.stream(process_, entity, Purpose::kBurstChoice, event.number * domain_nodes);
   for (std::size_t i = 0; i < size; ++i)
@@ -152,7 +152,7 @@ void PlannedMaintenance::choose(const Event& event) {
     fire(taken);
 }
 
-// Who has failed meanwhile is not taken away.
+// Skips a node that has failed meanwhile.
 void PlannedMaintenance::fire(const Event& event) {
   if (event.what == kChoose) return choose(event);
   if (event.what == kBringBack) return fleet_.mend(event, event.number);

@@ -11,8 +11,8 @@
 
 namespace stagecraft {
 
-// Weibull gaps of mean 1/(N·rate), whoever is down; each failure hits one of the up nodes. The first gap
-// begins at time 0, so for a shape below 1 the first days see more failures than the rate says.
+// Weibull gaps of mean 1/(N·rate), whichever nodes are down. Each failure hits one of the up nodes. The first
+// gap begins at time 0, so for a shape below 1 the first days see more failures than the rate.
 class ClusterFailures : public Process {
  public:
   ClusterFailures(int process, const WeibullClusterFailures& law, Fleet& fleet)
@@ -34,8 +34,8 @@ class ClusterFailures : public Process {
 // Mean size of a burst in a domain of `nodes`, all up: no burst is larger than its domain. In [1, nodes].
 [[nodiscard]] double mean_burst(const BurstFailures& law, int nodes);
 
-// Poisson bursts of each domain; a burst takes some of the domain's up nodes, uniformly without replacement,
-// all for one cause.
+// Poisson bursts of each domain. A burst takes some of the domain's up nodes, uniformly without replacement,
+// with one cause for all.
 class Bursts : public Process {
  public:
   Bursts(int process, const BurstFailures& law, Fleet& fleet) : process_(process), law_(law), fleet_(fleet) {}
@@ -56,8 +56,8 @@ class Bursts : public Process {
   Fleet& fleet_;
 };
 
-// Every period give or take the jitter: a node that is up is chosen and announced, and goes when the notice
-// is over.
+// Every period plus or minus the jitter, an up node is chosen and announced, and leaves when the notice is
+// over.
 class PlannedMaintenance : public Process {
  public:
   PlannedMaintenance(int process, const Maintenance& law, Fleet& fleet)

@@ -12,8 +12,7 @@ namespace stagecraft {
 
 namespace {
 
-// At equal times an addition comes before a removal, so what is mended at once would be back before it is
-// gone.
+// At equal times additions precede removals, so a node with an instant repair would return before it left.
 constexpr Duration kShortestRepair{1};
 
 }  // namespace
@@ -93,7 +92,7 @@ void Fleet::schedule(const Event& event) {
 Incident Fleet::incident_of(const Failure& failure, IncidentKind kind) const {
   const auto process = static_cast<std::size_t>(failure.process),
              number = static_cast<std::size_t>(failure.cause);
-  // Who takes a node away on time has nothing to detect.
+  // Announced removals need no detection.
   const bool announced = std::holds_alternative<Maintenance>(spec_.processes[process].law);
   return {
       .time = failure.time,

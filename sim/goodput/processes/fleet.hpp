@@ -1,8 +1,7 @@
-// The nodes of one repeat: who is up, what happens next, and what has happened.
+// The nodes of one repeat: their state, the agenda of events, and the history so far.
 //
-// A node is up when it is there (a trace or a spot market may say otherwise), nothing of it is broken and
-// nobody maintains it. Reasons to be down add up: a node whose repair ends while a fault of a trace is open
-// stays down.
+// A node is up when it is present (a trace or a spot market may remove it), unbroken and not in maintenance.
+// Reasons to be down are counted: a node whose repair ends while a fault of a trace is open stays down.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +24,14 @@ struct RepeatKey {
   std::uint32_t repeat = 0;
 };
 
-// Which failure of which process hits which node. `cause` counts within the process.
+// A failure: its process, cause and node. `cause` counts within the process.
 struct Failure {
   Duration time{};
   int process = 0;
   int node = 0;
   int cause = 0;
   std::int32_t id = 0;
-  std::uint32_t number = 0;  // of the failures of this process at `entity`: its draws
+  std::uint32_t number = 0;  // number of this process's failures at `entity`, which indexes its draws
   std::uint32_t entity = 0;  // whose stream the repair time is drawn from
 };
 
@@ -46,30 +45,29 @@ class Fleet {
   [[nodiscard]] int up_count() const { return up_count_; }
   [[nodiscard]] int incidents_of(int node) const { return state(node).incidents; }
   [[nodiscard]] StreamKey key(int process) const;
-  // One of the up nodes, each as likely. throws InternalError when there is none.
+  // One of the up nodes, uniformly. throws InternalError when there is none.
   [[nodiscard]] int choose_up(Stream& stream) const;
 
   [[nodiscard]] Stream stream(int process, std::uint32_t entity, Purpose purpose,
                               std::uint32_t first_draw = 0) const;
-  // Which of the causes of `process`, by their shares: draw `number` of the stream (process, entity).
+  // Draws a cause of `process` by the shares: draw `number` of the stream (process, entity).
   [[nodiscard]] int choose_cause(int process, std::uint32_t entity, std::uint32_t number) const;
   [[nodiscard]] IncidentKind kind_of(int process, int cause) const;  // kRemove or kFault
 
-  void schedule(const Event& event);  // what is due at or after the horizon never happens
+  void schedule(const Event& event);  // events at or after the horizon are dropped
 
   // A fault, or a removal with its repair. The node is up.
   void fail(const Failure& failure);
-  // A reason to be down more or less, from a trace of faults or maintenance: no repair follows. A node that
-  // has left meanwhile has nothing left to mend: `life` is what break_down() returned.
+  // Adds or removes a reason to be down, from a fault trace or maintenance; no repair follows. mend() ignores
+  // a node that has left since: `life` is the return value of break_down().
   std::uint32_t break_down(const Failure& failure);
   void mend(const Event& event, std::uint32_t life);
-  // The node joins, usable from `due`, or leaves for good: what was broken of it goes with it.
+  // The node joins, usable from `due`, or leaves for good together with its faults.
   void join(int node, Duration now, std::int32_t id, Duration due);
   void leave(const Failure& failure);
   [[nodiscard]] bool absent(int node) const { return state(node).absent; }
 
-  // The node takes `factor` times as long for this part, as far as `process` is concerned; 1: as fast as
-  // ever.
+  // Sets the slowdown of this part of the node by `process`; 1: full speed.
   void slow(int process, const Event& event, SlowPart part, double factor);
   void corrupt(const Failure& failure, Duration onset);
   void announce(const Failure& failure, Duration due);
@@ -86,7 +84,7 @@ class Fleet {
   struct NodeState {
     bool absent = false;
     int broken = 0;          // reasons
-    std::uint32_t life = 0;  // how often it has left
+    std::uint32_t life = 0;  // number of departures
     int incidents = 0;
     std::vector<Slowness> slow;
     [[nodiscard]] bool up() const { return !absent && broken == 0; }

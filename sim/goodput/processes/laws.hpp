@@ -1,4 +1,4 @@
-// The processes by what they do to the fleet; each is the law of one entry of `failures.process`.
+// The processes by their effect on the fleet; each is the law of one entry of `failures.process`.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// What makes things happen to the machines: the law of one entry of `failures.process`.
+// Interface of a failure process: the law of one entry of `failures.process`.
 //
-// Processes know nothing of each other. Each puts its next events on the machines' agenda and is told when
-// one is due; a node that comes back has its clocks started anew.
+// Processes are independent. Each puts its next events on the agenda of the machines and is called when one
+// is due. A node that returns has its clocks restarted.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace stagecraft {
 
 struct Event {
   Duration time{};
-  IncidentKind kind = IncidentKind::kAdd;  // of the incident that it will be: orders equal times
+  IncidentKind kind = IncidentKind::kAdd;  // kind of the resulting incident: orders equal times
   std::int32_t id = 0;                     // canonical: the row of a trace, else the node
-  std::int32_t process = 0;                // who is told; kRepairShop: the fleet itself
+  std::int32_t process = 0;                // process to call; kRepairShop: the fleet itself
   std::int32_t node = 0;
   std::int32_t what = 0;     // the process's own
   std::uint32_t number = 0;  // the process's own
@@ -34,8 +34,9 @@ class Process {
 
   virtual void start() = 0;  // once, at time 0
   virtual void fire(const Event& event) = 0;
-  virtual void back(int node, Duration now) = 0;    // the node is up again, or for the first time
-  virtual void failed(int node, Duration now) = 0;  // by any process; its number of incidents has grown
+  virtual void back(int node, Duration now) = 0;  // the node is up again, or for the first time
+  // A failure by any process; the node's number of incidents has grown.
+  virtual void failed(int node, Duration now) = 0;
 };
 
 }  // namespace stagecraft

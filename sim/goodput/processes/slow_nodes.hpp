@@ -15,8 +15,8 @@ namespace stagecraft {
 [[nodiscard]] double slow_onsets_per_second(const FailSlow& law);
 [[nodiscard]] double mean_slow_seconds(const FailSlow& law);
 
-// Exponential onsets of an up node that this process does not slow already; the number of the draw tells a
-// stale event.
+// Exponential onsets on up nodes that this process does not slow already. The number of the draw identifies
+// stale events.
 class SlowNodes : public Process {
  public:
   SlowNodes(int process, const FailSlow& law, Fleet& fleet)
@@ -57,7 +57,7 @@ class Corruptions : public Process {
   const SilentCorruption& law_;
   Fleet& fleet_;
   std::vector<std::uint32_t> draws_;
-  std::vector<Duration> onsets_;  // of corruptions still to be found, by Event::number of their discovery
+  std::vector<Duration> onsets_;  // onsets of undiscovered corruptions, by Event::number of their discovery
 };
 
 }  // namespace stagecraft

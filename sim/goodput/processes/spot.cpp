@@ -17,12 +17,12 @@ constexpr int kSecondsPerHour = 3600;
 constexpr std::uint32_t kDrawsPerRemoval = 2;   // does it happen, and at which second
 constexpr std::uint32_t kDrawsPerAddition = 4;  // the same, and the same for its own removal
 
-// What is to happen within an hour. Node −1: a candidate, which gets its number when it is added.
+// A change within an hour. Node −1: a candidate, which gets its number when it is added.
 struct Change {
   int second = 0;
   TraceEvent event = TraceEvent::kAdd;
   std::int32_t node = -1;
-  std::optional<int> leaves;  // of a candidate: its own removal
+  std::optional<int> leaves;  // for a candidate: its own removal
 
   friend bool operator>(const Change& a, const Change& b) {
     return std::tuple(a.second, a.event, a.node) > std::tuple(b.second, b.event, b.node);
@@ -115,7 +115,7 @@ class Market {
 
   HourlySpot law_;
   const SpotRun& run_;
-  std::vector<std::int32_t> present_;  // in the order of their additions
+  std::vector<std::int32_t> present_;  // nodes in order of arrival
   std::int32_t next_ = 0;
   std::vector<TraceRow> rows_;
 };

@@ -1,4 +1,4 @@
-// Bamboo's spot market: nodes come and go by hourly probabilities.
+// Bamboo's spot market: nodes arrive and leave by hourly probabilities.
 //
 //   source   docs/resilience.md, section 2, "Hourly spot process".
 #pragma once

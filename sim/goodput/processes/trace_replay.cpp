@@ -13,12 +13,12 @@ namespace stagecraft {
 
 namespace {
 
-// Histories tell additions before removals, so a node that fails for no time at all would be back before it
-// is gone.
+// At equal times additions precede removals in a history, so a fault of zero duration would end before it
+// began.
 constexpr Duration kShortestFault{1};
 
-// Where a moment of the trace lies in the run. A round begins a nanosecond after the end of the one before:
-// at equal times additions come first, and what the new round adds would find the place still taken.
+// Maps times of the trace to times of the run. A round begins a nanosecond after the end of the previous one:
+// additions come first at equal times, and would find the place still taken.
 class Clock {
  public:
   Clock(const TraceReplay& replay, Duration length, Duration horizon)
@@ -32,7 +32,7 @@ class Clock {
         replay_.scale * static_cast<double>((time - replay_.offset + length_ * round).count());
     return Duration(std::llround(scaled) + round);
   }
-  // Is this round of the trace heard at all?
+  // Does this round begin before the horizon?
   [[nodiscard]] bool plays(int round) const {
     return round == 0 || (replay_.repeat && at(Duration(0), round) < horizon_);
   }
@@ -46,8 +46,8 @@ bool opens(TraceEvent event) {
   return event == TraceEvent::kAdd || event == TraceEvent::kFaultStart;
 }
 
-// What holds at time 0 of all that lies before it: the last word on each node, or fault, if it says "there",
-// or "open".
+// State at time 0 from the rows before it: the last row of each node or fault, if it says "present" or
+// "open".
 std::vector<PlayedRow> state_at_start(const std::vector<PlayedRow>& before) {
   std::vector<PlayedRow> state;
   for (const PlayedRow& row : before) {

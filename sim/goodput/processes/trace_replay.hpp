@@ -1,9 +1,9 @@
-// What was recorded, played to the fleet.
+// Replays a recorded trace to the fleet.
 //
-// At equal times the order of the rows counts. Histories tell additions first (docs/resilience.md, section
-// 1), so that a place that is taken again the moment it is left is taken a nanosecond later. A node is usable
-// the creation time after its addition. An addition that finds no free place in the cluster is skipped, and
-// so is its removal.
+// At equal times the order of the rows counts. Histories list additions first (docs/resilience.md, section
+// 1), so a place that is retaken the moment it is left is taken a nanosecond later. A node is usable the
+// creation time after its addition. An addition without a free place in the cluster is skipped, and so is its
+// removal.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-// A row of a trace at its time in the run, which is before 0 for what an offset has left behind.
+// A row of a trace at its time in the run; negative for rows before the offset.
 struct PlayedRow {
   Duration time{};
   TraceEvent event = TraceEvent::kAdd;
@@ -29,9 +29,9 @@ struct PlayedRow {
   std::int32_t id = 0;  // rows before it in the play, all rounds together
 };
 
-// The rows of an event or fault trace to the horizon: scaled, from its offset, repeated. Of what lies before
-// the offset only what still holds there is left: nodes that are there, faults that are open. By (time,
-// id); of faults at equal times the starts come first.
+// The rows of an event or fault trace up to the horizon: scaled, from its offset, repeated. Before the offset
+// only rows that still hold remain: present nodes, open faults. Ordered by (time, id); of faults at equal
+// times the starts come first.
 [[nodiscard]] std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon);
 
 struct PlayedCount {
@@ -41,8 +41,8 @@ struct PlayedCount {
 // Plays a trace of counts, in nodes: at most one entry a time, the first at 0.
 [[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
 
-// Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough for all
-// of them; if not, a newcomer takes the first free place.
+// Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough places
+// for all of them. Otherwise a new node takes the first free place.
 class Membership : public Process {
  public:
   // names: how many nodes the rows know.
@@ -56,7 +56,7 @@ class Membership : public Process {
 
  private:
   void next();
-  // Whether there was time for it.
+  // returns false where the place was left at this very instant: the addition follows a nanosecond later.
   [[nodiscard]] bool add(const PlayedRow& row);
   void remove(const PlayedRow& row);
   [[nodiscard]] std::optional<int> free_place(std::int32_t name) const;

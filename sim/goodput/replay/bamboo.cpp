@@ -75,14 +75,14 @@ class BambooReplay : public ReplayEngine {
   }
 
  private:
-  // The first loss since the last rendezvous.
+  // The first loss since the last rendezvous slows all steps.
   struct Slowed {
     std::size_t completed_steps = 0;
     Duration since{};
     bool prolonged = false;
   };
 
-  // Whether training survives the loss of a node that ran.
+  // Does training survive the loss of a running node?
   bool taken_over(int lost) {
     const int places = places_of_[as_index(lost)];
     places_of_[as_index(lost)] = 0;
@@ -110,7 +110,7 @@ class BambooReplay : public ReplayEngine {
 
   const RedundantPipelines& policy_;
   int pipelines_ = 0;
-  std::vector<int> holder_;     // [place] node, -1: nobody
+  std::vector<int> holder_;     // [place] node, -1: empty
   std::vector<int> places_of_;  // [node] how many, 0..2
   std::vector<int> place_of_;   // [node] the one it was given; of a node that runs
   int counted_waiting_ = 0;     // published rules

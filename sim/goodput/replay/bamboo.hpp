@@ -32,8 +32,8 @@ struct RedundantPipelines {
   std::function<Duration(int pipelines, int usable_nodes)> step = {};  // > 0, in whole milliseconds
   Duration global_rendezvous{};
   Duration local_rendezvous{};
-  double slowdown = 1;             // with a node that does the work of two, >= 1
-  double rebalance_threshold = 0;  // of 2·overloaded/active
+  double slowdown = 1;             // slowdown by a node that does the work of two, >= 1
+  double rebalance_threshold = 0;  // threshold of 2·overloaded/active
 };
 
 // requires stages >= 1; changes in order of time, nodes alternately joining and going

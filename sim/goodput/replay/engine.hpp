@@ -1,5 +1,4 @@
-// What all replays share: nodes that come and go, the rendezvous, its timers, and steps one after the
-// other.
+// Base of all replays: arriving and leaving nodes, the rendezvous, its timers, and consecutive steps.
 //
 //   add      the node is under creation until it is ready; then a stopped job begins a global
 //            rendezvous, one in a rendezvous takes the node into its list, a running one leaves it
@@ -82,14 +81,14 @@ class ReplayEngine {
   std::vector<ReplayNode> nodes_;       // [node]
   std::vector<std::int64_t> added_by_;  // [node] row of its latest add
   std::vector<int> order_;              // nodes that exist, in the order of their adds
-  std::vector<int> list_;               // of the rendezvous
+  std::vector<int> list_;               // nodes of the rendezvous
   ReplayState state_ = ReplayState::kStopped;
   bool global_ = true;
-  std::int64_t version_ = 0;  // of the shape: steps of an older one are void
-  std::int64_t timer_ = 0;    // of the live timer
-  std::int64_t next_id_ = 0;  // for what no row of the trace made
+  std::int64_t version_ = 0;  // version of the shape: steps of an older one are void
+  std::int64_t timer_ = 0;    // number of the live timer
+  std::int64_t next_id_ = 0;  // id of the next event that no row of the trace created
   Duration step_start_{};
-  std::optional<std::int32_t> blame_;  // the cause of the first loss that training goes on with
+  std::optional<std::int32_t> blame_;  // cause of the first loss that did not stop training
 };
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// The events of a replay, by (time, kind), and what happens among equals.
+// The events of a replay, by (time, kind), and the order among equals.
 //
 // The published simulators kept their events in a binary heap and left ties to where the heap's array
 // had put them; that decides which node gets which place in Bamboo's pipelines, and in Varuna's case
@@ -43,8 +43,8 @@ struct ReplayEvent {
   Duration time{};
   ReplayEventKind kind = ReplayEventKind::kAdd;
   std::int64_t id = 0;       // canonical: the row of an add or a removal, for a ready that of its add
-  std::int32_t node = -1;    // of kAdd, kRemove, kReady
-  std::int64_t version = 0;  // of timers and steps: what they belonged to when they were set
+  std::int32_t node = -1;    // node of kAdd, kRemove, kReady
+  std::int64_t version = 0;  // version of a timer or step when it was set
 };
 
 class EventQueue {

@@ -60,7 +60,7 @@ class GlobalRestartReplay : public ReplayEngine {
     return row->second;
   }
 
-  // Returns when training goes on.
+  // returns the time at which training goes on.
   Duration write_checkpoint(Duration now) {
     removal_since_checkpoint_ = false;
     const Duration resumed = now + policy_.checkpoint_write;
@@ -104,8 +104,8 @@ class GlobalRestartReplay : public ReplayEngine {
   Duration rendezvous_;
   Duration step_{};
   std::int64_t completed_ = 0;
-  std::size_t saved_ = 0;        // the last usable checkpoint covers so many recorded steps
-  std::size_t being_saved_ = 0;  // and the one that is written
+  std::size_t saved_ = 0;        // recorded steps covered by the last usable checkpoint
+  std::size_t being_saved_ = 0;  // and by the one in progress
   bool removal_since_checkpoint_ = false;
 };
 

@@ -33,8 +33,8 @@ struct GlobalRestart {
   int pipeline_nodes = 1;
   std::function<Duration(int usable_nodes)> step = {};  // > 0
   Duration rendezvous{};
-  // Published rules of Varuna for BERT-large: each end of a rendezvous sets the time of the next one by the
-  // usable nodes; a number beyond the table's ends takes the end's. Empty: always `rendezvous`.
+  // Published rules of Varuna for BERT-large: the end of a rendezvous sets the time of the next one by the
+  // number of usable nodes. Numbers outside the table take its nearest entry. Empty: always `rendezvous`.
   std::map<int, Duration> rendezvous_by_nodes = {};
   std::int64_t checkpoint_every = 0;  // steps; 0: no checkpoints, nothing but the step in flight is lost
   Duration checkpoint_write{};

@@ -18,8 +18,8 @@ struct Stretch {
   const ReplayStep* step = nullptr;  // nullptr: a pause for a checkpoint
 };
 
-// By start, none reaching into the next: published rules begin a new step while a pause of the old shape
-// lasts.
+// Stretches by start time, without overlap: under published rules a new step may start while a pause of the
+// old shape lasts.
 std::vector<Stretch> stretches_of(const Replay& replay, Duration from) {
   std::vector<Stretch> all;
   all.reserve(replay.steps.size() + replay.checkpoints.size());

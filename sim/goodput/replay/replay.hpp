@@ -1,9 +1,8 @@
-// What a replay of a published evaluation is given, and what comes out.
+// Input and output of a replay of a published evaluation.
 //
-// The figures under failures of the Oobleck and Bamboo papers are outputs of small simulators fed with
-// no-failure throughputs. A replay follows their event rules, either as published with all defects, or
-// corrected. It is a test of event logic, not a measurement, and what `rules:` of a policy with a table of
-// throughputs stands for.
+// The failure figures of the Oobleck and Bamboo papers come from small simulators fed with failure-free
+// throughputs. A replay follows their event rules, either as published with all defects, or corrected. It
+// tests event logic; it is not a measurement. `rules:` of a policy with a table of throughputs selects it.
 //
 //   source  docs/resilience.md, section 7.
 #pragma once
@@ -21,13 +20,13 @@
 
 namespace stagecraft {
 
-// A node is requested or goes; in the order of a trace.
+// A node is requested or leaves; in the order of a trace.
 struct NodeChange {
   Duration time{};
   bool joins = true;
   std::int32_t node = 0;
-  Duration ready{};        // of a join: from when the node can be used
-  std::int32_t cause = 0;  // of a loss: an index in History::causes
+  Duration ready{};        // for a join: time from which the node is usable
+  std::int32_t cause = 0;  // for a loss: an index in History::causes
 
   friend bool operator==(const NodeChange&, const NodeChange&) = default;
 };
@@ -56,10 +55,10 @@ struct ReplayStep {
 enum class ReplayState : std::uint8_t { kStopped, kRendezvous, kRunning };
 
 struct Replay {
-  std::optional<Duration> start;  // of the first training
+  std::optional<Duration> start;  // start of the first training
   Duration end{};                 // ReplayRules::end
-  std::vector<ReplayStep> steps;  // in the order of their ends
-  int rendezvous = 0;             // that came to their end, also with too few nodes
+  std::vector<ReplayStep> steps;  // steps in the order of their ends
+  int rendezvous = 0;             // completed rendezvous, including those with too few nodes
   int fatal = 0;                  // Bamboo: losses that no shadow could take over
   int removals = 0;
 
@@ -70,7 +69,7 @@ struct Replay {
   };
   std::vector<Stop> stops;
 
-  // For accounts: since when the job is what it is, and when training stood still for a checkpoint.
+  // State changes for accounts: the start of each job state, and the pauses of training for a checkpoint.
   struct Since {
     Duration time{};
     ReplayState state = ReplayState::kStopped;
@@ -91,26 +90,26 @@ struct Replay {
   [[nodiscard]] std::int64_t kept_steps() const;
 };
 
-// The mean rate from the first training to the end of the last step that came to one (published: a dead tail
-// is free) or to `end` (corrected). 0 where nothing was trained.
+// Mean rate from the first training to the end of the last completed step (published: a dead tail is free) or
+// to `end` (corrected). 0 without training.
 [[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
 
-// Time from `from` to the end in buckets, and what else an account says: a kept step of length d is
-// productive for min(d, ideal_step) and degraded for the rest, a rendezvous is reconfigure, a stopped job
-// idle, training without a kept step lost work. Of a stop's cause are what was lost since the stop before,
-// and the time until training goes on.
+// Prices of an account from `from` to the end. A kept step of length d is productive for min(d, ideal_step)
+// and degraded for the rest; a rendezvous is reconfigure; a stopped job is idle; training without a kept step
+// is lost work. A stop's cause is charged with the losses since the previous stop, and with the time until
+// training goes on.
 //   requires ideal_step > 0 and 0 <= from <= replay.end
 struct ReplayPrices {
   Duration from{};
   Duration ideal_step{};
   std::int64_t samples_per_step = 0;
-  std::size_t causes = 1;  // of the history
+  std::size_t causes = 1;  // causes of the history
   bool timeline = false;
 };
 [[nodiscard]] Account account_of(const Replay& replay, const ReplayPrices& prices);
 
-// How the published simulators make a step of a throughput: samples/throughput in whole milliseconds, rounded
-// down; a throughput of 0 is a step of 10^12 ms.
+// Step time of the published simulators: samples/throughput in whole milliseconds, rounded down. A throughput
+// of 0 is a step of 10^12 ms.
 [[nodiscard]] Duration published_step(std::int64_t samples, double samples_per_second);
 
 }  // namespace stagecraft

@@ -24,7 +24,7 @@
 
 namespace stagecraft {
 
-// Whether the policy is a replay.
+// Is the policy a replay?
 [[nodiscard]] bool is_replay(const PolicySpec& policy);
 
 struct ScenarioReplay {
