@@ -16,11 +16,6 @@ namespace stagecraft {
 
 namespace {
 
-bool is_loss(const Incident& incident) {
-  return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
-         incident.kind == IncidentKind::kCorruption;
-}
-
 // Moments of a history at which some node is lost.
 std::int64_t losses_in(const History& history) {
   std::int64_t losses = 0;

@@ -41,6 +41,12 @@ struct Incident {
   friend bool operator==(const Incident&, const Incident&) = default;
 };
 
+// Does it take a node, its processes or its results from the job?
+[[nodiscard]] constexpr bool is_loss(const Incident& incident) {
+  return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
+         incident.kind == IncidentKind::kCorruption;
+}
+
 struct History {
   int nodes = 0;                // 0..nodes-1, spares among them
   bool all_up_at_start = true;  // otherwise all are down: a trace or a spot process adds them

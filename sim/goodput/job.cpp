@@ -17,11 +17,6 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-bool is_loss(const Incident& incident) {
-  return incident.kind == IncidentKind::kRemove || incident.kind == IncidentKind::kFault ||
-         incident.kind == IncidentKind::kCorruption;
-}
-
 class Job {
  public:
   Job(const JobSpec& spec, const History& history, Policy& policy)
