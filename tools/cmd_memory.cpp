@@ -111,8 +111,8 @@ void print_json(const Answer& answer, Session& session) {
 }
 
 // Keys of this scenario that affect memory but that the formulas ignore. The formulas assume 16-bit weights
-// with fp32 gradients and moments, flash attention, 1F1B, sequence parallelism, states over all replicas, and
-// no offload or freed tensors.
+// with fp32 gradients and moments, flash attention, 1F1B, sequence parallelism, states over all replicas, no
+// recompute and no offload.
 std::vector<std::string> keys_not_read(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const OffloadSpec& offload = scenario.offload;
