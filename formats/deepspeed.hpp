@@ -1,9 +1,9 @@
 // Configurations of DeepSpeed (JSON) and GPT-NeoX (YAML) as scenarios.
 //
-// DeepSpeed's holds no model: what it says of memory, batch and overlap becomes a part of a scenario, and the
-// rest is listed as missing. "auto" is for the caller's trainer to fill in, so it is missing too. GPT-NeoX's
-// is DeepSpeed's with a model and the degrees of parallelism, and gives a whole scenario once the number of
-// GPUs and tokens is known.
+// DeepSpeed's holds no model: its settings of memory, batch and overlap become a part of a scenario, and the
+// rest is listed as missing. "auto" is left to the trainer, so it is missing too. GPT-NeoX's is DeepSpeed's
+// with a model and the degrees of parallelism. It gives a whole scenario once the numbers of GPUs and tokens
+// are known.
 //
 //   refused   templates with Jinja marks, offloading to NVMe, batch sizes that do not multiply, layers other
 //             than plain attention, experts of GPT-NeoX.
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-// Which of the two it is, is seen from the text.
+// The text decides which of the two formats it is.
 [[nodiscard]] std::optional<Fragment> import_deepspeed(std::string_view text, const std::string& name,
                                                        const ImportRequest& request,
                                                        Diagnostics& diagnostics);

@@ -285,7 +285,7 @@ class NeoxImport {
     return training;
   }
 
-  // The pipeline engine reduces after the last micro-batch, and its messages wait for each other.
+  // The pipeline engine reduces after the last micro-batch, and its messages block.
   //   source  DeepSpeed @83fd8f87 deepspeed/runtime/pipe/schedule.py, TrainSchedule.
   Entries overlap() {
     Entries overlap;

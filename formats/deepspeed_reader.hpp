@@ -1,4 +1,4 @@
-// A tree of settings, read path by path: what was read, what is left to the trainer, and what is left over.
+// A tree of settings, read path by path: values read, values left to the trainer, and unread ones.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class SettingsReader {
   void missing(Severity severity, std::string key, std::string message, std::string hint);
   void assume(std::string line) { assumed.push_back(std::move(line)); }
 
-  // Warns about what nobody asked for. Returns the lines of what changes nothing.
+  // Warns about unread settings. Returns the lines of settings without effect.
   [[nodiscard]] std::vector<std::string> finish();
 
   std::vector<std::string> assumed = {};  // for the closing comment
@@ -61,7 +61,7 @@ class SettingsReader {
   std::vector<std::string> aside_;
 };
 
-// zero_optimization, offload, precision: what a configuration of either kind says of them.
+// zero_optimization, offload, precision: these settings of a configuration of either kind.
 struct ZeroSettings {
   std::int64_t stage = 0;
   ImportSource source = {};
@@ -73,7 +73,7 @@ struct ZeroSettings {
 void read_optimizer(SettingsReader& reader);
 // `precision` and the types of gradients, masters and moments; nothing where it is left to the trainer.
 void read_precision(SettingsReader& reader, const ZeroSettings& zero, std::vector<FragmentEntry>& training);
-// A precision that is known already; add_precision() adds what read_precision() would.
+// A known precision; add_precision() adds the entries of read_precision().
 struct SaidPrecision {
   std::string word;
   ImportSource source;

@@ -13,7 +13,7 @@ namespace stagecraft {
 
 namespace {
 
-// What a comment repeats must not end the comment, and what is no UTF-8 must not make the file unreadable.
+// Text repeated in a comment must not end it, and bytes that are no UTF-8 must not make the file unreadable.
 std::string on_one_line(std::string_view text) {
   std::string line;
   while (!text.empty()) {
@@ -28,7 +28,7 @@ std::string on_one_line(std::string_view text) {
   return line;
 }
 
-// A word that YAML reads as itself, whichever reader it is.
+// Does every YAML reader take the word as a plain text?
 bool is_plain_word(std::string_view text) {
   constexpr std::array<std::string_view, 10> kMeanMore{"true", "false", "null", "yes", "no",
                                                        "on",   "off",   "y",    "n",   "nan"};

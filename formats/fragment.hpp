@@ -1,14 +1,13 @@
-// A scenario fragment: what an importer could read out of somebody's file, as YAML for people.
+// A scenario fragment: the values that an importer read from a file, as readable YAML.
 //
-// Every value says in a trailing comment where it came from, and the closing comments say what was assumed,
-// what was left aside, and what is missing before `stagecraft check` accepts the text.
+// Every value has a trailing comment with its source. The closing comments list assumptions, ignored
+// settings, and values that `stagecraft check` still misses.
 //
 //   model:
 //     layers: 61  # num_hidden_layers
 //
-// Keys and comments may repeat what stood in a stranger's file: line breaks, control characters and bytes
-// that are no UTF-8 never reach the output (a '?' stands for each), and a text is quoted unless it is a plain
-// word.
+// Keys and comments may repeat text of an untrusted file. Line breaks, control characters and bytes that are
+// no UTF-8 never reach the output (a '?' replaces each), and a text is quoted unless it is a plain word.
 #pragma once
 
 #include <cstdint>

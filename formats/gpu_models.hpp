@@ -12,7 +12,7 @@
 namespace stagecraft {
 
 struct GpuModel {
-  std::string_view device;   // as the node presets spell it
+  std::string_view device;   // spelled as in the node presets
   std::string_view pci;      // "0x2330"
   int sm = 0;                // compute capability, 90 for 9.0
   std::string_view profile;  // the cost profile that is made for it; empty where there is none
@@ -22,8 +22,7 @@ struct GpuModel {
 [[nodiscard]] const GpuModel* gpu_model_by_pci(std::string_view device_id);
 [[nodiscard]] const GpuModel* gpu_model_by_name(std::string_view device);
 
-// One NVLink in one direction: what NCCL plans with, and what the line carries. 0 when that generation has
-// none.
+// One NVLink in one direction: NCCL's planning rate, and the line rate. 0 when that generation has none.
 struct NvlinkRates {
   Bandwidth planned{};
   Bandwidth line{};

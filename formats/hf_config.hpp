@@ -1,9 +1,9 @@
 // A Hugging Face `config.json` as a model of ours.
 //
-// What is read: Llama, Mistral, Mixtral, Qwen2 and Qwen3 with and without experts, DeepSeek-V2 and V3, GPT-2,
-// GPT-NeoX; a model of an unknown type when its keys are those of Llama, with a warning; the language model
-// of a model of several parts (`text_config`). The sequence length and everything about training is not in
-// the file: the fragment says what is missing.
+// Supported: Llama, Mistral, Mixtral, Qwen2 and Qwen3 with and without experts, DeepSeek-V2 and V3, GPT-2,
+// GPT-NeoX; a model of an unknown type with the keys of Llama, with a warning; the language model of a
+// multi-part model (`text_config`). The file lacks the sequence length and all training settings; the
+// fragment lists them as missing.
 //
 //   refused by name   layers that are not full attention (layer_types, full_attention_interval, a sliding
 //                     window in use), an unknown architecture, experts in a dense type or none in a type of
@@ -25,11 +25,11 @@ namespace stagecraft {
 
 struct HfConfig {
   Fragment fragment;      // `stagecraft: 1` and a `model:` section
-  TransformerSpec model;  // what the fragment's model section means
+  TransformerSpec model;  // the model described by the fragment
 };
 
-// The text of a config.json; `name` is used in places only. All mistakes are reported at once, at their keys;
-// nullopt then. Where each value of the model stands goes to `origins`, under "model.".
+// Reads the text of a config.json; `name` is used in places only. All mistakes are reported at once, at their
+// keys; nullopt then. The place of each value of the model goes to `origins`, under "model.".
 [[nodiscard]] std::optional<HfConfig> read_hf_config(std::string_view text, const std::string& name,
                                                      Diagnostics& diagnostics, Origins* origins = nullptr);
 

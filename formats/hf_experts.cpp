@@ -113,7 +113,7 @@ void HfImport::add_routing_groups(std::vector<FragmentEntry>& entries) {
   entries.push_back(number_entry("top_groups", *chosen));
 }
 
-// `width` is that of the dense block, or what the file calls so: Mixtral has none, and means an expert's.
+// `width` is the file's width of the dense block. Mixtral has no dense block, and there it is an expert's.
 void HfImport::read_experts(const std::optional<HfNumber>& width) {
   constexpr std::int64_t kMostLayers = 100'000;
   if (layers_ > kMostLayers)
@@ -136,7 +136,7 @@ void HfImport::read_experts(const std::optional<HfNumber>& width) {
   note_routing();
 }
 
-// What of the routing is not modelled, and could be missed.
+// Notes unmodelled parts of the routing.
 void HfImport::note_routing() {
   const auto method = in_.text({"topk_method"});
   if (method && method->value == "noaux_tc")

@@ -12,7 +12,8 @@ FragmentEntry number_entry(std::string key, const HfNumber& number) {
   return {.key = std::move(key), .value = fragment_number(number.value, number.where), .comment = number.key};
 }
 
-// By `model_type`, else by the class in `architectures`, with a warning; nullptr when both are unknown.
+// The architecture by `model_type`, otherwise by the class in `architectures`, with a warning; nullptr when
+// both are unknown.
 const HfArchitecture* HfImport::named_architecture() {
   const auto type = in_.text({"model_type"});
   const auto classes = in_.texts("architectures");
@@ -81,7 +82,7 @@ void HfImport::note_the_rest() {
 }
 
 void HfImport::warn_of_unknown_keys(const std::vector<std::string>& all_known) {
-  constexpr std::size_t kMost = 20;  // warnings: nobody reads more
+  constexpr std::size_t kMost = 20;  // limit on warnings
   std::vector<std::string> unknown;
   for (const YamlEntry& item : in_.config().entries) {
     if (in_.is_known(item.key) || item.value.kind == YamlNode::Kind::kNull) continue;

@@ -1,8 +1,8 @@
 // One Hugging Face `config.json` on its way from keys to the entries of a model section.
 //
-// Each of its files reads one part: the family and what is left over (hf_import.cpp), what is refused
-// (hf_refusals.cpp), layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to the reader's
-// diagnostics; whoever reads on treats a value that was reported as absent.
+// Each of its files reads one part: the family and unread keys (hf_import.cpp), refusals (hf_refusals.cpp),
+// layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to the reader's diagnostics; later
+// readers treat a reported value as absent.
 #pragma once
 
 #include <fmt/format.h>

@@ -81,7 +81,7 @@ void HfImport::read_activation() {
   const auto written = in_.text({"hidden_act", "activation_function"});
   const std::string_view ours = is_llama() ? "swiglu" : "gelu";
   if (!written) {
-    if (in_.first({"hidden_act", "activation_function"}) != nullptr) return;  // of the wrong kind, reported
+    if (in_.first({"hidden_act", "activation_function"}) != nullptr) return;  // wrong kind, already reported
     add_word("activation", ours, type_comment());
     assumed.push_back(fmt::format("{}, as {} has: hidden_act is absent", ours, architecture_.model_type));
     return;
@@ -96,7 +96,7 @@ void HfImport::read_activation() {
             is_llama() ? "silu is: three matrices, one of them a gate" : "gelu is: two matrices");
 }
 
-// Which linear layers have a bias. Ours: all, none, or those of Q, K and V alone.
+// Linear layers with a bias. We support all, none, or only Q, K and V.
 void HfImport::read_biases() {
   const auto attention = in_.flag("attention_bias");
   const auto mlp = in_.flag("mlp_bias");

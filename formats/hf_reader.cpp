@@ -41,7 +41,7 @@ bool HfReader::is_null(std::string_view key) const {
   return value != nullptr && value->kind == YamlNode::Kind::kNull;
 }
 
-// `read_value(map, key)` reports what is wrong; nullopt then.
+// `read_value(map, key)` reports mistakes; nullopt then.
 template <class T, class Read>
 std::optional<HfValue<T>> HfReader::read(const YamlEntry* entry, Read read_value) {
   if (entry == nullptr || wrong_.contains(entry->key)) return std::nullopt;

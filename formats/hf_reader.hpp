@@ -24,8 +24,7 @@ struct HfValue {
   SourceLocation where = {};
 };
 
-// Every getter marks its keys as known. A value of the wrong kind is reported and then counts as absent; it
-// is reported once, however often it is asked for.
+// Every getter marks its keys as known. A value of the wrong kind is reported once and then counts as absent.
 class HfReader {
  public:
   // `path` is that of the mapping, "" for the whole file.

@@ -91,7 +91,7 @@ void HfImport::refuse_window() {
             "with sliding_window: null all tokens are attended to, which takes longer on long sequences");
 }
 
-// Everything that makes a layer something else than full attention and a feed-forward block.
+// Refuses layers other than full attention with a feed-forward block.
 void HfImport::refuse_other_layers() {
   if (const auto interval = in_.integer({"full_attention_interval"}); interval && interval->value > 1) {
     in_.error("full_attention_interval", "not-supported-yet",

@@ -1,4 +1,4 @@
-// What is known about Hugging Face's `config.json`: model types, names of keys, keys that cost nothing.
+// Tables for Hugging Face's `config.json`: model types, names of keys, keys without effect.
 //
 //   source  configuration classes of huggingface/transformers @008e574
 //           (src/transformers/models/*/configuration_*.py): names of keys, what an absent key means, which
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-// How a layer is built, which decides what its keys mean.
+// Structure of a layer, which decides the meaning of its keys.
 enum class HfShape : std::uint8_t {
   kGpt2,   // learned positions, LayerNorm, two matrices with GELU, biases everywhere
   kNeox,   // the same with rotary positions and an untied head
@@ -23,7 +23,7 @@ enum class HfShape : std::uint8_t {
 
 enum class HfExperts : std::uint8_t { kNone, kMixtral, kQwen2, kQwen3, kDeepSeek };
 
-// When attention is cut to `sliding_window` tokens.
+// Condition under which attention is cut to `sliding_window` tokens.
 enum class HfWindow : std::uint8_t {
   kWhenGiven,      // `sliding_window` is a number
   kUnlessNull,     // the same, and an absent key means 4096 tokens (Mistral)

@@ -1,4 +1,4 @@
-// What importers of jobs have in common: what the user adds to a file, and entries with their origin.
+// Common parts of importers of jobs: the user's additions to a file, and entries with their origin.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-// What the user adds, since no option of the job says it.
+// Settings from the user that no option of the job contains.
 struct ImportRequest {
   std::optional<std::int64_t> gpus = {};
   std::optional<std::int64_t> vocab = {};  // before padding
@@ -20,7 +20,7 @@ struct ImportRequest {
   std::int64_t node_gpus = 8;              // of that node; every preset has 8
 };
 
-// Where a value came from.
+// Source of a value.
 struct ImportSource {
   std::string comment = {};
   SourceLocation where = {};
@@ -36,17 +36,19 @@ struct ImportSource {
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& title,
                                                const std::vector<std::string>& items);
 
-// An option of the importer says what a file does not. A file that says otherwise contradicts it: the error.
+// The error for an importer option that contradicts the file. Such options only supply values that the file
+// lacks.
 [[nodiscard]] Diagnostic contradicted_option(const std::string& option, std::string_view asked,
                                              std::string_view said, const SourceLocation& where);
 
 // Tokens of a vocabulary with those that Megatron-LM and GPT-NeoX add to split it evenly.
 [[nodiscard]] std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step);
 
-// What is said of an optimizer that is priced as Adam and is not; nullopt for Adam and AdamW, and for no name.
+// Note for an optimizer that is priced as Adam but is another; nullopt for Adam and AdamW, and without a
+// name.
 [[nodiscard]] std::optional<std::string> priced_as_adam(std::string_view optimizer);
 
-// "671,026,404,352 parameters (671.0 B)": the count beside the name shows a wrong file. nullopt after a
+// "671,026,404,352 parameters (671.0 B)": the count beside the name exposes a wrong file. nullopt after a
 // mistake that only the whole model shows, which is reported.
 [[nodiscard]] std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model,
                                                          const std::string& file, Diagnostics& diagnostics);

@@ -37,7 +37,7 @@ class TextPlaces {
 // The text without blanks and tabs at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-// Is one of the words anywhere in the text?
+// Does the text contain one of the words?
 [[nodiscard]] bool contains_any(std::string_view text, std::initializer_list<std::string_view> words);
 
 // ASCII letters in lower case.

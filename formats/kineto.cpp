@@ -20,7 +20,7 @@ using detail::KinetoEvents;
 using detail::LaunchSlice;
 using detail::OpSlice;
 
-// Who launched what, and when.
+// Links kernels to the operators and steps that launched them.
 class Linker {
  public:
   explicit Linker(KinetoEvents& events) : events_(events) {
@@ -67,7 +67,7 @@ class Linker {
     return nullptr;
   }
 
-  // The last that began before and has not ended; -1: none.
+  // The last span that began before and has not ended; -1: none.
   template <class Span>
   [[nodiscard]] static std::ptrdiff_t span_at(const std::vector<Span>& spans, Duration time) {
     const auto next = std::ranges::upper_bound(spans, time, {}, &Span::start);
@@ -158,7 +158,7 @@ std::optional<KinetoTrace> read_kineto(std::istream& in, const std::string& name
 
 namespace {
 
-// All kernels as one step, for want of steps.
+// Adds one step over all kernels, for traces without steps.
 void add_whole_step(KinetoTrace& trace) {
   Duration end{};
   for (KinetoKernel& kernel : trace.kernels) {

@@ -1,4 +1,5 @@
-// A trace of PyTorch's profiler (Kineto's Chrome JSON): what one GPU did, and which operator asked for it.
+// A trace of PyTorch's profiler (Kineto's Chrome JSON): the kernels of one GPU, and the operators that
+// launched them.
 //
 // Read as a stream, one event at a time: memory grows with the kernels and operators that are kept, not with
 // the text. A kernel is tied to its operator by two ids: `correlation` leads to the call that launched it,
@@ -30,11 +31,12 @@ enum class DeviceWork : std::uint8_t { kKernel, kCopy, kSet };
 
 // Arguments of an operator, where shapes were recorded (record_shapes=True).
 struct KinetoInputs {
-  std::vector<std::vector<std::int64_t>> dims;     // of what is no tensor, or a list of tensors: empty
-  std::vector<std::vector<std::int64_t>> strides;  // of newer traces; else empty
+  std::vector<std::vector<std::int64_t>> dims;     // extents of tensors; empty for other arguments and lists
+  std::vector<std::vector<std::int64_t>> strides;  // strides in newer traces, otherwise empty
   std::vector<std::string> types;                  // "c10::BFloat16", "float", "Scalar", "TensorList", ""
-  std::vector<std::int64_t> list_elements;  // of all tensors of a list; 0: no list, or one of more than 30
-  std::vector<std::string> values;          // of attention, in newer traces: "True", "0.", ""; else empty
+  // Elements of all tensors of a list; 0: no list, or one of more than 30.
+  std::vector<std::int64_t> list_elements;
+  std::vector<std::string> values;  // values of attention in newer traces: "True", "0.", ""; otherwise empty
 
   friend bool operator==(const KinetoInputs&, const KinetoInputs&) = default;
 };
@@ -46,7 +48,7 @@ struct KinetoOp {
   friend bool operator==(const KinetoOp&, const KinetoOp&) = default;
 };
 
-// What ProcessGroupNCCL says of a collective or message.
+// ProcessGroupNCCL's record of a collective or message.
 struct KinetoCollective {
   std::string name;  // "allreduce", "_allgather_base", "send"
   std::int64_t in_elements = 0, out_elements = 0;
@@ -74,12 +76,12 @@ struct KinetoKernel {
 };
 
 struct KinetoStep {
-  std::int64_t number = 0;  // of ProfilerStep#
+  std::int64_t number = 0;  // number in ProfilerStep#
   Duration start{}, length{};
 };
 
 struct KinetoTrace {
-  std::vector<std::string> names;             // of kernels and copies
+  std::vector<std::string> names;             // names of kernels and copies
   std::vector<KinetoOp> ops;                  // distinct ones that launched a kernel
   std::vector<KinetoCollective> collectives;  // distinct ones
   std::vector<KinetoKernel> kernels;          // by start, then stream
@@ -103,10 +105,10 @@ struct KinetoTrace {
 [[nodiscard]] std::optional<KinetoTrace> read_kineto(std::istream& in, const std::string& name,
                                                      Diagnostics& diagnostics);
 
-// The steps that tell something: those asked for by number, else all with kernels but the first, which warms
-// up; a single one is taken, with a warning. A trace without steps is one step over all its kernels (number
-// -1), which is added to it, with a warning. Indices into steps, ascending; nullopt after reporting a step
-// that is not there, or a trace without kernels.
+// The measured steps: those selected by number, otherwise all with kernels except the first, which warms up.
+// A single step is used, with a warning. A trace without steps gets one step over all its kernels (number
+// -1), with a warning. Returns indices into steps, ascending; nullopt after reporting a missing step, or a
+// trace without kernels.
 [[nodiscard]] std::optional<std::vector<std::int32_t>> measured_steps(KinetoTrace& trace,
                                                                       const std::vector<std::int64_t>& asked,
                                                                       const std::string& name,

@@ -1,4 +1,4 @@
-// What a trace recorded of an operator's arguments: extents and types, and how much they hold.
+// An operator's recorded arguments in a trace: extents, types and sizes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-using Extents = std::vector<std::int64_t>;  // of a tensor
+using Extents = std::vector<std::int64_t>;  // extents of a tensor
 
 // 0 of no tensor, or of one that no memory holds.
 [[nodiscard]] std::int64_t elements_of(const Extents& dims);
@@ -31,9 +31,9 @@ struct TensorArgument {
 };
 [[nodiscard]] TensorArgument tensor_argument(const KinetoInputs& inputs, std::size_t at);
 
-// Tensors that are spread over each other: what comes in, and the result, which is of the widest type.
+// Broadcast tensors: the inputs, and the result, which has the widest type.
 struct Broadcast {
-  std::int64_t elements = 0;  // of the result
+  std::int64_t elements = 0;  // elements of the result
   double bytes = 0;
   std::string_view type;
 };

@@ -10,8 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// Where the arguments of fused attention stand; extents of Q are batch, length and heads in one order or the
-// other, and the head size last.
+// Positions of the arguments of fused attention. Extents of Q are batch, length and heads in either order,
+// and the head size last.
 struct AttentionOperator {
   std::string_view name, implementation;
   bool backward;
@@ -99,7 +99,7 @@ AttentionOrReason attention_of(const KinetoTrace& trace, const KinetoKernel& ker
                       .causal = *causal,
                       .implementation = std::string(known->implementation),
                       .dtype = dtype_word(q.type)};
-  // FlashAttention 3 is called by the same operator where PyTorch was told to.
+  // PyTorch can be configured to call FlashAttention 3 through the same operator.
   if (out.implementation == "fa2" && contains_any(lower_case(name), {"sm90"})) out.implementation = "fa3";
   return out;
 }

@@ -36,12 +36,12 @@ constexpr int kMostMessages = 10;                  // a wrong file may have a mi
 constexpr std::int64_t kMostElements = 1LL << 50;  // of a list of tensors; more is no list that anybody has
 constexpr std::int64_t kMostNs = (1LL << 62) - 2;  // 146 years; two of them add up
 
-// Hands on what another buffer has, and knows the line that was read last.
+// Passes another buffer on and counts the lines read so far.
 class LineCounter : public std::streambuf {
  public:
   explicit LineCounter(std::istream& in) : in_(in), chunk_(std::size_t{1} << 16) {}
 
-  // Each byte is looked at once, however often somebody asks.
+  // Each byte is counted once, however often this is called.
   [[nodiscard]] int line() {
     lines_ += static_cast<int>(std::count(counted_, static_cast<const char*>(gptr()), '\n'));
     counted_ = gptr();
@@ -152,7 +152,7 @@ std::string key_of(const KinetoOp& op) {
                      fmt::join(op.inputs.list_elements, ","), join(op.inputs.values, ","));
 }
 
-// What nlohmann's parser reports, event by event: the path of keys down to arguments is all that matters.
+// Handler of nlohmann's parser events: only the path of keys down to arguments matters.
 class KinetoHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   KinetoHandler(LineCounter& lines, const std::string& name, Diagnostics& diagnostics)
@@ -310,7 +310,7 @@ bool KinetoHandler::whole(std::int64_t value) {
 void KinetoHandler::take_time(const std::string& decimal) {
   if (field_ != "ts" && field_ != "dur") return;
   const std::optional<Duration> time = microseconds(decimal);
-  constexpr Duration kLongest = std::chrono::hours(24 * 30);  // so that lengths add up
+  constexpr Duration kLongest = std::chrono::hours(24 * 30);  // keeps sums of lengths in range
   if (!time || *time < Duration::zero() || (field_ == "dur" && *time > kLongest)) event_.bad_time = true;
   (field_ == "ts" ? event_.start : event_.length) = time;
 }
@@ -518,7 +518,7 @@ std::optional<KinetoEvents> read_kineto_events(std::istream& in, const std::stri
   LineCounter counter(in);
   std::istream counted(&counter);
   KinetoHandler handler(counter, name, diagnostics);
-  (void)nlohmann::json::sax_parse(counted, &handler);  // what is wrong was reported to the handler
+  (void)nlohmann::json::sax_parse(counted, &handler);  // the handler has reported mistakes
   return handler.result();
 }
 

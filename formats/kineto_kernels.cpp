@@ -17,7 +17,7 @@ std::string_view op_name(const KinetoTrace& trace, const KinetoKernel& kernel) {
   return op == nullptr ? std::string_view() : op->name;
 }
 
-// Which arguments of an operator are the matrices.
+// Positions of an operator's matrix arguments.
 struct ProductOp {
   std::string_view name;
   std::size_t a, b;
@@ -34,7 +34,8 @@ const ProductOp* product_op(std::string_view name) {
   return found == std::end(kProductOps) ? nullptr : found;
 }
 
-// Rows x columns of a matrix or of `batch` alike ones; those of a linear layer's input are all its tokens.
+// Rows x columns of a matrix, or of `batch` equal ones; the rows of a linear layer's input are all its
+// tokens.
 struct Matrices {
   std::int64_t batch = 1, rows = 0, columns = 0;
 };
@@ -52,7 +53,7 @@ std::optional<Matrices> matrices_of(const Extents& dims, bool tokens) {
   return out;
 }
 
-// Are the rows of the matrix behind each other (1), or its columns (-1)? 0: not known.
+// Storage order of the matrix: rows contiguous (1), columns contiguous (-1), unknown (0).
 int order_of(const Extents& dims, const Extents& strides) {
   if (strides.size() != dims.size() || dims.size() < 2) return 0;
   if (strides.back() == 1) return 1;

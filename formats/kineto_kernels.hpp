@@ -1,4 +1,4 @@
-// What a kernel of a trace was for: a product, attention, a collective, by its operator and its name.
+// Purpose of a trace's kernel: a GEMM, attention, a collective, by its operator and its name.
 //
 //   source  names of kernels: cuBLAS (`…gemm…`, `nvjet…`, `cutlass…`, splitKreduce), FlashAttention and cuDNN
 //           (`flash`, `fmha`, `sdpa`), NCCL (`ncclKernel…`, `ncclDevKernel…`), PyTorch's own templates
@@ -31,7 +31,7 @@ inline constexpr std::array<std::string_view, 7> kWorkKindNames = {
 [[nodiscard]] WorkKind work_kind(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 // C (m x n) = A (m x k) B (k x n), `batch` times, as the operators of models/ count: m tokens and n outputs
-// of a forward product.
+// of a forward GEMM.
 struct KinetoProduct {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::optional<GemmLayout> layout;  // cuBLAS's, by strides, else by the name of the kernel
@@ -40,7 +40,7 @@ struct KinetoProduct {
   friend bool operator==(const KinetoProduct&, const KinetoProduct&) = default;
 };
 
-// The product of aten::mm, addmm, bmm, baddbmm, linear or _scaled_mm with shapes; nullopt for anything else.
+// The GEMM of aten::mm, addmm, bmm, baddbmm, linear or _scaled_mm with shapes; nullopt for anything else.
 [[nodiscard]] std::optional<KinetoProduct> product_of(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 // A collective in the terms of nccl-tests: the whole buffer of an all-reduce, the whole output of an

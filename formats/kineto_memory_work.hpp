@@ -1,8 +1,8 @@
-// What an operator of a trace moves through memory, in the terms of a sample.
+// Memory traffic of a trace's operator, in the terms of a sample.
 //
-// Shapes are those that the trace recorded of the operator that launched the kernel (record_shapes=True);
-// what it does not tell is not guessed: nothing is counted of an operator that is not in the table, of
-// tensors of unknown type, of a list of more than 30 tensors (PyTorch writes none of it).
+// Shapes are those recorded for the operator that launched the kernel (record_shapes=True). Missing
+// information is not guessed: operators outside the table, tensors of unknown type, and lists of more than 30
+// tensors (which PyTorch does not record) are not counted.
 //
 //   bytes    each operand read or written once, at its own type; masks one byte an element
 #pragma once
@@ -27,7 +27,8 @@ struct KinetoMemoryWork {
   friend bool operator==(const KinetoMemoryWork&, const KinetoMemoryWork&) = default;
 };
 
-// The work of a kernel, or why it is not told, as it is counted: "memory-bound kernels without shapes".
+// The work of a kernel, or the reason for its absence, as it is counted: "memory-bound kernels without
+// shapes".
 using MemoryWorkOrReason = std::variant<KinetoMemoryWork, std::string>;
 [[nodiscard]] MemoryWorkOrReason memory_work_of(const KinetoTrace& trace, const KinetoKernel& kernel);
 

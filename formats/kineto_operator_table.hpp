@@ -1,5 +1,4 @@
-// The operators that a trace's kernels are known by: what each does in a layer, and how its bytes are
-// counted.
+// Table of a trace's operators: their role in a layer, and the count of their bytes.
 //
 //   source   arguments of operators: pytorch/pytorch aten/src/ATen/native/native_functions.yaml; names of
 //            functions of NVIDIA/apex and Megatron-LM
@@ -28,14 +27,14 @@ enum class OperatorRole : std::uint8_t {
   kMove,  // copies, casts, transpositions, concatenations
 };
 
-// How the bytes of an operator are counted.
+// Rule for the bytes of an operator.
 enum class OperatorTraffic : std::uint8_t {
   kNotCounted,
-  kOperands,   // so many tensors of the size and type of its main one
+  kOperands,   // `n` tensors of the size and type of the main one
   kLookup,     // rows of a table, by indices
-  kBroadcast,  // every tensor that comes in, and the result
+  kBroadcast,  // every input tensor, and the result
   kMove,       // argument 1 into argument 0
-  kList,       // so many lists like its main one; type by the kernel
+  kList,       // `n` lists like its main one; type by the kernel
   kForeach,    // lists by the kernel's functor
   kJoin,       // a list into one tensor
 };

@@ -1,4 +1,4 @@
-// What the operator of a kernel does in a layer, and on how much.
+// Role of a kernel's operator in a layer, and its number of elements.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct OperatorWork {
   std::int64_t elements = 0;  // of the tensor that it is about, scores of attention; 0: not recorded
 };
 
-// Work is told by the operator; where there is none, or one that is not known, by the name of the kernel.
+// The operator determines the work; for a missing or unknown operator, the name of the kernel.
 [[nodiscard]] OperatorWork operator_work(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 }  // namespace stagecraft

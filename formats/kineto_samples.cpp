@@ -18,14 +18,14 @@ namespace {
 
 constexpr const char* kSource = "profile of a training run";
 
-// Executions of one point, by what makes them the same one in traces of several ranks.
+// Executions of one point, keyed so that traces of several ranks match.
 struct Executions {
   Sample point;
   std::map<std::string, double> seconds;  // the shortest of all ranks
   std::set<std::size_t> traces;
 };
 
-// Executions of operators: what each did, and the time of all its kernels.
+// Executions of operators: their work, and the time of all their kernels.
 template <class Work>
 struct CallOf {
   Work work;
@@ -277,7 +277,7 @@ void refuse_trace(const std::string& file, std::string code, std::string message
                      .hint = std::move(hint)});
 }
 
-// Its executions would count twice, as those of two ranks.
+// Refuses two traces of one rank, whose executions would count twice.
 void check_ranks(const std::vector<MeasuredTrace>& traces, Diagnostics& diagnostics) {
   std::map<int, std::string> seen;
   for (const MeasuredTrace& measured : traces) {

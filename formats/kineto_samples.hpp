@@ -1,9 +1,9 @@
-// What traces of a training run measured, as samples for `stagecraft calibrate fit`.
+// Samples for `stagecraft calibrate fit` from traces of a training run.
 //
-// A training run is no benchmark: clocks are what power and heat left, communication ran beside compute, and
-// a collective waits for its slowest rank; a kernel may find in L2 what the one before it left. Each sample
-// says so (tags `source`, `load`, `waiting`; setup `clock_policy`), and a fit takes them only where a family
-// has none of a benchmark.
+// A training run is no benchmark: power and heat limit its clocks, communication overlaps compute, a
+// collective waits for its slowest rank, and a kernel may find data of its predecessor in L2. Each sample is
+// marked (tags `source`, `load`, `waiting`; setup `clock_policy`), and a fit uses them only where a family
+// has no benchmark.
 //
 //   product      m, n, k, batch, layout and type of each execution of a matrix operator: the sum of its
 //                kernels; median and spread over the executions in the steps
@@ -30,7 +30,7 @@ namespace stagecraft {
 struct MeasuredTrace {
   std::string name;  // of the file, for messages
   KinetoTrace trace;
-  std::vector<std::int32_t> steps;  // of the trace that count
+  std::vector<std::int32_t> steps;  // counted steps of the trace
 };
 
 struct KinetoSamples {
@@ -38,9 +38,9 @@ struct KinetoSamples {
   std::map<std::string, std::int64_t> unused;  // why kernels gave no sample, and how many
 };
 
-// `gpus_per_node`: 0 takes the number of devices that the first trace lists. Refused: traces of unlike
-// devices or NCCL versions, two traces of one rank, a device without a name, nothing that makes a sample; empty then. Warned of:
-// products without shapes.
+// `gpus_per_node`: 0 takes the number of devices in the first trace. Errors: different devices or NCCL
+// versions, two traces of one rank, a device without a name, no samples; empty then. Warning: GEMMs without
+// shapes.
 [[nodiscard]] KinetoSamples kineto_samples(const std::vector<MeasuredTrace>& traces, int gpus_per_node,
                                            Diagnostics& diagnostics);
 

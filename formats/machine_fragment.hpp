@@ -1,11 +1,11 @@
-// One machine, as far as somebody's file tells, as the `node` of a scenario.
+// One machine as described by a file, as the `node` of a scenario.
 //
 //   stagecraft: 1
 //   cluster:
 //     node:
 //       device: H100-SXM5-80GB  # PCI device 0x2330
 //
-// What a node needs and the file does not tell becomes a line of `missing`.
+// Required values that the file lacks become lines of `missing`.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-// What the user adds to a topology, since the file does not tell.
+// The user's additions to a topology, for values that the file lacks.
 struct TopologyRequest {
   std::optional<std::string> device = {};  // the GPU
   std::optional<Bandwidth> link = {};      // of one NIC

@@ -1,7 +1,7 @@
 // A job of Megatron-LM as a scenario.
 //
-// What a dump has resolved is taken as it is; what an argv leaves out gets the defaults of Megatron-LM at
-// 000c4ac (2025), or of 2021 where an option of that time is used, and each is listed in the closing comment.
+// Resolved values of a dump are used unchanged. Missing options of an argv get the defaults of Megatron-LM at
+// 000c4ac (2025), or of 2021 where an option of that time is used; the closing comment lists each.
 //
 //   requires  the number of GPUs: world_size, nnodes x nproc_per_node, or the request's.
 //   errors    what is missing or contradicts itself, other kinds of models by name, shell variables that

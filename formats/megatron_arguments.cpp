@@ -188,7 +188,7 @@ class DumpReader {
     arguments_.items.push_back(std::move(argument));
   }
 
-  // What changes nothing may differ: a restart reads another checkpoint.
+  // Options without effect may differ: a restart reads another checkpoint.
   void compare(const MegatronArgument& before, const MegatronArgument& now) {
     const MegatronFlag* flag = find_megatron_flag(now.name);
     const bool aside = flag != nullptr && flag->kind == MegatronFlagKind::kAside;
@@ -219,7 +219,7 @@ struct Word {
   int line = 0;
 };
 
-// Splits as a shell would, but for what it would run: quotes, comments, line ends after a backslash.
+// Splits as a shell does, without running anything: quotes, comments, backslashes at line ends.
 class Words {
  public:
   Words(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics)
@@ -237,7 +237,7 @@ class Words {
     return std::move(words_);
   }
 
-  // A word that a shell has unquoted already.
+  // Expands a word that a shell has already unquoted.
   Word expand(std::string_view text) {
     quote_ = '"';
     open_ = true;

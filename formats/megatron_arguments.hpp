@@ -3,8 +3,8 @@
 //   dump   the block that rank 0 prints into its log, every default resolved, and the iteration lines after
 //   it argv   the options of a launch script, one or more a line, or the words of a command line
 //
-// Nothing is evaluated: a shell variable is replaced where a definition was given and else stays as it is,
-// marked, for who needs the value to refuse. Both doors give the same names, those of the dump.
+// Nothing is evaluated. A defined shell variable is replaced; an undefined one stays marked, so that a reader
+// that needs the value refuses it. Both input forms give the same names, those of the dump.
 //
 //   source  NVIDIA/Megatron-LM @d98e8a6 megatron/training/arguments.py (_print_args), training.py
 //           (training_log).
@@ -26,7 +26,7 @@ namespace stagecraft {
 struct MegatronArgument {
   std::string name = {};                     // "tensor_model_parallel_size", lower case
   std::string spelled = {};                  // as it stands there: "--disable-bias-linear"
-  std::vector<std::string> values = {};      // none of a bare flag; of a Python list its items
+  std::vector<std::string> values = {};      // empty for a bare flag; for a Python list its items
   std::vector<std::string> unexpanded = {};  // shell variables in the values that nobody defined
   SourceLocation where = {};
 };
@@ -49,7 +49,7 @@ struct MegatronArguments {
   Door door = Door::kArgv;
   std::string file = {};
   std::optional<MegatronProgram> program = {};  // of a command line that names it
-  std::vector<MegatronArgument> items = {};     // names unique: of an option given twice the last counts
+  std::vector<MegatronArgument> items = {};     // unique names: of an option given twice the last counts
   std::vector<MegatronIteration> iterations = {};
 
   [[nodiscard]] const MegatronArgument* find(std::string_view name) const;
@@ -57,15 +57,15 @@ struct MegatronArguments {
 
 using ShellDefines = std::map<std::string, std::string, std::less<>>;
 
-// The door is seen from the text. Reported: no argument at all, a dump without its end (warning), an argument of
-// a dump for the second time with another value (two jobs in one log), a word where an option belongs, quotes
-// that do not close. nullopt after an error.
+// The text decides its form. Errors: no argument at all, an argument of a dump repeated with another value
+// (two jobs in one log), a word where an option belongs, unclosed quotes. Warning: a dump without its end.
+// nullopt after an error.
 [[nodiscard]] std::optional<MegatronArguments> read_megatron_text(std::string_view text,
                                                                   const std::string& name,
                                                                   const ShellDefines& defines,
                                                                   Diagnostics& diagnostics);
 
-// What stood after `--`; the shell has split and unquoted it already.
+// The words after `--`, already split and unquoted by the shell.
 [[nodiscard]] std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> words,
                                                                    const ShellDefines& defines,
                                                                    Diagnostics& diagnostics);

@@ -1,4 +1,4 @@
-// What is known of the options of Megatron-LM, over its eras, as tables.
+// Tables of the options of Megatron-LM, over its eras.
 //
 // The list is not complete and cannot be: many options are made from dataclasses, forks add their own. So an
 // option that no row knows is a warning, and never ignored.
@@ -15,10 +15,10 @@ namespace stagecraft {
 
 enum class MegatronFlagKind : std::uint8_t {
   kRead,         // the importer reads it; `text` says when it has nothing to say
-  kAside,        // changes neither time nor memory; `text` is what it is about
+  kAside,        // changes neither time nor memory; `text` is its subject
   kNotModelled,  // changes time or memory, and the simulator does not know how: a warning, where it is on
   kDefaultOn,    // the same, where a switch that is on by default is off
-  kRefused,      // makes another model of it: an error, where it is on
+  kRefused,      // defines another model: an error where it is on
 };
 
 struct MegatronFlag {

@@ -1,4 +1,4 @@
-// Argument by argument: what was read, where it came from, and what is left over in the end.
+// Reads arguments one by one and records the values read, their sources, and the unread ones.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class MegatronReader {
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t min = 1,
                                       std::int64_t max = 1'000'000'000);
   std::optional<double> number(std::string_view name, double min, double max);
-  // The whole number that stands there; nullopt, without a word, where none does.
+  // The whole number of the argument; nullopt, without a report, where there is none.
   [[nodiscard]] std::optional<std::int64_t> stated(std::string_view name) const;
   // Reports when it is absent; 1 then.
   std::int64_t required(std::string_view name, std::int64_t max = 1'000'000'000);
@@ -44,7 +44,7 @@ class MegatronReader {
   void note(std::string line) { notes_.push_back(std::move(line)); }
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
-  // Reports a model that is no decoder: `model` says what it is.
+  // Reports a model that is no decoder; `model` names its kind.
   void refuse(const SourceLocation& where, const std::string& what, std::string_view model);
   // Reports that an option of the importer asks for one value and `name` says another, `said`.
   void refuse_option(const char* option, std::int64_t asked, std::string_view name, const std::string& said);
@@ -54,7 +54,7 @@ class MegatronReader {
   [[nodiscard]] bool is_dump() const { return arguments_.door == MegatronArguments::Door::kDump; }
   // kNow, unless a name of the past stands there and none of now.
   [[nodiscard]] MegatronEra era() const { return era_; }
-  // Whether the job is older than context parallelism and flash attention.
+  // Is the job older than context parallelism and flash attention?
   [[nodiscard]] bool is_old() const { return era_ != MegatronEra::kNow; }
   // The argument that turns fp8 on; empty where none does.
   std::string_view fp8_switch();
@@ -62,7 +62,7 @@ class MegatronReader {
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
-  // Refuses and warns about what nobody asked for. Returns the lines of what changes nothing.
+  // Refuses unread arguments, or warns about them. Returns the lines of arguments without effect.
   [[nodiscard]] std::vector<std::string> finish();
 
  private:
@@ -71,7 +71,7 @@ class MegatronReader {
   void refuse_two_names(const MegatronDeadName& dead, const MegatronArgument& old);
   // A switch, without marking it as read.
   [[nodiscard]] bool is_on(std::string_view name) const;
-  // Why an argument that nobody asked for changes nothing; nullopt where it does.
+  // Why an unread argument has no effect; nullopt where it has one.
   [[nodiscard]] std::optional<std::string_view> without_effect(const MegatronArgument& item,
                                                                const MegatronFlag* flag) const;
   void report(const MegatronArgument& item, const MegatronFlag& flag);

@@ -1,5 +1,5 @@
-// The sections of a scenario, read from the arguments of Megatron-LM one after the other; each needs what the
-// ones before it found out.
+// The sections of a scenario, read in order from the arguments of Megatron-LM; each uses the results of the
+// earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-// What several sections ask for.
+// Values needed by several sections.
 struct MegatronJob {
   std::int64_t layers = 1;
   std::int64_t mtp_layers = 0;

@@ -60,7 +60,7 @@ void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
                                : bf16  ? "bf16"
                                        : "fp32",
                                source));
-  // fp16 accumulates as it computes, bf16 in fp32, unless told otherwise.
+  // fp16 accumulates in fp16 and bf16 in fp32 by default.
   const bool wide = reader.flag("accumulate_allreduce_grads_in_fp32");
   const char* narrow = nullptr;
   if (is_bf16(reader.text("main_grads_dtype"))) narrow = "main_grads_dtype";

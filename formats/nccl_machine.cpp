@@ -54,7 +54,7 @@ class Reader {
   }
 
   [[nodiscard]] NcclMachine take() {
-    // A dump names the GPUs of its job; what it names by class alone is nobody's.
+    // A dump names the GPUs of its job; entries known only by class belong to none.
     const auto named = [](const auto& part) { return !part.by_class; };
     if (std::any_of(machine_.gpus.begin(), machine_.gpus.end(), named))
       std::erase_if(machine_.gpus, [](const NcclGpu& gpu) { return gpu.by_class; });

@@ -1,4 +1,4 @@
-// What stands in a topology file of NCCL, element by element, before anything is concluded from it.
+// The elements of an NCCL topology file, before any conclusions.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct NcclMachine {
   std::vector<NcclNic> nics = {};
   std::vector<std::string> hosts = {};  // distinct host_hash
   std::int64_t cpus = 0;
-  std::vector<std::string> unread = {};  // element names that nobody here knows, each once
+  std::vector<std::string> unread = {};  // unknown element names, each once
   bool has_c2c = false;
 };
 

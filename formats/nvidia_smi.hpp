@@ -1,5 +1,5 @@
-// A machine from the matrix of `nvidia-smi topo -m`: which GPUs and NICs there are, how many NVLinks join
-// GPUs, and which NIC is near which GPU. It tells classes of ways, no bandwidths and no device.
+// A machine from the matrix of `nvidia-smi topo -m`: GPUs and NICs, the number of NVLinks between GPUs, and
+// the nearest NICs of each GPU. The matrix has classes of paths, but no bandwidths and no device.
 //
 //   read     columns between tabs or runs of blanks, in colours or underlined, NICs as NIC0 with a legend or
 //            as mlx5_0. Only the first GPUs + NICs words of a row count: what follows holds blanks and
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-// Whether some line is the head of such a matrix.
+// Is some line the head of such a matrix?
 [[nodiscard]] bool looks_like_nvidia_smi(std::string_view text);
 
 // `text` is UTF-8 (formats/input_text.hpp).

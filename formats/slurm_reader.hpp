@@ -1,4 +1,4 @@
-// Slurm's topology as its files tell it, before anything is concluded.
+// The contents of Slurm's topology files, before any conclusions.
 #pragma once
 
 #include <cstdint>

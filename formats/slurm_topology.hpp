@@ -1,5 +1,4 @@
-// Which nodes hang on which switches, from Slurm's topology.conf or topology.yaml, as the `fabric` of a
-// scenario.
+// The switches of nodes from Slurm's topology.conf or topology.yaml, as the `fabric` of a scenario.
 //
 //   read      SwitchName with Switches or Nodes (a tree); BlockName with Nodes, BlockSizes (blocks); keys in
 //             either case, # comments, lines continued by a backslash. In YAML the topology that is the

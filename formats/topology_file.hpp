@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-// What is none of these, or no UTF-8, is reported.
+// Other files, and text that is no UTF-8, are reported.
 [[nodiscard]] std::optional<Fragment> import_topology(std::string_view text, const std::string& name,
                                                       const TopologyRequest& request,
                                                       Diagnostics& diagnostics);

@@ -1,4 +1,4 @@
-// XML in, as a tree of elements with places: what importers of XML read.
+// Reads XML as a tree of elements with places, for importers.
 //
 // Elements and attributes only; text between elements, comments and processing instructions are passed over.
 // Refused where they stand: a document type declaration (nothing here expands entities, so there is no bomb

@@ -1,4 +1,4 @@
-// `assert:` of a scenario: whether what a run gave is what the scenario wants.
+// `assert:` of a scenario: does a run meet the scenario's conditions?
 #pragma once
 
 #include <iosfwd>

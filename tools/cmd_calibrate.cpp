@@ -97,7 +97,7 @@ std::string fit_json(const FittedProfile& fitted, const std::string& output) {
   return json.end_array().end_object().str();
 }
 
-// Reports what no scenario could load: constants that no device has come of times that are none of it.
+// Reports fitted profiles that no scenario could load: impossible constants come from bad times.
 void check_loads(const FittedProfile& fitted, const std::string& text, Diagnostics& diagnostics) {
   Diagnostics refusals;
   if (parse_profile(text, fitted.profile.name, refusals)) return;
@@ -134,7 +134,7 @@ struct ScoredSets {
   ScoreData data;
 };
 
-// All published sets; reports what cannot be read.
+// All published sets; reports unreadable ones.
 ScoredSets read_sets(const Session& session, Diagnostics& diagnostics) {
   ScoredSets out;
   out.data = load_score_data(session.data, diagnostics);

@@ -139,7 +139,7 @@ int explain_scenario(const Scenario& scenario, const std::vector<std::string>& p
   return kDone;
 }
 
-// Whether a word means a file or an installed scenario.
+// Does the word name a file or an installed scenario?
 bool is_scenario(const std::string& word, const Session& session) {
   Library library(session.data);
   Diagnostics ignored;

@@ -37,7 +37,7 @@ std::optional<CollectiveKind> asked_kind(const Arguments& arguments) {
   return kind;
 }
 
-// --op names what the file does not.
+// --op supplies a collective that the file does not name.
 void take_asked_kind(NcclRun& run, std::optional<CollectiveKind> asked, const std::string& file,
                      Diagnostics& diagnostics) {
   if (!asked || run.kind == asked) return;
@@ -48,7 +48,7 @@ void take_asked_kind(NcclRun& run, std::optional<CollectiveKind> asked, const st
                                           run.program, {file, 0, 0}));
 }
 
-// What a fit needs beyond a file that could be read.
+// Checks the requirements of a fit beyond a readable file.
 void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnostics) {
   if (!run.kind && run.program.empty()) {
     diagnostics.error({.code = "no-name",
@@ -110,8 +110,7 @@ int import_hf(const std::vector<std::string>& words, const Arguments& arguments,
   return kDone;
 }
 
-// What can be imported. An importer gets the words after its name: files, `-` for standard input, and what
-// stands after `--`.
+// An importer. It gets the words after its name: files, `-` for standard input, and the words after `--`.
 struct Importer {
   std::string_view name;
   std::span<const std::string_view> takes;  // of the options of `import`

@@ -112,8 +112,9 @@ void print_json(const Answer& answer, Session& session) {
   session.out << json.str() << '\n';
 }
 
-// What of this scenario moves memory, and the formulas take otherwise: 16-bit weights with fp32 gradients and
-// moments, flash attention, 1F1B, sequence parallelism, states over all replicas, everything kept and on the GPU.
+// Keys of this scenario that affect memory but that the formulas ignore. The formulas assume 16-bit weights
+// with fp32 gradients and moments, flash attention, 1F1B, sequence parallelism, states over all replicas, no
+// recompute and no offload.
 std::vector<std::string> keys_not_read(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const OffloadSpec& offload = scenario.offload;

@@ -31,7 +31,7 @@ class Merger {
     }
   }
 
-  // All rows are there.
+  // Checks that all rows are present.
   void check() {
     if (diagnostics_.has_errors()) return;
     std::vector<std::string> missing;

@@ -30,7 +30,7 @@ ChakraNetwork network_of(const Arguments& arguments) {
   return network;
 }
 
-// What each rank computes.
+// Compute time of each rank.
 std::vector<Duration> work_of(const Program& program, const Timeline& timeline) {
   std::vector<Duration> work;
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {

@@ -48,7 +48,7 @@ std::string json_of(const Report& report, const std::optional<Why>& why,
   return document + json.end_object().str().substr(1);
 }
 
-// Beside the heads of the report's lines.
+// The text, aligned with the heads of the report's lines.
 std::string text_of(const Why& why) {
   const std::string indent(17, ' ');
   std::string out;
@@ -57,7 +57,7 @@ std::string text_of(const Why& why) {
   return out;
 }
 
-// Where what would make it fit is priced: one note, as --require-fit has a hint of its own.
+// Adds a note about the command that prices changes to make the job fit; --require-fit has a hint of its own.
 void say_what_prices_room(const Scenario& scenario, Report& report) {
   if (report.memory.verdict() != Verdict::kOutOfMemory) return;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return;

@@ -42,7 +42,7 @@ void note_fused(const Arguments& arguments, const Schedule& schedule, Session& s
                              schedule.name);
 }
 
-// What is known about it on paper; of the chunks and for costs that are alike on every stage.
+// Prints the closed forms of a schedule, for its chunks and for equal costs on every stage.
 void print_forms(const ScheduleKind& kind, Session& session) {
   session.out << fmt::format(
       "bubble {}   peak {}   r: rank, p ranks, m micro-batches, v chunks, N group\n{}\n", kind.bubble_form,

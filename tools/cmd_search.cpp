@@ -27,7 +27,7 @@ constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.
 constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
 constexpr int kMostListed = 1'000'000;
 
-// What of a scenario a search has other values for.
+// Paths of a scenario that the search varies.
 std::vector<VariedPath> searched_paths(const SearchSpace& space) {
   std::vector<VariedPath> paths;
   for (const SearchAxis& axis : space.axes) {

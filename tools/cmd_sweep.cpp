@@ -63,7 +63,7 @@ bool says_unreadable(const std::string& code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-// Whether the resolved scenario may have `failures`.
+// May the resolved scenario have `failures`?
 bool has_failures(const SweepSpec& spec) {
   const std::vector<std::string> paths = spec.paths();
   return spec.base.root.find("failures") != nullptr ||
@@ -160,7 +160,7 @@ class SweepCommand {
     cache_.put(line.substr(head + kHash.size(), kDigits), line.substr(payload, line.size() - payload - 1));
   }
 
-  // Models and profiles are in files of their own: the last row says whether they are still what they were.
+  // Models and profiles are separate files: the last row shows whether they have changed.
   bool check_finished() {
     if (finished_ == 0) return true;
     PointRunner runner(sweep_, session_.data, cache_);
@@ -239,7 +239,7 @@ class SweepCommand {
     return kWrongInput;
   }
 
-  // What varies the value at `path`, a part of it or what it is a part of.
+  // The axis that varies `path`, a part of it, or a mapping that contains it.
   [[nodiscard]] const SweepAxis* axis_of(const std::string& path) const {
     const auto within = [](const std::string& part, const std::string& whole) {
       return part == whole || part.starts_with(whole + ".");

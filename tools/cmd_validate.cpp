@@ -46,7 +46,7 @@ double max_error(const Arguments& arguments) {
   return *share;
 }
 
-// What one call of the command works with.
+// State of one call of the command.
 struct Call {
   const Arguments& arguments;
   Session& session;
@@ -65,7 +65,7 @@ struct Call {
   }
 };
 
-// Whether the mean error of a set is within the limit; says on standard error when it is not.
+// Is the mean error of a set within the limit? Reports on standard error if not.
 bool within_limit(const PublishedSet& set, double mean, const Call& call) {
   if (mean <= call.limit) return true;
   call.session.err << fmt::format("{}: mean error {:.3g} % is above {:g} %\n", set.name, 100 * mean,

@@ -59,13 +59,13 @@ po::options_description describe(const CommandSpec& command) {
   return description;
 }
 
-// How a command is called: "run", but "schedule show".
+// The name of a command in messages: "run", but "schedule show".
 std::string spoken(const CommandSpec& command) {
   const bool fixed = !command.words.empty() && command.words.find("…") == std::string_view::npos;
   return fixed ? fmt::format("{} {}", command.name, command.words) : std::string(command.name);
 }
 
-// The option of another command that was meant, and what to write here in its place.
+// The intended option of another command, and its replacement here.
 std::optional<std::string> meant_elsewhere(const CommandSpec& command,
                                            const std::function<bool(std::string_view)>& is_meant) {
   const std::vector<std::string> own = option_names(command);
@@ -81,7 +81,7 @@ std::optional<std::string> meant_elsewhere(const CommandSpec& command,
   return std::nullopt;
 }
 
-// First what the word begins, here and elsewhere, then what it is nearly.
+// Suggests options with this prefix, here and elsewhere, then similar ones.
 std::string option_hint(const CommandSpec& command, const std::string& name) {
   const auto begins = [&](std::string_view known) { return name.size() >= 3 && known.starts_with(name); };
   const auto resembles = [&](std::string_view known) {
@@ -104,7 +104,7 @@ UsageError unknown_option(const CommandSpec& command, const std::string& given) 
                     option_hint(command, name));
 }
 
-// What the common options take, whether or not the command has a use for them.
+// Checks the values of common options, whether or not the command uses them.
 void check_common(const Arguments& arguments) {
   constexpr int kMost = std::numeric_limits<int>::max();
   (void)arguments.integer("seed", 0, 0, kMost);

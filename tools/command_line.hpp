@@ -55,10 +55,10 @@ class Arguments {
  private:
   friend class CommandLineParser;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
-  std::vector<std::string> words_;  // what is no option
+  std::vector<std::string> words_;  // words that are no options
 };
 
-// What a command needs besides its arguments.
+// The environment of a command besides its arguments.
 struct Session {
   std::ostream& out;
   std::ostream& err;
@@ -88,8 +88,8 @@ struct CommandSpec {
 
 [[nodiscard]] Arguments parse_arguments(const CommandSpec& command, const std::vector<std::string>& words);
 
-// Refuses options that a part of a command, as `calibrate show`, has no use for; `takes` are those that it
-// has a use for, besides the common ones. throws UsageError for another: it would have no effect.
+// Refuses options that a part of a command, such as `calibrate show`, does not use; `takes` lists those it
+// uses besides the common ones. throws UsageError for others, which would have no effect.
 void refuse_without_effect(const Arguments& arguments, std::string_view command, std::string_view part,
                            std::span<const std::string_view> takes, const std::string& hint);
 

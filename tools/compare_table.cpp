@@ -192,7 +192,7 @@ class Table {
     return columns;
   }
 
-  // What is compared as memory: bytes of the heaviest rank, or chunks where no stage says what it holds.
+  // Memory for the comparison: bytes of the heaviest rank, or chunks where no stage has bytes.
   [[nodiscard]] std::int64_t held(const Outcome& outcome) const {
     return bytes_ ? outcome.report->memory.heaviest().peak().count() : outcome.live_chunks;
   }
@@ -207,7 +207,7 @@ class Table {
     return fit;
   }
 
-  // The fastest of those that fit and meet their assertions: what runs out of memory is fast on paper only.
+  // The fastest variant that fits and meets its assertions; one that runs out of memory does not count.
   [[nodiscard]] std::string fastest(const std::vector<std::size_t>& ran,
                                     const std::vector<std::size_t>& fit) const {
     if (fit.empty()) return "none fits into memory";

@@ -12,8 +12,8 @@
 
 namespace stagecraft {
 
-// What of the variants is compared: the time of an iteration; where their iterations train on different
-// numbers of tokens, the time of a token, and of a sample where a model has no tokens.
+// Compared quantity of the variants: the time of an iteration; where iterations train on different numbers of
+// tokens the time per token, and per sample for a model without tokens.
 enum class ComparedTime { kIteration, kToken, kSample };
 inline constexpr std::string_view kComparedTimeNames[] = {"iteration", "token", "sample"};
 
@@ -23,11 +23,11 @@ struct Comparison {
   std::vector<Outcome> outcomes;  // of each variant
 
   [[nodiscard]] ComparedTime compared() const;
-  // The compared time over that of the first; nothing where either cannot run or the first takes no time.
+  // The compared time over that of the first; nullopt where either cannot run or the first takes no time.
   [[nodiscard]] std::optional<double> relative_time(std::size_t variant) const;
 };
 
-// What the user calls the variants: the file where there are several, and the varied values.
+// Names of the variants: the file where there are several, and the varied values.
 struct VariantNames {
   explicit VariantNames(const Comparison& comparison);
   std::vector<std::string> titles;                // "scenario", "schedule"
@@ -43,20 +43,21 @@ struct VariantCells {
 };
 [[nodiscard]] VariantCells cells_of(const Comparison& comparison);
 
-// One sentence for each variant behind the first: how much longer its iteration is, and which parts of the
-// breakdown that comes from, largest first, with their shares of the difference. A dozen at most, and a
-// sentence about the rest.
+// One sentence for each variant after the first: the extra time of its iteration, and the parts of the
+// breakdown behind it, largest first, with their shares of the difference. A dozen at most, and a sentence
+// about the rest.
 [[nodiscard]] std::vector<std::string> explanations(const Comparison& comparison);
 
-// What is fastest of those that fit and meet their assertions, by the compared time, and what holds least.
-// Where the variants run on unlike numbers of GPUs also that, and what trains most on each of them.
+// The fastest variant that fits and meets its assertions, by the compared time, and the one with the least
+// memory. Where the variants run on different numbers of GPUs also these numbers, and the most throughput per
+// GPU.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
-// For each variant why it cannot run, or which assertions it misses; empty where neither.
+// For each variant why it cannot run, or its missed assertions; empty where neither.
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 
-// A row for each variant, what is best, and what explains how the others differ from the first; those that
-// cannot run are rows, with the reason below. A column marks those that miss an assertion, where some do;
-// two tell the GPUs and what each trains on in a second, where variants run on unlike numbers of them.
+// A row for each variant, the best ones, and the causes of differences from the first. Variants that cannot
+// run are rows, with the reason below. A column marks missed assertions, where there are some. Two columns
+// have the GPUs and the throughput per GPU, where variants run on different numbers of GPUs.
 [[nodiscard]] std::string render_text(const Comparison& comparison);
 // The comparison for a page: a GitHub table, and lists in place of the lines below it.
 [[nodiscard]] std::string render_markdown(const Comparison& comparison);

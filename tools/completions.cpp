@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// What follows an option that takes a value.
+// Completions after an option with a value.
 struct Values {
   std::vector<std::string> words;
   bool files = false;

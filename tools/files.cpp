@@ -24,7 +24,7 @@ void refuse(const std::string& file, std::string code, std::string message, std:
                      .hint = std::move(hint)});
 }
 
-// Where links lead, also to a file that is not there yet.
+// Target of symbolic links, which need not exist yet.
 fs::path behind_links(fs::path path) {
   constexpr int kMostLinks = 40;  // as many as Linux follows
   std::error_code ignored;
@@ -43,13 +43,14 @@ bool write_out(std::ofstream& out, const MakePieces& make) {
   return !out.fail();
 }
 
-// A device or a pipe stays what it is: nothing is put in its place.
+// Writes to a device or a pipe in place.
 bool write_through(const fs::path& path, const MakePieces& make) {
   std::ofstream out(path, std::ios::binary);
   return write_out(out, make);
 }
 
-// Written beside and renamed, with the mode of what is replaced; nobody sees half of it.
+// Writes a temporary file and renames it, with the mode of the replaced file, so that no reader sees half of
+// it.
 bool replace_file(const fs::path& path, const fs::file_status& now, const MakePieces& make) {
   const fs::path beside = path.string() + ".part";
   std::error_code error, ignored;

@@ -13,16 +13,17 @@ namespace stagecraft {
 // "-" reads standard input. Missing, a directory, unreadable: reported, nullopt.
 [[nodiscard]] std::optional<std::string> read_text_file(const std::string& file, Diagnostics& diagnostics);
 
-// Whether a file is not there or is to be replaced, and is no directory. Reports.
+// May the file be written? It must be absent or to be replaced, and no directory. Reports mistakes.
 [[nodiscard]] bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics);
 
-// Whole or not at all: written beside and renamed. An existing file is only replaced with `replace`, and keeps
-// its mode; of a link what it leads to is replaced; a device or a pipe is written to. Reports.
+// Writes completely or not at all, by a temporary file and a rename. An existing file is only replaced with
+// `replace`, and keeps its mode. For a symbolic link the target is replaced; a device or a pipe is written
+// to. Reports mistakes.
 void write_text_file(const std::string& file, const std::string& text, bool replace,
                      Diagnostics& diagnostics);
 
-// Writes a file that is made piece by piece, and is never in memory as a whole: `make` gives every piece to
-// the function that it gets.
+// Writes a file piece by piece, without holding it in memory: `make` passes every piece to the function that
+// it gets.
 using TakePiece = std::function<void(std::string_view)>;
 using MakePieces = std::function<void(const TakePiece&)>;
 void write_file_in_pieces(const std::string& file, bool replace, const MakePieces& make,

@@ -50,7 +50,8 @@ bool tells_apart(const std::vector<PolicyValue>& values, const PolicyValue& one,
   });
 }
 
-// A mapping is too long for a name: the policy's stands for it, with the keys that tell equal names apart.
+// Names of policies: a mapping is too long, so the policy's name stands for it, with the keys that
+// distinguish equal names.
 std::vector<std::string> policy_words(const std::vector<std::string>& texts) {
   std::vector<PolicyValue> values;
   for (const std::string& text : texts) values.push_back(policy_value(text));
@@ -63,7 +64,8 @@ std::vector<std::string> policy_words(const std::vector<std::string>& texts) {
   return words;
 }
 
-// A word for each variant, where there are several files: the scenario's name; the file where two share one.
+// A name for each variant, where there are several files: the scenario's name, or the file where two share
+// one.
 std::vector<std::string> file_words(const GoodputComparison& comparison) {
   std::map<std::string, std::string> names;  // of files
   std::set<std::string> distinct;
@@ -85,7 +87,7 @@ struct Naming {
   std::vector<std::string> words;  // of each variant
 };
 
-// What varies, and what the variants are called by it: files where there are several, then each path.
+// Varied properties, and the names of variants by them: files where there are several, then each path.
 std::vector<Naming> namings_of(const GoodputComparison& comparison) {
   std::vector<Naming> namings = {{.title = "scenario", .words = file_words(comparison)}};
   for (std::size_t path = 0; path < comparison.paths.size(); ++path) {

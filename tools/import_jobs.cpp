@@ -39,7 +39,7 @@ std::optional<std::int64_t> asked_number(const Arguments& arguments, std::string
   return arguments.integer(option, {}, 1, kMostGpus);
 }
 
-// How many GPUs a node of that name has.
+// Number of GPUs of a node with this name.
 std::int64_t gpus_of_node(const std::string& name, const Session& session, Diagnostics& diagnostics) {
   const std::filesystem::path here = ".";
   Library library(session.data);

@@ -1,4 +1,4 @@
-// Ctrl-C, politely: what is finished is kept, and the program says how to go on.
+// Handles Ctrl-C: finished results are kept, and the program prints how to continue.
 #pragma once
 
 namespace stagecraft {

@@ -49,7 +49,7 @@ int rank_count() {
   return count;
 }
 
-// Whether every rank says yes.
+// Do all ranks agree?
 bool all_agree(bool yes) {
   int mine = yes ? 1 : 0, all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);

@@ -1,8 +1,8 @@
 // Answers to several questions, made at the same time and printed in their order.
 //
-// Each is made with outputs of its own, which are handed on as soon as all before it are: the same bytes, in
-// the same order on both outputs, on any number of threads. One that throws ends the rest, as if they were
-// asked one after another. Ctrl-C lets what runs end and leaves out the rest.
+// Each answer has outputs of its own, which are passed on once all earlier ones are: the same bytes in the
+// same order on both outputs, on any number of threads. An exception ends the rest, as in a sequential run.
+// Ctrl-C lets running answers end and skips the rest.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-// What to type for the same answer.
+// The command line for the same answer.
 std::string command_of(const Arguments& arguments, std::string_view command) {
   std::string line = fmt::format("stagecraft {}", command);
   for (const std::string& word : arguments.words()) line += " " + shell_word(word);

@@ -1,4 +1,4 @@
-// Pages of --html: what a command answers, as one file to look at.
+// Pages of --html: the answer of a command, as one file to look at.
 //
 //   throws ScenarioError where the file cannot be written, or is there already and --force is not given.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// So many timelines a page of `compare` shows under each other.
+// Most timelines on a page of `compare`.
 inline constexpr std::size_t kMostTimelines = 24;
 
 void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation);

@@ -1,4 +1,5 @@
-// What a profile knows, where from, and how well its tile model meets its own table: `calibrate show`.
+// Contents of a profile with their sources, and the error of its tile model on its own table: `calibrate
+// show`.
 #pragma once
 
 #include <string>

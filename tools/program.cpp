@@ -115,7 +115,7 @@ void report(const Diagnostic& diagnostic, const std::vector<std::string>& words)
   std::cerr << "stagecraft: " << render(diagnostic) << '\n';
 }
 
-// A mistake of ours is told as one, whatever was asked for.
+// Reports a bug of ours as such, whatever the command.
 int report_bug(const std::exception& error, const std::vector<std::string>& words) {
   std::string line = "stagecraft";
   for (const std::string& word : words) line += " " + word;
@@ -144,7 +144,7 @@ int answer(const std::vector<std::string>& words, const char* invoked, const Run
 
 }  // namespace
 
-// A result that nobody got is none: a full disk is an error.
+// A result that could not be written is an error: a full disk.
 int run_program(const std::vector<std::string>& words, const char* invoked, const RunCommand& run) {
   const int code = answer(words, invoked, run);
   if (std::cout.flush()) return code;

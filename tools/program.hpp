@@ -1,5 +1,4 @@
-// The command line as a whole: finds the command, runs it, and turns what went wrong into words and an exit
-// code.
+// The command line as a whole: finds the command, runs it, and turns errors into messages and an exit code.
 #pragma once
 
 #include <functional>

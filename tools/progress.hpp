@@ -1,5 +1,5 @@
-// How far a long study is: on a terminal one line that is rewritten, with rate and time left; else a line
-// every tenth of one that takes over 30 s. Nothing for what is done within a second.
+// Progress of a long study. On a terminal it is one line that is rewritten, with rate and time left;
+// otherwise a line every tenth of a study over 30 s. Nothing for work done within a second.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// --require-fit of run and memory: where the job does not fit, what takes most and what would make it fit.
+// --require-fit of run and memory: the largest parts of a job that does not fit, and changes that make it
+// fit.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,8 @@
 
 namespace stagecraft {
 
-// On standard error: what is too large for what, and the first of `what_ifs`, which are memory_what_ifs() of the
-// same job.
-// requires a ledger whose verdict is kOutOfMemory.
+// Prints on standard error the shortage and the first of `what_ifs`, which are memory_what_ifs() of the same
+// job. requires a ledger whose verdict is kOutOfMemory.
 void say_shortage(const MemoryLedger& memory, const std::vector<WhatIf>& what_ifs, Session& session);
 
 }  // namespace stagecraft

@@ -1,6 +1,6 @@
-// What run, check and memory have in common: each scenario on the command line is loaded, answered or
-// refused, and the worst exit code wins. Several are answered on as many threads as --jobs says, and printed
-// in their order.
+// Common part of run, check and memory: each scenario on the command line is loaded, answered or refused, and
+// the worst exit code counts. Several are answered on as many threads as --jobs sets, and printed in their
+// order.
 #pragma once
 
 #include <functional>

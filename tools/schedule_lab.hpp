@@ -1,5 +1,5 @@
-// What the parts of `stagecraft schedule` share: orders by name or from a file, costs and messages from the
-// command line, and the times that come of them.
+// Common parts of `stagecraft schedule`: orders by name or from a file, costs and messages from the command
+// line, and the resulting times.
 #pragma once
 
 #include <optional>

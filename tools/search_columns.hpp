@@ -1,4 +1,4 @@
-// What the tables and the JSON of a search say of each plan: its keys, what a column of them is called, their values.
+// Columns of a plan in the tables and the JSON of a search: its keys, their titles, their values.
 #pragma once
 
 #include <cstddef>

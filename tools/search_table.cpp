@@ -20,7 +20,7 @@ constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
 constexpr const char* kMemory = "memory";
 
-// What makes room without more GPUs, and the value of it that does most.
+// Settings that save memory without more GPUs, with their most effective values.
 constexpr std::array<std::pair<const char*, const char*>, 5> kRoom = {{{"training.recompute", "full"},
                                                                        {"parallelism.zero_stage", "3"},
                                                                        {"offload.optimizer", "1"},
@@ -158,7 +158,7 @@ class SearchText {
                     count_text(answer_.plans.without_own_layers), layers.size(), kLayersPath));
   }
 
-  // What abstract stages keep of the scenario.
+  // Keys that abstract stages keep from the scenario.
   [[nodiscard]] std::string kept_lines() const {
     if (answer_.space.kept.empty()) return {};
     std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// What a search found, as a table and as JSON ("stagecraft.search/1").
+// The result of a search, as a table and as JSON ("stagecraft.search/1").
 #pragma once
 
 #include <cstddef>

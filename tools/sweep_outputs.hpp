@@ -1,5 +1,5 @@
-// What the options of `sweep` and `merge` say of the rows' ways out: standard output as a table, JSON lines
-// or CSV, and a database.
+// Outputs of `sweep` and `merge` by their options: standard output as a table, JSON lines or CSV, and a
+// database.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where rows go: standard output or a file, as JSON lines or CSV; a table at the end; a database.
+// Destinations of rows: standard output or a file, as JSON lines or CSV; a table at the end; a database.
 #pragma once
 
 #include <functional>

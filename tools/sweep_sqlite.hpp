@@ -4,8 +4,8 @@
 //   table points  one row a point: point INTEGER PRIMARY KEY; the columns of CSV, by the same names (a dotted
 //                 path stands in double quotes); `row`: the whole row as JSON, for json_extract()
 //
-// Numbers are INTEGER or REAL, what a point has not is NULL. Rows are committed a thousand at a time and at
-// the end: after a kill the database is whole, and holds what was committed.
+// Numbers are INTEGER or REAL; missing values are NULL. Rows are committed a thousand at a time and at the
+// end, so after a kill the database is consistent and holds all committed rows.
 #pragma once
 
 #include <memory>

@@ -38,7 +38,7 @@ std::string short_value(const std::string& value) {
   return fmt::format("{:.{}g}", *number, kDigits) + value.substr(end);
 }
 
-// What a column shows of its values: all digits where fewer do not tell them apart.
+// Displayed form of a column's values: all digits where fewer do not distinguish them.
 std::map<std::string, std::string> shown_of(const std::set<std::string>& values) {
   std::map<std::string, std::string> shown;
   std::set<std::string> distinct;
@@ -76,8 +76,8 @@ std::optional<std::string> SweepTable::add(const RowDocument& row) {
   return std::nullopt;
 }
 
-// Larger is better: what failures leave of the samples a second where that is known, else tokens, else
-// samples.
+// Merit of a point, larger is better: samples per second under failures where known, otherwise tokens,
+// otherwise samples.
 double SweepTable::merit(const Entry& entry) const {
   if (entry.goodput) return *entry.goodput;
   if (entry.tokens_per_s > 0) return entry.tokens_per_s;
@@ -100,7 +100,7 @@ std::map<std::string, std::string> SweepTable::shown_values(std::size_t path) co
   return shown_of(values);
 }
 
-// Which of the paths have more than one value.
+// Paths with more than one value.
 std::vector<std::size_t> SweepTable::telling() const {
   std::vector<std::size_t> columns;
   for (std::size_t i = 0; i < paths_.size(); ++i)

@@ -44,7 +44,7 @@ struct Bundle {
   friend auto operator<=>(const Bundle&, const Bundle&) = default;
 };
 
-// The cables of a switch: to what is nearer the GPUs, to what is farther, and to its like.
+// Cables of a switch: towards the GPUs, away from them, and to its peers.
 struct Ports {
   VertexKind kind = VertexKind::kLeafSwitch;
   Bundle down, up, across;
@@ -186,7 +186,7 @@ std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color
 std::string pairs_text(const Cluster& cluster, bool color) {
   const PairClasses pairs = pair_classes(cluster);
   if (pairs.classes.empty()) return {};
-  // What software adds to a message, its latencies of a fabric, is the job's.
+  // Software latency of a message depends on the job, so it is left out.
   std::string out =
       fmt::format("{}  (latency of links and switches alone{})\n", title("pairs of GPUs", color),
                   pairs.sampled ? "; from evenly spaced nodes" : "");
@@ -283,7 +283,7 @@ std::string full_dot(const Cluster& cluster) {
   return out;
 }
 
-// Where a node hangs: its cables to each switch.
+// Uplinks of a node: its cables to each switch.
 using Uplinks = std::map<VertexId, Bundle>;
 
 std::string collapsed_dot(const Cluster& cluster) {

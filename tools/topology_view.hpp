@@ -1,5 +1,5 @@
-// A cluster for people: what a node is made of, the fabric by levels, what a plan's neighbours have between
-// them, and the graph for Graphviz.
+// Views of a cluster: the parts of a node, the fabric by levels, the links between a plan's neighbours, and
+// the graph for Graphviz.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // Prices of the four passes of a list of operators on one GPU, with its collectives.
 //
-// Hidden part of a collective (t_c collective, t_g overlapped compute, o = the profile's tensor_overlap):
+// Exposed or hidden part of a collective (t_c collective, t_g overlapped compute, o = the profile's
+// tensor_overlap):
 //   kWeightGradient   o of the backward tensor collectives, at most the weight-gradient GEMMs' time; of an
 //                     input gradient whose weight gradient is put aside only the gathers, taken to run
 //                     beside the input-gradient GEMM (assumed: Zero Bubble's fork gathers behind it, in W,

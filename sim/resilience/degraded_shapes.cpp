@@ -212,8 +212,8 @@ std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   return best;
 }
 
-// One shape per number of nodes, independent of the caller. The shape of its used nodes alone may be better
-// where some stay idle.
+// One shape per number of nodes, independent of the caller. Where the best shape leaves nodes idle, the shape
+// of its used nodes counts, which may be better still.
 std::optional<ShapedStep> DegradedShapes::morphed(int nodes) {
   const auto known = morphed_.find(nodes);
   if (known != morphed_.end()) return known->second;

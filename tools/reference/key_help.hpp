@@ -1,6 +1,5 @@
-// What the readers cannot tell about their keys: what a key means, and what holds without it where that
-// follows from other values. Kinds, units, ranges, words and constant defaults come from the readers
-// (survey.hpp).
+// Help for keys that the readers cannot provide: the meaning of a key, and its default where that follows
+// from other values. Kinds, units, ranges, words and constant defaults come from the readers (survey.hpp).
 #pragma once
 
 #include <span>

@@ -1,9 +1,8 @@
-// The keys of scenarios and sweeps, as their readers tell them.
+// The keys of scenarios and sweeps, as requested by their readers.
 //
-// Every document of the folders that are surveyed is read by the loaders that users meet, with a KeySurvey
-// listening; what they asked for in any of them is one table. The documents that ship visit most branches,
-// tools/reference/probes the rest; a key that no document makes them read is a problem that tests show (see
-// problems_of()).
+// The loaders read every document of the surveyed folders while a KeySurvey records the requested keys; the
+// union is one table. The shipped documents visit most branches, tools/reference/probes the rest. A key that
+// no document requests is a problem that tests show (see problems_of()).
 #pragma once
 
 #include <filesystem>
@@ -17,7 +16,7 @@
 
 namespace stagecraft {
 
-// What is known of one key. Lists of mappings and single ones share a path: "failures.process.kind".
+// Properties of one key. Lists of mappings and single ones share a path: "failures.process.kind".
 struct ReferenceKey {
   std::string path = {};
   std::vector<KeyForm> forms = {};
@@ -45,7 +44,7 @@ enum class DocumentKind { kScenario, kSweep };
 //   throws ScenarioError when one of them has a mistake.
 [[nodiscard]] Reference survey(DocumentKind kind, const std::filesystem::path& root);
 
-// Keys whose kind nobody asked for: they want a probe.
+// Keys whose kind no reader requested: they need a probe.
 [[nodiscard]] std::vector<std::string> problems_of(const Reference& reference);
 
 }  // namespace stagecraft
