@@ -90,9 +90,14 @@ class Fitting {
              "use 0, or another schedule");
   }
 
+  // At the key, or at the schedule that asks for it.
   void refuse(const std::string& path, const char* code, std::string message, std::string hint) {
+    const auto& origins = scenario_.origins;
+    const std::string written = origins.contains(path)         ? path
+                                : origins.contains("schedule") ? "schedule"
+                                                               : "schedule.name";
     diagnostics_.error({.code = code,
-                        .where = place_of(scenario_, path),
+                        .where = place_of(scenario_, written),
                         .path = path,
                         .message = std::move(message),
                         .hint = std::move(hint)});

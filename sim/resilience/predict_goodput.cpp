@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -402,6 +403,16 @@ std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const R
     notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
                     "; this is what it would do if it did");
   if (!job.scenario.assertions.empty()) notes.push_back("assert: checked by `run`, not by `goodput`");
+  for (const FailureProcess& process : spec.processes) {
+    const auto* replay = std::get_if<TraceReplay>(&process.law);
+    if (replay == nullptr || replay->trace.form != TraceForm::kFaults || replay->servers) continue;
+    if (std::ssize(replay->trace.nodes) > ran.setup.nodes)
+      notes.push_back(
+          fmt::format("failures.process.servers: not given, so that the job has the first {} of the {} "
+                      "servers that failed in "
+                      "{}; with it, its nodes are drawn from all that were watched",
+                      ran.setup.nodes, replay->trace.nodes.size(), replay->file));
+  }
   if (ran.result.samples_per_s.mean > 0) return notes;
   const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup.nodes, seed);
   if (most < needed)

@@ -1022,12 +1022,12 @@ class Answers(Case):
             self.assertEqual(code, stagecraft("run", FLAGSHIP, "--set", f"assert.mfu={relation}").returncode)
 
     def test_advice_on_optimizer_states_is_one_that_can_be_taken(self):
-        for gpus, hint in ((8, "parallelism.zero_stage: 1 spreads"), (1, "more parallelism.tensor")):
+        for gpus, shards in ((8, True), (1, False)):
             ran = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--require-fit", "--set", "parallelism={}",
                              "--set", f"cluster={{node: dgx-a100-80gb, gpus: {gpus}}}", "--set", "training.recompute=full",
                              "--set", "training.global_batch_size=8")
             self.assertEqual(NO, ran.returncode, ran.stderr)
-            self.assertIn("hint: " + hint, ran.stderr)
+            self.assertEqual(shards, "parallelism.zero_stage=" in ran.stderr, ran.stderr)
 
     def test_memory_itemises_and_tries_what_would_make_it_fit(self):
         ran = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", "--json")
