@@ -177,6 +177,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"partial-nvlink", "NVLinks do not join all GPUs alike."},
     {"policy-constraint", "A recovery policy cannot work with this job. The message says why."},
     {"quantity-too-large", "A quantity is beyond what is counted."},
+    {"quantity-too-small", "A rate is below what is counted with."},
     {"rccl-version", "The topology file is of AMD's RCCL."},
     {"run-without-end", "A log of nccl-tests ends early: its rows are used as far as they go."},
     {"says-nothing", "An entry changes nothing. Give what it is about, or remove it."},

@@ -143,15 +143,15 @@ TEST(ExplainBadQuantity, TellsTheMistakesApart) {
   EXPECT_EQ(explain_bad_quantity(QuantityKind::kDuration, "-3 ms").code, "negative-quantity");
   EXPECT_EQ(explain_bad_quantity(QuantityKind::kDuration, "1e99 days").code, "quantity-too-large");
   EXPECT_EQ(explain_bad_quantity(QuantityKind::kBandwidth, "1 B/s").code, "quantity-too-small");
-  EXPECT_EQ(explain_bad_quantity(QuantityKind::kFlopRate, "1 FLOP/s").code, "quantity-too-small");
+  EXPECT_EQ(explain_bad_quantity(QuantityKind::kFlopRate, "1e-9 TFLOP/s").code, "quantity-too-small");
 }
 
 TEST(ParseRate, IsNoneOrWhatCanBeCountedWith) {
   EXPECT_EQ(parse_bandwidth("0 B/s"), Bandwidth(0));
   EXPECT_EQ(parse_bandwidth("10 kB/s"), Bandwidth(1e4));
   EXPECT_EQ(parse_bandwidth("9 kB/s"), std::nullopt);
-  EXPECT_EQ(parse_flop_rate("1e6 FLOP/s"), FlopRate(1e6));
-  EXPECT_EQ(parse_flop_rate("9e5 FLOP/s"), std::nullopt);
+  EXPECT_EQ(parse_flop_rate("1e-6 TFLOP/s"), FlopRate(1e6));
+  EXPECT_EQ(parse_flop_rate("9e-7 TFLOP/s"), std::nullopt);
 }
 
 }  // namespace

@@ -68,15 +68,18 @@ TEST(MixedPrices, AMixedClusterIsNoFasterThanItsBestNodesAndNoSlowerThanItsWorst
   }
 }
 
-// Swapping the groups swaps the stages that run on them, and all of these wait for the slower link to the host.
-TEST(MixedPrices, WhatIsOnTheHostIsPricedAlikeInAnyOrderOfTheNodes) {
+// Swapping the groups swaps the stages that run on them, whose tensor ranks then meet over other NVLinks: no more
+// than that moves, whichever device comes first.
+TEST(MixedPrices, WhatIsOnTheHostIsPricedByAllDevices) {
   const auto offload = [](const std::string& nodes) {
     return simulate_in_full(on(nodes, "offload: {activations: 1, optimizer: 0.5}\n")).prices.offload;
   };
   const OffloadPrice price = offload("{node: dgx-h100, nodes: 3}, {node: dgx-a100-80gb, nodes: 3}");
-  EXPECT_GT(price.stall, Duration::zero());
+  const OffloadPrice swapped = offload("{node: dgx-a100-80gb, nodes: 3}, {node: dgx-h100, nodes: 3}");
   EXPECT_EQ(price.available, offload(kA100).available);
-  EXPECT_EQ(price, offload("{node: dgx-a100-80gb, nodes: 3}, {node: dgx-h100, nodes: 3}"));
+  EXPECT_EQ(price.optimizer_step, swapped.optimizer_step);
+  EXPECT_NEAR(price.required_activations / swapped.required_activations, 1, 0.03);
+  EXPECT_NEAR(to_seconds(price.stall) / to_seconds(swapped.stall), 1, 0.03);
 }
 
 TEST(MixedPrices, ThePeakIsThatOfTheMeanGpu) {
