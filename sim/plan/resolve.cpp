@@ -118,10 +118,9 @@ void Resolver::check_size() const {
                   fmt::format("{} are more than {}", stage_product(spec_), kMaxRanks), "use smaller degrees");
 }
 
-// Number of replicas: as given if it matches the cluster, or derived from its GPUs. nullopt after reporting, and for
-// a transformer without a cluster, whose section was wrong then.
+// Number of replicas: as given if it matches the cluster, or derived from its GPUs. nullopt after reporting.
 std::optional<std::int64_t> Resolver::find_data() const {
-  if (request_.cluster == nullptr) return transformer_ != nullptr ? spec_.data : spec_.data.value_or(1);
+  if (request_.cluster == nullptr) return spec_.data.value_or(1);
   const std::int64_t gpus = request_.cluster->gpu_count();
   if (!spec_.data) {
     if (one_replica_ <= gpus && gpus % one_replica_ == 0) return gpus / one_replica_;
@@ -284,12 +283,14 @@ std::optional<ParallelPlan> Resolver::run() {
   }
   const std::size_t before_data = diagnostics_.error_count();
   const std::optional<std::int64_t> data = find_data();
-  const bool placed = data && diagnostics_.error_count() == before_data;
+  // A transformer without a cluster has a mistake there, and its ranks are not known.
+  const bool known = request_.cluster != nullptr || transformer_ == nullptr || spec_.data;
+  const bool placed = known && diagnostics_.error_count() == before_data;
   if (data) check_batch(*data);
   if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
-  if (!clean() || !data) return std::nullopt;
+  if (!clean()) return std::nullopt;
   return plan(static_cast<int>(*data));
 }
 

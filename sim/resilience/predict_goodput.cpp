@@ -95,6 +95,12 @@ bool in_memory(const FailureSpec& spec) {
   return spec.checkpoint.mode == CheckpointMode::kInMemory;
 }
 
+bool has_maintenance(const FailureSpec& spec) {
+  return std::ranges::any_of(spec.processes, [](const FailureProcess& process) {
+    return std::holds_alternative<Maintenance>(process.law);
+  });
+}
+
 // Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train on,
 // or some failures are announced or recorded, how often it goes back is counted.
 bool goes_back_by_formula(const FailureSpec& spec) {
@@ -102,9 +108,9 @@ bool goes_back_by_formula(const FailureSpec& spec) {
   const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
                       policy.kind == PolicyKind::kNone ||
                       (policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kCheckpoint);
-  return always && std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
+  return always && !has_maintenance(spec) &&
+         std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
            return std::holds_alternative<TraceReplay>(process.law) ||
-                  std::holds_alternative<Maintenance>(process.law) ||
                   std::holds_alternative<WeibullNodeFailures>(process.law) ||
                   std::holds_alternative<WeibullClusterFailures>(process.law);
          });
@@ -171,7 +177,8 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
                                            diagnostics);
     throw_located(job.scenario, diagnostics);
   };
-  made_for(failures_for_storage(job, spec, working));
+  const double by_formula = failures_for_storage(job, spec, working);
+  made_for(by_formula);
   const FailureSpec seen = as_the_job_sees_it(spec);
   const HistoryFactory histories = [&seen, &job, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
     History history = history_of(seen, nodes, seed, repeat);
@@ -188,8 +195,9 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
                            .timeline = timeline};
     return run_repeats(job_spec, histories, ran.setup.policy, options);
   };
+  const bool never = by_formula == 0 && !has_maintenance(spec);
   const bool counts =
-      ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !goes_back_by_formula(spec);
+      ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
   const bool optimal =
       counts && checkpoint.rule != IntervalRule::kTime && checkpoint.rule != IntervalRule::kSteps;
   constexpr int kPilots = 2, kPilotRepeats = 8;

@@ -272,7 +272,7 @@ TEST(Job, AnnouncedMaintenanceLosesNothing) {
 }
 
 // Node 1 is announced while node 0 trains, which is lost at 35. Its successor's first step ends at 46: a checkpoint
-// of 3 s, and the job waits for 57. From 60 on it loads for 2 s and starts for 1 s.
+// of 3 s, and the job waits for 57. Node 1 is replaced: 1 s to start and 2 s to load.
 TEST(Job, AnnouncedMaintenanceOfANodeThatTrainsLaterLosesNothing) {
   const Incident announced = {
       .time = seconds(30), .kind = IncidentKind::kAnnounced, .node = 1, .due = seconds(57)};
@@ -282,7 +282,7 @@ TEST(Job, AnnouncedMaintenanceOfANodeThatTrainsLaterLosesNothing) {
   EXPECT_EQ(account.undone_steps, 3) << "of node 0, without a checkpoint";
   EXPECT_EQ(account.went_back, 1);
   EXPECT_EQ(account[Bucket::kCheckpoint], seconds(3));
-  EXPECT_EQ(account.samples, 1 + 2);  // 46, 73, 83
+  EXPECT_EQ(account.samples, 1 + 3);  // 46, 70, 80, 90
 }
 
 // Nobody trains on node 1: its maintenance is nothing to the job.
