@@ -290,7 +290,7 @@ std::optional<ParallelPlan> Resolver::run() {
   if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
-  if (!clean()) return std::nullopt;
+  if (!clean() || !known) return std::nullopt;
   return plan(static_cast<int>(*data));
 }
 

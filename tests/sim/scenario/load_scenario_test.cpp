@@ -208,6 +208,16 @@ TEST(Scenario, NamesTheOverrideThatIsWrong) {
                         "  hint: did you mean 'tensor'?"));
 }
 
+// Nobody knows how many ranks a cluster has that is wrong: its degrees are checked against it when it is right.
+TEST(Scenario, AMistakeInTheClusterIsNoneOfItsDegrees) {
+  for (const char* wrong : {"cluster.node=h100", "cluster.nodez=8", "cluster.nodes=0"}) {
+    const Result result = load("mixtral-8x7b-64xH100.yaml", {wrong});
+    EXPECT_FALSE(result.scenario) << wrong;
+    EXPECT_THAT(result.messages, HasSubstr("cluster.")) << wrong;
+    EXPECT_THAT(result.messages, testing::Not(HasSubstr("parallelism."))) << wrong;
+  }
+}
+
 TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
   const auto said = [](const std::string& override) {
     return load("gpt3-175b-1024xA100.yaml", {override}).messages;
