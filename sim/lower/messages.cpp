@@ -1,13 +1,10 @@
 #include "sim/lower/messages.hpp"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "sim/lower/network_patterns.hpp"
 
@@ -23,11 +20,6 @@ bool speaks_for_others(const Network& network, int member, RankGroup group) {
   return std::ranges::all_of(
       shape.axes, [&](Axis axis) { return shape.mesh(network.plan).coordinate(member, axis) == 0; });
 }
-
-// Static: shapes refer to them.
-constexpr std::initializer_list<Axis> kTensorAxis = {Axis::kTensor}, kContextAxis = {Axis::kContext},
-                                      kPipelineAxis = {Axis::kPipeline}, kExpertAxis = {Axis::kExpert},
-                                      kDataAxis = {Axis::kData}, kReplicaAxes = {Axis::kContext, Axis::kData};
 
 // Megatron-LM's plain schedules make one call per message. Its interleaved schedules make one call for the
 // messages of a forward and a backward chunk together (send_forward_backward_recv_forward_backward).
@@ -151,103 +143,9 @@ Network network_of(const Cluster& cluster, const HardwareProfile& profile, const
           .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
 }
 
-int pipeline_member(const ParallelPlan& plan, int pipeline_rank) {
-  std::array<int, kAxisCount> at{};
-  at[static_cast<std::size_t>(Axis::kPipeline)] = pipeline_rank;
-  return plan.mesh.rank_at(at);
-}
-
-int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member) {
-  const int node = cluster.node_of(device_of(member));
-  const int stage = plan.mesh.coordinate(member, Axis::kPipeline);
-  // A node's GPUs have neighbouring numbers: walk out from the member in both directions.
-  int count = 0;
-  const auto alike = [&](int rank) { return plan.mesh.coordinate(rank, Axis::kPipeline) == stage; };
-  const auto here = [&](int rank) {
-    return rank >= 0 && rank < plan.gpus() && cluster.node_of(device_of(rank)) == node;
-  };
-  for (int rank = member; here(rank); ++rank) count += alike(rank) ? 1 : 0;
-  for (int rank = member - 1; here(rank); --rank) count += alike(rank) ? 1 : 0;
-  return count;
-}
-
-std::vector<int> pipeline_members(const ParallelPlan& plan, int pipeline_rank) {
-  return plan.mesh.group(pipeline_member(plan, pipeline_rank),
-                         {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData});
-}
-
 bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
   return a.placement == b.placement &&
          cluster.node_spec_of(device_of(a.member)) == cluster.node_spec_of(device_of(b.member));
-}
-
-GroupPlacement rails_of(const GroupPlacement& whole) {
-  const int least = whole.least_ranks_per_node;
-  return {.ranks = whole.nodes,
-          .nodes = whole.nodes,
-          .ranks_per_node = 1,
-          .groups_per_node = whole.groups_per_node * least,
-          .groups_per_rank = ceil_div(whole.ranks_per_node, least)};
-}
-
-GroupPlacement in_node_of(const GroupPlacement& whole) {
-  return {.ranks = whole.ranks_per_node,
-          .nodes = 1,
-          .ranks_per_node = whole.ranks_per_node,
-          .groups_per_node = whole.groups_per_node};
-}
-
-GroupShape shape_of(RankGroup group) {
-  switch (group) {
-    case RankGroup::kTensor:
-      return {.axes = kTensorAxis};
-    case RankGroup::kContext:
-      return {.axes = kContextAxis};
-    case RankGroup::kPipeline:
-      return {.axes = kPipelineAxis};
-    case RankGroup::kReplicas:
-      return {.axes = kReplicaAxes};
-    case RankGroup::kShards:
-      return {.axes = kReplicaAxes, .cut = GroupCut::kBlock};
-    case RankGroup::kShardReplicas:
-      return {.axes = kReplicaAxes, .cut = GroupCut::kAcrossBlocks};
-    case RankGroup::kExpert:
-      return {.experts = true, .axes = kExpertAxis};
-    case RankGroup::kExpertTensor:
-      return {.experts = true, .axes = kTensorAxis};
-    case RankGroup::kExpertReplicas:
-      return {.experts = true, .axes = kDataAxis};
-    case RankGroup::kExpertShards:
-      return {.experts = true, .axes = kDataAxis, .cut = GroupCut::kBlock};
-    case RankGroup::kExpertShardReplicas:
-      return {.experts = true, .axes = kDataAxis, .cut = GroupCut::kAcrossBlocks};
-    case RankGroup::kExpertRails:
-      return {.experts = true, .axes = kExpertAxis, .cut = GroupCut::kRails};
-    case RankGroup::kExpertInNode:
-      return {.experts = true, .axes = kExpertAxis, .cut = GroupCut::kInNode};
-  }
-  SC_CHECK(false, "every group is listed");
-  return {};
-}
-
-GroupPlacement placement_of(const Network& network, int member, RankGroup group) {
-  const GroupShape shape = shape_of(group);
-  const RankMesh& mesh = shape.mesh(network.plan);
-  const Cluster& cluster = network.cluster;
-  switch (shape.cut) {
-    case GroupCut::kNone:
-      return mesh.placement(cluster, member, shape.axes);
-    case GroupCut::kBlock:
-      return mesh.block_placement(cluster, member, shape.axes, shape.block(network.plan));
-    case GroupCut::kAcrossBlocks:
-      return mesh.across_blocks_placement(cluster, member, shape.axes, shape.block(network.plan));
-    case GroupCut::kRails:
-      return rails_of(mesh.placement(cluster, member, shape.axes));
-    case GroupCut::kInNode:
-      return in_node_of(mesh.placement(cluster, member, shape.axes));
-  }
-  SC_CHECK(false, "every cut is listed");
-  return {};
 }
 
 std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {

@@ -14,31 +14,14 @@
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/operators.hpp"
-#include "sim/lower/host_time.hpp"
 #include "sim/lower/prices.hpp"
+#include "sim/lower/rank_groups.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "topology/cluster.hpp"
 #include "topology/collective.hpp"
 #include "topology/rank_mesh.hpp"
 
 namespace stagecraft {
-
-struct PlacementMemo;
-class CollectiveMemo;
-
-struct Network {
-  const Cluster& cluster;
-  const HardwareProfile& profile;
-  const ParallelPlan& plan;
-  PatternTable* patterns = nullptr;  // filled in by pricing, on shared links only
-  PlacementMemo* memo = nullptr;     // unused on shared links
-  CollectiveMemo* collectives = nullptr;
-  Sourced<Duration> exchange_overhead{};           // overhead of a pipeline message that its sender waits for
-  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (OptionsSpec)
-  HostCosts host{};
-  // Extra compute time of the slowest GPU over the mean: HardwareProfile::slowest_of().
-  double slowest_gpu = 0;
-};
 
 // The network that the job of the request runs on. `patterns` is used where the request asks for shared
 // links.
@@ -53,66 +36,6 @@ struct CollectiveJob {
   Category category;
   Duration beside{};  // time of the ranks themselves, added to the time on the network
 };
-
-// The first GPU of a pipeline rank: tensor and data coordinate 0.
-[[nodiscard]] int pipeline_member(const ParallelPlan& plan, int pipeline_rank);
-
-// All GPUs of a pipeline rank, ascending.
-[[nodiscard]] std::vector<int> pipeline_members(const ParallelPlan& plan, int pipeline_rank);
-
-// GPUs on the node of `member` that belong to the same pipeline rank: they send, and reduce, at the same
-// time.
-[[nodiscard]] int same_stage_on_node(const Cluster& cluster, const ParallelPlan& plan, int member);
-
-// Groups of ranks that communicate. Groups of experts lie on the plan's expert mesh.
-enum class RankGroup : std::uint8_t {
-  kTensor,
-  kContext,
-  kPipeline,
-  kReplicas,       // data x context: ranks with the same dense weights
-  kShards,         // subset of the replicas that shares one sharded copy
-  kShardReplicas,  // subset of the replicas that holds the same shard of each copy
-  kExpert,
-  kExpertTensor,
-  kExpertReplicas,  // ranks with the same routed experts
-  kExpertShards,
-  kExpertShardReplicas,
-  kExpertRails,   // ranks of the expert group at the same place of each node
-  kExpertInNode,  // ranks of the expert group on one node
-};
-
-// Selects a part of the ranks along some axes.
-enum class GroupCut : std::uint8_t {
-  kNone,          // all
-  kBlock,         // ranks that share one sharded copy
-  kAcrossBlocks,  // ranks at one position of every block
-  kRails,         // ranks at one position of every node
-  kInNode,        // ranks of a node
-};
-
-struct GroupShape {
-  bool experts = false;  // on the mesh of layers with experts
-  std::initializer_list<Axis> axes = {};
-  GroupCut cut = GroupCut::kNone;
-
-  [[nodiscard]] const RankMesh& mesh(const ParallelPlan& plan) const {
-    return experts ? plan.expert_mesh : plan.mesh;
-  }
-  [[nodiscard]] int block(const ParallelPlan& plan) const {
-    return experts ? plan.expert_shard_group() : plan.shard_group;
-  }
-};
-[[nodiscard]] GroupShape shape_of(RankGroup group);
-
-// Placement of the group of `member` on the nodes.
-[[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
-
-// Splits a group over nodes into rails (one rank per node) and the ranks of the fullest node. There are as
-// many rails as the fullest node has ranks. On an emptier node several rails share a rank and its NIC, each
-// with as many bytes as if all nodes had equal ranks; that overestimates the traffic of the few experts
-// there.
-[[nodiscard]] GroupPlacement rails_of(const GroupPlacement& whole);
-[[nodiscard]] GroupPlacement in_node_of(const GroupPlacement& whole);
 
 // A group of ranks, as one of its GPUs sees it.
 struct PlacedGroup {

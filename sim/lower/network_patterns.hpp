@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "sim/lower/messages.hpp"
+#include "sim/lower/rank_groups.hpp"
 #include "sim/lower/traffic.hpp"
 
 namespace stagecraft {
