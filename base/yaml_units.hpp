@@ -10,8 +10,8 @@ namespace stagecraft {
 enum class QuantityKind { kDuration, kBytes, kBandwidth, kFlopRate };
 
 struct QuantityMistake {
-  std::string
-      code;  // no-unit, unknown-unit, negative-quantity, quantity-too-large, -too-small or bad-quantity
+  // One of no-unit, unknown-unit, negative-quantity, quantity-too-large, quantity-too-small and bad-quantity.
+  std::string code;
   std::string message;  // "'400' has no unit"
   std::string hint;     // "400 Gb/s is 50 GB/s; bandwidths are per direction"
 };

@@ -86,14 +86,14 @@ struct TransformerSpec {
   Position position = Position::kLearned;
   bool tied_embeddings = true;
   bool biases = true;  // biases of linear layers; GPT has them, Llama has not
-  bool qkv_bias =
-      true;  // bias of the QKV projection only: Qwen2 has it without the others; as `biases` unless given
+  // Bias of the QKV projection only: Qwen2 has it without the others; as `biases` unless given.
+  bool qkv_bias = true;
   // A norm over each head of Q and of K: 2q parameters a layer (Qwen3), 4q where it is LayerNorm.
   bool qk_norm = false;
   bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
 
-  std::optional<LatentAttentionSpec> latent_attention =
-      {};  // head_size is then nope + rope, kv_heads is heads
+  // `head_size` is then nope + rope, kv_heads is heads.
+  std::optional<LatentAttentionSpec> latent_attention = {};
   std::optional<ExpertsSpec> experts = {};
   // Multi-token prediction: extra layers after the last one and of its kind, each with a projection [h, 2h],
   // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).

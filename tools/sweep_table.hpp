@@ -41,8 +41,8 @@ class SweepTable : public RowSink {
   bool verbose_;
   std::vector<std::string> paths_;
   std::vector<Entry> entries_;
-  std::map<std::string, std::pair<std::size_t, std::string>>
-      refused_;  // by code: how many, the first's message
+  // By code: how many, the first's message.
+  std::map<std::string, std::pair<std::size_t, std::string>> refused_;
 };
 
 }  // namespace stagecraft

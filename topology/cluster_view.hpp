@@ -20,8 +20,8 @@ namespace stagecraft {
 struct Bisection {
   int first_gpus = 0;     // GPUs 0 .. first_gpus-1 are the first half
   Bandwidth bandwidth{};  // one direction: from the first half to the other
-  std::vector<EdgeId>
-      cut;  // the links that bound it, in that direction, ascending; those nearest the first half
+  // The links that bound it, in that direction, ascending; those nearest the first half.
+  std::vector<EdgeId> cut;
 };
 // returns no bandwidth and no cut for a cluster of one GPU.
 [[nodiscard]] Bisection bisection(const Cluster& cluster);

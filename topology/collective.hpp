@@ -82,8 +82,8 @@ struct CollectiveCost {
   // One of collective_algorithms() (collective_transfers.hpp), "none", "direct" for all-to-all and messages,
   // or "any": NCCL's own choice when the fit was measured.
   std::string_view algorithm = "none";
-  double relative_spread =
-      0;  // one standard deviation, from the profile; 0 for messages, which no profile describes
+  // One standard deviation, from the profile; 0 for messages, which no profile describes.
+  double relative_spread = 0;
   Provenance provenance = Provenance::kAnalytic;
   // Payload over raw capacity that the bytes assume, of the links between nodes and of those inside one: a
   // link that carries L bytes of the algorithm is in use for L / (efficiency * capacity). 1 where it sends

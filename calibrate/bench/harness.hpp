@@ -57,8 +57,8 @@ struct TimingOptions {
                        // lines
   int executions = 1;  // between two events; more than one only where hot is meant (they follow one another)
   int launches = 1;    // kernels of one execution, about; keeps a batch within the launch queue
-  bool sustained =
-      false;  // true: power-limited clocks are the point; no batch is discarded for them, none rests
+  // True: power-limited clocks are the point; no batch is discarded for them, none rests.
+  bool sustained = false;
   StopRule stop = {};
 };
 

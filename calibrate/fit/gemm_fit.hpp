@@ -45,8 +45,8 @@ struct GemmDevice {
   FlopRate peak{};               // peak in the precision of the points
   Bandwidth memory_bandwidth{};  // achieved
   double element_bytes = 2;
-  bool stands_alone =
-      true;  // false: the times hold no launch, as under a table of kernel efficiencies; t0 = 0
+  // False: the times hold no launch, as under a table of kernel efficiencies; t0 = 0.
+  bool stands_alone = true;
 };
 
 inline constexpr std::size_t kMinGemmPoints = 12;

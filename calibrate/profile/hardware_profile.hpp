@@ -233,8 +233,8 @@ struct HardwareProfile {
   AttentionModel attention;
   ExpertKernels experts;
   HostModel host;
-  Sourced<double>
-      tensor_overlap;  // share of a backward tensor collective that its weight-gradient GEMM hides
+  // Share of a backward tensor collective that its weight-gradient GEMM hides.
+  Sourced<double> tensor_overlap;
   // Factor on a pass while gradient reductions, weight gathers, or the traffic of its fused partner overlap
   // it (1 = none).
   Sourced<double> gradient_overlap_slowdown;

@@ -33,8 +33,8 @@ struct SampleSetup {
 
 struct Sample {
   std::string family;  // "gemm" "kernel" "attention" "system" "nccl" "interference"
-  std::string
-      op;  // "gemm", "layernorm_forward", "flash_backward", "copy", "all_reduce"; key `operator` in JSON
+  // "gemm", "layernorm_forward", "flash_backward", "copy", "all_reduce"; key `operator` in JSON
+  std::string op;
   std::map<std::string, std::int64_t> shape;  // named extents: m n k batch, tokens hidden, bytes ranks, ...
   std::map<std::string, std::string> tags;    // layout dtype variant cache load algorithm ...
   double median_s = 0;                        // of one execution
@@ -43,8 +43,8 @@ struct Sample {
   int repeats = 0;
   double flops = 0;  // of one execution; 0 where it means nothing
   double bytes = 0;  // HBM or wire traffic by count
-  double max_error =
-      0;  // largest error against float64, relative to the operator's bound (<= 1 is right); -1 = not checked
+  // Largest error against float64, relative to the operator's bound (<= 1 is right); -1 = not checked.
+  double max_error = 0;
   int sm_mhz = 0;      // SM clock while it ran
   double power_w = 0;  // board power while it ran; 0 = not read
   SampleSetup setup;
@@ -74,8 +74,8 @@ struct SampleError {
 
 struct SampleFile {
   std::vector<Sample> samples;
-  std::vector<SampleError>
-      errors;  // a last line without newline is an interruption, not an error: it is dropped
+  // A last line without newline is an interruption, not an error: it is dropped.
+  std::vector<SampleError> errors;
 };
 [[nodiscard]] SampleFile parse_samples(std::string_view text);
 

@@ -50,8 +50,8 @@ struct Incident {
 struct History {
   int nodes = 0;                // 0..nodes-1, spares among them
   bool all_up_at_start = true;  // otherwise all are down: a trace or a spot process adds them
-  std::vector<Incident>
-      incidents;  // by (time, kind, id), before the horizon; a node is removed only while it is there
+  // By (time, kind, id), before the horizon; a node is removed only while it is there.
+  std::vector<Incident> incidents;
   std::vector<std::string> causes;  // names, each once
 
   friend bool operator==(const History&, const History&) = default;

@@ -134,8 +134,8 @@ class Job {
   Then then_ = Then::kTrain;
   bool on_demand_ = false;
   Duration removal_{};  // announced removal that the job waits for
-  std::vector<Removal>
-      removals_;  // announced, by time: a checkpoint is to be usable before each that hits the job
+  // Announced, by time: a checkpoint is to be usable before each that hits the job.
+  std::vector<Removal> removals_;
 
   // Asked for at the next step end.
   bool plan_soon_ = false, checkpoint_soon_ = false;

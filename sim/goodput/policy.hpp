@@ -29,8 +29,8 @@ namespace stagecraft {
 struct StepPlan {
   Duration duration{};       // > 0, with no node slow
   std::int64_t samples = 0;  // >= 1, committed at its end
-  std::vector<int>
-      nodes;  // training nodes, each up and listed once, in the order of their places in the plan
+  // Training nodes, each up and listed once, in the order of their places in the plan.
+  std::vector<int> nodes;
   // `duration` knows of slow nodes; else the slowest one's factor multiplies it.
   bool slowness_priced = false;
 

@@ -141,8 +141,8 @@ struct EdgePrice {
 // End of the iteration, and its start under ZeRO, for one pipeline rank.
 struct RankPrice {
   std::vector<std::vector<PassPrice>> gradient_buckets;  // [chunk][bucket], in the order of the backward pass
-  std::vector<std::vector<PassPrice>>
-      parameter_buckets;  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
+  // [chunk][bucket], in the order of the forward pass; ZeRO >= 1
+  std::vector<std::vector<PassPrice>> parameter_buckets;
   // [chunk]: the all-reduce with the rank that holds the other copy of the stage, where there are two copies.
   std::vector<PassPrice> copies;
   PassPrice tied_embedding;  // all-reduce between the ranks of the first and the last stage; of rank 0

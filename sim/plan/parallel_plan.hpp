@@ -46,8 +46,8 @@ struct StageContent {
 struct ParallelPlan {
   int tensor = 1, pipeline = 1, data = 1, virtual_stages = 1;
   int context = 1, expert = 1, expert_tensor = 1;
-  int shard_group =
-      1;  // data x context ranks that share one copy of what ZeRO shards; all of them unless limited
+  // Data x context ranks that share one copy of what ZeRO shards; all of them unless limited.
+  int shard_group = 1;
   int micro_batches = 1;
   Placement placement = Placement::kLoop;
   std::vector<StageContent> stages;  // pipeline * virtual_stages, in model order; copies are alike

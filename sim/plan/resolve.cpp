@@ -129,8 +129,8 @@ std::optional<std::int64_t> Resolver::find_data() const {
   }
   const std::int64_t used = saturating_product({one_replica_, *spec_.data});
   if (used == gpus) return spec_.data;
-  const bool rest_is_whole =
-      gpus % one_replica_ == 0 || !layers_fit_;  // a pipeline that is wrong anyway will change
+  // A pipeline that is wrong anyway will change.
+  const bool rest_is_whole = gpus % one_replica_ == 0 || !layers_fit_;
   report_.error(
       "parallelism.data", "wrong-gpu-count",
       fmt::format("{} = {} is not the cluster's {} GPUs", degree_product(spec_, spec_.data), used, gpus),

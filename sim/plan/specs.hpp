@@ -28,8 +28,8 @@ struct ParallelSpec {
   bool sequence_parallel = false;
   ContextExchange context_exchange = ContextExchange::kRing;
   int zero_stage = 0;  // 0 | 1 | 2 | 3
-  std::optional<int> zero_group =
-      {};  // data x context ranks that share one sharded copy; absent: all of them
+  // Data x context ranks that share one sharded copy; absent: all of them.
+  std::optional<int> zero_group = {};
   std::array<Axis, kAxisCount> order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData,
                                         Axis::kPipeline};
 

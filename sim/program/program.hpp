@@ -122,8 +122,8 @@ struct Loop {
 
 struct Program {
   IdVector<ResourceId, Resource> resources;
-  std::vector<std::uint32_t>
-      resource_begin;  // size resources+1: tasks [begin[r], begin[r+1]) run on r, in this order
+  // Size resources+1: tasks [begin[r], begin[r+1]) run on r, in this order.
+  std::vector<std::uint32_t> resource_begin;
   IdVector<TaskId, Duration> duration;
   IdVector<TaskId, LabelId> label;
   IdVector<TaskId, std::int32_t> micro_batch;  // or -1

@@ -62,8 +62,8 @@ struct GoodputCheckpoint {
 
 // Advice from the closed forms.
 struct GoodputAdvice {
-  std::optional<Duration> interval =
-      {};  // the exactly optimal one, in whole steps; absent without checkpoints
+  // The exactly optimal one, in whole steps; absent without checkpoints.
+  std::optional<Duration> interval = {};
   std::int64_t interval_steps = 0;
   // 99th percentile of the nodes that are down at once; absent where the job has as many
   std::optional<int> spares = {};

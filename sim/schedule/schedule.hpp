@@ -78,8 +78,8 @@ struct Schedule {
   std::string name;
   PipelineShape shape;
   Placement placement = Placement::kLoop;
-  bool flush =
-      true;  // false: one iteration of a steady state; a forward behind its backward is the next one's
+  // False: one iteration of a steady state; a forward behind its backward is the next one's.
+  bool flush = true;
   std::vector<std::vector<Action>> ranks;  // [rank] -> its actions in order
 
   [[nodiscard]] int stages() const { return shape.ranks * shape.chunks; }

@@ -106,8 +106,8 @@ class WordPlayer {
   std::size_t letters_;
   std::vector<std::int64_t> times_;  // [rank][letter]
   std::vector<std::int64_t> heads_;
-  std::vector<std::int64_t>
-      made_;  // [stage][F, I][micro-batch] -> when it arrives at who needs it, -1 = not yet
+  // [stage][F, I][micro-batch] -> when it arrives at who needs it, -1 = not yet
+  std::vector<std::int64_t> made_;
   std::vector<std::int32_t> maker_;  // the position of the pass that made it
   std::vector<int> counts_;          // [rank][letter]
   std::vector<RankState> ranks_;

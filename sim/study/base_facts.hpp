@@ -38,8 +38,8 @@ class BaseFacts {
   const SweepSpec& spec_;
   Library& library_;
   Facts facts_, written_;
-  std::optional<std::map<std::string, std::string>> following_ =
-      {};  // path -> varied path, computed on demand
+  // Path -> varied path, computed on demand.
+  std::optional<std::map<std::string, std::string>> following_ = {};
 };
 
 }  // namespace stagecraft

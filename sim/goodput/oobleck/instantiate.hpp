@@ -38,8 +38,8 @@ struct InstantiateRequest {
   int max_failures = 0;        // f
   int micro_batches = 1;       // B, of all pipelines together
   StepTail tail = {};          // empty: nothing
-  bool may_idle =
-      false;  // nodes may be left out where that is faster, as X* asks; else as many as can are used
+  // Nodes may be left out where that is faster, as X* asks; else as many as can are used.
+  bool may_idle = false;
 };
 
 struct Instantiation {

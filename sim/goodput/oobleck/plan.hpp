@@ -15,8 +15,8 @@
 namespace stagecraft {
 
 struct PlannedTemplate {
-  std::string group =
-      {};  // group of its nodes in heterogeneous clusters; empty where all nodes are identical
+  // Group of its nodes in heterogeneous clusters; empty where all nodes are identical.
+  std::string group = {};
   PipelineTemplate made = {};
   int micro_batches = 0;  // a pipeline's share when all nodes are at work
   Duration time{};        // of those

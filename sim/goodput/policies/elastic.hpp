@@ -21,8 +21,8 @@ namespace stagecraft {
 
 struct ElasticSpec {
   int replicas = 1;
-  int replica_nodes =
-      1;  // replica r has the places r·replica_nodes …; the job has replicas·replica_nodes nodes
+  // Replica r has the places r·replica_nodes …; the job has replicas·replica_nodes nodes.
+  int replica_nodes = 1;
   int min_replicas = 1;
   Duration stall{};
   Duration reload{};

@@ -35,8 +35,8 @@ class NodeClocks : public Process {
   int process_;
   std::vector<ClockLaw> laws_;
   Fleet& fleet_;
-  std::vector<std::uint32_t>
-      draws_;  // by law and node: number of draws; an event of an earlier draw is stale
+  // By law and node: number of draws; an event of an earlier draw is stale.
+  std::vector<std::uint32_t> draws_;
 };
 
 }  // namespace stagecraft
