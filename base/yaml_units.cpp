@@ -136,6 +136,9 @@ struct KindWords {
   const char* noun;
   const char* units;
   const char* base_unit;
+  // Times are counted to 292 years, which bytes by the terabyte have to end within: rates are zero, or this at least.
+  double least = 0;
+  const char* least_words = "";
 };
 
 KindWords words_of(QuantityKind kind) {
@@ -146,11 +149,11 @@ KindWords words_of(QuantityKind kind) {
       return {"a size in bytes", "B kB MB GB TB, and KiB MiB GiB TiB for powers of 2", "B"};
     case QuantityKind::kBandwidth:
       return {"a bandwidth", "B/s kB/s MB/s GB/s TB/s, KiB/s MiB/s GiB/s TiB/s, and Mb/s Gb/s Tb/s for bits",
-              "B/s"};
+              "B/s", 1e4, "10 kB/s"};
     case QuantityKind::kFlopRate:
       break;
   }
-  return {"a FLOP rate", "GFLOP/s TFLOP/s PFLOP/s", "FLOP/s"};
+  return {"a FLOP rate", "GFLOP/s TFLOP/s PFLOP/s", "FLOP/s", 1e6, "1 MFLOP/s"};
 }
 
 // What a number with no unit probably means: a large one counts the smallest unit, any other the usual one.
@@ -210,22 +213,18 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   return to_bytes(*bytes);
 }
 
-// Times are counted to 292 years, which bytes by the terabyte have to end within.
-constexpr double kLeastBandwidth = 1e4, kLeastFlopRate = 1e6;  // per second
-
-// None of it, or enough.
-std::optional<double> parse_rate(QuantityKind kind, std::string_view text, double least) {
+std::optional<double> parse_rate(QuantityKind kind, std::string_view text) {
   const auto rate = base_value(kind, text);
-  return rate && (*rate == 0 || *rate >= least) ? rate : std::nullopt;
+  return rate && (*rate == 0 || *rate >= words_of(kind).least) ? rate : std::nullopt;
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
-  const auto rate = parse_rate(QuantityKind::kBandwidth, text, kLeastBandwidth);
+  const auto rate = parse_rate(QuantityKind::kBandwidth, text);
   return rate ? std::optional(Bandwidth(*rate)) : std::nullopt;
 }
 
 std::optional<FlopRate> parse_flop_rate(std::string_view text) {
-  const auto rate = parse_rate(QuantityKind::kFlopRate, text, kLeastFlopRate);
+  const auto rate = parse_rate(QuantityKind::kFlopRate, text);
   return rate ? std::optional(FlopRate(*rate)) : std::nullopt;
 }
 
@@ -253,14 +252,11 @@ QuantityMistake explain_bad_quantity(QuantityKind kind, std::string_view text) {
   if (parts->number < 0) {
     return {.code = "negative-quantity", .message = fmt::format("{} is negative", quoted), .hint = {}};
   }
-  if (base_value(kind, text) && kind == QuantityKind::kBandwidth)
+  if (const auto value = base_value(kind, text); value && *value < words.least) {
     return {.code = "quantity-too-small",
             .message = fmt::format("{} is too small", quoted),
-            .hint = "10 kB/s is the least that is counted with"};
-  if (base_value(kind, text) && kind == QuantityKind::kFlopRate)
-    return {.code = "quantity-too-small",
-            .message = fmt::format("{} is too small", quoted),
-            .hint = "1 MFLOP/s is the least that is counted with"};
+            .hint = fmt::format("{} is the least that is counted with", words.least_words)};
+  }
   return {.code = "quantity-too-large", .message = fmt::format("{} is too large", quoted), .hint = {}};
 }
 

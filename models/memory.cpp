@@ -60,7 +60,6 @@ class LayerSizes {
     const bool eager = model_.normalization == Normalization::kRmsNorm && !shard_.fused_kernels;
     return eager ? bytes / element() * kFp32 + bytes : bytes;
   }
-  [[nodiscard]] std::int64_t gates() const { return model_.activation == Activation::kSwiglu ? 2 : 1; }
 
  private:
   const TransformerSpec& model_;

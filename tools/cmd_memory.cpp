@@ -175,12 +175,6 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
   return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
 }
 
-// Memory does not move with faults; times of an iteration that a dead node stops say nothing.
-Scenario without_faults(Scenario scenario) {
-  scenario.faults.clear();
-  return scenario;
-}
-
 }  // namespace
 
 int memory_command(const Arguments& arguments, Session& session) {
@@ -189,7 +183,7 @@ int memory_command(const Arguments& arguments, Session& session) {
       return print_fujii(scenario, arguments, own);
     Simulation simulation = simulate_in_full(scenario);
     const bool ends = simulation.report.finishes();
-    const Scenario healthy = ends ? scenario : without_faults(scenario);
+    const Scenario healthy = without_stop(scenario, simulation.report);
     if (!ends) simulation = simulate_in_full(healthy);
     Answer answer{.report = std::move(simulation.report),
                   .estimate = estimate_of(scenario, simulation.prepared.plan),

@@ -65,12 +65,6 @@ void say_what_prices_room(const Scenario& scenario, Report& report) {
       fmt::format("memory: `stagecraft memory {}` prices what would make it fit", scenario.source));
 }
 
-// Times of an iteration that a dead node stops say nothing: without faults then.
-std::vector<WhatIf> what_ifs_of(Scenario scenario, const Report& report) {
-  if (!report.finishes()) scenario.faults.clear();
-  return memory_what_ifs(scenario, report.memory);
-}
-
 }  // namespace
 
 int run_command(const Arguments& arguments, Session& session) {
@@ -94,7 +88,8 @@ int run_command(const Arguments& arguments, Session& session) {
     }
     const bool yes = assertions_hold(scenario, report, own.err);
     const bool fit = !must_fit || report.memory.verdict() != Verdict::kOutOfMemory;
-    if (!fit) say_shortage(report.memory, what_ifs_of(scenario, report), own);
+    if (!fit)
+      say_shortage(report.memory, memory_what_ifs(without_stop(scenario, report), report.memory), own);
     return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
   });
 }

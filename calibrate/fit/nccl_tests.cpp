@@ -144,8 +144,7 @@ class TextReader {
     const auto time = [&](std::size_t column) -> std::optional<double> {
       if (column >= words.size()) return std::nullopt;
       const std::optional<double> us = parse_number(words[column]);
-      const bool measured = us && *us >= detail::kMinNcclMicroseconds && *us <= detail::kMaxNcclMicroseconds;
-      return measured ? std::optional(*us * 1e-6) : std::nullopt;
+      return us && detail::is_nccl_time(*us) ? std::optional(*us * 1e-6) : std::nullopt;
     };
     for (const std::optional<std::size_t> column :
          {std::optional(columns_->wrong), columns_->in_place_wrong}) {

@@ -50,9 +50,11 @@ struct NcclRun {
 
 namespace detail {
 
-// Limits of a plausible measurement: a buffer beyond any memory, a call of eleven days.
+// Limits of a plausible measurement: a buffer within some memory, a call of a nanosecond to eleven days.
 inline constexpr std::int64_t kMaxNcclBytes = std::int64_t{1} << 50;
-inline constexpr double kMinNcclMicroseconds = 1e-3, kMaxNcclMicroseconds = 1e12;
+[[nodiscard]] constexpr bool is_nccl_time(double microseconds) {
+  return microseconds >= 1e-3 && microseconds <= 1e12;
+}
 
 // The ranks that a file lists.
 class NcclRanks {

@@ -71,8 +71,7 @@ std::optional<double> read_half(YamlMap& result, const char* side, std::int64_t 
   }
   const YamlNode* time = half.get("time");  // "nan" stands in quotes
   const std::optional<double> us = time != nullptr ? parse_number(time->text) : std::nullopt;
-  if (us && !time->quoted && *us >= detail::kMinNcclMicroseconds && *us <= detail::kMaxNcclMicroseconds)
-    return *us * 1e-6;
+  if (us && !time->quoted && detail::is_nccl_time(*us)) return *us * 1e-6;
   half.error("time", kCode,
              time == nullptr ? fmt::format("size {} has no time", size)
                              : fmt::format("{} is no time of size {}", in_quotes(time->text), size));

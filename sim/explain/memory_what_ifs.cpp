@@ -152,6 +152,11 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   return variants;
 }
 
+Scenario without_stop(Scenario scenario, const Report& report) {
+  if (!report.finishes()) scenario.faults.clear();
+  return scenario;
+}
+
 std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger& now) {
   std::vector<WhatIf> answers;
   for (const MemoryVariant& variant : memory_variants(scenario)) {

@@ -28,6 +28,10 @@ struct MemoryVariant {
 // None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
+// The scenario of which changes are tried. A dead node stops the iteration of `report`, and says nothing of times:
+// then it is the one without faults, which do not move memory.
+[[nodiscard]] Scenario without_stop(Scenario scenario, const Report& report);
+
 // The feasible variants that lack less memory than `now`, the ledger of the scenario; where none is lacking,
 // those that use less of the fuller of GPUs and hosts. Fitting variants come first, by time, then the others
 // by their shortage. requires a scenario whose iteration ends.

@@ -370,7 +370,10 @@ void Job::at_step_end() {
   if (!spec_.checkpointing) return;
   if (const std::optional<Duration> removal = next_removal()) {
     const Duration end = now_ + cost_on_demand();
-    if (end < *removal && end + whole_ >= *removal) return begin_checkpoint(Then::kWait);
+    if (end < *removal && end + whole_ >= *removal) {
+      removal_ = *removal;
+      return begin_checkpoint(Then::kWait);
+    }
     if (end >= *removal)  // too late
       std::erase_if(removals_, [&](const Removal& announced) { return announced.due <= *removal; });
   }
@@ -422,7 +425,6 @@ void Job::begin_checkpoint(Then then) {
   then_ = then;
   on_demand_ = then != Then::kTrain;
   work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
-  if (then == Then::kWait) removal_ = next_removal().value_or(now_);
   enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
 }
 

@@ -63,11 +63,13 @@ PassPrice message_price(const Network& network, int from, int to, const Collecti
 // messages that leave a leaf share its uplinks, messages that enter one share its downlinks.
 class LeafCrossings {
  public:
-  LeafCrossings(const Cluster& cluster, const std::vector<int>& senders, const std::vector<int>& receivers)
-      : cluster_(cluster) {
-    if (cluster.spec().fabric.oversubscription == 1) return;
+  LeafCrossings(const Network& network, const std::vector<int>& senders, const std::vector<int>& receivers)
+      : cluster_(network.cluster) {
+    // On shared links the flows compete for the uplinks themselves.
+    if (network.patterns != nullptr || cluster_.spec().fabric.oversubscription == 1) return;
     for (std::size_t i = 0; i < senders.size(); ++i) {
-      const int from = cluster.leaf_of(device_of(senders[i])), to = cluster.leaf_of(device_of(receivers[i]));
+      const int from = cluster_.leaf_of(device_of(senders[i])),
+                to = cluster_.leaf_of(device_of(receivers[i]));
       if (from == to) continue;
       ++leaving_[from];
       ++coming_[to];
@@ -96,11 +98,7 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
   const std::vector<int> senders = pipeline_members(plan, from);
   const std::vector<int> receivers = pipeline_members(plan, to);
   CollectiveCost there, back;
-  // On shared links the flows compete for the uplinks themselves.
-  const std::vector<int> none;
-  const bool alone = network.patterns == nullptr;
-  const LeafCrossings out_ways(cluster, alone ? senders : none, receivers);
-  const LeafCrossings home_ways(cluster, alone ? receivers : none, senders);
+  const LeafCrossings out_ways(network, senders, receivers), home_ways(network, receivers, senders);
   std::pair<int, int> before{-1, -1};
   for (std::size_t i = 0; i < senders.size(); ++i) {
     const int a = senders[i], b = receivers[i];

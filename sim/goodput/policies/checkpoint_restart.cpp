@@ -51,25 +51,32 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
   return {.answer = better ? Answer::kCheckpointAndPlan : Answer::kNothing};
 }
 
+StepPlan CheckpointRestart::step() const {
+  return {.duration = shape_->duration, .samples = shape_->samples, .nodes = seats_.nodes()};
+}
+
 Plan CheckpointRestart::plan(const Situation& situation) {
   const Machines& machines = situation.machines;
-  const bool goes_on = spec_.lost == LostNode::kReplaced && shape_ &&
-                       situation.occasion == Occasion::kStepEnd && situation.now >= training_since_;
-  Plan plan = {.undo = started_ && !goes_on ? Undo::kToCheckpoint : Undo::kNothing};
+  const bool trains = shape_ && situation.now >= training_since_;
+  if (spec_.lost == LostNode::kReplaced && trains && situation.occasion == Occasion::kStepEnd) {
+    seats_.fill(shape_->nodes, machines);  // a place is taken again, and the job goes on
+    return {.step = step()};
+  }
+  Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
   shape_ = best_shape(static_cast<int>(machines.in_order().size()));
   if (!shape_) {
     seats_.clear();
     return plan;
   }
   seats_.fill(shape_->nodes, machines);
-  if (!goes_on) plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
-  if (started_ && !goes_on) {
+  plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
+  if (started_) {
     plan.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
     plan.state_transfer = last_load_ = situation.load;
   }
   started_ = true;
-  if (!goes_on) training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
-  plan.step = {.duration = shape_->duration, .samples = shape_->samples, .nodes = seats_.nodes()};
+  training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
+  plan.step = step();
   return plan;
 }
 

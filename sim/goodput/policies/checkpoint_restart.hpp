@@ -43,6 +43,7 @@ class CheckpointRestart : public Policy {
  private:
   [[nodiscard]] std::optional<ShapedStep> best_shape(int up) const;
   [[nodiscard]] bool pays(const ShapedStep& more) const;
+  [[nodiscard]] StepPlan step() const;  // of shape_ on the seats
 
   CheckpointRestartSpec spec_;
   Seats seats_;
