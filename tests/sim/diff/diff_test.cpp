@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/diff/trace_diff.hpp"
-#include "sim/scenario/library.hpp"
 #include "tests/formats/kineto_traces.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,16 +18,11 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
-  return library;
-}
 constexpr const char* kFolder = STAGECRAFT_SOURCE_DIR "/tests/data/kineto/";
 
 Scenario scenario_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(kFolder + name, overrides, files(), diagnostics);
+  auto scenario = load_scenario(kFolder + name, overrides, repository_files(), diagnostics);
   EXPECT_TRUE(scenario.has_value()) << render_json(diagnostics.items());
   return scenario.value();
 }

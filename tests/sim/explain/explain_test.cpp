@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/report/report.hpp"
-#include "sim/scenario/library.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,15 +16,10 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
-  return library;
-}
-
 Scenario load(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(STAGECRAFT_SOURCE_DIR "/scenarios/" + name, overrides, files(), diagnostics);
+  auto scenario =
+      load_scenario(STAGECRAFT_SOURCE_DIR "/scenarios/" + name, overrides, repository_files(), diagnostics);
   diagnostics.throw_if_errors();
   return *std::move(scenario);
 }

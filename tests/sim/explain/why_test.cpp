@@ -13,8 +13,8 @@
 
 #include "sim/explain/codes.hpp"
 #include "sim/explain/sensitivities.hpp"
-#include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,19 +26,13 @@ using testing::Not;
 using testing::SizeIs;
 using namespace std::chrono_literals;
 
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
-  return library;
-}
-
 std::string file_of(const std::string& name) {
   return STAGECRAFT_SOURCE_DIR "/scenarios/" + name;
 }
 
 Scenario load(const std::string& name, const std::vector<std::string>& overrides = {}) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(file_of(name), overrides, files(), diagnostics);
+  auto scenario = load_scenario(file_of(name), overrides, repository_files(), diagnostics);
   diagnostics.throw_if_errors();
   return *std::move(scenario);
 }
@@ -49,7 +43,7 @@ Why why_of(const std::string& name, const std::vector<std::string>& overrides = 
                      [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
                        std::vector<std::string> all = overrides;
                        all.insert(all.end(), set.begin(), set.end());
-                       return load_scenario(file_of(name), all, files(), diagnostics);
+                       return load_scenario(file_of(name), all, repository_files(), diagnostics);
                      });
 }
 

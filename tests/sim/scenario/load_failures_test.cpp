@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,12 +25,6 @@ using testing::SizeIs;
 namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = kRoot});
-  return library;
-}
-
 struct Result {
   std::optional<Scenario> scenario;
   std::string messages;
@@ -46,7 +40,9 @@ Result read(const std::string& text, std::vector<std::string> overrides = {}) {
   auto root = parse_yaml(text, "s.yaml", diagnostics);
   for (const std::string& assignment : overrides) apply_override(*root, assignment, diagnostics);
   Result result;
-  if (root) result.scenario = read_scenario(*root, "some/s.yaml", kRoot / "scenarios", files(), diagnostics);
+  if (root)
+    result.scenario =
+        read_scenario(*root, "some/s.yaml", kRoot / "scenarios", repository_files(), diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.sorted()) result.messages += render(diagnostic) + "\n";
   return result;
 }
@@ -170,7 +166,7 @@ TEST(Failures, TakeAKeyOfThePolicyBesideItsName) {
   Diagnostics diagnostics;
   const std::vector<std::string> overrides{"failures.policy=oobleck", "failures.policy.max_failures=2"};
   const auto scenario =
-      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, files(), diagnostics);
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, repository_files(), diagnostics);
   ASSERT_TRUE(scenario && scenario->failures);
   EXPECT_EQ(scenario->failures->policy.kind, PolicyKind::kOobleck);
   EXPECT_EQ(scenario->failures->policy.max_failures, 2);
@@ -180,7 +176,7 @@ TEST(Failures, TakeAKeyOfTheProcessBesideItsKind) {
   Diagnostics diagnostics;
   const std::vector<std::string> overrides{"failures.process=weibull", "failures.process.shape=2"};
   const auto scenario =
-      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, files(), diagnostics);
+      load_scenario(kRoot / "scenarios/llama3-70b-256xA100.yaml", overrides, repository_files(), diagnostics);
   ASSERT_TRUE(scenario && scenario->failures);
   EXPECT_EQ(std::get<WeibullNodeFailures>(scenario->failures->processes.at(0).law).shape, 2);
 }

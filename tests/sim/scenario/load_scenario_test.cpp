@@ -13,6 +13,7 @@
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,12 +23,6 @@ using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = kRoot});
-  return library;
-}
-
 struct Result {
   std::optional<Scenario> scenario;
   std::string messages;
@@ -45,8 +40,8 @@ Result read(const std::string& text, const std::vector<std::string>& overrides =
   Result result;
   if (root) {
     ScenarioTree tree{.root = *root, .source = "some/s.yaml", .folder = kRoot / "scenarios"};
-    apply_overrides(tree, overrides, files(), diagnostics);
-    result.scenario = read_scenario(tree.root, tree.source, tree.folder, files(), diagnostics);
+    apply_overrides(tree, overrides, repository_files(), diagnostics);
+    result.scenario = read_scenario(tree.root, tree.source, tree.folder, repository_files(), diagnostics);
   }
   result.messages = text_of(diagnostics.sorted());
   return result;
@@ -54,7 +49,7 @@ Result read(const std::string& text, const std::vector<std::string>& overrides =
 
 Result load(const std::string& name, std::vector<std::string> overrides) {
   Diagnostics diagnostics;
-  auto scenario = load_scenario(kRoot / "scenarios" / name, overrides, files(), diagnostics);
+  auto scenario = load_scenario(kRoot / "scenarios" / name, overrides, repository_files(), diagnostics);
   return {std::move(scenario), text_of(diagnostics.sorted())};
 }
 
@@ -235,10 +230,11 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
 
 TEST(UsualNames, AreOfKeysThatThereAre) {
   Diagnostics diagnostics;
-  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", files(), diagnostics);
+  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", repository_files(), diagnostics);
   ASSERT_TRUE(tree) << text_of(diagnostics.sorted());
   std::vector<std::string> ends;
-  for (const std::string& path : known_keys(*tree, files())) ends.push_back(path.substr(path.rfind('.') + 1));
+  for (const std::string& path : known_keys(*tree, repository_files()))
+    ends.push_back(path.substr(path.rfind('.') + 1));
   for (const UsualName& name : usual_names())
     EXPECT_THAT(ends, testing::Contains(std::string(name.key))) << name.word;
 }

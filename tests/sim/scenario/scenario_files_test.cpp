@@ -5,20 +5,14 @@
 #include <string>
 
 #include "sim/plan/parallel_plan.hpp"
-#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
 
 const std::filesystem::path kRoot = STAGECRAFT_SOURCE_DIR;
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = kRoot});
-  return library;
-}
-
 struct Shipped {
   const char* name;
   int gpus;
@@ -32,7 +26,7 @@ std::string messages(const Diagnostics& diagnostics) {
 }
 
 std::optional<Scenario> load(const std::string& name, Diagnostics& diagnostics) {
-  return load_scenario(kRoot / "scenarios" / (name + ".yaml"), {}, files(), diagnostics);
+  return load_scenario(kRoot / "scenarios" / (name + ".yaml"), {}, repository_files(), diagnostics);
 }
 
 std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {
@@ -73,7 +67,7 @@ TEST_P(ShippedScenario, ReadsBackEqualFromItsYaml) {
   const std::string text = to_yaml(*first);
   const auto root = parse_yaml(text, "printed", diagnostics);
   ASSERT_TRUE(root) << messages(diagnostics) << text;
-  const auto second = read_scenario(*root, "printed", kRoot / "scenarios", files(), diagnostics);
+  const auto second = read_scenario(*root, "printed", kRoot / "scenarios", repository_files(), diagnostics);
   ASSERT_TRUE(second) << messages(diagnostics) << text;
   EXPECT_EQ(first->name, second->name);
   EXPECT_EQ(first->model, second->model);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/simulate.hpp"
+#include "tests/sim/repository_files.hpp"
 #include "tests/sim/search/spaces.hpp"
 
 namespace stagecraft {
@@ -144,7 +145,7 @@ TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
     EXPECT_EQ(report.memory.heaviest().stage, plan.memory.rank);
     Diagnostics diagnostics;
     const auto root = parse_yaml(to_yaml(scenario), "best.yaml", diagnostics);
-    const auto again = read_scenario(root.value(), "best.yaml", ".", testing_spaces::files(), diagnostics);
+    const auto again = read_scenario(root.value(), "best.yaml", ".", repository_files(), diagnostics);
     EXPECT_EQ(simulate(again.value()).timeline_hash, report.timeline_hash);
   }
 }

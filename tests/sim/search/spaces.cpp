@@ -6,6 +6,7 @@
 
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/stage_axes.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft::testing_spaces {
 namespace {
@@ -15,23 +16,18 @@ std::optional<SmallSpace> try_load(const std::string& yaml, const SearchWords& w
   auto root = parse_yaml(yaml, "small.yaml", diagnostics);
   if (!root) return std::nullopt;
   const YamlNode* section = root->find("search");
-  auto space =
-      load_search_space(files().data().root / "scenarios/search/space.yaml", section, words, diagnostics);
+  auto space = load_search_space(repository_files().data().root / "scenarios/search/space.yaml", section,
+                                 words, diagnostics);
   if (!space) return std::nullopt;
   const ScenarioTree tree{.root = *root, .source = "small.yaml", .folder = "."};
-  keep_to_stages(tree, files(), *space, diagnostics);
+  keep_to_stages(tree, repository_files(), *space, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  auto plans = enumerate_plans(tree, *space, files(), diagnostics);
+  auto plans = enumerate_plans(tree, *space, repository_files(), diagnostics);
   if (!plans) return std::nullopt;
   return SmallSpace{.space = *std::move(space), .plans = *std::move(plans)};
 }
 
 }  // namespace
-
-Library& files() {
-  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
-  return library;
-}
 
 SmallSpace load(const std::string& yaml, const SearchWords& words) {
   Diagnostics diagnostics;

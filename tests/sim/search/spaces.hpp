@@ -3,14 +3,10 @@
 
 #include <string>
 
-#include "sim/scenario/library.hpp"
 #include "sim/search/enumerate.hpp"
 #include "sim/search/search_space.hpp"
 
 namespace stagecraft::testing_spaces {
-
-// Files of the repository, each read once.
-Library& files();
 
 struct SmallSpace {
   SearchSpace space;

@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 namespace {
-
-// Files of the repository, each read once.
-Library& files() {
-  thread_local Library library(DataDirectory{.root = STAGECRAFT_SOURCE_DIR});
-  return library;
-}
 
 // A key and two values that differ.
 struct Alternatives {
@@ -104,7 +98,7 @@ Tried run_with(const Case& the_case, const char* path, const char* value) {
   overrides.push_back(std::string(path) + "=" + value);
   Diagnostics diagnostics;
   const auto scenario = load_scenario(STAGECRAFT_SOURCE_DIR "/scenarios/" + std::string(the_case.file),
-                                      overrides, files(), diagnostics);
+                                      overrides, repository_files(), diagnostics);
   Diagnostics refused;
   if (!scenario || !prepare(*scenario, refused)) return {};
   Tried tried;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
 
@@ -11,16 +12,12 @@ const DataDirectory& repository() {
   return kData;
 }
 
-Library& shipped_files() {
-  thread_local Library library(repository());
-  return library;
-}
-
 Scenario scenario_of(const std::string& yaml) {
   Diagnostics diagnostics;
   std::optional<Scenario> scenario;
   if (const auto root = parse_yaml(yaml, "s.yaml", diagnostics))
-    scenario = read_scenario(*root, "s.yaml", repository().root / "scenarios", shipped_files(), diagnostics);
+    scenario =
+        read_scenario(*root, "s.yaml", repository().root / "scenarios", repository_files(), diagnostics);
   diagnostics.throw_if_errors();
   SC_CHECK(scenario.has_value(), "a refusal gives its reason");
   return *std::move(scenario);
@@ -29,7 +26,7 @@ Scenario scenario_of(const std::string& yaml) {
 Scenario shipped(const std::string& name, const std::vector<std::string>& overrides) {
   Diagnostics diagnostics;
   auto scenario = load_scenario(repository().root / "scenarios" / (name + ".yaml"), overrides,
-                                shipped_files(), diagnostics);
+                                repository_files(), diagnostics);
   diagnostics.throw_if_errors();
   SC_CHECK(scenario.has_value(), "a refusal gives its reason");
   return *std::move(scenario);

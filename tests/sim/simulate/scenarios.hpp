@@ -5,16 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
 
 // The repository as a data directory.
 [[nodiscard]] const DataDirectory& repository();
-
-// The files of the repository, each read once.
-[[nodiscard]] Library& shipped_files();
 
 // throws ScenarioError with everything that is wrong.
 [[nodiscard]] Scenario scenario_of(const std::string& yaml);

@@ -13,6 +13,7 @@
 
 #include "sim/scenario/known_keys.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "tests/sim/repository_files.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -39,7 +40,7 @@ std::vector<Row> scored(const std::string& name, const std::string& prefix) {
     const bool timed = row.iteration_seconds || row.tokens_per_s_per_gpu;
     if (!row.id.starts_with(prefix) || !row.skip.empty() || !timed) continue;
     Diagnostics diagnostics;
-    const auto scenario = read_scenario(row.scenario, row.id, {}, shipped_files(), diagnostics);
+    const auto scenario = read_scenario(row.scenario, row.id, {}, repository_files(), diagnostics);
     diagnostics.throw_if_errors();
     const Report report = simulate(*scenario);
     const double measured = row.iteration_seconds.value_or(
