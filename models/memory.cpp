@@ -245,7 +245,6 @@ Bytes without_selective_recompute(const TransformerSpec& model, Shard shard, Lay
 // Output and input widths of a layer's GEMMs on one rank.
 struct WeightShape {
   std::int64_t out = 0, in = 0, count = 1;
-  friend bool operator==(const WeightShape&, const WeightShape&) = default;
 };
 std::vector<WeightShape> attention_weights(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);

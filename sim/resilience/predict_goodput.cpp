@@ -146,7 +146,7 @@ void price_slow_traffic(History& history, DegradedShapes& shapes) {
       incident.factor = std::max(kHardly, shapes.slow_traffic(incident.factor));
 }
 
-Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
+GoodputSetup setup_of(Job& job, const FailureSpec& spec, bool describe) {
   Diagnostics diagnostics;
   std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
                                               .spec = spec,
@@ -154,57 +154,76 @@ Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
                                               .pipelines = job.pipelines,
                                               .costs = job.costs,
                                               .simulation = job.simulation,
-                                              .describe = request.describe},
+                                              .describe = describe},
                                              diagnostics);
   throw_located(job.scenario, diagnostics);
   SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
-  Ran ran{.setup = *std::move(setup), .checkpointing = {}, .failures_per_s = {}, .result = {}};
-  const int working = ran.setup.nodes - ran.setup.spares;
+  return *std::move(setup);
+}
+
+// The interval that was given, or that the policy has in place of one that nobody gave.
+CheckpointSpec checkpoints_asked(const FailureSpec& spec, const GoodputSetup& setup) {
   CheckpointSpec checkpoint = spec.checkpoint;
-  if (ran.setup.checkpoint_every) {
-    checkpoint.rule = IntervalRule::kSteps;
-    checkpoint.every_steps = *ran.setup.checkpoint_every;
-  }
-  const auto made_for = [&](double failures_per_s) {
-    ran.failures_per_s = failures_per_s;
-    if (ran.setup.checkpoints)
-      ran.checkpointing = checkpointing_of(checkpoint,
-                                           {.costs = job.costs,
-                                            .nodes = working,
-                                            .gpus = job.plan().gpus(),
-                                            .iteration = ran.setup.ideal.duration,
-                                            .failures_per_s = failures_per_s},
-                                           diagnostics);
-    throw_located(job.scenario, diagnostics);
-  };
-  const double by_formula = failures_for_storage(job, spec, working);
-  made_for(by_formula);
+  if (!setup.checkpoint_every) return checkpoint;
+  checkpoint.rule = IntervalRule::kSteps;
+  checkpoint.every_steps = *setup.checkpoint_every;
+  return checkpoint;
+}
+
+// Checkpoints for so many losses of work a second, where the policy makes any.
+void make_checkpoints(const Job& job, const CheckpointSpec& checkpoint, double failures_per_s, Ran& ran) {
+  ran.failures_per_s = failures_per_s;
+  if (!ran.setup.checkpoints) return;
+  Diagnostics diagnostics;
+  ran.checkpointing = checkpointing_of(checkpoint,
+                                       {.costs = job.costs,
+                                        .nodes = ran.setup.nodes - ran.setup.spares,
+                                        .gpus = job.plan().gpus(),
+                                        .iteration = ran.setup.ideal.duration,
+                                        .failures_per_s = failures_per_s},
+                                       diagnostics);
+  throw_located(job.scenario, diagnostics);
+}
+
+GoodputResult repeated(Job& job, const FailureSpec& spec, const Ran& ran, const RunRequest& request) {
   const FailureSpec seen = as_the_job_sees_it(spec);
-  const HistoryFactory histories = [&seen, &job, nodes = ran.setup.nodes, seed = request.seed](int repeat) {
-    History history = history_of(seen, nodes, seed, repeat);
+  const HistoryFactory histories = [&](int repeat) {
+    History history = history_of(seen, ran.setup.nodes, request.seed, repeat);
     price_slow_traffic(history, job.shapes);
     return history;
   };
-  const auto repeated = [&](int repeats, bool timeline) {
-    const RepeatOptions options{.repeats = repeats, .threads = request.threads};
-    if (ran.setup.replay) return run_repeats(spec.horizon, histories, ran.setup.replay, options);
-    const JobSpec job_spec{.horizon = spec.horizon,
-                           .ideal = ran.setup.ideal,
-                           .checkpointing = ran.checkpointing,
-                           .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
-                           .timeline = timeline};
-    return run_repeats(job_spec, histories, ran.setup.policy, options);
-  };
+  const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
+  if (ran.setup.replay) return run_repeats(spec.horizon, histories, ran.setup.replay, options);
+  const JobSpec job_spec{.horizon = spec.horizon,
+                         .ideal = ran.setup.ideal,
+                         .checkpointing = ran.checkpointing,
+                         .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
+                         .timeline = request.timeline};
+  return run_repeats(job_spec, histories, ran.setup.policy, options);
+}
+
+Ran run(Job& job, const FailureSpec& spec, const RunRequest& request) {
+  Ran ran{.setup = setup_of(job, spec, request.describe),
+          .checkpointing = {},
+          .failures_per_s = {},
+          .result = {}};
+  const CheckpointSpec checkpoint = checkpoints_asked(spec, ran.setup);
+  const double by_formula = failures_for_storage(job, spec, ran.setup.nodes - ran.setup.spares);
+  make_checkpoints(job, checkpoint, by_formula, ran);
+
   const bool never = by_formula == 0 && !has_maintenance(spec);
   const bool counts =
       ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
-  const bool optimal =
-      counts && checkpoint.rule != IntervalRule::kTime && checkpoint.rule != IntervalRule::kSteps;
+  const bool given = checkpoint.rule == IntervalRule::kTime || checkpoint.rule == IntervalRule::kSteps;
+  RunRequest pilot = request;
   constexpr int kPilots = 2, kPilotRepeats = 8;
-  for (int pilot = 0; optimal && pilot < kPilots; ++pilot)
-    made_for(losses_per_second(repeated(std::min(request.repeats, kPilotRepeats), false)));
-  ran.result = repeated(request.repeats, request.timeline);
-  if (counts && !optimal) ran.failures_per_s = losses_per_second(ran.result);
+  pilot.repeats = std::min(request.repeats, kPilotRepeats);
+  pilot.timeline = false;
+  for (int i = 0; counts && !given && i < kPilots; ++i)
+    make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
+
+  ran.result = repeated(job, spec, ran, request);
+  if (counts && given) ran.failures_per_s = losses_per_second(ran.result);
   return ran;
 }
 
