@@ -26,7 +26,7 @@ namespace stagecraft {
 // nodes.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
 
-// Failures of a process that cost a node: their share of all failures, and their mean repair time.
+// Failures of a process that cost a node: their share of all failures, and their mean times.
 struct NodeLosses {
   double share = 0;
   double detect_s = 0, repair_s = 0;

@@ -127,7 +127,7 @@ class Job {
   Progress progress_;
 
   // Checkpoints.
-  Duration work_since_{};  // time of the last snapshot for storage
+  Duration work_since_{};  // work done since the last snapshot for storage
   std::int64_t steps_since_ = 0;
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
