@@ -63,7 +63,7 @@ class GraphSweep::Ordering {
 
   bool find_devices(GraphSweep& sweep) {
     device_of_.assign(program_.resources.size(), kNone);
-    is_load_.assign(program_.task_count(), false);
+    speed_.assign(program_.task_count(), kNone);
     std::vector<std::pair<std::int32_t, Pair>> ranks;
     const auto rank_at = [&](std::int32_t rank) -> Pair& {
       const auto known = std::ranges::find(ranks, rank, &std::pair<std::int32_t, Pair>::first);
@@ -71,11 +71,11 @@ class GraphSweep::Ordering {
     };
     for (const DeviceLoad& load : program_.loads) {
       const std::uint32_t r = resource_[load.task.index()];
-      if (load.share != program_.loads.front().share || !is_stream(r)) return false;
+      if (!is_stream(r)) return false;
       Pair& pair = rank_at(program_.resources[ResourceId(r)].rank);
       if (pair.loads != kNone && pair.loads != r) return false;
       pair.loads = r;
-      is_load_[load.task.index()] = true;
+      speed_[load.task.index()] = number_of(FluidTasks::speed_beside(load.share), sweep.speeds_);
     }
     for (std::uint32_t r = 0; r < program_.resources.size(); ++r) {
       const Resource& resource = program_.resources[ResourceId(r)];
@@ -91,15 +91,21 @@ class GraphSweep::Ordering {
       sweep.devices_.emplace_back();
       yields_.push_back(pair.yields);
     }
-    if (!program_.loads.empty()) sweep.slow_ = FluidTasks::speed_beside(program_.loads.front().share);
     return true;
+  }
+
+  [[nodiscard]] static std::uint32_t number_of(double speed, std::vector<double>& speeds) {
+    const auto known = std::ranges::find(speeds, speed);
+    const auto number = static_cast<std::uint32_t>(known - speeds.begin());
+    if (known == speeds.end()) speeds.push_back(speed);
+    return number;
   }
 
   // Up to its last load, does the stream wait only for tasks of the yielding stream?
   [[nodiscard]] bool is_local(const Pair& pair) const {
     std::uint32_t last = program_.resource_begin[pair.loads];
     for (std::uint32_t i = last; i < program_.resource_begin[pair.loads + 1]; ++i)
-      if (is_load_[i]) last = i;
+      if (speed_[i] != kNone) last = i;
     for (std::uint32_t i = program_.resource_begin[pair.loads]; i <= last; ++i)
       for (const std::uint32_t task : before(i))
         if (resource_[task] != pair.loads && resource_[task] != pair.yields) return false;
@@ -154,7 +160,8 @@ class GraphSweep::Ordering {
     }
     const std::uint32_t device = device_of_[resource_[task]];
     const bool yields = device != kNone && yields_[device] == resource_[task];
-    if (device != kNone && (yields || is_load_[task])) step.device = 2 * device + (yields ? 0 : 1);
+    if (yields || speed_[task] != kNone) step.device = device;
+    step.load = speed_[task];
     step_[task] = push(step);
   }
 
@@ -163,7 +170,7 @@ class GraphSweep::Ordering {
   // By task: its predecessors, with the task before it on its stream. Offsets, and the lists.
   std::vector<std::uint32_t> before_begin_, before_;
   std::vector<std::uint32_t> step_;       // [task], once it is in order
-  std::vector<bool> is_load_;             // [task]
+  std::vector<std::uint32_t> speed_;      // [task], by number; kNone: no load
   std::vector<std::uint32_t> device_of_;  // [resource], of both streams of a pair
   std::vector<std::uint32_t> yields_;     // [device], a resource
 };
@@ -175,22 +182,31 @@ std::optional<GraphSweep> GraphSweep::of(const Program& program) {
 }
 
 // Books work, and predicts the end anew, whenever the speed changes before that end, as FluidTasks does.
-Duration GraphSweep::slowed(Device& device, Duration start, Duration time) const {
-  while (device.next < device.loads.size() && device.loads[device.next].second <= start) ++device.next;
+Duration GraphSweep::slowed(Device& device, Duration start, Duration time) {
+  while (device.next < device.loads.size() && device.loads[device.next].end <= start) ++device.next;
   if (time == Duration::zero()) return start;
   auto left = static_cast<double>(time.count());
-  bool beside = device.next < device.loads.size() && device.loads[device.next].first <= start;
+  bool beside = device.next < device.loads.size() && device.loads[device.next].start <= start;
   for (std::size_t load = device.next;;) {
-    const double speed = beside ? slow_ : 1;
+    const double speed = beside ? device.loads[load].speed : 1;
     const Duration end = start + Duration(static_cast<std::int64_t>(left / speed + 0.5));
     if (load == device.loads.size()) return end;
-    const Duration change = beside ? device.loads[load].second : device.loads[load].first;
+    const Duration change = beside ? device.loads[load].end : device.loads[load].start;
     if (change >= end) return end;
     left = std::max(0.0, left - static_cast<double>((change - start).count()) * speed);
     start = change;
     load += beside ? 1 : 0;
-    beside = !beside;
+    beside = !beside || (load < device.loads.size() && device.loads[load].start == start);
   }
+}
+
+void GraphSweep::add_load(Device& device, const Load& load) {
+  if (load.start == load.end) return;
+  const bool is_ahead = device.next < device.loads.size();  // the last load has not been passed
+  if (is_ahead && device.loads.back().end == load.start && device.loads.back().speed == load.speed)
+    device.loads.back().end = load.end;
+  else
+    device.loads.push_back(load);
 }
 
 Duration GraphSweep::makespan(std::span<const Duration> times) {
@@ -204,15 +220,10 @@ Duration GraphSweep::makespan(std::span<const Duration> times) {
     const Step& step = steps_[i];
     const Duration start = std::max(ends_[step.first], ends_[step.second]), time = times_[step.label];
     Duration end = start + time;
-    if (step.device != kNone) {
-      Device& device = devices_[step.device / 2];
-      if (step.device % 2 == 0)
-        end = slowed(device, start, time);
-      else if (!device.loads.empty() && device.loads.back().second == start)
-        device.loads.back().second = end;
-      else if (start < end)
-        device.loads.emplace_back(start, end);
-    }
+    if (step.load != kNone && step.device != kNone)
+      add_load(devices_[step.device], {.start = start, .end = end, .speed = speeds_[step.load]});
+    else if (step.device != kNone)
+      end = slowed(devices_[step.device], start, time);
     ends_[i + 1] = end;
     last = std::max(last, end);
   }

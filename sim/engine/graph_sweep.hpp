@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -20,8 +19,8 @@ namespace stagecraft {
 
 class GraphSweep {
  public:
-  // nullopt where events are needed: flows, changes and loops; loads of different shares; ranks with more
-  // than one stream of loads, or more than one that yields; loads that wait for other ranks; cycles.
+  // nullopt where events are needed: flows, changes and loops; ranks with more than one stream of loads, or
+  // more than one that yields; loads that wait for other ranks; cycles.
   [[nodiscard]] static std::optional<GraphSweep> of(const Program& program);
 
   // End of the last task when each task lasts the time of its label in `times`. Uses scratch memory of its
@@ -38,20 +37,28 @@ class GraphSweep {
   struct Step {
     std::uint32_t label = 0;
     std::uint32_t first = 0, second = 0;
-    std::uint32_t device = kNone;  // twice its number, and one more for a load
+    std::uint32_t device = kNone;
+    std::uint32_t load = kNone;  // number of its speed in `speeds_`; kNone: it yields, if it has a device
   };
-  // A yielding stream, and the intervals of loads on its rank, merged where they touch.
+  // While it lasts, the yielding stream of its rank runs at `speed`.
+  struct Load {
+    Duration start{}, end{};
+    double speed = 1;
+  };
+  // A yielding stream, and the loads on its rank. Equal ones that touch are one, if the stream is not past the
+  // first.
   struct Device {
-    std::vector<std::pair<Duration, Duration>> loads;
+    std::vector<Load> loads;
     std::size_t next = 0;  // the first that has not ended when the stream's next task starts
   };
   class Ordering;
 
-  [[nodiscard]] Duration slowed(Device& device, Duration start, Duration time) const;
+  [[nodiscard]] static Duration slowed(Device& device, Duration start, Duration time);
+  static void add_load(Device& device, const Load& load);
 
   std::vector<Step> steps_;
   std::uint32_t labels_ = 0;
-  double slow_ = 1;  // speed beside a load
+  std::vector<double> speeds_;  // beside a load, each once
   std::vector<Device> devices_;
   std::vector<Duration> times_, ends_;  // room for makespan()
 };

@@ -47,6 +47,8 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
     return (options.overlap_gradients && any(rank.gradient_buckets)) ||
            (options.overlap_parameters && any(rank.parameter_buckets));
   });
+  has_units_ = std::any_of(prices.stages.begin(), prices.stages.end(),
+                           [](const StagePrice& stage) { return !stage.units.empty(); });
   note_recomputed();
 }
 
@@ -111,7 +113,6 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   }
   for (const auto& at : last)
     if (at) stretch[*at].last_backward = true;
-  put_beside_ends(stretch);
   if (!options_.pairs) return stretch;
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
     RankPass &first = stretch[i], &second = stretch[i + 1];
@@ -130,7 +131,7 @@ void Lowering::add_resources() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
       // Compute slows down while communication overlaps it.
-      const bool yields = flows_.has_value() || bucket_load() > 0;
+      const bool yields = flows_.has_value() || bucket_load() > 0 || unit_load() > 0;
       const auto add = [&](ResourceKind kind, const char* name, int stream) {
         const bool yielding = yields && stream == 0;
         std::optional<std::int32_t> copy_of;

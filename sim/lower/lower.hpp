@@ -22,9 +22,10 @@
 // collective is a task of its own. A pass with collectives is cut into several tasks. The first is its
 // compute, with the hidden traffic spread evenly over it: a lower rate for longer than the collectives
 // themselves. Its exposed tensor, context and expert collectives follow one after another. The gradient norm,
-// one number, is pure latency. Overlapped traffic of ZeRO units takes a share of the compute device while it
-// lasts (overlap_slowdown - 1, at most all of it); the pass is not lengthened as a whole. Bucketed gradients
-// and weights do so on any network (1 - 1/overlap_slowdown).
+// one number, is pure latency.
+//
+// On any network overlapped gradients and weights take a share of the compute device while their traffic
+// lasts: of ZeRO units overlap_slowdown - 1, at most all of it; in buckets 1 - 1/overlap_slowdown.
 #pragma once
 
 #include <cstdint>

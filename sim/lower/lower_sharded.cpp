@@ -68,88 +68,39 @@ std::vector<UnitPrice> Lowering::units_of(const RankPass& pass) const {
   return units;
 }
 
-// Communication of this unit that may overlap compute.
-Lowering::UnitTraffic Lowering::traffic_of(const RankPass& pass, const UnitPrice& unit) const {
-  UnitTraffic traffic;
-  const bool reduces = reduces_in(pass);
-  // An exposed reduction delays the next gather, which then is exposed as well.
-  const bool waits = reduces && !options_.overlap_gradients && !options_.reduce_behind;
-  if (options_.overlap_parameters && !waits) traffic.gather = unit.gather.total() * gathers_of(pass, unit);
-  if (reduces && options_.overlap_gradients && !options_.reduce_behind) {
-    traffic.reduce = unit.reduce.total();
-    traffic.replicate = unit.replicate.total();
-  }
-  return traffic;
-}
-
-// The gather of a pass's first unit overlaps the last segment of the pass before it. The reduction of its
-// last unit overlaps the first segment of the pass after it.
-void Lowering::put_beside_ends(Stretch& stretch) const {
-  for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
-    RankPass &pass = stretch[i], &next = stretch[i + 1];
-    const std::vector<UnitPrice>&units = stage_price(pass).units, &next_units = stage_price(next).units;
-    if (units.empty() || next_units.empty()) continue;
-    const bool forward = pass.action.pass == Pass::kForward;
-    const bool next_forward = next.action.pass == Pass::kForward;
-    pass.beside_last.gather = traffic_of(next, next_forward ? next_units.front() : next_units.back()).gather;
-    next.beside_first = traffic_of(pass, forward ? units.back() : units.front());
-    next.beside_first.gather = {};
-  }
-}
-
-// Overlapped communication slows the segment while both run. Of two streams that communicate at once only the
-// longer one counts.
-Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
-                                     const UnitTraffic& beside) {
+Lowering::Steps Lowering::segment_of(const RankPass& pass, std::span<const Duration> ends,
+                                     std::size_t index) {
   std::vector<TaskPart> parts = parts_of(pass);
-  Duration duration{};
-  for (TaskPart& part : parts) duration += part.time = cut(part.time, ends, index);
-  const double load = overlap_load();
-  const Duration busy = std::max(beside.gather + beside.reduce, beside.replicate);
-  if (load > 0 && busy > Duration::zero() && duration > Duration::zero() && !flows_) {
-    // Compute runs at 1 - load until the traffic ends, or to its own end if that comes first.
-    const double whole = to_seconds(duration), until_end = load * to_seconds(busy);
-    const double lost = load < 1 ? std::min(until_end, whole * load / (1 - load)) : until_end;
-    const double factor = 1 + lost / whole;
-    for (TaskPart& part : parts) part.time = from_seconds(to_seconds(part.time) * factor);
-  }
+  for (TaskPart& part : parts) part.time = cut(part.time, ends, index);
   return steps_of_pass(pass, parts, {});
 }
 
-// Share of the compute device taken by overlapped unit traffic.
-double Lowering::overlap_load() const {
-  return std::min(1.0, options_.overlap_slowdown - 1);
-}
-
-// Zero without shared links: segment_of() has already lengthened the segment.
-double Lowering::load_beside() const {
-  return flows_ ? overlap_load() : 0;
-}
-
+// Of two streams that communicate at once only the longer one slows the device.
 Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment) {
-  const bool reduces = reduces_in(pass);
   PassPrice gather;
   gather.add(unit.gather, gathers_of(pass, unit));
-  const UnitTraffic own = traffic_of(pass, unit);
-  const Duration outlasting = std::max(Duration::zero(), own.replicate - own.gather - own.reduce);
   SegmentKind kind{.segment = std::move(segment), .gather = {}, .reduce = {}, .replicate = {}};
-  const double gather_load = options_.overlap_parameters ? load_beside() : 0;
-  const double reduce_load = options_.overlap_gradients ? load_beside() : 0;
   if (gather.total() > Duration::zero())
-    kind.gather = steps_of(gather, BesideTask::kParameterGather, gather_load);
-  if (!reduces) return kind;
+    kind.gather =
+        steps_of(gather, BesideTask::kParameterGather, options_.overlap_parameters ? unit_load() : 0);
+  if (!reduces_in(pass)) return kind;
+  const double load = options_.overlap_gradients ? unit_load() : 0;
   if (unit.reduce.total() > Duration::zero())
-    kind.reduce = steps_of(unit.reduce, BesideTask::kGradientReduction, reduce_load);
-  if (unit.replicate.total() > Duration::zero())
-    kind.replicate = steps_of(unit.replicate, BesideTask::kGradientReplication,
-                              reduce_load * to_seconds(outlasting) / to_seconds(unit.replicate.total()));
+    kind.reduce = steps_of(unit.reduce, BesideTask::kGradientReduction, load);
+  if (unit.replicate.total() > Duration::zero()) {
+    Duration outlasts = unit.replicate.total();
+    if (options_.overlap_parameters) outlasts -= gather.total();
+    if (!options_.reduce_behind) outlasts -= unit.reduce.total();
+    const double share =
+        to_seconds(std::max(Duration::zero(), outlasts)) / to_seconds(unit.replicate.total());
+    kind.replicate = steps_of(unit.replicate, BesideTask::kGradientReplication, load * share);
+  }
   return kind;
 }
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
   const Pass of = pass.action.pass;
-  auto& kinds = segment_kinds_[{reduces_in(pass), pass.first_forward, of, pass.place, pass.lasts,
-                                pass.beside_first, pass.beside_last}];
+  auto& kinds = segment_kinds_[{reduces_in(pass), pass.first_forward, of, pass.place, pass.lasts}];
   if (!kinds.empty()) return kinds;
   const std::vector<UnitPrice> units = units_of(pass);
   std::vector<Duration> ends;
@@ -159,11 +110,8 @@ const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass
     const Duration before = ends.empty() ? Duration::zero() : ends.back();
     ends.push_back(before + (of == Pass::kForward ? unit.forward : backward));
   }
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    UnitTraffic beside = i == 0 ? pass.beside_first : traffic_of(pass, units[i - 1]);
-    beside.gather = i + 1 < units.size() ? traffic_of(pass, units[i + 1]).gather : pass.beside_last.gather;
-    kinds.push_back(segment_kind(pass, units[i], segment_of(pass, ends, i, beside)));
-  }
+  for (std::size_t i = 0; i < units.size(); ++i)
+    kinds.push_back(segment_kind(pass, units[i], segment_of(pass, ends, i)));
   return kinds;
 }
 

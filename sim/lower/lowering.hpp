@@ -7,6 +7,7 @@
 //   lower_tasks.cpp     tasks and their labels: of passes, of traffic, of points in time
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -41,12 +42,6 @@ class Lowering {
  private:
   using Handle = ProgramBuilder::Handle;
 
-  // Communication that overlaps one segment of a pass cut into ZeRO units.
-  struct UnitTraffic {
-    Duration gather{}, reduce{}, replicate{};
-    friend auto operator<=>(const UnitTraffic&, const UnitTraffic&) = default;
-  };
-
   // A pass in the order of its rank.
   struct RankPass {
     Action action;          // micro-batches are numbered through all iterations
@@ -56,8 +51,6 @@ class Lowering {
     // that produces weight gradients.
     bool first_forward = false, first_backward = false, last_backward = false;
     std::optional<Duration> lasts = {};  // its duration as part of a fused pair
-    // Communication of the neighbouring passes that overlaps this pass's first and last segment.
-    UnitTraffic beside_first{}, beside_last{};
   };
   // The passes of one rank between two iteration ends.
   using Stretch = std::vector<RankPass>;
@@ -179,17 +172,13 @@ class Lowering {
   PassTasks add_cut_pass(int replica, int rank, const RankPass& pass);
   // The units of a pass in the order in which it runs them.
   std::vector<UnitPrice> units_of(const RankPass& pass) const;
-  UnitTraffic traffic_of(const RankPass& pass, const UnitPrice& unit) const;
-  void put_beside_ends(Stretch& stretch) const;
   SegmentKind segment_kind(const RankPass& pass, const UnitPrice& unit, Steps segment);
   const std::vector<SegmentKind>& segment_kinds(const RankPass& pass);
-  Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index,
-                   const UnitTraffic& beside);
+  // Segment `index` of a pass that is cut where the cumulative times `ends` of its units say.
+  Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
-  double overlap_load() const;
-  double load_beside() const;
-  // Compute load of bucketed gradient reductions and parameter gathers, whose traffic always is a task of its
-  // own beside the passes.
+  // Share of the compute device that overlapped traffic takes while it lasts: of units; of buckets.
+  double unit_load() const { return has_units_ ? std::min(1.0, options_.overlap_slowdown - 1) : 0; }
   double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
@@ -242,6 +231,7 @@ class Lowering {
   LabelId joint_label_, iteration_label_;
   bool has_memory_ = false;           // does any stage have pass memory?
   bool has_buckets_ = false;          // does any rank reduce or gather buckets that overlap passes?
+  bool has_units_ = false;            // is any stage cut into units?
   std::vector<bool> recompute_pass_;  // [place]: does its order have recompute passes?
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only
@@ -252,10 +242,9 @@ class Lowering {
   // Steps of passes whose duration changes in a fused pair.
   using FusedKey = std::tuple<Pass, std::size_t, Duration>;
   std::map<FusedKey, Steps> fused_kinds_;
-  // Key: has reductions, is the first forward of its stage, pass, place, duration in a fused pair, traffic that
-  // overlaps its ends. Value: its segments in order.
-  using SegmentsKey =
-      std::tuple<bool, bool, Pass, std::size_t, std::optional<Duration>, UnitTraffic, UnitTraffic>;
+  // Key: has reductions, is the first forward of its stage, pass, place, duration in a fused pair. Value: its
+  // segments in order.
+  using SegmentsKey = std::tuple<bool, bool, Pass, std::size_t, std::optional<Duration>>;
   std::map<SegmentsKey, std::vector<SegmentKind>> segment_kinds_;
 };
 

@@ -62,7 +62,7 @@ class Ranks {
       if (beside > 1) continue;
       const Handle load = task(data);
       if (graph_() % 4 > 0) builder_.add_dependency(passes[graph_() % passes.size()], load);
-      if (beside == 0) builder_.add_load(load, share_);
+      if (beside == 0) builder_.add_load(load, graph_() % 4 == 0 ? share_ / 2 : share_);
     }
     for (const Handle pass : passes)
       if (graph_() % 2 == 0) builder_.add_dependency(pass, new_.emplace_back(task(send)));
@@ -134,6 +134,20 @@ TEST(GraphSweep, GoesOnFromOneLoadToTheNext) {
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{10s, 4s, 4s}), 14s);
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{3s, 4s, 4s}), 8s);
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{3s, 1s, 1s}), 4s);
+}
+
+// As above, c takes three quarters. Expectation: 2 s of work by 4 s, 1 by 8 s, and 7 more: 15 s.
+TEST(GraphSweep, GoesOnToALoadOfAnotherShare) {
+  System system;
+  system.task(system.yielding("compute"), 10s, "a");
+  const ResourceId data = system.stream("data");
+  system.load(system.task(data, 4s, "b"), 0.5);
+  system.load(system.task(data, 4s, "c"), 0.75);
+  const Program program = system.build();
+  auto sweep = GraphSweep::of(program);
+  ASSERT_TRUE(sweep.has_value());
+  EXPECT_EQ(run(program).makespan, 15s);
+  EXPECT_EQ(sweep->makespan(times_of(program)), 15s);
 }
 
 // Each is a program that one pass in order cannot know.
