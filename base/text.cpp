@@ -126,7 +126,27 @@ std::optional<std::string> nearest_name(std::string_view wanted, std::span<const
   return nearest;
 }
 
+namespace {
+
+constexpr std::size_t kMostLonger = 3;
+
+// Names whose first words are `wanted`: dgx-a100-40gb for dgx-a100.
+std::vector<std::string> longer_names(std::string_view wanted, std::span<const std::string> names) {
+  std::vector<std::string> longer;
+  for (const std::string& name : names) {
+    const bool goes_on = name.size() > wanted.size() && !wanted.empty() && name.starts_with(wanted);
+    if (goes_on && std::string_view("-_.").find(name[wanted.size()]) != std::string_view::npos)
+      longer.push_back(in_quotes(name));
+  }
+  return longer;
+}
+
+}  // namespace
+
 std::string suggest(std::string_view wanted, std::span<const std::string> names, std::size_t list_up_to) {
+  const std::vector<std::string> longer = longer_names(wanted, names);
+  if (!longer.empty() && longer.size() <= kMostLonger)
+    return fmt::format("did you mean {}?", join(longer, " or "));
   if (const auto nearest = nearest_name(wanted, names))
     return fmt::format("did you mean {}?", in_quotes(*nearest));
   if (names.empty() || names.size() > list_up_to) return {};

@@ -21,7 +21,8 @@ namespace stagecraft {
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view wanted,
                                                       std::span<const std::string> names);
 
-// "did you mean 'x'?", or else "one of a, b, c" when there are at most `list_up_to` names, or else empty.
+// "did you mean 'x'?", or else "one of a, b, c" when there are at most `list_up_to` names, or else empty. Up to
+// three names that begin with all of `wanted` and a separator (-, _ or .) come before nearer ones.
 [[nodiscard]] std::string suggest(std::string_view wanted, std::span<const std::string> names,
                                   std::size_t list_up_to = 12);
 

@@ -67,6 +67,9 @@ TEST(Suggest, NamesTheNearestOrListsAFewOrSaysNothing) {
   EXPECT_EQ(suggest("network", kNames), "one of nodes, node, tp, fabric");
   EXPECT_EQ(suggest("network", kNames, 3), "");
   EXPECT_EQ(suggest("network", {}), "");
+  const std::vector<std::string> nodes{"dgx-h100", "dgx-a100-40gb", "dgx-a100-80gb", "dgx-a1000"};
+  EXPECT_EQ(suggest("dgx-a100", nodes), "did you mean 'dgx-a100-40gb' or 'dgx-a100-80gb'?");
+  EXPECT_EQ(suggest("dgx", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");  // too many
 }
 
 TEST(InQuotes, CutsWhatIsLongButNeverInsideACharacter) {
