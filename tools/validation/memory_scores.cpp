@@ -27,7 +27,8 @@ Bytes figure_of(const StageMemory& stage, MemoryFigure figure) {
 
 Bytes figure_of(const MemoryLedger& ledger, const PublishedSet& set) {
   const MemoryFigure figure = set.memory_figure.value_or(MemoryFigure::kDevice);
-  if (set.memory_of_last_rank) return figure_of(ledger.stages.back(), figure);
+  if (set.memory_rank == MemoryRank::kFirst) return figure_of(ledger.stages.front(), figure);
+  if (set.memory_rank == MemoryRank::kLast) return figure_of(ledger.stages.back(), figure);
   Bytes most{};
   for (const StageMemory& stage : ledger.stages) most = std::max(most, figure_of(stage, figure));
   return most;

@@ -278,12 +278,12 @@ bool read_memory_keys(const YamlNode& file, PublishedSet& set, Diagnostics& diag
     set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
   }
   if (const YamlNode* rank = file.find("memory_rank")) {
-    if (rank->text != "last") {
+    if (rank->text != "first" && rank->text != "last") {
       unknown_word(*rank, "memory_rank", "rank that logs its memory",
-                   "last, or no `memory_rank`: the fullest", diagnostics);
+                   "first, last, or no `memory_rank`: the fullest", diagnostics);
       return false;
     }
-    set.memory_of_last_rank = true;
+    set.memory_rank = rank->text == "first" ? MemoryRank::kFirst : MemoryRank::kLast;
   }
   return true;
 }

@@ -25,7 +25,7 @@ struct PublishedRow {
   YamlNode scenario;  // ready for read_scenario
   std::optional<double> iteration_seconds;
   std::optional<double> tokens_per_s_per_gpu;
-  std::optional<double> memory_gib;         // of the fullest GPU, or of the rank that the set names
+  std::optional<double> memory_gib;         // of the set's `memory_rank`
   std::optional<bool> out_of_memory;        // did the run fail for want of memory
   std::string skip;                         // why the row cannot be run, as its source says
   std::string model;                        // as the row names it
@@ -37,6 +37,13 @@ struct PublishedRow {
 enum class MemoryFigure : std::uint8_t { kAllocated, kReserved, kDevice };
 inline constexpr std::string_view kMemoryFigureNames[] = {"allocated", "reserved", "device"};
 
+// Which GPU they are of.
+enum class MemoryRank : std::uint8_t {
+  kFullest,  // no `memory_rank`
+  kFirst,    // of the first pipeline rank, as MLPerf's logs say
+  kLast,     // of the last one, as Megatron-LM logs it
+};
+
 struct PublishedSet {
   std::string name;
   std::string title, url;
@@ -44,7 +51,7 @@ struct PublishedSet {
   std::string licence;                        // empty: a paper's table, or not stated
   std::vector<std::string> assumed;           // scenario keys that the source does not print
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
-  bool memory_of_last_rank = false;  // `memory_rank: last`, as Megatron-LM logs it; else of the fullest
+  MemoryRank memory_rank = MemoryRank::kFullest;
   std::vector<PublishedRow> rows;
 };
 

@@ -64,7 +64,7 @@ TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
   for (const char* file :
        {"megatron_tests_h100.yaml", "megatron_tests_gb200.yaml", "memory/megatron_tests_large_a100.yaml"}) {
     const PublishedSet set = published(file);
-    EXPECT_TRUE(set.memory_of_last_rank);
+    EXPECT_EQ(set.memory_rank, MemoryRank::kLast);
     MemoryScores scores = score_memory(set, repository());
     std::erase_if(scores.rows, [](const MemoryScore& row) {
       return row.id.find("fusion") != std::string::npos || row.id.find("defer") != std::string::npos ||
