@@ -26,6 +26,19 @@ SplitPipeline SplitPipeline::of(const PipelineShape& shape, Placement placement,
   return pipeline;
 }
 
+std::int64_t SplitPipeline::most_work() const {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    std::int64_t work = 0;
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      const StageCosts& costs = costs_of(rank, chunk);
+      work += costs.forward + costs.input_gradient + costs.weight_gradient;
+    }
+    most = std::max(most, shape.micro_batches * work);
+  }
+  return most;
+}
+
 OrderBuilder::OrderBuilder(const SplitPipeline& pipeline)
     : pipeline_(&pipeline),
       ranks_(static_cast<std::size_t>(pipeline.shape.ranks)),
@@ -38,49 +51,6 @@ OrderBuilder::OrderBuilder(const SplitPipeline& pipeline)
   const std::size_t pairs = static_cast<std::size_t>(pipeline.shape.chunks) *
                             static_cast<std::size_t>(pipeline.shape.micro_batches);
   for (std::vector<Action>& order : schedule_.ranks) order.reserve(3 * pairs);
-}
-
-int OrderBuilder::count(Pass pass, int rank, int chunk) const {
-  const auto stage = static_cast<std::size_t>(pipeline_->stage_of(rank, chunk));
-  if (pass == Pass::kForward) return static_cast<int>(forward_ends_[stage].size());
-  if (pass == Pass::kInputGradient) return static_cast<int>(input_gradient_ends_[stage].size());
-  return weight_gradient_counts_[stage];
-}
-
-bool OrderBuilder::fed(Pass pass, int rank, int chunk) const {
-  if (!left(pass, rank, chunk)) return false;
-  const auto stage = static_cast<std::size_t>(pipeline_->stage_of(rank, chunk));
-  const auto next = static_cast<std::size_t>(count(pass, rank, chunk));
-  if (pass == Pass::kForward) return stage == 0 || forward_ends_[stage - 1].size() > next;
-  if (stage + 1 == forward_ends_.size()) return forward_ends_[stage].size() > next;
-  return input_gradient_ends_[stage + 1].size() > next;
-}
-
-bool OrderBuilder::from_afar(Pass pass, int rank, int chunk) const {
-  const int stage = pipeline_->stage_of(rank, chunk);
-  const int giver = pass == Pass::kForward ? stage - 1 : stage + 1;
-  return giver >= 0 && giver < pipeline_->stage_count() && pipeline_->rank_of(giver) != rank;
-}
-
-std::int64_t OrderBuilder::arrival(Pass pass, int rank, int chunk) const {
-  const auto stage = static_cast<std::size_t>(pipeline_->stage_of(rank, chunk));
-  const auto next = static_cast<std::size_t>(count(pass, rank, chunk));
-  const std::int64_t message = from_afar(pass, rank, chunk) ? pipeline_->message : 0;
-  if (pass == Pass::kForward) return stage == 0 ? 0 : forward_ends_[stage - 1][next] + message;
-  if (stage + 1 == forward_ends_.size()) return forward_ends_[stage][next];
-  return input_gradient_ends_[stage + 1][next] + message;
-}
-
-int OrderBuilder::pending(int rank) const {
-  return static_cast<int>(at(rank).input_gradients.size() - at(rank).weight_gradients);
-}
-
-int OrderBuilder::oldest_pending(int rank) const {
-  return at(rank).input_gradients[at(rank).weight_gradients];
-}
-
-std::int64_t OrderBuilder::oldest_time(int rank) const {
-  return pipeline_->costs_of(rank, oldest_pending(rank)).weight_gradient;
 }
 
 void OrderBuilder::run(int rank, const Action& action, std::int64_t arrival, std::int64_t time) {

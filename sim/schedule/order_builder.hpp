@@ -11,6 +11,7 @@
 //             each until its W.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,10 +39,16 @@ struct SplitPipeline {
     return chunk * shape.ranks + rank;
   }
   [[nodiscard]] int rank_of(int stage) const { return places_of(placement, shape).rank_of(stage); }
+  // Do `stage` and the next one live on one rank?
+  [[nodiscard]] bool share_a_rank(int stage) const {
+    return shape.ranks == 1 || (placement == Placement::kV && stage + 1 == shape.ranks);
+  }
   [[nodiscard]] int stage_count() const { return shape.ranks * shape.chunks; }
   [[nodiscard]] const StageCosts& costs_of(int rank, int chunk) const {
     return stages[static_cast<std::size_t>(stage_of(rank, chunk))];
   }
+  // The work of the busiest rank, which no order's span is below.
+  [[nodiscard]] std::int64_t most_work() const;
 };
 
 inline constexpr int kChunk = 1000;  // activations of one forward
@@ -72,9 +79,15 @@ class OrderBuilder {
            std::int64_t{kChunk} * pipeline_->memory_limit;
   }
   // Weight gradients whose input gradient is in the order, and the chunk of the oldest.
-  [[nodiscard]] int pending(int rank) const;
-  [[nodiscard]] int oldest_pending(int rank) const;
-  [[nodiscard]] std::int64_t oldest_time(int rank) const;  // duration of the oldest pending one
+  [[nodiscard]] int pending(int rank) const {
+    return static_cast<int>(at(rank).input_gradients.size() - at(rank).weight_gradients);
+  }
+  [[nodiscard]] int oldest_pending(int rank) const {
+    return at(rank).input_gradients[at(rank).weight_gradients];
+  }
+  [[nodiscard]] std::int64_t oldest_time(int rank) const {  // duration of the oldest pending one
+    return pipeline_->costs_of(rank, oldest_pending(rank)).weight_gradient;
+  }
 
   // requires fed().
   void put(Pass pass, int rank, int chunk);
@@ -101,6 +114,9 @@ class OrderBuilder {
     std::vector<int> input_gradients;  // chunks, in order
   };
   [[nodiscard]] const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::size_t stage_index(int rank, int chunk) const {
+    return static_cast<std::size_t>(pipeline_->stage_of(rank, chunk));
+  }
   void run(int rank, const Action& action, std::int64_t arrival, std::int64_t time);
 
   const SplitPipeline* pipeline_;
@@ -111,5 +127,38 @@ class OrderBuilder {
   std::vector<int> weight_gradient_counts_;  // [stage]
   Schedule schedule_;
 };
+
+// Inline: list schedulers ask these of every rank in every round.
+
+inline int OrderBuilder::count(Pass pass, int rank, int chunk) const {
+  const std::size_t stage = stage_index(rank, chunk);
+  if (pass == Pass::kForward) return static_cast<int>(forward_ends_[stage].size());
+  if (pass == Pass::kInputGradient) return static_cast<int>(input_gradient_ends_[stage].size());
+  return weight_gradient_counts_[stage];
+}
+
+inline bool OrderBuilder::fed(Pass pass, int rank, int chunk) const {
+  if (!left(pass, rank, chunk)) return false;
+  const std::size_t stage = stage_index(rank, chunk);
+  const auto next = static_cast<std::size_t>(count(pass, rank, chunk));
+  if (pass == Pass::kForward) return stage == 0 || forward_ends_[stage - 1].size() > next;
+  if (stage + 1 == forward_ends_.size()) return forward_ends_[stage].size() > next;
+  return input_gradient_ends_[stage + 1].size() > next;
+}
+
+inline bool OrderBuilder::from_afar(Pass pass, int rank, int chunk) const {
+  const int stage = pipeline_->stage_of(rank, chunk);
+  const int giver = pass == Pass::kForward ? stage - 1 : stage + 1;
+  return giver >= 0 && giver < pipeline_->stage_count() && !pipeline_->share_a_rank(std::min(stage, giver));
+}
+
+inline std::int64_t OrderBuilder::arrival(Pass pass, int rank, int chunk) const {
+  const std::size_t stage = stage_index(rank, chunk);
+  const auto next = static_cast<std::size_t>(count(pass, rank, chunk));
+  const std::int64_t message = from_afar(pass, rank, chunk) ? pipeline_->message : 0;
+  if (pass == Pass::kForward) return stage == 0 ? 0 : forward_ends_[stage - 1][next] + message;
+  if (stage + 1 == forward_ends_.size()) return forward_ends_[stage][next];
+  return input_gradient_ends_[stage + 1][next] + message;
+}
 
 }  // namespace stagecraft

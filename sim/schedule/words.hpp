@@ -28,7 +28,7 @@ struct SearchProblem {
   [[nodiscard]] std::int64_t head(int rank) const;
   // Message time between a stage and the next.
   [[nodiscard]] std::int64_t crossing(int stage) const {
-    return pipeline.rank_of(stage) == pipeline.rank_of(stage + 1) ? 0 : pipeline.message;
+    return pipeline.share_a_rank(stage) ? 0 : pipeline.message;
   }
 };
 

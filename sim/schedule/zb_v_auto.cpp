@@ -1,7 +1,7 @@
 #include "sim/schedule/zb_v_auto.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -211,8 +211,9 @@ std::optional<OrderBuilder> best_of(const SplitPipeline& pipeline, const Variant
 std::optional<Schedule> zb_v_auto(const SplitPipeline& pipeline) {
   SC_CHECK(pipeline.shape.chunks == 2 && pipeline.placement == Placement::kV, "a V of two chunks");
   // The published program counts half a chunk as freed by I. What it finds so is taken if it keeps the limit.
-  const std::array<int, 2> shares{std::max(kChunk / 2, pipeline.freed_by_input_gradient),
-                                  pipeline.freed_by_input_gradient};
+  std::vector<int> shares{std::max(kChunk / 2, pipeline.freed_by_input_gradient)};
+  if (shares.front() != pipeline.freed_by_input_gradient) shares.push_back(pipeline.freed_by_input_gradient);
+  const std::int64_t least = pipeline.most_work();
   std::optional<OrderBuilder> best;
   SplitPipeline measured = pipeline;
   for (int i = 0; i < 8; ++i) {
@@ -228,6 +229,7 @@ std::optional<Schedule> zb_v_auto(const SplitPipeline& pipeline) {
         continue;
       }
       best = std::move(order);
+      if (best->span() == least) return std::move(*best).take("zb-v-auto");
     }
   }
   if (!best) return std::nullopt;
