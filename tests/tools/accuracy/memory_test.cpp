@@ -208,6 +208,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("mlperf_v51_llama31_8b_b200.yaml", 1u),
                                    std::pair("mlperf_v50_llama31_405b_gb200.yaml", 1u),
                                    std::pair("mlperf_v50_llama31_405b_gb200_data_last.yaml", 1u),
+                                   std::pair("olmo_core_h100.yaml", 10u),
                                    std::pair("own_pytorch_h200.yaml", 2u),
                                    std::pair("own_pytorch_h100.yaml", 2u),
                                    std::pair("own_pytorch_eager_h200.yaml", 1u),
