@@ -183,6 +183,7 @@ constexpr SetPromise kPromises[] = {
     {"mlperf_v50_llama31_405b_gb200", 1, 0.05, 0.05},
     {"mlperf_v50_llama31_405b_gb200_data_last", 1, 0.04, 0.04},
     {"olmo_core_h100", 10, 0.055, 0.16},
+    {"torchtitan_async_tp_h100", 8, 0.075, 0.13},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
