@@ -84,6 +84,8 @@ SETS = {
     "mlperf_v50_llama31_405b_gb200_data_last": "MLPerf v5.0, Llama 3.1 405B on 512 GB200",
     "olmo_core_h100": "OLMo-core, FSDP2 in bf16 and fp8, H100",
     "torchtitan_async_tp_h100": "torchtitan, asynchronous tensor parallelism, H100 of 500 W",
+    "flagperf_h100": "FlagPerf, Llama 3 under Megatron-Core 0.6, H100",
+    "flagperf_h800": "FlagPerf, Llama 2 70B under FlagScale, H800",
     "vtrain_18b_175b": "vTrain, 18.4B and 175B",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",

@@ -210,6 +210,8 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("mlperf_v50_llama31_405b_gb200_data_last.yaml", 1u),
                                    std::pair("olmo_core_h100.yaml", 10u),
                                    std::pair("torchtitan_async_tp_h100.yaml", 8u),
+                                   std::pair("flagperf_h100.yaml", 5u),
+                                   std::pair("flagperf_h800.yaml", 2u),
                                    std::pair("own_pytorch_h200.yaml", 2u),
                                    std::pair("own_pytorch_h100.yaml", 2u),
                                    std::pair("own_pytorch_eager_h200.yaml", 1u),

@@ -184,6 +184,8 @@ constexpr SetPromise kPromises[] = {
     {"mlperf_v50_llama31_405b_gb200_data_last", 1, 0.04, 0.04},
     {"olmo_core_h100", 10, 0.055, 0.16},
     {"torchtitan_async_tp_h100", 8, 0.075, 0.13},
+    {"flagperf_h100", 5, 0.095, 0.13},
+    {"flagperf_h800", 2, 0.095, 0.12},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
