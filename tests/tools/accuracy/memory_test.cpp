@@ -212,6 +212,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("torchtitan_async_tp_h100.yaml", 8u),
                                    std::pair("flagperf_h100.yaml", 5u),
                                    std::pair("flagperf_h800.yaml", 2u),
+                                   std::pair("flash_attention_a100.yaml", 5u),
                                    std::pair("own_pytorch_h200.yaml", 2u),
                                    std::pair("own_pytorch_h100.yaml", 2u),
                                    std::pair("own_pytorch_eager_h200.yaml", 1u),
