@@ -85,6 +85,14 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
     }
 }
 
+// Nothing was fitted on these: one layout on 512 to 8,192 GPUs, the figure of the first stage.
+// Source: MLPerf Training v5.0, logs of Llama 3.1 405B.
+TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
+  const MemoryScores scores = score_memory(published("mlperf_v50_llama31_405b_h100.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 5u);
+  for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.01) << row.id;
+}
+
 // Nothing was fitted on these: 24 layouts of one model, whose pipelines split by nanotron's own rule.
 // Source: huggingface.co/nanotron/old_bench.
 TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
