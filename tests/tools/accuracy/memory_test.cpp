@@ -85,6 +85,14 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
     }
 }
 
+// Nothing was fitted on these: one layout on 512 to 8,192 GPUs, the figure of the first stage.
+// Source: MLPerf Training v5.0, logs of Llama 3.1 405B.
+TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
+  const MemoryScores scores = score_memory(published("mlperf_v50_llama31_405b_h100.yaml"), repository());
+  ASSERT_EQ(scores.rows.size(), 5u);
+  for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.01) << row.id;
+}
+
 // Nothing was fitted on these: 24 layouts of one model, whose pipelines split by nanotron's own rule.
 // Source: huggingface.co/nanotron/old_bench.
 TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
@@ -200,6 +208,19 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("megatron_bridge_2604_b200.yaml", 3u),
                                    std::pair("skywork_a800.yaml", 12u),
                                    std::pair("kempner_h200.yaml", 25u),
+                                   std::pair("mlperf_v50_llama31_405b_h100.yaml", 5u),
+                                   std::pair("mlperf_v40_gpt3_h100.yaml", 3u),
+                                   std::pair("mlperf_v41_gpt3_h100.yaml", 2u),
+                                   std::pair("mlperf_v51_llama31_8b_h200.yaml", 1u),
+                                   std::pair("mlperf_v41_gpt3_b200.yaml", 1u),
+                                   std::pair("mlperf_v51_llama31_8b_b200.yaml", 1u),
+                                   std::pair("mlperf_v50_llama31_405b_gb200.yaml", 1u),
+                                   std::pair("mlperf_v50_llama31_405b_gb200_data_last.yaml", 1u),
+                                   std::pair("olmo_core_h100.yaml", 10u),
+                                   std::pair("torchtitan_async_tp_h100.yaml", 8u),
+                                   std::pair("flagperf_h100.yaml", 5u),
+                                   std::pair("flagperf_h800.yaml", 2u),
+                                   std::pair("flash_attention_a100.yaml", 5u),
                                    std::pair("own_pytorch_h200.yaml", 2u),
                                    std::pair("own_pytorch_h100.yaml", 2u),
                                    std::pair("own_pytorch_eager_h200.yaml", 1u),
