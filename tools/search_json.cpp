@@ -33,6 +33,7 @@ class SearchJson {
     for (const std::string& path : answer_.space.kept) json_.value(std::string_view(path));
     json_.end_array();
     write_dropped();
+    write_unused();
     std::vector<RankedPlan> best = result.ranked;
     if (best.size() > answer_.top) best.resize(answer_.top);
     write_plans("ranked", best);
@@ -89,6 +90,16 @@ class SearchJson {
       write_numbers(plans_.own_layers());
       json_.field("plans", answer_.plans.without_own_layers).end_object();
     }
+    json_.end_array();
+  }
+
+  void write_unused() {
+    json_.key("unused").begin_array();
+    for (const UnusedDegree& unused : answer_.plans.unused)
+      json_.begin_object()
+          .field("path", std::string_view(unused.path))
+          .field("value", unused.value)
+          .end_object();
     json_.end_array();
   }
 

@@ -145,7 +145,16 @@ class SearchText {
     if (answer_.result.bounded > 0)
       out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
                         count_text(answer_.result.bounded));
-    return out + left_aside_lines() + kept_lines() + dropped_lines();
+    return out + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
+  }
+
+  [[nodiscard]] std::string unused_lines() const {
+    if (answer_.plans.unused.empty()) return {};
+    std::vector<std::string> degrees;
+    for (const UnusedDegree& unused : answer_.plans.unused)
+      degrees.push_back(fmt::format("{} {}", short_title(unused.path), unused.value));
+    return wrapped_text("in no plan       ", std::string(17, ' '),
+                        join(degrees, ", ") + ": the degrees of a plan multiply to its GPUs");
   }
 
   [[nodiscard]] std::string dropped_lines() const {

@@ -177,7 +177,21 @@ class Enumerator {
 
   [[nodiscard]] bool too_many() const { return plans_.points.size() > kMostCandidates; }
 
+  // Of the axes that share the GPUs among them.
+  void note_unused() {
+    note_unused(tensor_, &SearchPoint::tensor);
+    note_unused(pipeline_, &SearchPoint::pipeline);
+    note_unused(context_, &SearchPoint::context);
+    note_unused(data_, &SearchPoint::data);
+  }
+
  private:
+  void note_unused(const AxisValues& axis, int SearchPoint::*degree) {
+    for (const std::int64_t value : axis.values)
+      if (std::ranges::find(plans_.points, value, degree) == plans_.points.end())
+        plans_.unused.push_back({.path = axis.axis->path, .value = value});
+  }
+
   [[nodiscard]] Numbers choices(const AxisValues& axis, std::int64_t own, std::int64_t divided) const {
     if (axis.axis == nullptr) return {own};
     if (!axis.all()) return axis.values;
@@ -422,6 +436,7 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
                   fmt::format("the space has no plan whose order {} runs", aside->scenario.options.software),
                   "--vary schedule=1f1b tries an order all the same");
   }
+  enumerator.note_unused();
   return plans;
 }
 

@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/scenario/library.hpp"
@@ -38,10 +40,17 @@ struct SearchFrame {
   std::size_t left_aside = 0;
 };
 
+// A listed degree that no plan has.
+struct UnusedDegree {
+  std::string path;
+  std::int64_t value = 0;
+};
+
 struct SearchPlans {
   std::vector<SearchFrame> frames;
   std::vector<SearchPoint> points;
   std::size_t without_own_layers = 0;  // of the points: other stages than the scenario's split has
+  std::vector<UnusedDegree> unused = {};
 };
 
 // nullopt after reporting: values that are none, a cluster without such GPU counts, a space without a plan or

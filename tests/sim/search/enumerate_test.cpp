@@ -124,6 +124,18 @@ TEST(EnumeratePlans, SpreadsLayersThatDoNotDivideWhereItMay) {
     EXPECT_TRUE(layers.empty());
 }
 
+// Of 8 GPUs: 3 divides none of them, and 16 is more.
+TEST(EnumeratePlans, NamesListedDegreesOfNoPlan) {
+  const SmallSpace small =
+      load(small_gpt(), {.vary = {"parallelism.tensor=1,2,3", "parallelism.pipeline=2,16"}});
+  ASSERT_EQ(small.plans.unused.size(), 2u);
+  EXPECT_EQ(small.plans.unused[0].path, "parallelism.tensor");
+  EXPECT_EQ(small.plans.unused[0].value, 3);
+  EXPECT_EQ(small.plans.unused[1].path, "parallelism.pipeline");
+  EXPECT_EQ(small.plans.unused[1].value, 16);
+  EXPECT_TRUE(load(small_gpt(), {.vary = {"parallelism.tensor=1,2"}}).plans.unused.empty());
+}
+
 // System: 10 plans, of which 3 have 2 stages. Expectations: those have the scenario's split; where it is
 // fixed, all have it, and the placement refuses 7.
 TEST(EnumeratePlans, KeepsTheSplitOfTheScenarioForAsManyStages) {
