@@ -16,7 +16,8 @@ std::int64_t units_of(double share) {
 }
 
 double speed_of(std::int64_t taken) {
-  return std::max(FluidTasks::kSlowest, 1 - static_cast<double>(taken) / kShareUnits);
+  const double left = 1 - static_cast<double>(taken) / kShareUnits;
+  return left < FluidTasks::kLeastSpeed ? 0 : left;
 }
 
 }  // namespace

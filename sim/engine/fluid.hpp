@@ -7,9 +7,9 @@
 // speed changes. A prediction that turns out too early is corrected when it comes up; one that is too late is
 // superseded by an earlier one.
 //
-// A device, one for each resource that can be slowed, runs its tasks at max(kSlowest, 1 - loads) of their
-// speed, times the speed that the program gives the resource at the time. A transfer of a slowed task demands
-// proportionally less of its links.
+// A device, one for each resource that can be slowed, runs its tasks at 1 - loads of their speed, times the
+// speed that the program gives the resource at the time. It stands still beside loads of all of it. A transfer
+// of a slowed task demands proportionally less of its links.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ namespace stagecraft {
 
 class FluidTasks {
  public:
-  // Loads alone never stop a device.
-  static constexpr double kSlowest = 0.05;
+  // What loads leave of a device, where it is less than this, is nothing.
+  static constexpr double kLeastSpeed = 0.001;
   // The speed of a device beside one load.
   [[nodiscard]] static double speed_beside(double share);
 

@@ -189,10 +189,10 @@ Duration GraphSweep::slowed(Device& device, Duration start, Duration time) {
   bool beside = device.next < device.loads.size() && device.loads[device.next].start <= start;
   for (std::size_t load = device.next;;) {
     const double speed = beside ? device.loads[load].speed : 1;
-    const Duration end = start + Duration(static_cast<std::int64_t>(left / speed + 0.5));
-    if (load == device.loads.size()) return end;
+    const auto end = [&] { return start + Duration(static_cast<std::int64_t>(left / speed + 0.5)); };
+    if (load == device.loads.size()) return end();
     const Duration change = beside ? device.loads[load].end : device.loads[load].start;
-    if (change >= end) return end;
+    if (speed > 0 && change >= end()) return end();
     left = std::max(0.0, left - static_cast<double>((change - start).count()) * speed);
     start = change;
     load += beside ? 1 : 0;

@@ -119,6 +119,7 @@ bool MaxMin::insert(TransferId id, std::span<const LinkUse> uses, double cap) {
 // Withdraws the rate that insert() gave.
 void MaxMin::open(Transfer& transfer) {
   transfer.pending = true;
+  transfer.open = true;
   transfer.rate = 0;
   for (std::uint32_t hop = 0; hop < transfer.uses.size(); ++hop) {
     LinkState& link = links_[transfer.uses[hop].link];
@@ -150,7 +151,7 @@ void MaxMin::remove(TransferId id) {
 // Somebody left the link, or gave up his share of it.
 void MaxMin::make_room(LinkState& link, LinkId id) {
   mark(link, id);
-  if (link.lost || link.level == kUnbounded) return;
+  if (link.lost || !link.stops) return;
   link.lost = true;
   lost_.push_back(id);
 }
@@ -215,12 +216,12 @@ void MaxMin::set_free(TransferId id) {
 }
 
 // There is room on the link: those whose bottleneck it is grow.
-void MaxMin::loosen(LinkState& link) {
-  if (link.level == kUnbounded) return;
-  const double level = link.level * (1 - 2 * kSame);
-  link.level = kUnbounded;
+void MaxMin::loosen(LinkId id) {
+  LinkState& link = links_[id];
+  if (!link.stops) return;
+  link.stops = false;
   for (const Member& member : link.members)
-    if (member.rate >= level && member.rate != kUnbounded) set_free(member.transfer);
+    if (member.rate != kUnbounded && transfers_[member.transfer].bottleneck == id) set_free(member.transfer);
 }
 
 void MaxMin::settle(TransferId id, double rate, std::optional<LinkId> bottleneck) {
@@ -233,10 +234,11 @@ void MaxMin::settle(TransferId id, double rate, std::optional<LinkId> bottleneck
   }
   const double old = transfer.rate;
   if (std::abs(rate - old) <= old * kSame && old <= transfer.cap) rate = old;
-  if ((rate != old || bottleneck != transfer.bottleneck) && transfer.reported != solve_) {
+  if ((transfer.open || rate != old || bottleneck != transfer.bottleneck) && transfer.reported != solve_) {
     transfer.reported = solve_;
     changed_.push_back(id);
   }
+  transfer.open = false;
   transfer.rate = rate;
   transfer.bottleneck = bottleneck;
   for (std::uint32_t hop = 0; hop < transfer.uses.size(); ++hop) {
@@ -249,7 +251,7 @@ void MaxMin::settle(TransferId id, double rate, std::optional<LinkId> bottleneck
     link.load += load - member.load;
     member.load = load;
     mark(link, link_id);
-    if (rate < old && link_id != bottleneck) loosen(link);
+    if (rate < old && link_id != bottleneck) loosen(link_id);
   }
 }
 
@@ -266,7 +268,7 @@ void MaxMin::stop_at_link(LinkId id, double key) {
   link.queued = 0;
   --queued_;
   if (level == kUnbounded) return;
-  link.level = level;
+  link.stops = true;
   for (const Member& member : link.members)
     if (member.rate > level * (1 + kSame)) settle(member.transfer, level, id);
 }
@@ -277,7 +279,7 @@ void MaxMin::start_solve() {
   sweep_ = 0;
   for (const LinkId id : lost_) {
     links_[id].lost = false;
-    loosen(links_[id]);
+    loosen(id);
   }
   lost_.clear();
   for (const TransferId id : pending_) {

@@ -77,7 +77,7 @@ class MaxMin {
     std::int64_t most = 0;      // initial capacity
     std::int64_t demand = 0;    // demand of all members at their caps
     std::int64_t load = 0;      // load of all members at their current rates
-    double level = kUnbounded;  // rate of those whose bottleneck it is
+    bool stops = false;         // may it be somebody's bottleneck?
     double key = 0;             // key of its valid entry in the heap
     std::uint32_t queued = 0;   // the solve in which it has one
     bool is_touched = false;
@@ -94,6 +94,7 @@ class MaxMin {
     std::uint32_t settled = 0;   // the solve in which its rate was last found
     std::uint32_t reported = 0;  // the solve in which it entered changed_
     bool pending = false;        // new, or with another cap
+    bool open = false;           // its rate was withdrawn: the next one is reported, even if it is none
   };
   enum class Stop : std::uint32_t { kCap, kLink };  // caps first: they do not depend on others
   struct Entry {
@@ -125,7 +126,7 @@ class MaxMin {
   void push(Entry entry);
   void queue(LinkId link, double key);
   void set_free(TransferId id);
-  void loosen(LinkState& link);
+  void loosen(LinkId id);
   void settle(TransferId id, double rate, std::optional<LinkId> bottleneck);
   void stop_at_link(LinkId id, double key);
   void start_solve();

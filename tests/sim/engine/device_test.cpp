@@ -45,12 +45,14 @@ TEST(Device, AddsUpLoads) {
   EXPECT_EQ(run(system.build()).end[a], 4s);
 }
 
-// 1 s at a twentieth.
-TEST(Device, IsNeverSlowerThanATwentieth) {
+// Loads of the whole device, or more, stop it while they last: 2 s from 5 s on, when the second load ends.
+TEST(Device, StandsStillBesideALoadOfAllOfIt) {
   System system;
-  const TaskId a = system.task(system.yielding("compute"), 1s, "a");
-  system.load(system.task(system.stream("data"), 100s, "b"), 1);
-  EXPECT_EQ(run(system.build()).end[a], 20s);
+  const TaskId a = system.task(system.yielding("compute"), 2s, "a");
+  const ResourceId data = system.concurrent("data");
+  system.load(system.task(data, 5s, "b"), 1);
+  system.load(system.task(data, 3s, "c"), 0.5);
+  EXPECT_EQ(run(system.build()).end[a], 7s);
 }
 
 TEST(Device, LeavesOtherRanksAndStreamsThatDoNotYieldAlone) {

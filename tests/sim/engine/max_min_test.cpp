@@ -108,6 +108,17 @@ TEST(MaxMin, TellsWhoseRateChangedAndNobodyElse) {
   EXPECT_EQ(network.touched()[0], LinkId(0));
 }
 
+// A transfer of a link that is full, whose cap falls to nothing before its first rate is found.
+TEST(MaxMin, TellsOfANewTransferThatMayNotMove) {
+  MaxMin network(links_of({1}));
+  const std::vector<LinkUse> uses{{.link = LinkId(0), .flows = 1}};
+  EXPECT_FALSE(network.insert(TransferId(0), uses, 2));
+  network.set_cap(TransferId(0), 0);
+  network.solve();
+  ASSERT_EQ(network.changed().size(), 1u);
+  EXPECT_EQ(network.rate(TransferId(0)), 0);
+}
+
 // Oracle: progressive filling word for word. All that grow grow by the largest common step that neither a
 // link nor a cap forbids; who met a full link or the cap stops.
 std::map<std::uint32_t, double> fill(const std::vector<double>& capacities,
@@ -193,7 +204,7 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
         } else if (what == 2 && !before.empty()) {
           const std::uint32_t id = before[system.below(before.size())];
           before.erase(std::find(before.begin(), before.end(), id));
-          present[id].cap = static_cast<double>(1 + system.below(5)) / 2;
+          present[id].cap = static_cast<double>(system.below(6)) / 2;
           network.set_cap(TransferId(id), present[id].cap);
         } else {
           std::uint32_t id = 0;
@@ -229,7 +240,7 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverLinksBecome) {
       now[link] = system.capacities[link] * static_cast<double>(1 + system.below(8)) / 8;
       network.set_capacity(LinkId(static_cast<std::uint32_t>(link)), Bandwidth(now[link]));
       Case& other = present.begin()->second;
-      other.cap = static_cast<double>(1 + system.below(5)) / 2;
+      other.cap = static_cast<double>(system.below(6)) / 2;
       network.set_cap(TransferId(present.begin()->first), other.cap);
       network.solve();
       ASSERT_NO_FATAL_FAILURE(expect_filled(network, now, present)) << "step " << step;
