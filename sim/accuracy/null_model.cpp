@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/accuracy/statistics.hpp"
+#include "calibrate/samples/statistics.hpp"
 
 namespace stagecraft {
 
@@ -19,7 +19,7 @@ NullModel fit_null_model(std::span<const NullRow> rows, bool with_bubble) {
   const auto work = [&](const NullRow& row) { return row.flops * (with_bubble ? row.bubble : 1); };
   std::vector<double> rates;
   for (const NullRow& row : rows) rates.push_back(work(row) / row.measured);
-  model.rate = quantile(rates, 0.5);
+  model.rate = median(rates);
   for (const NullRow& row : rows) model.errors.push_back(work(row) / model.rate / row.measured - 1);
   return model;
 }

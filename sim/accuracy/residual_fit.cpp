@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/accuracy/statistics.hpp"
+#include "calibrate/samples/statistics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -103,7 +103,7 @@ Coverage coverage(std::span<const ResidualRow> rows, const ResidualModel& model)
     inside += std::abs(row.log_error) <= half ? 1 : 0;
     widths.push_back(std::exp(half) - std::exp(-half));
   }
-  return {.share = inside / static_cast<double>(rows.size()), .median_width = quantile(widths, 0.5)};
+  return {.share = inside / static_cast<double>(rows.size()), .median_width = median(widths)};
 }
 
 Coverage coverage_left_out(std::span<const ResidualRow> rows, const ResidualModel& prior) {
@@ -122,7 +122,7 @@ Coverage coverage_left_out(std::span<const ResidualRow> rows, const ResidualMode
       widths.push_back(std::exp(half) - std::exp(-half));
     }
   }
-  return {.share = inside / static_cast<double>(rows.size()), .median_width = quantile(widths, 0.5)};
+  return {.share = inside / static_cast<double>(rows.size()), .median_width = median(widths)};
 }
 
 }  // namespace stagecraft

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "base/check.hpp"
+#include "calibrate/samples/statistics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -39,18 +41,8 @@ ErrorSummary summarise(std::span<const double> errors) {
   summary.mean_absolute = mean(absolute);
   summary.bias = mean(errors);
   summary.worst = static_cast<std::size_t>(std::ranges::max_element(absolute) - absolute.begin());
-  summary.median_absolute = quantile(absolute, 0.5);
+  summary.median_absolute = median(absolute);
   return summary;
-}
-
-double quantile(std::vector<double> values, double share) {
-  SC_CHECK(share >= 0 && share <= 1, "a quantile is a share of the values");
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace stagecraft {
 
@@ -21,10 +20,6 @@ struct ErrorSummary {
 
 // All zero for an empty list.
 [[nodiscard]] ErrorSummary summarise(std::span<const double> errors);
-
-// Between two values linearly; 0 of no values.
-//   requires  share in [0, 1].
-[[nodiscard]] double quantile(std::vector<double> values, double share);
 
 // The rank correlation, in [-1, 1]; nullopt for fewer than three pairs, or where one side is constant.
 //   requires  as many of `a` as of `b`.

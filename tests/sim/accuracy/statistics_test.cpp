@@ -21,13 +21,6 @@ TEST(ErrorSummary, KeepsTheSignInTheBiasOnly) {
   EXPECT_EQ(summary.worst, 0u);
 }
 
-TEST(Quantile, LiesBetweenTwoValuesLinearly) {
-  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);
-  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 1), 4);
-  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0.1), 1.3);
-  EXPECT_EQ(quantile({}, 0.5), 0);
-}
-
 TEST(RankCorrelation, DependsOnTheOrderAlone) {
   const std::vector<double> a = {1, 2, 3, 4}, squares = {1, 4, 9, 16}, down = {9, 8, 7, -1};
   EXPECT_DOUBLE_EQ(rank_correlation(a, squares).value(), 1);
