@@ -96,7 +96,8 @@ void add_ring(std::vector<NcclEstimate>& all, const Model& m, CollectiveKind kin
   const bool all_reduce = kind == CollectiveKind::kAllReduce;
   const double steps = (all_reduce ? 2 : 1) * (m.n - 1), over_network = (all_reduce ? 2 : 1) * (m.nodes - 1);
   const PerProtocol rate{std::min(m.card.ll_max[m.column], m.bus / 2),
-                         std::min(0.92 * m.bus, m.card.channels * m.card.ring_ll128[m.column]), m.bus};
+                         std::min(kNcclTreeShare * m.bus, m.card.channels * m.card.ring_ll128[m.column]),
+                         m.bus};
   for (std::size_t p = 0; p < 3; ++p) {
     const double in_node = m.nodes > 1 ? std::max(kRingNvlink[p], kProxy[p]) : kRingNvlink[p];
     double latency = kRingBase[p] + (steps - over_network) * in_node + over_network * kRingNetwork[p];
@@ -108,7 +109,7 @@ void add_ring(std::vector<NcclEstimate>& all, const Model& m, CollectiveKind kin
 
 void add_tree(std::vector<NcclEstimate>& all, const Model& m) {
   const double ll128 = m.nodes > 1 ? 120.0 / 128 : 7.0 / 9;
-  const double simple = std::min(0.92 * m.bus, m.card.channels * m.card.tree[m.column]);
+  const double simple = std::min(kNcclTreeShare * m.bus, m.card.channels * m.card.tree[m.column]);
   const PerProtocol rate{std::min(simple / 3.8, m.card.ll_max[m.column]),
                          std::min(simple * ll128, m.card.channels * m.card.tree_ll128[m.column]), simple};
   const double doublings = std::clamp(std::floor(std::log2(m.bytes / 64)), 0.0, 22.0);
@@ -137,7 +138,7 @@ void add_nvls(std::vector<NcclEstimate>& all, const Model& m) {
 void add_pat(std::vector<NcclEstimate>& all, const Model& m) {
   if (m.nodes == 1 || m.per_node > 1) return;
   const double latency = kPatBase + m.depth() * kPatNetwork / 3.5 + 2.8 * m.n;
-  all.push_back(estimate("pat", 2, latency + m.bytes / (0.75 * m.bus / 2 * 1e3)));
+  all.push_back(estimate("pat", 2, latency + m.bytes / (kNcclPatShare * m.bus / 2 * 1e3)));
 }
 
 }  // namespace

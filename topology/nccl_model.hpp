@@ -34,6 +34,9 @@ enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell 
 // NVLS curves. Without this information it follows from the node's links. nullopt without NVLink.
 [[nodiscard]] std::optional<NcclGeneration> nccl_generation(const HardwareProfile& profile, Bandwidth nvlink);
 
+// Shares of the bus rate that NCCL's algorithms reach at most: tuning.cc, trees and rings of LL128, PAT.
+inline constexpr double kNcclTreeShare = 0.92, kNcclPatShare = 0.75;
+
 // Bus bandwidth of NVLS's all-reduce inside a node; 0 where there is none. Its latency is kNcclNvlsLatency.
 [[nodiscard]] Bandwidth nccl_nvls_bandwidth(NcclGeneration generation);
 // The NVLinks at which it has that bandwidth: those of the generation's own nodes.

@@ -7,14 +7,13 @@
 
 #include "base/check.hpp"
 #include "topology/in_node_curve.hpp"
+#include "topology/nccl_model.hpp"
 
 namespace stagecraft {
 namespace {
 
-// NCCL tuning.cc, shares of the bus rate: trees min(0.92 * busBw, ...), PAT half of 0.75. On two nodes that
-// is the bus inside them.
-constexpr double kTreeShare = 0.92;
-constexpr double kPatShare = 0.375;
+// On two nodes the bus of NCCL's shares is the one inside them.
+constexpr double kPatShare = kNcclPatShare / 2;  // as in NCCL's estimate
 
 // An algorithm between nodes.
 struct Recipe {
@@ -55,7 +54,7 @@ std::vector<Recipe> all_reduces(const Request& r) {
     recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
   else
     recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
-  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kTreeShare : 1, depth - 1});
+  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kNcclTreeShare : 1, depth - 1});
   if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", r.size, 2});
   return recipes;
 }
