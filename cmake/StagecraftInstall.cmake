@@ -32,6 +32,13 @@ install(TARGETS stagecraft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT
 if(STAGECRAFT_MPI_FOUND)
   install(TARGETS stagecraft-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
+# Every package has the licence, where Debian looks for it.
+foreach(component_package program:stagecraft development:libstagecraft-dev)
+  string(REPLACE : ";" pair ${component_package})
+  list(GET pair 0 component)
+  list(GET pair 1 package)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} RENAME copyright COMPONENT ${component})
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/profiles ${PROJECT_SOURCE_DIR}/calibrate/validation
   DESTINATION ${CMAKE_INSTALL_DATADIR}/stagecraft/calibrate COMPONENT program)

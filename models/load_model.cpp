@@ -202,9 +202,18 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   return model;
 }
 
+// State is some times the gradients, and counted in 64 bits.
+constexpr Bytes kMostStageBytes{1'000'000'000'000'000};
+
 // Sizes may be left out: messages and reductions are then free and no memory is counted.
 std::vector<Bytes> sizes(YamlMap& map, std::string_view key) {
-  return map.has(key) ? map.byte_sizes(key) : std::vector<Bytes>{Bytes(0)};
+  if (!map.has(key)) return {Bytes(0)};
+  const std::vector<Bytes> all = map.byte_sizes(key);
+  if (std::ranges::any_of(all, [](Bytes size) { return size > kMostStageBytes; }))
+    map.error(key, "out-of-range",
+              fmt::format("{} is more than {} a stage", human(std::ranges::max(all)), human(kMostStageBytes)),
+              "bytes of one stage on one rank");
+  return all;
 }
 
 std::vector<Duration> costs(YamlMap& map, std::string_view key) {

@@ -35,6 +35,10 @@ Duration IterationGraphs::time(const Schedule& schedule, const IterationPrices& 
   return makespan_of(lower(schedule, prices, options));
 }
 
+std::size_t IterationGraphs::steps_of(const Graph& graph) {
+  return graph.sources.size() + (graph.sweep ? graph.sweep->size() : 0);
+}
+
 IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, const IterationPrices& prices,
                                                   const LowerOptions& options) {
   Key key{.schedule = &schedule,
@@ -51,18 +55,18 @@ IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, cons
   TracedProgram traced = lower_traced(schedule, prices, options);
   std::optional<GraphSweep> sweep = GraphSweep::of(traced.program);
   forget_beyond(kMostSteps);
-  size_ += sweep ? sweep->size() : 0;
   const auto added = graphs_.emplace(
       std::move(key), Graph{.sources = std::move(traced.sources), .sweep = std::move(sweep), .use = {}});
   uses_.push_front(&added.first->first);
   added.first->second.use = uses_.begin();
+  size_ += steps_of(added.first->second);
   return added.first->second;
 }
 
 void IterationGraphs::forget_beyond(std::size_t most) {
   while (size_ > most) {
     const auto oldest = graphs_.find(*uses_.back());
-    size_ -= oldest->second.sweep ? oldest->second.sweep->size() : 0;
+    size_ -= steps_of(oldest->second);
     graphs_.erase(oldest);
     uses_.pop_back();
   }

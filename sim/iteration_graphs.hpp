@@ -49,11 +49,12 @@ class IterationGraphs {
   };
   [[nodiscard]] Graph& graph_of(const Schedule& schedule, const IterationPrices& prices,
                                 const LowerOptions& options);
+  [[nodiscard]] static std::size_t steps_of(const Graph& graph);
   void forget_beyond(std::size_t most);
 
   std::map<Key, Graph> graphs_;
   std::list<const Key*> uses_;  // the latest first
-  std::size_t size_ = 0;        // steps of all
+  std::size_t size_ = 0;        // of all, in steps
 };
 
 }  // namespace stagecraft

@@ -19,8 +19,7 @@ namespace {
 constexpr std::size_t kMostVariants = 1'000;
 
 GoodputOptions options_of(const Arguments& arguments) {
-  constexpr int kMostSeeds = 2'000'000'000;
-  return {.seed = static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMostSeeds)),
+  return {.seed = seed_of(arguments),
           .threads = arguments.integer("jobs", 1, 1, 1'024),
           .inputs = true,
           .timeline = arguments.has("timeline") || arguments.has("html"),

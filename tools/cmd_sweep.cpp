@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <ostream>
 #include <string_view>
@@ -312,8 +311,7 @@ std::string sweep_file(const Arguments& arguments) {
 }
 
 RowOptions row_options(const Arguments& arguments) {
-  const int most = std::numeric_limits<int>::max();
-  return {.seed = static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, most)),
+  return {.seed = seed_of(arguments),
           .detail = arguments.has("full") ? ResultDetail::kWhole : ResultDetail::kBrief};
 }
 

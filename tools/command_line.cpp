@@ -106,8 +106,7 @@ UsageError unknown_option(const CommandSpec& command, const std::string& given) 
 
 // Checks the values of common options, whether or not the command uses them.
 void check_common(const Arguments& arguments) {
-  constexpr int kMost = std::numeric_limits<int>::max();
-  (void)arguments.integer("seed", 0, 0, kMost);
+  (void)seed_of(arguments);
   (void)arguments.integer("jobs", 1, 1, 1'024);
 }
 
@@ -242,6 +241,11 @@ Duration Arguments::duration(std::string_view option, Duration fallback) const {
     throw UsageError(fmt::format("--{}: {} is less than half a nanosecond", option, *given),
                      "times are whole nanoseconds");
   return *time;
+}
+
+std::uint64_t seed_of(const Arguments& arguments) {
+  constexpr int kMost = 2'000'000'000;
+  return static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMost));
 }
 
 bool wants_color(const Arguments& arguments, const Session& session) {

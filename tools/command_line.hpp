@@ -4,6 +4,7 @@
 //   throws UsageError when the words on the command line are wrong: exit code 2.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
@@ -57,6 +58,9 @@ class Arguments {
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> words_;  // words that are no options
 };
+
+// `--seed`, 1 by default: the same range for all commands, so that one can repeat another's rows.
+[[nodiscard]] std::uint64_t seed_of(const Arguments& arguments);
 
 // The environment of a command besides its arguments.
 struct Session {

@@ -40,9 +40,7 @@ SearchRequest request_of(const Arguments& arguments) {
   if (arguments.text("goal") == "makespan") request.goal = SearchGoal::kMakespan;
   constexpr int kMillion = 1'000'000;
   request.effort = std::int64_t{kMillion} * arguments.integer("effort", 20, 0, 1'000'000);
-  if (const auto seed = arguments.text("seed")) {
-    request.seed = static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, 2'000'000'000));
-  }
+  if (arguments.has("seed")) request.seed = seed_of(arguments);
   constexpr std::int64_t kMostPasses = 3'000'000;
   const std::int64_t passes = 3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches;
   if (passes > kMostPasses) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -10,6 +11,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,6 +33,15 @@ int count(YamlMap& map, std::string_view key, std::optional<std::int64_t> fallba
 
 double share(YamlMap& map, std::string_view key) {
   return map.number(key, {.min = 0.01, .max = 1, .fallback = 1.0});
+}
+
+// Sums of millions of them stay within what is counted.
+Duration latency(YamlMap& map, std::string_view key) {
+  constexpr Duration kLongest = std::chrono::hours(1);
+  const Duration time = map.duration(key, Duration::zero());
+  if (time <= kLongest) return time;
+  map.error(key, "out-of-range", human(time) + " is more than an hour", "latencies are microseconds");
+  return Duration::zero();
 }
 
 void contradiction(YamlMap& map, std::string_view key, std::string message, std::string hint) {
@@ -223,20 +235,20 @@ FabricSpec load_fabric(YamlMap& map) {
                           fabric.nodes_per_leaf),
               "downlinks over uplinks of a leaf switch: 1 is non-blocking, 2 has half as many uplinks");
   load_shape(map, fabric);
-  fabric.switch_latency = map.duration("switch_latency", Duration::zero());
+  fabric.switch_latency = latency(map, "switch_latency");
   fabric.collective_efficiency = share(map, "collective_efficiency");
   if (map.has("rail_efficiency")) fabric.rail_efficiency = share(map, "rail_efficiency");
   if (map.has("crossing_efficiency")) fabric.crossing_efficiency = share(map, "crossing_efficiency");
   fabric.point_to_point_efficiency = share(map, "point_to_point_efficiency");
-  fabric.collective_latency = map.duration("collective_latency", Duration::zero());
-  fabric.step_latency = map.duration("step_latency", Duration::zero());
+  fabric.collective_latency = latency(map, "collective_latency");
+  fabric.step_latency = latency(map, "step_latency");
   fabric.chunking = map.number("chunking", {.min = 0, .max = 1, .fallback = 0.0});
   fabric.chunk = map.bytes("chunk", Bytes(0));
   fabric.sharp = map.boolean("sharp", false);
-  fabric.point_to_point_latency = map.duration("point_to_point_latency", Duration::zero());
+  fabric.point_to_point_latency = latency(map, "point_to_point_latency");
   fabric.tensor_collective_factor =
       map.number("tensor_collective_factor", {.min = 1, .max = 10, .fallback = 1});
-  fabric.tensor_collective_overhead = map.duration("tensor_collective_overhead", Duration::zero());
+  fabric.tensor_collective_overhead = latency(map, "tensor_collective_overhead");
   fabric.source = map.text("source", "");
   map.finish();
   return fabric;

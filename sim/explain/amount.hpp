@@ -48,7 +48,6 @@ class Amount {
   // The number that JSON has, in seconds, bytes, FLOP, ...
   [[nodiscard]] double value() const;
   [[nodiscard]] Duration time() const;  // throws InternalError when it is none
-  [[nodiscard]] bool is_zero() const { return whole_ == 0 && real_ == 0; }
 
   friend bool operator==(const Amount&, const Amount&) = default;
 

@@ -6,8 +6,12 @@
 //   source   docs/resilience.md, sections 2 (processes), 4 to 6 (checkpoints and policies) and 9 (defaults).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -119,6 +123,16 @@ struct TraceReplay {
 
   friend bool operator==(const TraceReplay&, const TraceReplay&) = default;
 };
+
+// Nodes of a count: at most what an int holds, which no cluster has.
+[[nodiscard]] inline int scaled_count(const TraceReplay& replay, int available) {
+  constexpr double kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(std::floor(available * replay.count_scale), kMost));
+}
+
+// The longest time of a failure, a repair, a policy or a checkpoint. Sums of a few of them and a horizon stay
+// within the 292 years of a Duration.
+inline constexpr Duration kLongestFailureTime = std::chrono::hours(24 * 7300);
 
 // Bamboo's spot market: hourly probabilities of addition and removal (docs/resilience.md, section 2).
 struct HourlySpot {

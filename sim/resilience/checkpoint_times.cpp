@@ -15,13 +15,14 @@ namespace {
 constexpr double kNever = 100 * kSecondsPerYear;
 
 // No bandwidth given: nothing to wait for.
-Duration over(double bytes, Bandwidth rate) {
-  return rate.count() > 0 ? from_seconds(bytes / rate.count()) : Duration::zero();
+Duration transfer_time(double bytes, Bandwidth rate) {
+  if (rate.count() <= 0) return Duration::zero();
+  return from_seconds(std::min(bytes / rate.count(), kNever));  // longer ones are refused
 }
 
 // The time of bytes that are spread evenly over the nodes, through their own and the common bandwidth.
 Duration spread(double bytes, int nodes, Bandwidth of_node, Bandwidth of_all) {
-  return std::max(over(bytes / nodes, of_node), over(bytes, of_all));
+  return std::max(transfer_time(bytes / nodes, of_node), transfer_time(bytes, of_all));
 }
 
 // Each byte is read once; replicas get it over the network.
@@ -29,13 +30,13 @@ Duration load_time(const CheckpointSpec& spec, const CheckpointedJob& job, doubl
   if (spec.load) return *spec.load;
   const auto of_node = static_cast<double>(job.costs.state_of_node.count());
   return std::max(spread(bytes, job.nodes, spec.node_read, spec.storage_read),
-                  over(of_node, job.costs.node_network));
+                  transfer_time(of_node, job.costs.node_network));
 }
 
 // Number of iterations whose idle network time fits a node's state copy; nullopt: the network never idles.
 std::optional<std::int64_t> copy_every(const CheckpointSpec& spec, const CheckpointedJob& job) {
   const auto bytes = static_cast<double>(job.costs.state_of_node.count()) * (spec.copies - 1);
-  const Duration copy = over(bytes, job.costs.node_network);
+  const Duration copy = transfer_time(bytes, job.costs.node_network);
   if (copy == Duration::zero()) return 1;
   const Duration idle = job.iteration - job.costs.network_busy;
   if (idle <= Duration::zero()) return std::nullopt;
@@ -50,6 +51,16 @@ bool has_hosts(const CheckpointSpec& spec, const CheckpointedJob& job, Diagnosti
                                             spec.copies, job.nodes, job.nodes == 1 ? "" : "s"),
                      .hint = job.nodes > 1 ? "use fewer copies, or mode: async" : "use mode: async"});
   return false;
+}
+
+bool lasts_too_long(const Checkpointing& times, Diagnostics& diagnostics) {
+  const Duration longest = std::max({times.block, times.persist, times.load, times.copy_load});
+  if (longest <= kLongestFailureTime) return false;
+  diagnostics.error({.code = "out-of-range",
+                     .path = "failures.checkpoint",
+                     .message = "to write or load the state takes more than 20 years",
+                     .hint = "check bytes and bandwidths"});
+  return true;
 }
 
 double mean_time_between(const CheckpointedJob& job) {
@@ -92,13 +103,16 @@ std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec, const 
     times.slowdown = 1;
   } else {
     const Bandwidth to_host = spec.snapshot.count() > 0 ? spec.snapshot : job.costs.gpu_to_host;
-    times.block = spec.block.value_or(over(count / job.gpus, to_host));
+    times.block = spec.block.value_or(transfer_time(count / job.gpus, to_host));
     times.persist = spec.persist.value_or(write);
   }
   times.load = load_time(spec, job, count);
+  if (lasts_too_long(times, diagnostics)) return std::nullopt;
   if (spec.mode == CheckpointMode::kInMemory) {
     if (!has_hosts(spec, job, diagnostics)) return std::nullopt;
-    times.copy_load = over(static_cast<double>(job.costs.state_of_node.count()), job.costs.node_network);
+    times.copy_load =
+        transfer_time(static_cast<double>(job.costs.state_of_node.count()), job.costs.node_network);
+    if (lasts_too_long(times, diagnostics)) return std::nullopt;
     const std::optional<std::int64_t> every = copy_every(spec, job);
     if (!every) {
       diagnostics.error(

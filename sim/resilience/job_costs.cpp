@@ -108,7 +108,7 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
     const Bytes gradient = of_stage(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = gradient / bytes.gradient * kept_bytes(bytes),
+                      .state = gradient * kept_bytes(bytes) / bytes.gradient,
                       .gradient = gradient,
                       .activation = of_stage(model.activation, stage)});
   }

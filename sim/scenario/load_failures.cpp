@@ -105,12 +105,10 @@ Duration load_horizon(DefaultedMap& in) {
   return horizon;
 }
 
-// Sums of a few such times and a horizon stay within the 292 years of a Duration.
 struct TimeCheck {
   YamlMap& failures;
   void operator()(const char* section, const std::string& name, Duration time) const {
-    constexpr Duration kLongest = std::chrono::hours(24 * 7300);
-    if (time <= kLongest) return;
+    if (time <= kLongestFailureTime) return;
     failures.error(section, "out-of-range", fmt::format("{}: {} is more than 20 years", name, human(time)),
                    "goodput is about days and weeks");
   }

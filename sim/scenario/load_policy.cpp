@@ -21,6 +21,7 @@ constexpr std::int64_t kMaxPolicyNodes = 1'000'000;
 constexpr std::int64_t kMaxSpares = 100'000;
 constexpr std::int64_t kMaxPolicyGpus = 100'000'000;
 constexpr std::int64_t kMaxSteps = 1'000'000'000;
+constexpr double kLeastSamplesPerSecond = 1e-6, kMostSamplesPerSecond = 1e9;
 constexpr double kMaxFactor = 1e6;
 
 constexpr unsigned bit(PolicyKind kind) {
@@ -148,7 +149,11 @@ void PolicyLoader::load_throughput() {
     if (!nodes || *nodes < 1 || *nodes > kMaxPolicyNodes)
       map_.error("throughput", "bad-number", fmt::format("{} is not a number of nodes", in_quotes(entry.key)),
                  "write {15: 10.2, 30: 21}: samples per second by nodes");
-    spec_.throughput.emplace_back(static_cast<int>(nodes.value_or(1)), table.number(entry.key, {.min = 0}));
+    const double rate = table.number(entry.key, {.min = 0, .max = kMostSamplesPerSecond});
+    if (rate > 0 && rate < kLeastSamplesPerSecond)
+      table.error(entry.key, "out-of-range", fmt::format("{:g} samples per second are too few", rate),
+                  fmt::format("0, or at least {:g}", kLeastSamplesPerSecond));
+    spec_.throughput.emplace_back(static_cast<int>(nodes.value_or(1)), rate);
   }
   std::ranges::sort(spec_.throughput);
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };

@@ -291,8 +291,7 @@ bool needs_repair(const FailureProcess& process) {
 // The most nodes that a trace of events or counts has at once.
 int most_at_once(const TraceReplay& law) {
   int now = 0, most = 0;
-  for (const TraceCount& count : law.trace.counts)
-    most = std::max(most, static_cast<int>(std::floor(count.available * law.count_scale)));
+  for (const TraceCount& count : law.trace.counts) most = std::max(most, scaled_count(law, count.available));
   if (law.trace.form != TraceForm::kEvents) return most;
   for (const TraceRow& row : law.trace.rows)
     most = std::max(most, now += row.event == TraceEvent::kAdd ? 1 : -1);

@@ -109,7 +109,7 @@ std::optional<int> interleaved_zb_peak(const PipelineShape& shape, int) {
   return std::min((shape.chunks - 1) * group + shape.ranks, pairs_of(shape));
 }
 
-Bubble64 zb_v_bubble(const PipelineShape& shape, const StageCosts& costs) {
+Bubble64 zb_skew_bubble(const PipelineShape& shape, const StageCosts& costs) {
   if (!passes_alike(costs) || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
   return (shape.ranks - 1) * costs.forward;
 }

@@ -67,7 +67,7 @@ std::optional<Message> message_of(std::string_view text) {
     if (at == std::string_view::npos) continue;
     const auto stage = whole_number(text.substr(0, at));
     const auto micro_batch = whole_number(text.substr(at + kWords[i].size()));
-    if (!stage || !micro_batch) return std::nullopt;
+    if (!stage || !micro_batch || *stage > kMostInCell || *micro_batch > kMostInCell) return std::nullopt;
     return Message{.send = i % 2 == 0, .gradient = i >= 2, .stage = *stage, .micro_batch = *micro_batch};
   }
   return std::nullopt;

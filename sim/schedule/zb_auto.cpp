@@ -159,11 +159,6 @@ std::optional<ScheduleProblem> zb_2p_constraint(const PipelineShape& shape) {
   return refuse_interleaving(shape, "zb-2p");
 }
 
-std::optional<std::int64_t> zb_auto_bubble(const PipelineShape& shape, const StageCosts& costs) {
-  if (!passes_alike(costs) || shape.micro_batches < 2 * shape.ranks - 1) return std::nullopt;
-  return (shape.ranks - 1) * costs.forward;
-}
-
 Schedule zb_h2(const PipelineShape& shape, const ScheduleCosts& costs) {
   return zb_auto(SplitPipeline::of(shape, Placement::kLoop, costs, 2 * shape.ranks - 1));
 }

@@ -27,8 +27,6 @@ namespace stagecraft {
 
 [[nodiscard]] std::optional<ScheduleProblem> zb_h2_constraint(const PipelineShape& shape);
 [[nodiscard]] std::optional<ScheduleProblem> zb_2p_constraint(const PipelineShape& shape);
-// The bubble of both orders: makespan - ideal at F = I = W and m >= 2p-1. Checked.
-[[nodiscard]] std::optional<std::int64_t> zb_auto_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] Schedule zb_h2(const PipelineShape& shape, const ScheduleCosts& costs);
 [[nodiscard]] Schedule zb_2p(const PipelineShape& shape, const ScheduleCosts& costs);
 

@@ -19,7 +19,7 @@ endforeach()
 
 step(TITLE "unpack the program" COMMAND dpkg-deb --extract ${program} root)
 foreach(path IN ITEMS bin/stagecraft share/man/man1/stagecraft.1 share/bash-completion/completions/stagecraft
-                      share/zsh/site-functions/_stagecraft share/fish/vendor_completions.d/stagecraft.fish
+                      share/doc/stagecraft/copyright share/zsh/site-functions/_stagecraft share/fish/vendor_completions.d/stagecraft.fish
                       share/stagecraft/calibrate/profiles/a100-sxm4-80gb.yaml share/stagecraft/schema/scenario.schema.json)
   if(NOT EXISTS ${WORK_DIR}/root/usr/${path})
     message(FATAL_ERROR "the package holds no ${path}")

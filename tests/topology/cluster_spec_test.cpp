@@ -197,6 +197,13 @@ bad.yaml:3:19: error: oversubscription: 8 is more than the 4 nodes below a leaf
 )");
 }
 
+TEST(LoadFabric, RefusesLatenciesOfDays) {
+  EXPECT_EQ(complaints("kind: fat-tree\nstep_latency: 106000 days\n", load_fabric), R"(
+bad.yaml:2:15: error: step_latency: 106000 days is more than an hour
+  hint: latencies are microseconds
+)");
+}
+
 TEST(LoadNode, RefusesMeshesAndPcieThatCannotBe) {
   EXPECT_EQ(
       complaints("gpus: 4\nnic_bandwidth: 200 Gb/s\nnvlink_pairs: [[0, 1], [1, 0], [2, 4], [3, 3], [2]]\n"

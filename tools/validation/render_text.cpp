@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/text.hpp"
+#include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
 
 namespace stagecraft {
@@ -135,7 +136,7 @@ PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
     left_inside += left.share * weight;
     left_width += left.median_width * weight;
   }
-  return {.now = {.share = inside / rows, .median_width = quantile(widths, 0.5)},
+  return {.now = {.share = inside / rows, .median_width = median(widths)},
           .left_out = {.share = left_inside, .median_width = left_width}};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calibrate/samples/statistics.hpp"
 #include "sim/accuracy/compute_split.hpp"
 #include "sim/op_families.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -149,7 +150,7 @@ double SetScore::coverage() const {
 double SetScore::median_width() const {
   std::vector<double> widths;
   for (const ScoredRow& row : rows) widths.push_back(row.relative_width());
-  return quantile(widths, 0.5);
+  return widths.empty() ? 0 : median(widths);
 }
 
 std::optional<double> mean_rank(const std::vector<RankCorrelation>& groups) {

@@ -10,8 +10,6 @@
 
 namespace stagecraft {
 
-namespace {}  // namespace
-
 void ClusterFailures::next(std::uint32_t number, Duration now) {
   Stream stream = fleet_.stream(process_, 0, Purpose::kClusterGap, number);
   const double rate = law_.rate_per_node_day * fleet_.nodes() / kSecondsPerDay;

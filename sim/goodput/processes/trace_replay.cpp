@@ -17,6 +17,9 @@ namespace {
 // began.
 constexpr Duration kShortestFault{1};
 
+__extension__ using LongTime = __int128;  // rounds of a long trace
+constexpr double kFarthest = 4e18;        // nanoseconds before the start
+
 // Maps times of the trace to times of the run. A round begins a nanosecond after the end of the previous one:
 // additions come first at equal times, and would find the place still taken.
 class Clock {
@@ -28,9 +31,10 @@ class Clock {
   }
 
   [[nodiscard]] Duration at(Duration time, int round) const {
-    const double scaled =
-        replay_.scale * static_cast<double>((time - replay_.offset + length_ * round).count());
-    return Duration(std::llround(scaled) + round);
+    const LongTime place = LongTime((time - replay_.offset).count()) + LongTime(length_.count()) * round;
+    const double scaled = replay_.scale * static_cast<double>(place);
+    if (scaled >= static_cast<double>(horizon_.count())) return horizon_;  // what comes later is not played
+    return Duration(std::llround(std::max(scaled, -kFarthest)) + round);
   }
   // Does this round begin before the horizon?
   [[nodiscard]] bool plays(int round) const {
@@ -106,7 +110,7 @@ std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon
     for (const TraceCount& row : rows) {
       const Duration time = std::max(Duration(0), clock.at(row.time, round));
       if (time >= horizon) break;
-      const int nodes = static_cast<int>(std::floor(row.available * replay.count_scale));
+      const int nodes = scaled_count(replay, row.available);
       if (!played.empty() && played.back().time == time)
         played.back().nodes = nodes;
       else

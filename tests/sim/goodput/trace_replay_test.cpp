@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -192,6 +193,17 @@ TEST(CountTrace, CountsInOtherUnits) {
   TraceReplay replay = replay_of("time_s,available\n0,31\n10,16\n");
   replay.count_scale = 0.125;
   EXPECT_THAT(rows_of(history_of(spec_of(replay), 8, 1, 0)).size(), 4u);
+}
+
+// Of a year scaled a million times nothing but its first row comes before the end of any horizon.
+TEST(CountTrace, LeavesOutRowsBeyondWhatIsCounted) {
+  TraceReplay replay = replay_of("time_s,available\n0,4\n31536000,0\n");
+  replay.scale = 1e6;
+  for (const Incident& incident : history_of(spec_of(replay), 4, 1, 0).incidents)
+    EXPECT_NE(incident.kind, kRemove);
+  replay.trace.counts.front().available = 2'000'000'000;
+  replay.count_scale = 1e6;
+  EXPECT_EQ(scaled_count(replay, 2'000'000'000), std::numeric_limits<int>::max());
 }
 
 const std::string kFaults = "time_s,event,node,level,class,description\n";

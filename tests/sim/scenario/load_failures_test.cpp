@@ -268,6 +268,15 @@ TEST(Failures, HaveNoRepairsAndNoLawsThatDoNotAddUp) {
               HasSubstr("failures.process: longest: 54000 days is more than 20 years"));
 }
 
+TEST(Failures, HaveNoThroughputThatMakesNoStep) {
+  const auto messages = [](const std::string& rate) {
+    return read(kJob + "failures:\n  policy: {name: oobleck, throughput: {16: " + rate + "}}\n").messages;
+  };
+  EXPECT_THAT(messages("1e13"), HasSubstr("1e13 is more than 1000000000"));
+  EXPECT_THAT(messages("1e-12"), HasSubstr("1e-12 samples per second are too few"));
+  EXPECT_EQ(messages("0"), "");
+}
+
 TEST(FailureProcess, NamesItsCauses) {
   const FailureProcess process = only_process(
       "{causes: [{name: gpu, share: 0.7, detect: 1 s, repair: 2 h}, {name: software, share: 0.3, severity: "
