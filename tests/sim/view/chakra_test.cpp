@@ -210,11 +210,11 @@ TEST(ChakraTraces, SendWhatThePassesOfFusedPairsSend) {
   const auto sums = [](const char* schedule, int chunks, Duration message) {
     std::vector<Bytes> messages;
     for (int stage = 0; stage + 1 < 4 * chunks; ++stage) messages.emplace_back(10 * (stage + 1));
-    std::map<std::uint64_t, int> sums;
+    std::map<std::uint64_t, int> by_size;
     for (const ChakraFile& file : files_of(
              pipeline(schedule, {.ranks = 4, .micro_batches = 8, .chunks = chunks}, 1ms, message), messages))
-      for (const auto& [size, count] : sends_of(file.bytes)) sums[size] += count;
-    return sums;
+      for (const auto& [size, count] : sends_of(file.bytes)) by_size[size] += count;
+    return by_size;
   };
   for (const Duration message : {Duration(0), Duration(50us)}) {
     EXPECT_THAT(sums("dualpipe", 1, message), ElementsAre(Pair(10, 16), Pair(20, 16), Pair(30, 16)));
