@@ -42,6 +42,9 @@ if(PYTHON)
     message(FATAL_ERROR "the module's package depends on '${needs}'")
   endif()
   step(TITLE "unpack the module" COMMAND dpkg-deb --extract ${module} root)
+  if(NOT EXISTS ${WORK_DIR}/root/usr/share/doc/python3-stagecraft/copyright)
+    message(FATAL_ERROR "the module's package holds no licence")
+  endif()
   step(TITLE "use the module" OUTPUT figure
     COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=root/usr/lib/python3/dist-packages ${PYTHON} -c
     "print(__import__('stagecraft').simulate('root/usr/share/stagecraft/scenarios/${SCENARIO}')['gpus'])")
@@ -51,7 +54,7 @@ if(PYTHON)
 endif()
 
 step(TITLE "list the library" COMMAND dpkg-deb --contents ${development} OUTPUT held)
-foreach(path IN ITEMS libstagecraft_engine.a include/stagecraft/sim/simulate.hpp cmake/stagecraft/stagecraftConfig.cmake)
+foreach(path IN ITEMS libstagecraft_engine.a doc/libstagecraft-dev/copyright include/stagecraft/sim/simulate.hpp cmake/stagecraft/stagecraftConfig.cmake)
   if(NOT held MATCHES ${path})
     message(FATAL_ERROR "the library's package holds no ${path}")
   endif()
