@@ -1,9 +1,7 @@
 #include "sim/iteration_graphs.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "sim/engine/engine.hpp"
 
@@ -17,11 +15,7 @@ constexpr std::size_t kMostSteps = 2'000'000;
 Duration makespan_of(const Program& program) {
   if (program.loads.empty()) return longest_path(program).makespan;
   std::optional<GraphSweep> sweep = GraphSweep::of(program);
-  if (!sweep) return run(program).makespan;
-  std::vector<Duration> times(program.labels.size());
-  for (std::uint32_t i = 0; i < program.task_count(); ++i)
-    times[program.label[TaskId(i)].index()] = program.duration[TaskId(i)];
-  return sweep->makespan(times);
+  return sweep ? sweep->makespan(GraphSweep::times_of(program)) : run(program).makespan;
 }
 
 }  // namespace

@@ -181,6 +181,13 @@ std::optional<GraphSweep> GraphSweep::of(const Program& program) {
   return sweep;
 }
 
+std::vector<Duration> GraphSweep::times_of(const Program& program) {
+  std::vector<Duration> times(program.labels.size());
+  for (std::uint32_t i = 0; i < program.task_count(); ++i)
+    times[program.label[TaskId(i)].index()] = program.duration[TaskId(i)];
+  return times;
+}
+
 // Books work, and predicts the end anew, whenever the speed changes before that end, as FluidTasks does.
 Duration GraphSweep::slowed(Device& device, Duration start, Duration time) {
   while (device.next < device.loads.size() && device.loads[device.next].end <= start) ++device.next;

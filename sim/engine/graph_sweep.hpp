@@ -28,6 +28,9 @@ class GraphSweep {
   //   requires  one time a label, none negative.
   [[nodiscard]] Duration makespan(std::span<const Duration> times);
 
+  // The times of a program's own labels: makespan() of them is when run() ends.
+  [[nodiscard]] static std::vector<Duration> times_of(const Program& program);
+
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 
  private:

@@ -47,8 +47,8 @@ using Bubble64 = std::optional<std::int64_t>;
 // (p-1)(F+I-min(F,I,W)) for m >= p. Checked.
 [[nodiscard]] Bubble64 interleaved_zb_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] std::optional<int> interleaved_zb_peak(const PipelineShape& shape, int rank);
-// zb-v, zb-h2, zb-2p: p-1 passes at F = I = W and m >= 2p-1, all of it the skew between the ranks. Qi et al., arXiv 2401.10241;
-// checked.
+// zb-v, zb-h2, zb-2p: p-1 passes at F = I = W and m >= 2p-1, all of it the skew between the ranks. Qi et al.,
+// arXiv 2401.10241; checked.
 [[nodiscard]] Bubble64 zb_skew_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] std::optional<int> zb_v_peak(const PipelineShape& shape, int rank);
 

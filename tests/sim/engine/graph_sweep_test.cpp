@@ -80,13 +80,6 @@ class Ranks {
   std::vector<ResourceId> streams_;
 };
 
-std::vector<Duration> times_of(const Program& program) {
-  std::vector<Duration> times(program.labels.size());
-  for (std::uint32_t i = 0; i < program.task_count(); ++i)
-    times[program.label[TaskId(i)].index()] = program.duration[TaskId(i)];
-  return times;
-}
-
 // Oracle: the event loop, for the graph with its own times and with others.
 TEST(GraphSweep, AgreesWithTheEventLoopWhereLoadsSlowPasses) {
   std::size_t loaded = 0, slowed = 0;
@@ -97,7 +90,7 @@ TEST(GraphSweep, AgreesWithTheEventLoopWhereLoadsSlowPasses) {
     for (std::uint64_t times = 0; times < 4; ++times) {
       const Program program = Ranks(seed, times).build();
       const Duration makespan = run(program).makespan;
-      ASSERT_EQ(sweep->makespan(times_of(program)), makespan) << "times=" << times;
+      ASSERT_EQ(sweep->makespan(GraphSweep::times_of(program)), makespan) << "times=" << times;
       loaded += program.loads.empty() ? 0 : 1;
       Program alone = program;
       alone.loads.clear();
@@ -117,37 +110,37 @@ TEST(GraphSweep, AgreesWithTheLongestPathWhereNothingIsShared) {
     }
     auto sweep = GraphSweep::of(program);
     ASSERT_TRUE(sweep.has_value());
-    ASSERT_EQ(sweep->makespan(times_of(program)), longest_path(program).makespan);
+    ASSERT_EQ(sweep->makespan(GraphSweep::times_of(program)), longest_path(program).makespan);
   }
 }
 
-// System: a (10 s) yields; b takes half of the device from 0 to 4 s and c, right behind it, to 8 s.
-// Expectation: 4 s of work by 8 s, and 6 more: 14 s. With a of 3 s: 6 s.
-TEST(GraphSweep, GoesOnFromOneLoadToTheNext) {
+// a (10 s) yields; b takes half of the device from 0 to 4 s and c, right behind it, a share to 8 s.
+Program beside_two_loads(double share) {
   System system;
   system.task(system.yielding("compute"), 10s, "a");
   const ResourceId data = system.stream("data");
   system.load(system.task(data, 4s, "b"), 0.5);
-  system.load(system.task(data, 4s, "c"), 0.5);
-  auto sweep = GraphSweep::of(system.build());
+  system.load(system.task(data, 4s, "c"), share);
+  return system.build();
+}
+
+// c takes half, too.
+// Expectation: 4 s of work by 8 s, and 6 more: 14 s. With a of 3 s: 6 s.
+TEST(GraphSweep, GoesOnFromOneLoadToTheNext) {
+  auto sweep = GraphSweep::of(beside_two_loads(0.5));
   ASSERT_TRUE(sweep.has_value());
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{10s, 4s, 4s}), 14s);
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{3s, 4s, 4s}), 8s);
   EXPECT_EQ(sweep->makespan(std::vector<Duration>{3s, 1s, 1s}), 4s);
 }
 
-// As above, c takes three quarters. Expectation: 2 s of work by 4 s, 1 by 8 s, and 7 more: 15 s.
+// c takes three quarters. Expectation: 2 s of work by 4 s, 1 by 8 s, and 7 more: 15 s.
 TEST(GraphSweep, GoesOnToALoadOfAnotherShare) {
-  System system;
-  system.task(system.yielding("compute"), 10s, "a");
-  const ResourceId data = system.stream("data");
-  system.load(system.task(data, 4s, "b"), 0.5);
-  system.load(system.task(data, 4s, "c"), 0.75);
-  const Program program = system.build();
+  const Program program = beside_two_loads(0.75);
   auto sweep = GraphSweep::of(program);
   ASSERT_TRUE(sweep.has_value());
   EXPECT_EQ(run(program).makespan, 15s);
-  EXPECT_EQ(sweep->makespan(times_of(program)), 15s);
+  EXPECT_EQ(sweep->makespan(GraphSweep::times_of(program)), 15s);
 }
 
 // Each is a program that one pass in order cannot know.

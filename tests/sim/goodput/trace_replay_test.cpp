@@ -201,7 +201,6 @@ TEST(CountTrace, LeavesOutRowsBeyondWhatIsCounted) {
   replay.scale = 1e6;
   for (const Incident& incident : history_of(spec_of(replay), 4, 1, 0).incidents)
     EXPECT_NE(incident.kind, kRemove);
-  replay.trace.counts.front().available = 2'000'000'000;
   replay.count_scale = 1e6;
   EXPECT_EQ(scaled_count(replay, 2'000'000'000), std::numeric_limits<int>::max());
 }
