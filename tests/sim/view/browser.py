@@ -110,12 +110,21 @@ class Browser:
     def open(self, file):
         """Loads a file and waits until its page is drawn."""
         self.events.clear()
+        # A navigation may be answered while the page before it, a complete file too, still stands: that one has a mark.
+        self.evaluate("window.isLeft = true")
         self.call("Page.navigate", {"url": Path(file).resolve().as_uri()})
+        self.wait_for("document.readyState === 'complete' && location.protocol === 'file:' && !window.isLeft")
+        # Sizes are observed, and the pointer is heard, once a frame is drawn: the second frame begins after the first.
+        self.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn())))")
+
+    def wait_for(self, expression):
+        """Its value, as soon as it is a true one."""
         deadline = time.monotonic() + LIMIT_S
-        while not self.evaluate("document.readyState === 'complete' && location.protocol === 'file:'"):
+        while not (value := self.evaluate(expression)):
             if time.monotonic() > deadline:
-                raise RuntimeError("the page does not end loading")
+                raise RuntimeError(f"the page does not come to: {expression}")
             time.sleep(0.02)
+        return value
 
     def evaluate(self, expression):
         """The value of an expression in the page; a promise's when it is kept."""

@@ -178,12 +178,12 @@ class Pages(Case):
         left, top, _, _ = self.timeline_at(browser)
         browser.evaluate("stagecraft.timeline.show(0.9e9, 1.1e9)")
         browser.mouse("mouseMoved", left + 330, top + 36)
-        told = browser.evaluate("document.querySelector('.tip').innerText")
+        told = browser.wait_for("document.querySelector('.tip').innerText")
         for words in ("F · forward", "micro-batch", "stage 0", "embedding, layers 0–5 of 96", "2048 × 1 × 12288", "tensor", "interpolated"):
             self.assertIn(words, told)
         browser.screenshot(EVIDENCE / "hover.png")
         browser.mouse("mouseMoved", left + 20, top + 5)
-        self.assertTrue(browser.evaluate("document.querySelector('.tip').hidden"))
+        browser.wait_for("document.querySelector('.tip').hidden")
 
     def test_zoom_at_the_pointer_move_and_come_back(self):
         span = "[stagecraft.timeline.from, stagecraft.timeline.to]"
