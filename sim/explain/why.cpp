@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, kCategoryCount> kPartWords = {"forward pa
 
 struct Part {
   Category category = Category::kForward;
+  std::string_view words;
   Duration time{};
 };
 
@@ -36,14 +37,16 @@ std::vector<Part> parts_of(const Report& report) {
   std::vector<Part> parts;
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     if (report.breakdown[c] > Duration::zero())
-      parts.push_back({.category = Category(c), .time = report.breakdown[c]});
+      parts.push_back({.category = Category(c), .words = kPartWords[c], .time = report.breakdown[c]});
+  if (report.offload.used())
+    for (Part& part : parts)
+      if (part.category == Category::kOther) part.words = "the host and copies to it";
   std::ranges::stable_sort(parts, std::greater<>(), &Part::time);
   return parts;
 }
 
 std::string share_words(const Part& part, Duration whole) {
-  return fmt::format("{} ({})", kPartWords[static_cast<std::size_t>(part.category)],
-                     percent(to_seconds(part.time) / to_seconds(whole)));
+  return fmt::format("{} ({})", part.words, percent(to_seconds(part.time) / to_seconds(whole)));
 }
 
 // "a, b and c"
@@ -90,6 +93,7 @@ class Changes {
       overlaps();
       launches();
       sharding();
+      offload();
     }
     return std::move(settings_);
   }
@@ -163,6 +167,15 @@ class Changes {
     const ParallelSpec& parallel = scenario_.parallelism;
     if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
     if (parallel.zero_stage == 0 && has_replicas(scenario_)) add({"parallelism.zero_stage=1"});
+  }
+
+  void offload() {
+    const OffloadSpec& offload = scenario_.offload;
+    for (const auto& [key, share] : {std::pair{"optimizer", offload.optimizer},
+                                     {"activations", offload.activations},
+                                     {"weights", offload.weights}})
+      if (share > 0)
+        for (const double less : {share / 2, 0.0}) add({fmt::format("offload.{}={}", key, less)});
   }
 
   const Scenario& scenario_;

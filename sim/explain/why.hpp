@@ -3,9 +3,9 @@
 //
 //   The changes are of one thing each: the schedule, among those that the software runs where its preset
 //   lists them, the micro-batch, recompute, an overlap that is off, sequence parallelism, the optimizer's
-//   sharding; and, for comparison, links of twice the bandwidth. Each is simulated. One that does not fit
-//   into memory helps nobody. Where the scenario does not fit, the fastest that does is named, however long
-//   it takes.
+//   sharding, less offload; and, for comparison, links of twice the bandwidth. Each is simulated. One that
+//   does not fit into memory helps nobody. Where the scenario does not fit, the fastest that does is named,
+//   however long it takes.
 #pragma once
 
 #include <functional>

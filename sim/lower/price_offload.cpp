@@ -63,8 +63,10 @@ class OffloadPricing {
     const Duration least = std::min(forward, backward);
     offload.required_activations = std::max(offload.required_activations, rate(activations, least));
     offload.required_weights = std::max(offload.required_weights, rate(weights, least));
-    const Duration behind_forward = over(std::max(activations, weights) / link_.copy, forward);
-    const Duration before_backward = over((activations + weights) / link_.copy, backward);
+    const Duration with_forward = std::max(activations, weights) / link_.copy;
+    const Duration with_backward = (activations + weights) / link_.copy;
+    const Duration behind_forward = over(with_forward, forward);
+    const Duration before_backward = over(with_backward, backward);
     price.forward.add(Category::kOther, behind_forward, Provenance::kAnalytic);
     // With a split backward the stall is divided so that I and W each last half of the whole where they can.
     // Otherwise a longer sequence could shorten one of them.
@@ -73,10 +75,13 @@ class OffloadPricing {
         std::clamp(half - price.weight_gradient.total(), Duration::zero(), before_backward);
     price.input_gradient.add(Category::kOther, before_backward - of_weights, Provenance::kAnalytic);
     price.weight_gradient.add(Category::kOther, of_weights, Provenance::kAnalytic);
-    if (behind_forward > Duration::zero()) price.forward.keep_at_least(price.forward.total());
-    if (before_backward > Duration::zero())
+    // A pass that hides traffic behind another one still lasts as long as its copies; the parts of a backward
+    // share them by their times.
+    price.forward.keep_at_least(with_forward);
+    if (with_backward > Duration::zero())
       for (PassPrice* pass : {&price.recompute, &price.input_gradient, &price.weight_gradient})
-        pass->keep_at_least(pass->total());
+        pass->keep_at_least(
+            scaled(pass->total(), to_seconds(with_backward) / to_seconds(backward + before_backward)));
     return behind_forward + before_backward;
   }
 

@@ -99,13 +99,17 @@ std::string breakdown_line(const Report& report) {
   return shares_line("where it goes", shares);
 }
 
-// Without offload, `other` time is host time: between iterations, and for the launch of passes beyond the
-// GPUs' own time.
+// `other` time is host time, between iterations and for the launch of passes beyond the GPUs' own time; with
+// offload, also the wait for copies.
 std::string host_line(const Report& report) {
   constexpr double kNoteworthy = 0.1;
   const double share =
       share_of(report.breakdown[static_cast<std::size_t>(Category::kOther)], report.iteration_time);
-  if (report.software.empty() || report.offload.used() || share < kNoteworthy) return "";
+  if (report.software.empty() || share < kNoteworthy) return "";
+  if (report.offload.used())
+    return wrapped_lines("host", fmt::format("GPUs wait for it, or for copies to it, {} of the time: less "
+                                             "offload may help",
+                                             percent(share)));
   return wrapped_lines(
       "host", fmt::format("GPUs wait for it {} of the time: larger micro-batches{} may help", percent(share),
                           report.graphs_may_help ? " or options.cuda_graphs" : ""));

@@ -187,6 +187,18 @@ TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
   }
 }
 
+// All activations are copied, although they would fit; half of them are copied behind the passes.
+TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
+  const Why why = why_of("llama3-8b-64xA100.yaml", {"offload.activations=1", "training.recompute=none"});
+  EXPECT_THAT(why.sentences.front(), HasSubstr("the host and copies to it ("));
+  std::set<std::string> tried;
+  for (const TriedChange& change : why.changes) tried.insert(change.words);
+  EXPECT_TRUE(tried.contains("offload.activations=0.5"));
+  EXPECT_TRUE(tried.contains("offload.activations=0"));
+  ASSERT_TRUE(why.best);
+  EXPECT_THAT(why.best->words, testing::StartsWith("offload.activations="));
+}
+
 TEST(Codes, AreSortedAndSaySomething) {
   EXPECT_TRUE(std::ranges::is_sorted(code_meanings(), std::less<>(), &CodeMeaning::code));
   for (const CodeMeaning& meaning : code_meanings())

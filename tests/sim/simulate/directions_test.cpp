@@ -215,6 +215,22 @@ TEST(OffloadedWeights, OfSplitBackwardsTakeNoLessForMoreTokens) {
   }
 }
 
+// Exchanges hide behind a neighbouring pass, but no pass ends before its copies do: a slower link between GPUs
+// gains nothing by making passes long enough for them.
+TEST(OffloadedActivations, AreWaitedForWhereExchangesAreHidden) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: qwen3-30b-a3b\n"
+      "cluster: {node: dgx-h100, nodes: 1}\n"
+      "parallelism: {data: 8, expert: 8}\n"
+      "overlap: {expert: true}\n"
+      "offload: {activations: 0.5}\n"
+      "training: {global_batch_size: 64, micro_batch_size: 2, sequence_length: 4096, precision: fp8}\n");
+  expect_slower_and_slower<Bandwidth>(
+      scenario, {1800_GBps, 900_GBps, 600_GBps, 450_GBps, 300_GBps},
+      [](Scenario& s, Bandwidth rate) { s.cluster->groups.front().node.nvlink = rate; });
+}
+
 // Behind a reduction that the pass waits for, a gather slows no compute.
 TEST(OverlappedGathers, CostNothingWhereReductionsAreNotOverlapped) {
   const auto time = [](const char* parameters) {
