@@ -81,8 +81,8 @@ int answer_of_none(const PublishedSet& set, const Call& call) {
 }
 
 // Memory in place of time. A wrong verdict passes no limit.
-int score_memory_of(const PublishedSet& set, const Call& call) {
-  const MemoryScores scores = score_memory(set, call.session.data);
+int score_memory_of(const PublishedSet& set, Library& library, const Call& call) {
+  const MemoryScores scores = score_memory(set, library);
   if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call);
   if (call.arguments.has("json")) {
     print_memory_json(scores, call.session.out);
@@ -137,7 +137,7 @@ int score_files(const SetFabrics& fabrics, const Call& call) {
   const auto score = [&](std::size_t i, Library& library, const Call& own) -> int {
     const std::optional<PublishedSet> set = load_set(files[i], fabrics, own);
     if (!set) return kWrongInput;
-    return own.arguments.has("memory") ? score_memory_of(*set, own)
+    return own.arguments.has("memory") ? score_memory_of(*set, library, own)
                                        : score_time_of(*set, library, own, scored[i]);
   };
   const OrderedAnswers answers{

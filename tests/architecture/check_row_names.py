@@ -42,9 +42,13 @@ def without_comments(text: str) -> str:
 
 def problems_in(text: str, name: str, words: set[str]) -> list[str]:
     """The names that the code of one file knows."""
-    pattern = re.compile(r"(?<![A-Za-z0-9])(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")", re.I)
-    lines = without_comments(text).splitlines()
-    return [f"{name}:{number}: {match[0]}" for number, line in enumerate(lines, 1) if (match := pattern.search(line))]
+    code = without_comments(text)
+    folded = code.lower()
+    found = sorted((word for word in words if word.lower() in folded), key=len, reverse=True)
+    if not found:
+        return []
+    pattern = re.compile(r"(?<![A-Za-z0-9])(" + "|".join(map(re.escape, found)) + r")", re.I)
+    return [f"{name}:{number}: {match[0]}" for number, line in enumerate(code.splitlines(), 1) if (match := pattern.search(line))]
 
 
 def main() -> int:

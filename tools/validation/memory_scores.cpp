@@ -81,7 +81,7 @@ int MemoryScores::wrong_verdicts() const {
       std::count_if(rows.begin(), rows.end(), [](const MemoryScore& row) { return row.wrong_verdict(); }));
 }
 
-MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
+MemoryScores score_memory(const PublishedSet& set, Library& library) {
   constexpr double kGiB = 1 << 30;
   MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
   for (const PublishedRow& row : set.rows) {
@@ -92,7 +92,7 @@ MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data) {
       continue;
     }
     Diagnostics diagnostics;
-    const std::optional<Scenario> scenario = read_scenario(row.scenario, row.id, {}, data, diagnostics);
+    const std::optional<Scenario> scenario = read_scenario(row.scenario, row.id, {}, library, diagnostics);
     if (!scenario || !prepare(*scenario, diagnostics)) {
       scores.skipped.emplace_back(row.id, first_reason(diagnostics));
       continue;

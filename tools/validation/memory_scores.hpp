@@ -5,13 +5,14 @@
 //   memory have no figure and are checked by the verdict.
 #pragma once
 
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/accuracy/statistics.hpp"
 #include "sim/lower/memory_ledger.hpp"
-#include "tools/command_line.hpp"
+#include "sim/scenario/library.hpp"
 #include "tools/validation/published.hpp"
 
 namespace stagecraft {
@@ -39,7 +40,7 @@ struct MemoryScores {
 };
 
 // Rows of `set` that are known to have run, from a memory figure or a time, or to have run out of memory.
-[[nodiscard]] MemoryScores score_memory(const PublishedSet& set, const DataDirectory& data);
+[[nodiscard]] MemoryScores score_memory(const PublishedSet& set, Library& library);
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out);
 void print_memory_json(const MemoryScores& scores, std::ostream& out);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/repository_files.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 #include "tools/validation/memory_scores.hpp"
 
@@ -31,7 +32,7 @@ const MemoryScore& worst_of(const MemoryScores& scores) {
 // for micro-batch 2 and L635 56 for micro-batch 4 of the same layout.
 TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
   const PublishedSet set = published("bloom_jean_zay.yaml");
-  const MemoryScores scores = score_memory(set, repository());
+  const MemoryScores scores = score_memory(set, repository_files());
   EXPECT_EQ(scores.rows.size(), 55u);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
   EXPECT_LE(scores.summary().median_absolute, 0.05);
@@ -48,7 +49,7 @@ TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
 // 72.7 interleaved, 78.5 and 77.0 are said (docs/accuracy.md).
 TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinFour) {
   const PublishedSet set = published("memory/torchtitan_h100.yaml");
-  const MemoryScores scores = score_memory(set, repository());
+  const MemoryScores scores = score_memory(set, repository_files());
   ASSERT_EQ(scores.rows.size(), 16u);
   for (const MemoryScore& row : scores.rows) {
     EXPECT_LE(std::abs(row.error().value()), row.id.starts_with("tt_8b_") ? 0.04 : 0.08) << row.id;
@@ -65,7 +66,7 @@ TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
        {"megatron_tests_h100.yaml", "megatron_tests_gb200.yaml", "memory/megatron_tests_large_a100.yaml"}) {
     const PublishedSet set = published(file);
     EXPECT_EQ(set.memory_rank, MemoryRank::kLast);
-    MemoryScores scores = score_memory(set, repository());
+    MemoryScores scores = score_memory(set, repository_files());
     std::erase_if(scores.rows, [](const MemoryScore& row) {
       return row.id.find("fusion") != std::string::npos || row.id.find("defer") != std::string::npos ||
              row.id.find("weekly") != std::string::npos || !row.error();
@@ -79,7 +80,7 @@ TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
 TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
   for (const char* file :
        {"megatron_release_h100.yaml", "megatron_release_a100.yaml", "megatron_release_gb200.yaml"})
-    for (const MemoryScore& row : score_memory(published(file), repository()).rows) {
+    for (const MemoryScore& row : score_memory(published(file), repository_files()).rows) {
       if (!row.error()) continue;
       EXPECT_LE(std::abs(*row.error()), row.id.find("15b") != std::string::npos ? 0.03 : 0.11) << row.id;
     }
@@ -88,7 +89,8 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
 // Nothing was fitted on these: one layout on 512 to 8,192 GPUs, the figure of the first stage.
 // Source: MLPerf Training v5.0, logs of Llama 3.1 405B.
 TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
-  const MemoryScores scores = score_memory(published("mlperf_v50_llama31_405b_h100.yaml"), repository());
+  const MemoryScores scores =
+      score_memory(published("mlperf_v50_llama31_405b_h100.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 5u);
   for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.01) << row.id;
 }
@@ -96,7 +98,7 @@ TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
 // Nothing was fitted on these: 24 layouts of one model, whose pipelines split by nanotron's own rule.
 // Source: huggingface.co/nanotron/old_bench.
 TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
-  const MemoryScores scores = score_memory(published("memory/nanotron_h100.yaml"), repository());
+  const MemoryScores scores = score_memory(published("memory/nanotron_h100.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 24u);
   for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.07) << row.id;
   EXPECT_EQ(scores.wrong_verdicts(), 0);
@@ -105,7 +107,7 @@ TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
 // Nothing was fitted on these: what nvidia-smi shows, and what ran out of memory (arXiv 2310.19341, Table
 // 10).
 TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
-  const MemoryScores scores = score_memory(published("skywork_a800.yaml"), repository());
+  const MemoryScores scores = score_memory(published("skywork_a800.yaml"), repository_files());
   const auto compared =
       std::ranges::count_if(scores.rows, [](const MemoryScore& row) { return row.error().has_value(); });
   ASSERT_EQ(compared, 10);
@@ -117,7 +119,7 @@ TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
 // in 16 bit, and one tensor that the former are cast to. The row of 206B ran out of memory, that of 203B ran
 // at 67 GB.
 TEST(BloomInBf16, IsPredictedWithinNinePercent) {
-  const MemoryScores scores = score_memory(published("bloom_jean_zay_bf16.yaml"), repository());
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_bf16.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 20u);
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {
@@ -131,7 +133,7 @@ TEST(BloomInBf16, IsPredictedWithinNinePercent) {
 
 // Nor on these. Of one layout 38 and 44 GB are printed; 47 are said.
 TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdictRight) {
-  const MemoryScores scores = score_memory(published("bloom_jean_zay_rest.yaml"), repository());
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_rest.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 33u);
   for (const MemoryScore& row : scores.rows) {
     if (!row.error() || row.id.ends_with("_again")) continue;
@@ -142,7 +144,7 @@ TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdict
 
 // Nor on these: every order of Zero Bubble, and trimmed models over expert and context ranks of B200.
 TEST(OrdersOfZeroBubble, ArePredictedWithinNinePercent) {
-  const MemoryScores scores = score_memory(published("zero_bubble_rest.yaml"), repository());
+  const MemoryScores scores = score_memory(published("zero_bubble_rest.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 79u);
   EXPECT_LE(std::abs(worst_of(scores).error().value()), 0.09) << worst_of(scores).id;
   EXPECT_LE(scores.summary().mean_absolute, 0.05);
@@ -150,7 +152,8 @@ TEST(OrdersOfZeroBubble, ArePredictedWithinNinePercent) {
 }
 
 TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
-  const MemoryScores scores = score_memory(published("simumax_b200_experts_context.yaml"), repository());
+  const MemoryScores scores =
+      score_memory(published("simumax_b200_experts_context.yaml"), repository_files());
   ASSERT_EQ(scores.rows.size(), 19u);
   EXPECT_LE(std::abs(worst_of(scores).error().value()), 0.04) << worst_of(scores).id;
   EXPECT_EQ(scores.wrong_verdicts(), 0);
@@ -161,7 +164,7 @@ TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
 TEST(OwnPytorchRuns, ArePredictedWithinSixPercent) {
   for (const char* file : {"own_pytorch_h200.yaml", "own_pytorch_h100.yaml", "own_pytorch_eager_h200.yaml",
                            "own_pytorch_eager_h100.yaml"}) {
-    const MemoryScores scores = score_memory(published(file), repository());
+    const MemoryScores scores = score_memory(published(file), repository_files());
     for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.06) << row.id;
   }
 }
@@ -226,7 +229,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("own_pytorch_eager_h200.yaml", 1u),
                                    std::pair("own_pytorch_eager_h100.yaml", 2u)}) {
     const PublishedSet set = published(file);
-    const MemoryScores scores = score_memory(set, repository());
+    const MemoryScores scores = score_memory(set, repository_files());
     EXPECT_EQ(scores.rows.size(), rows) << file;
     EXPECT_EQ(scores.wrong_verdicts(), 0) << file;
   }
@@ -235,7 +238,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
 // Source: Qi et al. (arXiv 2401.10241), Table 4: the allocator's peak over stages.
 TEST(ZeroBubble, Of1F1BIsPredictedWithinEightPercent) {
   const PublishedSet set = published("zero_bubble.yaml");
-  const MemoryScores scores = score_memory(set, repository());
+  const MemoryScores scores = score_memory(set, repository_files());
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {
     if (!row.id.ends_with("1F1B")) continue;
