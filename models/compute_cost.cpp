@@ -32,7 +32,8 @@ bool aligned(const GemmShape& shape) {
 
 Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
-  const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value;
+  const double rate =
+      profile.peak(precision).count() * profile.gemm.scale_of(precision).value * efficiency.value;
   return {.seconds = std::max(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
           .provenance = efficiency.provenance};
 }
@@ -52,8 +53,8 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
 Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const ExpertKernels& experts = profile.experts;
-  const double rate = profile.peak(precision).count() * profile.gemm.scale.value * efficiency.value *
-                      experts.grouped_factor.value;
+  const double rate = profile.peak(precision).count() * profile.gemm.scale_of(precision).value *
+                      efficiency.value * experts.grouped_factor.value;
   const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
   return {
       .seconds = groups + std::hypot(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
@@ -145,21 +146,18 @@ Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) 
 
 GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precision, const GemmShape& shape) {
   const GemmModel& model = profile.gemm;
-  const double formula = model.efficiency(shape.layout).value *
-                         tile_quantisation(model, profile.device.sms, size_of(shape), precision);
-  if (std::ranges::find(model.table_precisions, precision) == model.table_precisions.end()) {
-    const double factor = precision == Precision::kFp8 ? model.fp8_factor.value : 1;
-    return {.value = formula * factor, .provenance = Provenance::kAssumed};
-  }
+  const double formula =
+      formula_efficiency(model, profile.device.sms, shape.layout, size_of(shape), precision);
+  const std::optional<GemmTableView> table = table_of(model, precision);
+  if (!table) return {.value = formula, .provenance = Provenance::kAssumed};
   if (shape.batch != 1) return {.value = formula, .provenance = Provenance::kAnalytic};
-  const auto exact = std::ranges::find_if(model.rows, [&](const GemmRow& row) {
+  const auto exact = std::ranges::find_if(table->rows, [&](const GemmRow& row) {
     return row.layout == shape.layout && row.m == shape.m && row.n == shape.n && row.k == shape.k;
   });
-  if (exact != model.rows.end()) return {.value = exact->efficiency, .provenance = exact->provenance};
-  const TableCorrection near = table_correction(model, shape.layout, size_of(shape));
+  if (exact != table->rows.end()) return {.value = exact->efficiency, .provenance = exact->provenance};
+  const TableCorrection near = table_correction(*table, shape.layout, size_of(shape));
   return {.value = formula * near.factor,
-          .provenance =
-              near.weight >= model.correction_prior ? Provenance::kInterpolated : Provenance::kAnalytic};
+          .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
 }
 
 Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op) {

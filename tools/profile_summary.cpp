@@ -37,7 +37,8 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
     if (item) count(item->provenance);
   if (profile.supports(Precision::kFp8)) {
     count(gemm.fp8_factor.provenance);
-    if (gemm.fp8_prologue) count(gemm.fp8_prologue->provenance);
+    for (const std::optional<Sourced<double>>& item : {gemm.fp8_prologue, gemm.fp8_scale})
+      if (item) count(item->provenance);
   }
   for (const Sourced<Bytes>* item :
        {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
@@ -55,7 +56,10 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
 
 Shares rows_by_provenance(const HardwareProfile& profile) {
   Shares shares{};
-  for (const GemmRow& row : profile.gemm.rows) ++shares[static_cast<std::size_t>(row.provenance)];
+  const GemmModel& gemm = profile.gemm;
+  for (const GemmRow& row : gemm.rows) ++shares[static_cast<std::size_t>(row.provenance)];
+  if (gemm.fp8_table)
+    for (const GemmRow& row : gemm.fp8_table->rows) ++shares[static_cast<std::size_t>(row.provenance)];
   return shares;
 }
 

@@ -45,8 +45,8 @@ double flops(const GemmSize& size) {
 double bytes(const GemmPoint& point, double element) {
   const auto& s = point.size;
   const auto area = [&](std::int64_t a, std::int64_t b) { return static_cast<double>(a * b * s.batch); };
-  // A weight gradient reads and writes fp32 main gradients.
-  const double output = point.layout == GemmLayout::kNT ? 8 : element;
+  // A weight gradient reads and writes fp32 main gradients; fp8 GEMMs write 16 bits.
+  const double output = point.layout == GemmLayout::kNT ? 8 : std::max(element, 2.0);
   return element * (area(s.m, s.k) + area(s.k, s.n)) + output * area(s.m, s.n);
 }
 
@@ -167,7 +167,9 @@ void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoin
 }
 
 double corrected_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
-  return formula_seconds(fit, device, point, table_correction(fit.model, point.layout, point.size).factor);
+  const GemmTableView table{
+      .radius = fit.model.correction_radius, .prior = fit.model.correction_prior, .rows = fit.model.rows};
+  return formula_seconds(fit, device, point, table_correction(table, point.layout, point.size).factor);
 }
 
 // Does twice a dimension never cost less (kFlat), on shapes from 192 to 24576? Inside one wave the formula is
@@ -290,17 +292,17 @@ double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmP
 }
 
 Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_seconds,
-               std::span<const GemmPoint> points) {
+               const std::vector<GemmPoint>& points) {
   SC_CHECK(points.size() >= kMinFp8Points, "too few products for the two constants of fp8");
-  GemmModel tried = model;
+  GemmFit fit{.model = model, .t0_seconds = t0_seconds};
   const auto at_factor_one = [&](const GemmPoint& point) {
-    return flops(point.size) / (device.peak.count() * model.efficiency_tn.value *
-                                tile_quantisation(tried, device.sms, point.size, Precision::kFp8));
+    return flops(point.size) / (device.peak.count() * model.efficiency(point.layout).value *
+                                tile_quantisation(fit.model, device.sms, point.size));
   };
   double least = std::numeric_limits<double>::infinity();
   Fp8Fit best;
   for (const int prologue : kFp8Prologues) {
-    tried.fp8_prologue = Sourced<double>{.value = static_cast<double>(prologue)};
+    fit.model.prologue_k = prologue;
     std::vector<double> logs;
     for (const GemmPoint& point : points)
       logs.push_back(std::log(at_factor_one(point) / std::max(point.seconds - t0_seconds, kLeastSeconds)));
@@ -310,12 +312,22 @@ Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_secon
     for (const double log : logs) loss += std::abs(log - middle);
     if (loss < least) {
       least = loss;
-      best = {.factor = std::exp(middle), .prologue = tried.fp8_prologue->value};
+      best = {.factor = std::exp(middle), .prologue = static_cast<double>(prologue)};
     }
   }
-  tried.fp8_prologue->value = best.prologue;
+  // The table over a model whose 16 bit is fp8.
+  fit.model.prologue_k = static_cast<std::int64_t>(best.prologue);
+  for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT})
+    layout_efficiency(fit.model, layout).value *= best.factor;
+  set_rows(fit, device, points);
+  fit_correction(fit, device, points);
   for (const GemmPoint& point : points)
-    best.errors.add(row_name(point), t0_seconds + at_factor_one(point) / best.factor, point.seconds);
+    best.left_out.add(row_name(point), corrected_seconds(fit, device, point), point.seconds);
+  best.table = {.radius = fit.model.correction_radius,
+                .prior = fit.model.correction_prior,
+                .source = {},
+                .rows = std::move(fit.model.rows)};
+  best.points = std::move(fit.points);
   return best;
 }
 

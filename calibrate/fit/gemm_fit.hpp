@@ -54,11 +54,11 @@ inline constexpr std::size_t kMinGemmPoints = 12;
 struct GemmFit {
   GemmModel model;  // tiles, split-k, layouts, correction and rows, compared with the formula
   double t0_seconds = 0;
-  std::vector<GemmPoint> points;  // the rows' notes, in their order
-  FitErrors formula;              // in sample, without correction
+  std::vector<GemmPoint> points = {};  // the rows' notes, in their order
+  FitErrors formula = {};              // in sample, without correction
   // Each row predicted by continuous constants and a table that have not seen it; the whole numbers, radius
   // and prior have.
-  FitErrors left_out;
+  FitErrors left_out = {};
 };
 
 // Rows that are mostly launch (t0 above two thirds of their time) are fitted but left out of the table,
@@ -76,18 +76,22 @@ struct GemmFit {
 [[nodiscard]] double fit_batched_efficiency(const GemmModel& model, const GemmDevice& device,
                                             std::span<const GemmPoint> points);
 
-// fp8 over 16 bit: t = t0 + 2 m n k / (peak * e_TN * factor * Q), Q with a prologue of its own.
+// fp8 over 16 bit: t = t0 + 2 m n k / (peak * e_layout * factor * Q), Q with a prologue of its own, and a
+// table of what the formula misses.
 struct Fp8Fit {
   double factor = 1, prologue = 0;
-  FitErrors errors = {};  // in sample
+  GemmTable table = {};
+  std::vector<GemmPoint> points = {};  // the rows' notes, in their order
+  FitErrors left_out = {};             // each row predicted by a table without it
 };
 inline constexpr std::size_t kMinFp8Points = 4;
-// The pair with the least mean |ln(formula / measured)| over a grid of prologues. Every operand has the TN
-// layout, the only one of fp8 GEMMs.
+// The pair with the least mean |ln(formula / measured)| over a grid of prologues, and the table over it, by
+// the rules of fit_gemm().
 //
-//   device    `peak` of fp8; t0_seconds that of the 16-bit fit
+//   points    layouts as in GemmModel::fp8_table
+//   device    `peak` and `element_bytes` of fp8; t0_seconds that of the 16-bit fit
 //   requires  at least kMinFp8Points points, positive times.
 [[nodiscard]] Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_seconds,
-                             std::span<const GemmPoint> points);
+                             const std::vector<GemmPoint>& points);
 
 }  // namespace stagecraft

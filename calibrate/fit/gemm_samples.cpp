@@ -49,12 +49,19 @@ std::string remark(const Sample& sample) {
                      sample.date.empty() ? "" : ", " + sample.date);
 }
 
+// The pass that a product is of, as a layout. Operands in fp8 all have the TN layout: gradients are in e5m2,
+// and those of weights accumulate.
+GemmLayout pass_of(const Sample& sample) {
+  if (tag_of(sample, "dtype", "bf16") != "e5m2") return *layout_of(sample);
+  return tag_of(sample, "output", "") == "fp32_accumulate" ? GemmLayout::kNT : GemmLayout::kNN;
+}
+
 GemmPoint point_of(const Sample& sample) {
   return {.size = {.m = extent_of(sample, "m", 1),
                    .n = extent_of(sample, "n", 1),
                    .k = extent_of(sample, "k", 1),
                    .batch = extent_of(sample, "batch", 1)},
-          .layout = *layout_of(sample),
+          .layout = pass_of(sample),
           .seconds = sample.median_s,
           .note = remark(sample)};
 }
@@ -105,6 +112,10 @@ class GemmSamplesFit {
   void fit_batched();
   void fit_sustained();
   void fit_fp8_products();
+  void set_fp8(Fp8Fit& fit, std::size_t points);
+  void set_fp8_scale(const std::vector<double>& sustained);
+  [[nodiscard]] std::optional<double> other_work_over_16_bit() const;
+  [[nodiscard]] double mix_seconds(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmModel sourced(const GemmFit& fit, std::size_t points) const;
   [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmDevice gemm_device() const;
@@ -220,40 +231,88 @@ void GemmSamplesFit::fit_sustained() {
   draft_.tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
 }
 
-// Forward GEMMs in e4m3, backward GEMMs with gradients in e5m2. The profile charges `scale`, the clock of a
-// long run in 16 bit. So the factor contains the fraction of its burst rate that fp8 keeps, over the fraction
-// that 16 bit keeps in the same mix.
+// Seconds of a sustained mix of operators; 0 where it was not measured.
+double GemmSamplesFit::mix_seconds(std::string_view dtype, std::string_view mix) const {
+  const auto samples = draft_.pick([&](const Sample& s) {
+    return s.op == "gemm_mix" && tag_of(s, "dtype", "") == dtype && tag_of(s, "mix", "") == mix;
+  });
+  return samples.empty() ? 0 : samples.front()->median_s;
+}
+
+// The share of a layer's time that is no GEMM, in fp8 over that in 16 bit: GEMMs in fp8 take less of it.
+std::optional<double> GemmSamplesFit::other_work_over_16_bit() const {
+  const double layer = mix_seconds(dtype_, "layer"), in_fp8 = mix_seconds("e4m3", "gemm");
+  double in_16_bit = 0;
+  for (const Sample* gemm : draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype_, "sustained"); }))
+    if (tag_of(*gemm, "mix", "") == "layer") in_16_bit += gemm->median_s;
+  const double other = layer - in_16_bit;
+  if (in_fp8 == 0 || in_16_bit == 0 || other <= 0) return std::nullopt;
+  return layer / (in_fp8 + other);
+}
+
+// GEMMs alone hold `sustained` of their burst in fp8. Other work of a layer leaves them more of the power, in
+// proportion to its share of the time: in 16 bit what `scale` is above GEMMs alone. Where that is not known,
+// fp8 gains by the same factor.
+void GemmSamplesFit::set_fp8_scale(const std::vector<double>& sustained) {
+  GemmModel& model = draft_.profile().gemm;
+  const std::vector<double> ratios = sustained_ratios(dtype_, "gemm");
+  const double scale = model.scale.value, alone = median(sustained);
+  const double sixteen_bit = ratios.empty() ? scale : median(ratios);
+  const std::optional<double> more = other_work_over_16_bit();
+  const double held = more ? alone + (scale - sixteen_bit) * *more : scale * alone / sixteen_bit;
+  const std::string how =
+      fmt::format("GEMMs alone hold {:.3f} of their burst in a long run, {:.3f} in 16 bit; ", alone,
+                  sixteen_bit) +
+      (more ? fmt::format("other work of a layer, {:.2f} times its share in 16 bit, gives back as much more",
+                          *more)
+            : "a layer gains by the factor of 16 bit");
+  draft_.measured(model.fp8_scale.emplace(), std::min(rounded_to(held, 1e-4), 2.0), sustained.size(), how);
+}
+
+// Forward GEMMs in e4m3, backward GEMMs with gradients in e5m2.
 void GemmSamplesFit::fit_fp8_products() {
   HardwareProfile& profile = draft_.profile();
   if (!t0_seconds_ || profile.device.peak_fp8.count() == 0) return;
-  std::vector<GemmPoint> points;
+  std::vector<const Sample*> products;
   std::vector<double> sustained;
   for (const std::string_view dtype : {"e4m3", "e5m2"}) {
-    for (const Sample* sample : draft_.pick(
-             [&](const Sample& s) { return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1; }))
-      points.push_back(point_of(*sample));
+    std::ranges::copy(draft_.pick([&](const Sample& s) {
+      return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1;
+    }),
+                      std::back_inserter(products));
     std::ranges::copy(sustained_ratios(dtype, ""), std::back_inserter(sustained));
   }
+  const std::vector<GemmPoint> points = points_of(products);
   if (points.size() < kMinFp8Points) return;
-  std::vector<double> sixteen_bit = sustained_ratios(dtype_, "gemm");
-  if (sixteen_bit.empty()) sixteen_bit = {profile.gemm.scale.value};
   GemmDevice device = gemm_device();
   device.peak = profile.device.peak_fp8;
-  const Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);
-  const double clock = sustained.empty() ? 1 : median(sustained) / median(sixteen_bit);
-  const std::string how =
-      "with the tile model and the layout efficiency of 16 bit; in sample: " + fit.errors.summary() +
-      (sustained.empty() ? "; no sustained samples in fp8: the clock of 16 bit"
-                         : fmt::format("; {:.3f} of its burst in a long run, {:.3f} of that in 16 bit",
-                                       median(sustained), median(sixteen_bit)));
-  draft_.measured(profile.gemm.fp8_factor, std::min(rounded_to(fit.factor * clock, 1e-4), kMostFp8Factor),
-                  points.size(), how);
-  profile.gemm.fp8_prologue = Sourced<double>{
-      .value = fit.prologue, .provenance = Provenance::kMeasured, .source = profile.gemm.fp8_factor.source};
+  device.element_bytes = 1;
+  Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);
+  set_fp8(fit, points.size());
+  if (!sustained.empty()) set_fp8_scale(sustained);
   draft_.tell("gemm, fp8",
-              fmt::format("{:.3f} of 16 bit, prologue {:.0f}, {} rows", fit.factor * clock, fit.prologue,
-                          points.size()),
-              fit.errors);
+              fmt::format("{:.3f} of 16 bit, prologue {:.0f}, {} rows", fit.factor, fit.prologue,
+                          profile.gemm.fp8_table->rows.size()),
+              fit.left_out);
+}
+
+// Factor, prologue and table, rounded to the digits of a file.
+void GemmSamplesFit::set_fp8(Fp8Fit& fit, std::size_t points) {
+  GemmModel& model = draft_.profile().gemm;
+  const std::string errors = "each row left out of the table in turn: " + fit.left_out.summary();
+  draft_.measured(model.fp8_factor, std::min(rounded_to(fit.factor, 1e-4), kMostFp8Factor), points,
+                  "in bursts, with the tile model and the layout efficiencies of 16 bit; " + errors);
+  model.fp8_prologue = Sourced<double>{
+      .value = fit.prologue, .provenance = Provenance::kMeasured, .source = model.fp8_factor.source};
+  fit.table.source = draft_.origin(points) + "; " + errors;
+  for (GemmRow& row : fit.table.rows) {
+    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
+    row.provenance = Provenance::kMeasured;
+  }
+  model.fp8_table = std::move(fit.table);
+  draft_.remarks().fp8_rows.clear();
+  for (const GemmPoint& point : fit.points) draft_.remarks().fp8_rows.push_back(point.note);
+  compare_with_formula(model, draft_.profile().device.sms);
 }
 
 std::string shape_name(const Sample& sample) {

@@ -6,8 +6,8 @@
 //   batched      -> batched_efficiency over that model, median
 //   sustained    beside a burst of the same shape -> scale, median ratio; those of the mix of a layer where it
 //                was measured
-//   e4m3, e5m2   -> fp8_factor, fp8_prologue over that model, times what fp8 holds of its burst in a long run
-//                over what 16 bit holds: `scale`, which is 16 bit's, is charged as well
+//   e4m3, e5m2   -> fp8_factor, fp8_prologue over that model, fp8_table; those of long runs beside bursts ->
+//                fp8_scale
 #pragma once
 
 #include <optional>

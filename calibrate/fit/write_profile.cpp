@@ -61,24 +61,35 @@ std::string device_section(const DeviceFacts& device) {
          fmt::format("  provenance: {}\n  source: {}\n", name(device.provenance), scalar(device.source));
 }
 
+std::string gemm_rows(const std::vector<GemmRow>& rows, const std::vector<std::string>& remarks) {
+  std::string out = "    columns: [m, n, k, layout, efficiency]\n    rows:\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const GemmRow& row = rows[i];
+    SC_CHECK(row.provenance == rows.front().provenance, "a table has one story for all its rows");
+    out += fmt::format("    - [{}, {}, {}, {}, {}]", row.m, row.n, row.k,
+                       kGemmLayoutNames[static_cast<std::size_t>(row.layout)], row.efficiency);
+    if (!remarks.empty()) out += "  # " + remarks[i];
+    out += '\n';
+  }
+  return out;
+}
+
 std::string gemm_table(const GemmModel& model, const ProfileRemarks& remarks) {
+  SC_CHECK(model.rows.empty() || model.rows.front().provenance == remarks.table, "the rows are of the table");
   std::string precisions;
   for (const Precision precision : model.table_precisions)
     precisions +=
         (precisions.empty() ? "" : ", ") + std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
-  std::string out = fmt::format(
-      "  table:\n    provenance: {}\n    source: {}\n    precisions: [{}]\n"
-      "    columns: [m, n, k, layout, efficiency]\n    rows:\n",
-      name(remarks.table), scalar(model.table_source), precisions);
-  for (std::size_t i = 0; i < model.rows.size(); ++i) {
-    const GemmRow& row = model.rows[i];
-    SC_CHECK(row.provenance == remarks.table, "a table has one story for all its rows");
-    out += fmt::format("    - [{}, {}, {}, {}, {}]", row.m, row.n, row.k,
-                       kGemmLayoutNames[static_cast<std::size_t>(row.layout)], row.efficiency);
-    if (!remarks.gemm_rows.empty()) out += "  # " + remarks.gemm_rows[i];
-    out += '\n';
-  }
-  return out;
+  return fmt::format("  table:\n    provenance: {}\n    source: {}\n    precisions: [{}]\n",
+                     name(remarks.table), scalar(model.table_source), precisions) +
+         gemm_rows(model.rows, remarks.gemm_rows);
+}
+
+std::string fp8_table(const GemmTable& table, const std::vector<std::string>& remarks) {
+  const Provenance provenance = table.rows.empty() ? Provenance::kMeasured : table.rows.front().provenance;
+  return fmt::format("  fp8_table:\n    provenance: {}\n    source: {}\n    radius: {}\n    prior: {}\n",
+                     name(provenance), scalar(table.source), table.radius, table.prior) +
+         gemm_rows(table.rows, remarks);
 }
 
 std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, bool fp8) {
@@ -91,6 +102,7 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
   out += "  " + constant("misaligned_factor", model.misaligned_factor);
   if (fp8) out += "  " + constant("fp8_factor", model.fp8_factor);
   if (fp8 && model.fp8_prologue) out += "  " + constant("fp8_prologue", *model.fp8_prologue);
+  if (fp8 && model.fp8_scale) out += "  " + constant("fp8_scale", *model.fp8_scale);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",
       scalar(model.tile_source));
@@ -101,7 +113,8 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
                   model.split_k_min_depth, model.prologue_k, story(Provenance::kAnalytic, model.tile_source));
   out += fmt::format("  correction: {{radius: {}, prior: {}, {}}}\n", model.correction_radius,
                      model.correction_prior, story(Provenance::kAnalytic, model.correction_source));
-  return out + gemm_table(model, remarks);
+  out += gemm_table(model, remarks);
+  return fp8 && model.fp8_table ? out + fp8_table(*model.fp8_table, remarks.fp8_rows) : out;
 }
 
 std::string flash_curve(std::string_view key, const FlashCurve& curve) {

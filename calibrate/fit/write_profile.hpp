@@ -13,6 +13,7 @@ struct ProfileRemarks {
   std::string heading;  // one line on top
   Provenance table = Provenance::kPublished;
   std::vector<std::string> gemm_rows;  // a comment beside each row; empty: none
+  std::vector<std::string> fp8_rows;   // the same for gemm.fp8_table
 };
 
 // Bare numbers read back to the same bits, rates to ten digits, durations and bytes exactly; rows of

@@ -84,6 +84,10 @@ double GemmModel::prologue(Precision precision) const {
   return precision == Precision::kFp8 && fp8_prologue ? fp8_prologue->value : static_cast<double>(prologue_k);
 }
 
+const Sourced<double>& GemmModel::scale_of(Precision precision) const {
+  return precision == Precision::kFp8 && fp8_scale ? *fp8_scale : scale;
+}
+
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {
   switch (layout) {
     case GemmLayout::kTN:

@@ -67,6 +67,14 @@ struct GemmRow {
   double log_ratio = 0;  // ln(efficiency / formula); derived, see compare_with_formula()
 };
 
+// Rows of one precision, and how far they count beside shapes of their own.
+struct GemmTable {
+  double radius = 0;  // in natural-log units of (m, n, k); 0 = unused off its own shapes
+  double prior = 1;   // weight of "the formula is right" against rows of weight at most 1
+  std::string source;
+  std::vector<GemmRow> rows;  // a shape and layout at most once
+};
+
 struct GemmTile {
   std::int64_t m = 0, n = 0;
   double rate = 1;  // relative to the largest tile
@@ -82,10 +90,15 @@ struct GemmModel {
   Sourced<double> efficiency_tn, efficiency_nn, efficiency_nt;
   Sourced<double> batched_efficiency;  // attention's batched GEMMs, all layouts, of peak before quantisation
   Sourced<double> misaligned_factor;   // a batched GEMM with a dimension that is no multiple of 8
-  // Efficiency in fp8 over that in 16 bit, each of its own peak: scaling work inside the kernel, other tiles,
-  // and in long runs what the power limit leaves of either. At most kMostFp8Factor.
+  // Efficiency in fp8 over that of the layout in 16 bit, each of its own peak: scaling work inside the kernel
+  // and other tiles; without an fp8_scale also what the power limit leaves of either in long runs. At most
+  // kMostFp8Factor.
   Sourced<double> fp8_factor{.value = 1};
   std::optional<Sourced<double>> fp8_prologue{};  // prologue_k in fp8; absent: that of 16 bit
+  std::optional<Sourced<double>> fp8_scale{};     // `scale` in fp8; absent: that of 16 bit
+  // Every operand of an fp8 kernel has the TN layout: here a row's layout names the pass that it is of,
+  // forward TN, input gradient NN, weight gradient NT.
+  std::optional<GemmTable> fp8_table{};
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;
@@ -99,6 +112,7 @@ struct GemmModel {
   [[nodiscard]] const Sourced<double>& efficiency(GemmLayout layout) const;
   // Overhead of every tile, as extra k, at least 0.
   [[nodiscard]] double prologue(Precision precision) const;
+  [[nodiscard]] const Sourced<double>& scale_of(Precision precision) const;
 };
 
 inline constexpr std::string_view kCollectiveAlgorithms[] = {"any", "ring", "tree", "nvls", "nvls-tree"};

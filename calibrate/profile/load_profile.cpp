@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::int64_t kSchema = 1;
 constexpr Range kEfficiency{.above = 0, .up_to = 1.2};  // above 1: FLOPs counted in full that a kernel skips
+constexpr Range kScale{.above = 0, .up_to = 2};
+constexpr Range kRadius{.above = 0, .up_to = 10, .closed_below = true};
+constexpr Range kPrior{.above = 0, .up_to = 1000};
 constexpr Range kHeadSize{.above = 0, .up_to = 1000, .closed_below = true};
 constexpr Range kSlowdown{.above = 1, .up_to = 2, .closed_below = true};
 constexpr Range kShare{.above = 0, .up_to = 1, .closed_below = true};
@@ -86,9 +89,8 @@ void read_split_k(YamlMap& gemm, GemmModel& model) {
 void read_correction(YamlMap& gemm, GemmModel& model) {
   Section section = required_section(gemm, "correction", "{radius, prior, provenance, source}");
   if (!section.ok) return;
-  model.correction_radius =
-      read_in_range(section.map, "radius", {.above = 0, .up_to = 10, .closed_below = true});
-  model.correction_prior = read_in_range(section.map, "prior", {.above = 0, .up_to = 1000});
+  model.correction_radius = read_in_range(section.map, "radius", kRadius);
+  model.correction_prior = read_in_range(section.map, "prior", kPrior);
   model.correction_source = read_story(section.map).source;
   section.map.finish();
 }
@@ -115,27 +117,45 @@ std::vector<Precision> read_precisions(YamlMap& table) {
   return precisions;
 }
 
-void read_gemm_table(YamlMap& gemm, GemmModel& model) {
-  Section section = required_section(gemm, "table", kTableIs);
-  if (!section.ok) return;
-  Story story = read_story(section.map);
-  model.table_precisions = read_precisions(section.map);
+std::vector<GemmRow> read_gemm_rows(YamlMap& table, Provenance provenance) {
   const std::vector<std::string> columns = {"m", "n", "k", "layout", "efficiency"};
+  std::vector<GemmRow> rows;
   std::set<GemmKey> seen;
-  for (TableRow& row : read_rows(section.map, columns)) {
+  for (TableRow& row : read_rows(table, columns)) {
     const GemmRow entry{.m = row.integer(0),
                         .n = row.integer(1),
                         .k = row.integer(2),
                         .layout = static_cast<GemmLayout>(row.choice(3, kGemmLayoutNames)),
                         .efficiency = row.number(4, kEfficiency),
-                        .provenance = story.provenance};
+                        .provenance = provenance};
     if (!seen.emplace(entry.m, entry.n, entry.k, entry.layout).second) {
       row.error("duplicate-row", "the shape and layout of an earlier row again");
     }
-    model.rows.push_back(entry);
+    rows.push_back(entry);
   }
+  return rows;
+}
+
+void read_gemm_table(YamlMap& gemm, GemmModel& model) {
+  Section section = required_section(gemm, "table", kTableIs);
+  if (!section.ok) return;
+  Story story = read_story(section.map);
+  model.table_precisions = read_precisions(section.map);
+  model.rows = read_gemm_rows(section.map, story.provenance);
   model.table_source = std::move(story.source);
   section.map.finish();
+}
+
+std::optional<GemmTable> read_fp8_table(YamlMap& gemm) {
+  Section section = required_section(gemm, "fp8_table", "{radius, prior, columns, rows, provenance, source}");
+  if (!section.ok) return std::nullopt;
+  Story story = read_story(section.map);
+  GemmTable table{.radius = read_in_range(section.map, "radius", kRadius),
+                  .prior = read_in_range(section.map, "prior", kPrior),
+                  .source = std::move(story.source),
+                  .rows = read_gemm_rows(section.map, story.provenance)};
+  section.map.finish();
+  return table;
 }
 
 // Reads the constants of fp8, which a device with that mode must have: fp8 kernels are other kernels.
@@ -145,6 +165,8 @@ void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   if (gemm.has("fp8_prologue"))
     model.fp8_prologue =
         read_number(gemm, "fp8_prologue", {.above = 0, .up_to = 10000, .closed_below = true});
+  if (gemm.has("fp8_scale")) model.fp8_scale = read_number(gemm, "fp8_scale", kScale);
+  if (gemm.has("fp8_table")) model.fp8_table = read_fp8_table(gemm);
 }
 
 GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
@@ -152,7 +174,7 @@ GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
   if (!section.ok) return {};
   YamlMap& in = section.map;
   GemmModel model;
-  model.scale = read_number(in, "scale", {.above = 0, .up_to = 2});
+  model.scale = read_number(in, "scale", kScale);
   model.efficiency_tn = read_number(in, "efficiency_tn", kEfficiency);
   model.efficiency_nn = read_number(in, "efficiency_nn", kEfficiency);
   model.efficiency_nt = read_number(in, "efficiency_nt", kEfficiency);

@@ -58,26 +58,48 @@ double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size, 
   return useful / cheapest;
 }
 
-void compare_with_formula(GemmModel& model, int sms) {
-  for (GemmRow& row : model.rows) {
-    const double quantisation = tile_quantisation(model, sms, {.m = row.m, .n = row.n, .k = row.k});
-    row.log_ratio = std::log(row.efficiency / (model.efficiency(row.layout).value * quantisation));
-  }
+double formula_efficiency(const GemmModel& model, int sms, GemmLayout layout, const GemmSize& size,
+                          Precision precision) {
+  const double formula = model.efficiency(layout).value * tile_quantisation(model, sms, size, precision);
+  return precision == Precision::kFp8 ? formula * model.fp8_factor.value : formula;
 }
 
-TableCorrection table_correction(const GemmModel& model, GemmLayout layout, const GemmSize& size) {
-  if (model.correction_radius <= 0) return {};
+void compare_with_formula(GemmModel& model, int sms) {
+  const auto compare = [&](std::vector<GemmRow>& rows, Precision precision) {
+    for (GemmRow& row : rows) {
+      const GemmSize size{.m = row.m, .n = row.n, .k = row.k};
+      row.log_ratio = std::log(row.efficiency / formula_efficiency(model, sms, row.layout, size, precision));
+    }
+  };
+  compare(model.rows, Precision::kBf16);
+  if (model.fp8_table) compare(model.fp8_table->rows, Precision::kFp8);
+}
+
+std::optional<GemmTableView> table_of(const GemmModel& model, Precision precision) {
+  if (std::ranges::find(model.table_precisions, precision) != model.table_precisions.end())
+    return GemmTableView{.radius = model.correction_radius,
+                         .prior = model.correction_prior,
+                         .source = model.table_source,
+                         .rows = model.rows};
+  if (precision != Precision::kFp8 || !model.fp8_table) return std::nullopt;
+  const GemmTable& table = *model.fp8_table;
+  return GemmTableView{
+      .radius = table.radius, .prior = table.prior, .source = table.source, .rows = table.rows};
+}
+
+TableCorrection table_correction(const GemmTableView& table, GemmLayout layout, const GemmSize& size) {
+  if (table.radius <= 0) return {};
   double weight = 0;
   double pull = 0;
-  for (const GemmRow& row : model.rows) {
+  for (const GemmRow& row : table.rows) {
     if (row.layout != layout) continue;
     const double distance = log_distance_squared(row, size);
     if (distance == 0) continue;
-    const double w = std::exp(-distance / (model.correction_radius * model.correction_radius));
+    const double w = std::exp(-distance / (table.radius * table.radius));
     weight += w;
     pull += w * row.log_ratio;
   }
-  return {.factor = std::exp(pull / (weight + model.correction_prior)), .weight = weight};
+  return {.factor = std::exp(pull / (weight + table.prior)), .weight = weight};
 }
 
 }  // namespace stagecraft

@@ -17,6 +17,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include "calibrate/profile/hardware_profile.hpp"
 
@@ -30,9 +33,21 @@ struct GemmSize {
 [[nodiscard]] double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size,
                                        Precision precision = Precision::kBf16);
 
-// Fills log_ratio of every row: ln(row / (efficiency(layout) * Q)). load_profile() calls it; call it again
-// after a change of rows, tiles or layout efficiencies.
+// efficiency(layout) * Q, times the factor of fp8 there.
+[[nodiscard]] double formula_efficiency(const GemmModel& model, int sms, GemmLayout layout,
+                                        const GemmSize& size, Precision precision);
+
+// Fills log_ratio of every row: ln(row / formula_efficiency). load_profile() calls it; call it again after a
+// change of rows, tiles or layout efficiencies.
 void compare_with_formula(GemmModel& model, int sms);
+
+// The table that speaks for a precision, as GemmTable; absent where none does.
+struct GemmTableView {
+  double radius = 0, prior = 1;
+  std::string_view source = {};
+  std::span<const GemmRow> rows = {};
+};
+[[nodiscard]] std::optional<GemmTableView> table_of(const GemmModel& model, Precision precision);
 
 // Correction of the formula by the table rows around a shape: a factor, and the weight of the rows. Near rows
 // pull by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in
@@ -41,7 +56,7 @@ struct TableCorrection {
   double factor = 1;
   double weight = 0;
 };
-[[nodiscard]] TableCorrection table_correction(const GemmModel& model, GemmLayout layout,
+[[nodiscard]] TableCorrection table_correction(const GemmTableView& table, GemmLayout layout,
                                                const GemmSize& size);
 
 }  // namespace stagecraft

@@ -78,6 +78,7 @@ void quantise(Scenario& scenario, double on) {
   gemm.split_k_max = 1;
   gemm.correction_radius = 0;
   gemm.rows.clear();
+  gemm.fp8_table.reset();
 }
 
 // A fabric without a site term has none to move.

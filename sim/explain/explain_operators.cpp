@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "calibrate/profile/tile_model.hpp"
 #include "models/compute_cost.hpp"
 #include "sim/explain/inputs.hpp"
 
@@ -37,10 +38,11 @@ Explanation gaps(const HardwareProfile& profile, const Op& op) {
        profile_input(profile, "host.kernel_gap", profile.host.kernel_gap.value, profile.host.kernel_gap)});
 }
 
-std::string efficiency_text(const HardwareProfile& profile, const GemmEfficiency& efficiency,
-                            const GemmShape& shape) {
+std::string efficiency_text(const HardwareProfile& profile, Precision precision,
+                            const GemmEfficiency& efficiency, const GemmShape& shape) {
   if (efficiency.provenance == Provenance::kPublished || efficiency.provenance == Provenance::kMeasured)
-    return fmt::format("table row {}: {}", shape_text(shape), profile.gemm.table_source);
+    return fmt::format("table row {}: {}", shape_text(shape),
+                       table_of(profile.gemm, precision).value().source);
   if (efficiency.provenance == Provenance::kInterpolated)
     return fmt::format("the layout's efficiency and tile quantisation, corrected by table rows near {}",
                        shape_text(shape));
@@ -50,15 +52,18 @@ std::string efficiency_text(const HardwareProfile& profile, const GemmEfficiency
 Explanation gemm_at_its_rate(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const DeviceFacts& device = profile.device;
+  const Sourced<double>& scale = profile.gemm.scale_of(precision);
   const double flops = 2.0 * static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n) *
                        static_cast<double>(op.gemm.k) * static_cast<double>(op.gemm.batch);
   Explanation rate = formula(
       "rate", Operation::kProduct,
       {leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[static_cast<std::size_t>(precision)]),
             profile.peak(precision), profile_origin(profile, device.provenance, device.source)),
-       profile_input(profile, "gemm.scale", Amount::number(profile.gemm.scale.value), profile.gemm.scale),
+       profile_input(profile, &scale == &profile.gemm.scale ? "gemm.scale" : "gemm.fp8_scale",
+                     Amount::number(scale.value), scale),
        leaf("efficiency", Amount::number(efficiency.value),
-            profile_origin(profile, efficiency.provenance, efficiency_text(profile, efficiency, op.gemm)))});
+            profile_origin(profile, efficiency.provenance,
+                           efficiency_text(profile, precision, efficiency, op.gemm)))});
   return formula("FLOPs at their rate", Operation::kQuotient,
                  {leaf("2 m n k", Flops(flops), {.kind = OriginKind::kModel, .text = shape_text(op.gemm)}),
                   std::move(rate)});

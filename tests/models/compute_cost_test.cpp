@@ -244,6 +244,36 @@ TEST(ComputeCost, OfAGemmInFp8TakesItsFactor) {
   EXPECT_EQ(cost.provenance, Provenance::kAssumed);
 }
 
+// The row of the pass at the scale of fp8, in place of formula, factor and scale: 65.536 us * 0.5 / (0.8 * 0.4).
+TEST(ComputeCost, OfAGemmInFp8TakesTheRowOfItsTable) {
+  HardwareProfile profile = toy();
+  profile.device.peak_fp8 = 200_TFLOPps;
+  profile.gemm.fp8_factor.value = 0.8;
+  profile.gemm.fp8_scale = Sourced<double>{.value = 0.4};
+  profile.gemm.fp8_table = GemmTable{.radius = 0.5,
+                                     .prior = 1,
+                                     .source = "made",
+                                     .rows = {{.m = 256,
+                                               .n = 256,
+                                               .k = 50'000,
+                                               .layout = GemmLayout::kNT,
+                                               .efficiency = 0.8,
+                                               .provenance = Provenance::kMeasured}}};
+  compare_with_formula(profile.gemm, profile.device.sms);
+  const GemmShape shape{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kNT};
+  const Cost cost = compute_cost(profile, Precision::kFp8, gemm(shape));
+  EXPECT_EQ(cost.time, 102'400ns);
+  EXPECT_EQ(cost.provenance, Provenance::kMeasured);
+  // Beside the row the formula is pulled towards it, in fp8 and in this pass alone.
+  const auto of = [&](Precision precision, GemmLayout layout, std::int64_t k) {
+    return gemm_efficiency(profile, precision, {.m = 256, .n = 256, .k = k, .layout = layout}).value;
+  };
+  const double formula = of(Precision::kBf16, GemmLayout::kNT, 60'000) * 0.8;
+  EXPECT_GT(of(Precision::kFp8, GemmLayout::kNT, 60'000), formula);
+  EXPECT_EQ(of(Precision::kFp8, GemmLayout::kNN, 60'000),
+            of(Precision::kBf16, GemmLayout::kNN, 60'000) * 0.8);
+}
+
 // A prologue of 25,000 in fp8 makes 75,000 of 50,000; 16 bit has none.
 TEST(ComputeCost, OfAGemmInFp8TakesItsPrologue) {
   HardwareProfile profile = toy();

@@ -109,7 +109,8 @@ TEST(LinearLayer, CastsItsOperandsToFp8) {
   const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
   const std::int64_t t = 2048, in = 12288, out = 4608;
   EXPECT_EQ(layer.forward[1].name, "fp8 cast");
-  EXPECT_EQ(layer.forward[1].bytes, Bytes(5 * t * in));
+  EXPECT_EQ(layer.forward[1].bytes, Bytes(4 * t * in));
+  EXPECT_EQ(layer.forward[1].kernels, 1);
   EXPECT_EQ(find(layer.forward, "qkv").bytes, Bytes(t * in + in * out + 2 * t * out));
   EXPECT_EQ(find(layer.weight_gradient, "qkv").bytes, Bytes(t * (in + out) + 8 * in * out));
 }
@@ -163,6 +164,16 @@ TEST(LinearLayer, TransposesWeightsThatAreFp8Already) {
     EXPECT_EQ(std::ranges::count(layer.input_gradient, "fp8 scale", &Op::name), 0);
   }
   EXPECT_EQ(std::ranges::count(whole.input_gradient, "fp8 weight cast", &Op::name), 0);
+}
+
+// Another kernel reads 2 before, for the largest value.
+TEST(LinearLayer, ReadsItsOperandsTwiceUnderDynamicScaling) {
+  Shard shard = gpt3_shard();
+  shard.precision = Precision::kFp8;
+  shard.dynamic_scaling = true;
+  const Op cast = find(layer_operators(zoo::gpt3_175b(), shard).forward, "fp8 cast");
+  EXPECT_EQ(cast.bytes, Bytes(6LL * 2048 * 12288));
+  EXPECT_EQ(cast.kernels, 2);
 }
 
 // torchao: the largest value of each operand is read first, in every pass, weights' too; tensor ranks agree

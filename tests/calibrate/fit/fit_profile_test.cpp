@@ -91,7 +91,8 @@ FittedProfile fitted(std::vector<Sample> samples, const HardwareProfile& base) {
 
 TEST(WriteProfile, WhatIsWrittenReadsBackAsTheSameProfile) {
   const HardwareProfile base = a100();
-  const HardwareProfile again = read_back(write_profile(base, {.heading = "A copy.", .gemm_rows = {}}));
+  const HardwareProfile again =
+      read_back(write_profile(base, {.heading = "A copy.", .gemm_rows = {}, .fp8_rows = {}}));
   EXPECT_EQ(again.name, base.name);
   EXPECT_EQ(again.device.peak_bf16, base.device.peak_bf16);
   EXPECT_EQ(again.device.memory, base.device.memory);
@@ -272,8 +273,8 @@ TEST(FitProfile, TheMixOfALayerIsTheScaleWhereItWasMeasured) {
 }
 
 // Products in fp8: 0.7 of the efficiency of 16 bit behind a prologue of 400. In a long run fp8 holds 0.72 of
-// its burst where 16 bit holds 0.8, so the profile's factor is 0.7 * 0.72 / 0.8.
-TEST(FitProfile, Fp8ProductsHaveTheirFactorAndPrologue) {
+// its burst where 16 bit holds 0.8.
+TEST(FitProfile, Fp8ProductsHaveTheirFactorPrologueTableAndScale) {
   HardwareProfile base = a100();
   base.device.peak_fp8 = FlopRate(624e12);
   base.gemm.fp8_prologue = Sourced<double>{.value = 400};
@@ -281,10 +282,14 @@ TEST(FitProfile, Fp8ProductsHaveTheirFactorAndPrologue) {
   const std::size_t products = samples.size();
   for (std::size_t i = 0; i < products / 3; ++i) {
     Sample sample = samples[i];
-    sample.tags["dtype"] = i % 2 == 0 ? "e4m3" : "e5m2";
+    const GemmLayout pass = static_cast<GemmLayout>(i % 3);
+    sample.tags["dtype"] = pass == GemmLayout::kTN ? "e4m3" : "e5m2";
+    sample.tags["layout"] = "TN";
+    sample.tags["output"] = pass == GemmLayout::kNT ? "fp32_accumulate" : "bf16";
     const GemmSize size{.m = sample.shape["m"], .n = sample.shape["n"], .k = sample.shape["k"]};
     const double q = tile_quantisation(base.gemm, base.device.sms, size, Precision::kFp8);
-    sample.median_s = 2e-6 + 2.0 * static_cast<double>(size.m * size.n * size.k) / (624e12 * 0.8 * 0.7 * q);
+    const double rate = 624e12 * 0.8 * 0.7 * q;
+    sample.median_s = 2e-6 + 2.0 * static_cast<double>(size.m * size.n * size.k) / rate;
     samples.push_back(sample);
   }
   for (const auto& [of, share] : {std::pair{std::size_t{5}, 0.8}, std::pair{products + 5, 0.72}}) {
@@ -295,10 +300,18 @@ TEST(FitProfile, Fp8ProductsHaveTheirFactorAndPrologue) {
   }
   base.gemm.fp8_prologue.reset();
   const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
-  EXPECT_NEAR(profile.gemm.fp8_factor.value, 0.63, 0.01);
+  EXPECT_NEAR(profile.gemm.fp8_factor.value, 0.7, 0.01);
   EXPECT_EQ(profile.gemm.fp8_factor.provenance, Provenance::kMeasured);
   ASSERT_TRUE(profile.gemm.fp8_prologue.has_value());
   EXPECT_EQ(profile.gemm.fp8_prologue->value, 400);
+  ASSERT_TRUE(profile.gemm.fp8_scale.has_value());
+  EXPECT_NEAR(profile.gemm.fp8_scale->value, profile.gemm.scale.value * 0.72 / 0.8, 1e-4);
+  ASSERT_TRUE(profile.gemm.fp8_table.has_value());
+  EXPECT_EQ(profile.gemm.fp8_table->rows.size(), products / 3);
+  for (const GemmRow& row : profile.gemm.fp8_table->rows) {
+    EXPECT_EQ(row.provenance, Provenance::kMeasured);
+    EXPECT_NEAR(row.log_ratio, 0, 0.02);
+  }
 }
 
 TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {

@@ -95,8 +95,10 @@ TEST(HopperProfiles, HaveTheirKernelsFromSamplesOfOurOwn) {
     for (const FlashPass* pass : {&cudnn.forward, &cudnn.backward})
       for (const FlashCurve* curve : {&pass->causal, &pass->dense})
         EXPECT_EQ(curve->provenance, Provenance::kMeasured);
-    for (const Sourced<double>* constant : {&profile.gemm.scale, &profile.gemm.fp8_factor,
-                                            &profile.memory_efficiency, &profile.gradient_overlap_slowdown})
+    EXPECT_GT(profile.gemm.fp8_table.value().rows.size(), 180U);
+    for (const Sourced<double>* constant :
+         {&profile.gemm.scale, &profile.gemm.fp8_factor, &profile.gemm.fp8_scale.value(),
+          &profile.memory_efficiency, &profile.gradient_overlap_slowdown})
       EXPECT_EQ(constant->provenance, Provenance::kMeasured);
     EXPECT_EQ(profile.sharded_overlap_slowdown.source, base.sharded_overlap_slowdown.source);
     EXPECT_EQ(profile.gpu_variability->source, base.gpu_variability->source);

@@ -192,15 +192,22 @@ TEST(PublishedKernels, ProductsOfAzuresNodesAreForetold) {
   EXPECT_LE(mean_of(a100), 0.07) << a100.summary();  // measured: 6.3 %; 3.2 % without k = 768 of n = 192
 }
 
-// On H100 and H200 our samples of one card meet those of another operator's; what GB200 holds in fp8 was fitted
-// on whole iterations, whose casts and scales it carries.
+// A card on which GEMMs run alone: they hold less of their bursts than among other work of a layer.
+HardwareProfile running_alone(const std::string& name, double held) {
+  HardwareProfile profile = profile_called(name);
+  profile.gemm.fp8_scale.value().value = held;
+  return profile;
+}
+
+// On H100 and H200 our samples of one card meet those of another operator's, at what our own held alone; what
+// GB200 holds in fp8 was fitted on whole iterations, whose casts and scales it carries.
 TEST(PublishedKernels, Fp8ProductsOfAzuresNodesAreForetold) {
-  const FitErrors h100 = errors_of_azure("h100", profile_called("h100-sxm5-80gb"), Precision::kFp8);
-  const FitErrors h200 = errors_of_azure("h200", profile_called("h200-sxm-141gb"), Precision::kFp8);
+  const FitErrors h100 = errors_of_azure("h100", running_alone("h100-sxm5-80gb", 0.847), Precision::kFp8);
+  const FitErrors h200 = errors_of_azure("h200", running_alone("h200-sxm-141gb", 0.825), Precision::kFp8);
   const FitErrors gb200 = errors_of_azure("gb200", profile_called("gb200-186gb"), Precision::kFp8);
   EXPECT_EQ(h100.count() + h200.count() + gb200.count(), 18u);
-  EXPECT_LE(mean_of(h100), 0.03) << h100.summary();    // measured: 1.6 %
-  EXPECT_LE(mean_of(h200), 0.07) << h200.summary();    // measured: 6.3 %, 2.7 % without one of n = 192
+  EXPECT_LE(mean_of(h100), 0.03) << h100.summary();    // measured: 2.0 %
+  EXPECT_LE(mean_of(h200), 0.07) << h200.summary();    // measured: 5.2 %, 1.6 % without one of n = 192
   EXPECT_LE(mean_of(gb200), 0.10) << gb200.summary();  // measured: 8.5 %
 }
 
