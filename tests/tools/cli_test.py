@@ -1235,6 +1235,7 @@ class Answers(Case):
             ran = stagecraft(*show, time)
             self.assert_refused(ran)
             self.assertIn(f"--forward: {time} is less than half a nanosecond", ran.stderr)
+        self.assertIn("--forward: '1e30s' is too large", stagecraft(*show, "1e30s").stderr)
         for time in ("0s", "0e5s", "0.5ns"):
             self.assertEqual(DONE, stagecraft(*show, time).returncode, time)
 
