@@ -13,6 +13,7 @@
 namespace stagecraft {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -169,6 +170,18 @@ TEST(DeepSpeedImport, RefusesSectionsThatAreNoObjects) {
   EXPECT_EQ(import_text(R"({"zero_optimization": {"stage": 1, "offload_param": null}})")
                 .at("parallelism.zero_stage"),
             "1");
+}
+
+TEST(DeepSpeedImport, RefusesNumbersAndFlagsInQuotes) {
+  const Import import =
+      import_text(R"({"train_batch_size": "8", "bf16": {"enabled": "true"}, "zero_optimization":
+    {"stage": "2", "offload_optimizer": {"device": "cpu", "ratio": "0.5"}}})");
+  EXPECT_FALSE(import.fragment.has_value());
+  for (const char* what : {"train_batch_size: a whole number", "bf16.enabled: true or false",
+                           "stage: a whole number", "ratio: a number between 0 and 1"})
+    EXPECT_THAT(
+        import.messages,
+        Contains(AllOf(HasSubstr(what), HasSubstr("numbers, true and false are written without quotes"))));
 }
 
 TEST(DeepSpeedImport, RefusesAKeyInTwoSpellings) {
