@@ -345,6 +345,7 @@ void SettingsReader::missing(Severity severity, std::string key, std::string mes
 void SettingsReader::leftover(const YamlEntry& entry, const std::string& path) {
   const auto* const known = std::find_if(std::begin(kSettings), std::end(kSettings),
                                          [&](const Setting& setting) { return fits(setting.path, path); });
+  known_ = known_ || known != std::end(kSettings);
   if (known == std::end(kSettings)) {
     diagnostics_.warning({.code = "unknown-option",
                           .where = entry.where,

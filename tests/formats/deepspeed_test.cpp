@@ -15,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -205,6 +206,14 @@ TEST(DeepSpeedImport, RefusesWhatIsNoConfiguration) {
     SCOPED_TRACE(text);
     EXPECT_FALSE(import_text(text).fragment.has_value());
   }
+}
+
+TEST(DeepSpeedImport, RefusesAFileWithoutAnyOfItsKeys) {
+  for (const char* text : {"{}", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4096})"})
+    EXPECT_THAT(import_text(text).messages,
+                ElementsAre("ds.json: error: holds no configuration of DeepSpeed or GPT-NeoX"))
+        << text;
+  EXPECT_TRUE(import_text(R"({"steps_per_print": 10, "mine": 1})").fragment.has_value());
 }
 
 // System: GPT-NeoX-20B on 96 GPUs, tensor 2 x pipeline 4 x data 12, ZeRO 1; 50,257 tokens padded to 50,432 =
