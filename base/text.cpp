@@ -161,16 +161,40 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "…" : "");
 }
 
+namespace {
+
+// Of a valid character with this many bytes.
+std::uint32_t code_point(std::string_view character) {
+  if (character.size() == 1) return static_cast<unsigned char>(character[0]);
+  std::uint32_t code = static_cast<unsigned char>(character[0]) & (0x7fu >> character.size());
+  for (const char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code;
+}
+
+// Controls beyond ASCII (a terminal takes U+009B for an escape), and what turns the direction of the text around
+// it.   source  Unicode Standard Annex 9, table 4
+bool acts_unseen(std::uint32_t code) {
+  return (code >= 0x80 && code <= 0x9f) || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n')
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    const auto byte = static_cast<unsigned char>(character[0]);
+    if (byte == '\n')
       result += "\\n";
     else if (byte < 0x20 || byte == 0x7f)
       result += fmt::format("\\x{:02x}", byte);
+    else if (length > 1 && acts_unseen(code_point(character)))
+      result += fmt::format("\\u{:04x}", code_point(character));
     else
-      result += c;
+      result += character;
+    text.remove_prefix(character.size());
   }
   return result;
 }

@@ -34,8 +34,8 @@ namespace stagecraft {
 // 'text' in single quotes, cut after 60 characters: what a user wrote, repeated in a message.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
-// Control characters as \n or \x1b: keys and values of the user may hold line breaks and escape sequences,
-// and neither may reach a terminal.
+// Control characters as \n or \x1b, marks of direction as \u202e: keys and values of the user may hold line
+// breaks, escape sequences and text in another order, and none may reach a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);

@@ -257,7 +257,9 @@ QuantityMistake explain_bad_quantity(QuantityKind kind, std::string_view text) {
             .message = fmt::format("{} is too small", quoted),
             .hint = fmt::format("{} is the least that is counted with", words.least_words)};
   }
-  return {.code = "quantity-too-large", .message = fmt::format("{} is too large", quoted), .hint = {}};
+  const char* const most =
+      kind == QuantityKind::kDuration ? "292 years are the most that is counted with" : "";
+  return {.code = "quantity-too-large", .message = fmt::format("{} is too large", quoted), .hint = most};
 }
 
 }  // namespace stagecraft

@@ -32,6 +32,12 @@ bool is_yaml(const std::string& name, const Diagnostics& as_json) {
          std::ranges::any_of(as_json.items(), [](const Diagnostic& d) { return d.code == "json-comment"; });
 }
 
+Diagnostic no_configuration(const std::string& name) {
+  return {.code = "not-a-configuration",
+          .where = {name, 0, 0},
+          .message = "holds no configuration of DeepSpeed or GPT-NeoX"};
+}
+
 void add_unless_empty(Fragment& fragment, std::string key, Entries entries) {
   if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
 }
@@ -149,16 +155,18 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
   if (!root || root->kind != YamlNode::Kind::kMap) {
     const bool yaml = is_yaml(name, as_json);
     for (const Diagnostic& diagnostic : (yaml ? as_yaml : as_json).items()) diagnostics.add(diagnostic);
-    if (diagnostics.error_count() == before) {
-      diagnostics.error({.code = "not-a-configuration",
-                         .where = {name, 0, 0},
-                         .message = "holds no configuration of DeepSpeed or GPT-NeoX"});
-    }
+    if (diagnostics.error_count() == before) diagnostics.error(no_configuration(name));
     return std::nullopt;
   }
-  SettingsReader reader(*root, name, diagnostics);
+  Diagnostics found;
+  SettingsReader reader(*root, name, found);
   std::optional<Fragment> fragment =
-      is_neox(*root) ? import_neox(reader, request, diagnostics) : import_plain(reader, request);
+      is_neox(*root) ? import_neox(reader, request, found) : import_plain(reader, request);
+  if (!reader.knows_any()) {
+    diagnostics.error(no_configuration(name));
+    return std::nullopt;
+  }
+  for (const Diagnostic& diagnostic : found.items()) diagnostics.add(diagnostic);
   if (diagnostics.error_count() != before) return std::nullopt;
   return fragment;
 }

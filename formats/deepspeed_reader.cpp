@@ -171,6 +171,15 @@ std::optional<bool> truth(std::string_view word) {
   return std::nullopt;
 }
 
+// DeepSpeed compares "8" with numbers, which Python refuses.
+bool is_plain(const YamlNode& node) {
+  return node.kind == YamlNode::Kind::kScalar && !node.quoted;
+}
+
+std::string hint_of(const YamlNode& node) {
+  return node.quoted ? "numbers, true and false are written without quotes" : "";
+}
+
 bool is_off(const YamlNode& node) {
   return node.kind == YamlNode::Kind::kNull ||
          (node.kind == YamlNode::Kind::kScalar && truth(node.text) == false);
@@ -266,9 +275,9 @@ std::optional<std::int64_t> SettingsReader::integer(std::string_view path, std::
                                                     std::int64_t max) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = node->kind == YamlNode::Kind::kScalar ? parse_integer(node->text) : std::nullopt;
+  const auto value = is_plain(*node) ? parse_integer(node->text) : std::nullopt;
   if (!value)
-    error(path, "not-a-number", "a whole number belongs here");
+    error(path, "not-a-number", "a whole number belongs here", hint_of(*node));
   else if (*value < min || *value > max)
     error(path, "out-of-range", fmt::format("{} is not between {} and {}", *value, min, max));
   else
@@ -279,17 +288,18 @@ std::optional<std::int64_t> SettingsReader::integer(std::string_view path, std::
 std::optional<double> SettingsReader::number(std::string_view path, double min, double max) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = node->kind == YamlNode::Kind::kScalar ? parse_number(node->text) : std::nullopt;
+  const auto value = is_plain(*node) ? parse_number(node->text) : std::nullopt;
   if (value && *value >= min && *value <= max) return value;
-  error(path, "out-of-range", fmt::format("a number between {:g} and {:g} belongs here", min, max));
+  error(path, "out-of-range", fmt::format("a number between {:g} and {:g} belongs here", min, max),
+        hint_of(*node));
   return std::nullopt;
 }
 
 std::optional<bool> SettingsReader::flag(std::string_view path) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = node->kind == YamlNode::Kind::kScalar ? truth(node->text) : std::nullopt;
-  if (!value) error(path, "not-a-flag", "true or false belongs here");
+  const auto value = is_plain(*node) ? truth(node->text) : std::nullopt;
+  if (!value) error(path, "not-a-flag", "true or false belongs here", hint_of(*node));
   return value;
 }
 
@@ -335,6 +345,7 @@ void SettingsReader::missing(Severity severity, std::string key, std::string mes
 void SettingsReader::leftover(const YamlEntry& entry, const std::string& path) {
   const auto* const known = std::find_if(std::begin(kSettings), std::end(kSettings),
                                          [&](const Setting& setting) { return fits(setting.path, path); });
+  known_ = known_ || known != std::end(kSettings);
   if (known == std::end(kSettings)) {
     diagnostics_.warning({.code = "unknown-option",
                           .where = entry.where,

@@ -44,6 +44,8 @@ class SettingsReader {
 
   // Warns about unread settings. Returns the lines of settings without effect.
   [[nodiscard]] std::vector<std::string> finish();
+  // After finish(): is any key of the file one of DeepSpeed or GPT-NeoX?
+  [[nodiscard]] bool knows_any() const { return known_ || !read_.empty(); }
 
   std::vector<std::string> assumed = {};  // for the closing comment
 
@@ -59,6 +61,7 @@ class SettingsReader {
   Diagnostics& diagnostics_;
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> aside_;
+  bool known_ = false;  // a key that is not read, but listed
 };
 
 // zero_optimization, offload, precision: these settings of a configuration of either kind.

@@ -108,7 +108,14 @@ void HfImport::add_routing_groups(std::vector<FragmentEntry>& entries) {
   const auto groups = in_.integer({"n_group"}, 0);
   const auto chosen = in_.integer({"topk_group"}, 0);
   const auto method = in_.text({"topk_method"});
-  if (!groups || !chosen || groups->value <= 1 || (method && method->value == "greedy")) return;
+  if ((groups && groups->value <= 1) || (method && method->value == "greedy")) return;
+  const bool has_groups = in_.first({"n_group"}) != nullptr,
+             has_chosen = in_.first({"topk_group"}) != nullptr;
+  if (has_groups != has_chosen)
+    in_.error(has_groups ? "topk_group" : "n_group", "missing-key",
+              fmt::format("is required beside {}", has_groups ? "n_group" : "topk_group"),
+              "give both, or n_group: 1 where no group limits a token");
+  if (!groups || !chosen) return;
   entries.push_back(number_entry("groups", *groups));
   entries.push_back(number_entry("top_groups", *chosen));
 }

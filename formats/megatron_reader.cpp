@@ -169,10 +169,7 @@ std::int64_t MegatronReader::required(std::string_view name, std::int64_t max) {
   const std::optional<std::int64_t> value = integer(name, 1, max);
   if (value) return *value;
   if (diagnostics_.error_count() == before && (find(name) == nullptr || find(name)->unexpanded.empty())) {
-    diagnostics_.error({.code = "missing-option",
-                        .where = {arguments_.file, 0, 0},
-                        .path = spelled(name),
-                        .message = "is required, but not given"});
+    error(name, "missing-option", "is required, but not given");
   }
   return 1;
 }
@@ -209,6 +206,7 @@ void MegatronReader::assume(std::string item) {
 }
 
 void MegatronReader::error(std::string_view name, std::string code, std::string message, std::string hint) {
+  if (!refused_.emplace(name).second) return;
   diagnostics_.error({.code = std::move(code),
                       .where = source(name).where,
                       .path = spelled(name),

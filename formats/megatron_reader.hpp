@@ -42,6 +42,7 @@ class MegatronReader {
   void assume(std::string item);
   // Anything else that was assumed: a line of its own.
   void note(std::string line) { notes_.push_back(std::move(line)); }
+  // Of an argument only the first is reported.
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
   // Reports a model that is no decoder; `model` names its kind.
@@ -81,6 +82,7 @@ class MegatronReader {
   Diagnostics& diagnostics_;
   MegatronEra era_ = MegatronEra::kNow;
   std::set<std::string, std::less<>> read_;
+  std::set<std::string, std::less<>> refused_;  // an argument that is read in two places is refused once
   std::vector<std::string> assumed_, notes_;
 };
 

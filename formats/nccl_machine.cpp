@@ -15,7 +15,8 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kMostLinks = 1'000;
-constexpr double kFastestNic = 1e8;  // Mbit/s: 100 Tb/s
+constexpr double kFastestNic = 1e8;   // Mbit/s: 100 Tb/s
+constexpr double kSpeedUnknown = -1;  // Linux of a link that is down
 
 struct PciGeneration {
   double transfers;  // GT/s
@@ -192,11 +193,10 @@ class Reader {
                   .bridge = place.bridge,
                   .where = child.where};
       if (const std::string* speed = child.attribute("speed")) {
-        const std::string_view digits = std::string_view(*speed).substr(speed->starts_with('-') ? 1 : 0);
-        const std::optional<double> rate = parse_number(digits);
-        if (!rate || *rate > kFastestNic)
+        const std::optional<double> rate = parse_number(*speed);
+        if (!rate || *rate > kFastestNic || (*rate < 0 && *rate != kSpeedUnknown))
           refuse(child, "speed", fmt::format("{} is no speed in Mbit/s", in_quotes(*speed)), {});
-        else if (*rate > 0 && digits.size() == speed->size())
+        else if (*rate > 0)
           nic.rate = Bandwidth(*rate / 8'000 * 1e9);
       }
       machine_.nics.push_back(std::move(nic));

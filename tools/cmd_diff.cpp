@@ -105,7 +105,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
                              measured_rank(*measured, simulation.prepared.plan, rank), *measured,
                              {.scenario = scenario.source, .trace = measured->name, .rank = rank});
   }
-  print_diagnostics(diagnostics.sorted(), arguments, session);
+  print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was compared");
   if (!diff) return kWrongInput;
   const bool json = arguments.has("json") || arguments.text("format") == "json";
   session.out << (json ? render_json(*diff) + "\n" : render_text(*diff));

@@ -84,7 +84,7 @@ int import_nccl_tests(const std::string& file, const Arguments& arguments, Sessi
       if (!diagnostics.has_errors()) fragment = to_fragment(*run, file);
     }
   }
-  print_diagnostics(diagnostics.sorted(), arguments, session);
+  print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   session.out << fragment;
   return diagnostics.has_errors() ? kWrongInput : kDone;
 }
@@ -104,7 +104,7 @@ int import_hf(const std::vector<std::string>& words, const Arguments& arguments,
   const std::string name = place_name(words[0]);
   if (const auto text = unpacked(load_text_file(words[0], diagnostics), name, diagnostics))
     read = read_hf_config(*text, name, diagnostics);
-  print_diagnostics(diagnostics.sorted(), arguments, session);
+  print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   if (!read) return kWrongInput;
   session.out << to_yaml(read->fragment);
   return kDone;

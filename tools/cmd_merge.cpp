@@ -129,7 +129,7 @@ int merge_command(const Arguments& arguments, Session& session) {
                     arguments, session, diagnostics);
   }
   if (diagnostics.has_errors() || !arguments.has("quiet"))
-    print_diagnostics(diagnostics.sorted(), arguments, session);
+    print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was merged");
   if (diagnostics.has_errors()) return kWrongInput;
   if (const auto why = write_all(merger.rows(), file ? &*file : nullptr, *outputs)) {
     session.err << "stagecraft: error: " << *why << '\n';

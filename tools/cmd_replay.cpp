@@ -79,7 +79,7 @@ int replay_command(const Arguments& arguments, Session& session) {
   std::optional<Program> program;
   if (!diagnostics.has_errors()) program = chakra_program(files, network_of(arguments), diagnostics);
   if (!program) {
-    print_diagnostics(diagnostics.sorted(), arguments, session);
+    print_diagnostics(diagnostics.sorted(), arguments, session, kNothingSimulated);
     return kWrongInput;
   }
   const Timeline timeline = run(*program);

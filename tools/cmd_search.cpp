@@ -61,13 +61,14 @@ class SearchCommand {
 
   int run(const std::string& file) {
     Diagnostics diagnostics;
+    const std::string refused = not_simulated(file, arguments_.words());
     try {
       const int code = search(file, diagnostics);
       if (diagnostics.has_errors() || !(arguments_.has("quiet") || arguments_.has("json")))
-        print_diagnostics(diagnostics.sorted(), arguments_, session_);
+        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
       return diagnostics.has_errors() ? kWrongInput : code;
     } catch (const ScenarioError& error) {
-      print_diagnostics(error.diagnostics(), arguments_, session_);
+      print_diagnostics(error.diagnostics(), arguments_, session_, refused);
       return kWrongInput;
     }
   }

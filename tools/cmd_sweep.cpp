@@ -134,7 +134,7 @@ class SweepCommand {
   }
 
   bool refused(const Diagnostics& diagnostics) {
-    print_diagnostics(diagnostics.sorted(), arguments_, session_);
+    print_diagnostics(diagnostics.sorted(), arguments_, session_, kNothingSimulated);
     return diagnostics.has_errors();
   }
 
@@ -234,7 +234,7 @@ class SweepCommand {
            .hint = text("hint")});
     }
     if (!diagnostics.has_errors()) return kAnswerIsNo;
-    print_diagnostics(diagnostics.sorted(), arguments_, session_);
+    print_diagnostics(diagnostics.sorted(), arguments_, session_, kNothingSimulated);
     return kWrongInput;
   }
 
@@ -321,7 +321,8 @@ int sweep_command_on(const SweepEngine& engine, const Arguments& arguments, Sess
   Diagnostics diagnostics;
   const std::optional<Sweep> sweep =
       prepare_sweep(file, arguments.all("set"), row_options(arguments), library, diagnostics);
-  if (!sweep || !arguments.has("quiet")) print_diagnostics(diagnostics.sorted(), arguments, session);
+  if (!sweep || !arguments.has("quiet"))
+    print_diagnostics(diagnostics.sorted(), arguments, session, kNothingSimulated);
   if (!sweep) return kWrongInput;
   if (!arguments.has("quiet"))
     print_diagnostics(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);

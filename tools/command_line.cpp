@@ -12,6 +12,7 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/yaml_units.hpp"
 
 namespace stagecraft {
 namespace {
@@ -234,8 +235,10 @@ Duration Arguments::duration(std::string_view option, Duration fallback) const {
   const std::optional<std::string> given = text(option);
   if (!given) return fallback;
   const std::optional<Duration> time = parse_duration(*given);
-  if (!time)
-    throw UsageError(fmt::format("--{}: '{}' is no time", option, *given), "a number with a unit: 1ms, 2.5s");
+  if (!time) {
+    const QuantityMistake mistake = explain_bad_quantity(QuantityKind::kDuration, *given);
+    throw UsageError(fmt::format("--{}: {}", option, mistake.message), mistake.hint);
+  }
   const std::string digits = given->substr(0, given->find_first_of("eE"));
   if (*time == Duration::zero() && digits.find_first_of("123456789") != std::string::npos)
     throw UsageError(fmt::format("--{}: {} is less than half a nanosecond", option, *given),

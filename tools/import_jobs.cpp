@@ -63,7 +63,7 @@ ImportRequest request_of(const Arguments& arguments, const Session& session, Dia
 
 int answer(const std::optional<Fragment>& fragment, const Diagnostics& diagnostics,
            const Arguments& arguments, Session& session) {
-  print_diagnostics(diagnostics.sorted(), arguments, session);
+  print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   if (!fragment || diagnostics.has_errors()) return kWrongInput;
   session.out << to_yaml(*fragment);
   return kDone;

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/command_line.hpp"
 
 namespace stagecraft {
+
+inline constexpr std::string_view kNothingImported = "nothing was imported";
 
 // One file, `-` for standard input, or the words after `--`.
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/text_file.hpp"
+#include "tools/import_jobs.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/trace_stream.hpp"
 
@@ -68,7 +69,7 @@ int import_kineto_traces(const std::vector<std::string>& words, const Arguments&
   }
   KinetoSamples samples;
   if (!diagnostics.has_errors()) samples = kineto_samples(traces, gpus, diagnostics);
-  print_diagnostics(diagnostics.sorted(), arguments, session);
+  print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   if (diagnostics.has_errors()) return kWrongInput;
   for (const Sample& sample : samples.samples) session.out << to_json_line(sample) << '\n';
   if (arguments.has("quiet")) return kDone;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
 #include "tools/ordered_answers.hpp"
 
@@ -24,28 +25,38 @@ std::string source_line(const SourceLocation& where) {
   return line.size() <= kLongest ? line : std::string();
 }
 
-int answer_one(const std::string& file, const Arguments& arguments, Session& session, Library& library,
+struct Question {
+  std::string file;
+  std::string if_refused;  // ends the errors
+};
+
+int answer_one(const Question& question, const Arguments& arguments, Session& session, Library& library,
                const AnswerScenario& answer) {
   Diagnostics diagnostics;
   try {
-    const std::optional<Scenario> scenario = load_scenario(file, arguments.all("set"), library, diagnostics);
+    const std::optional<Scenario> scenario =
+        load_scenario(question.file, arguments.all("set"), library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
-      print_diagnostics(diagnostics.sorted(), arguments, session);
+      print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused);
       return kWrongInput;
     }
     if (!arguments.has("quiet") && !arguments.has("json"))
       print_diagnostics(diagnostics.sorted(), arguments, session);
     return answer(*scenario, session);
   } catch (const ScenarioError& error) {
-    print_diagnostics(error.diagnostics(), arguments, session);
+    print_diagnostics(error.diagnostics(), arguments, session, question.if_refused);
     return kWrongInput;
   }
 }
 
 }  // namespace
 
+std::string not_simulated(const std::string& file, const std::vector<std::string>& files) {
+  return files.size() == 1 ? std::string(kNothingSimulated) : place_name(file) + " was not simulated";
+}
+
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
-                       Session& session) {
+                       Session& session, std::string_view outcome) {
   if (diagnostics.empty()) return;
   const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
                                     [](const Diagnostic& d) { return d.severity == Severity::kError; });
@@ -58,7 +69,8 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
     session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
   }
   if (errors > 0) {
-    session.err << fmt::format("{} error{}, nothing was simulated\n", errors, errors == 1 ? "" : "s");
+    session.err << fmt::format("{} error{}{}{}\n", errors, errors == 1 ? "" : "s",
+                               outcome.empty() ? "" : ", ", outcome);
   }
 }
 
@@ -74,12 +86,13 @@ int for_each_scenario(const std::vector<std::string>& files, const Arguments& ar
     throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
   if (std::count(files.begin(), files.end(), "-") > 1)
     throw UsageError("standard input can be read only once", "give - once");
-  const OrderedAnswers answers{.count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
-                                 return [&, library = std::make_shared<Library>(session.data)](std::size_t i,
-                                                                                               Session& own) {
-                                   return answer_one(files[i], arguments, own, *library, answer);
-                                 };
-                               }};
+  const OrderedAnswers answers{
+      .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
+        return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
+          return answer_one({.file = files[i], .if_refused = not_simulated(files[i], files)}, arguments, own,
+                            *library, answer);
+        };
+      }};
   return answers.print(arguments, session);
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -23,9 +24,13 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer);
 
+inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
+// The same of one refused scenario of `files`: it says nothing of the others.
+[[nodiscard]] std::string not_simulated(const std::string& file, const std::vector<std::string>& files);
+
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
-// standard output.
+// standard output. Text ends with the number of errors and, where it is given, their outcome.
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
-                       Session& session);
+                       Session& session, std::string_view outcome = {});
 
 }  // namespace stagecraft

@@ -100,7 +100,8 @@ Duration load_horizon(DefaultedMap& in) {
   const Duration horizon = in.duration("horizon");
   if (in.map().diagnostics().error_count() != before) return horizon;
   if (horizon <= Duration(0) || horizon > kLongestHorizon)
-    in.map().error("horizon", "out-of-range", fmt::format("{} is not within 0 and 100 years", human(horizon)),
+    in.map().error("horizon", "out-of-range",
+                   fmt::format("{} is not above 0 and at most 100 years", human(horizon)),
                    "goodput is about days and weeks");
   return horizon;
 }

@@ -38,7 +38,7 @@ std::optional<ScheduleProblem> refuse_interleaving(const PipelineShape& shape, s
   const std::string other(chunked);
   if (shape.chunks > 1) {
     return ScheduleProblem{.message = std::to_string(shape.chunks) + " chunks a rank: " + name + " runs 1",
-                           .hint = "use " + other + ", or 1 chunk a rank"};
+                           .hint = "use 1 chunk a rank, or " + other};
   }
   return refuse_group(shape, schedule);
 }

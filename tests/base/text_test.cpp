@@ -154,9 +154,11 @@ TEST(Utf8, KnowsWhatIsNoCharacter) {
   EXPECT_EQ(utf8_length("\xf4\x90\x80\x80"), 0u);  // beyond U+10FFFF
 }
 
-TEST(Printable, ShowsControlCharactersAsEscapes) {
+TEST(Printable, ShowsControlCharactersAndMarksOfDirectionAsEscapes) {
   EXPECT_EQ(printable("a\n\x1b[31m\tb\x7f"), "a\\n\\x1b[31m\\x09b\\x7f");
   EXPECT_EQ(printable("4 × π"), "4 × π");
+  EXPECT_EQ(printable("a\u202eb\u2066\u200f\xc2\x9b"), "a\\u202eb\\u2066\\u200f\\u009b");
+  EXPECT_EQ(printable("\u2065… \xe2\x80"), "\u2065… \xe2\x80") << "neither, and no character";
 }
 
 }  // namespace

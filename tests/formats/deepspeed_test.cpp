@@ -13,7 +13,9 @@
 namespace stagecraft {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -171,6 +173,18 @@ TEST(DeepSpeedImport, RefusesSectionsThatAreNoObjects) {
             "1");
 }
 
+TEST(DeepSpeedImport, RefusesNumbersAndFlagsInQuotes) {
+  const Import import =
+      import_text(R"({"train_batch_size": "8", "bf16": {"enabled": "true"}, "zero_optimization":
+    {"stage": "2", "offload_optimizer": {"device": "cpu", "ratio": "0.5"}}})");
+  EXPECT_FALSE(import.fragment.has_value());
+  for (const char* what : {"train_batch_size: a whole number", "bf16.enabled: true or false",
+                           "stage: a whole number", "ratio: a number between 0 and 1"})
+    EXPECT_THAT(
+        import.messages,
+        Contains(AllOf(HasSubstr(what), HasSubstr("numbers, true and false are written without quotes"))));
+}
+
 TEST(DeepSpeedImport, RefusesAKeyInTwoSpellings) {
   const Import import = import_text(R"({"zero_optimization": {"stage": 1},
  "zero-optimization": {"stage": 3}})");
@@ -192,6 +206,14 @@ TEST(DeepSpeedImport, RefusesWhatIsNoConfiguration) {
     SCOPED_TRACE(text);
     EXPECT_FALSE(import_text(text).fragment.has_value());
   }
+}
+
+TEST(DeepSpeedImport, RefusesAFileWithoutAnyOfItsKeys) {
+  for (const char* text : {"{}", R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4096})"})
+    EXPECT_THAT(import_text(text).messages,
+                ElementsAre("ds.json: error: holds no configuration of DeepSpeed or GPT-NeoX"))
+        << text;
+  EXPECT_TRUE(import_text(R"({"steps_per_print": 10, "mine": 1})").fragment.has_value());
 }
 
 // System: GPT-NeoX-20B on 96 GPUs, tensor 2 x pipeline 4 x data 12, ZeRO 1; 50,257 tokens padded to 50,432 =

@@ -4,6 +4,7 @@
 // it is committed.
 #include "formats/hf_config.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -165,6 +166,14 @@ TEST(HfConfig, ReadsTheGroupsOfDeepSeek) {
   EXPECT_EQ(model_of(changed(sample("deepseek-r1"), "\"n_group\": 8", "\"n_group\": 1")).experts->groups, 1);
 }
 
+TEST(HfConfig, RefusesHalfOfTheGroupsOfDeepSeek) {
+  EXPECT_THAT(read(changed(sample("deepseek-r1"), "\"topk_group\": 4,", "")).messages,
+              testing::HasSubstr("error: topk_group: is required beside n_group"));
+  const std::string chosen = changed(sample("deepseek-r1"), "\"n_group\": 8,", "");
+  EXPECT_THAT(read(chosen).messages, testing::HasSubstr("error: n_group: is required beside topk_group"));
+  EXPECT_EQ(model_of(changed(chosen, "\"noaux_tc\"", "\"greedy\"")).experts->groups, 1);
+}
+
 // Qwen2-57B-A14B: 8 shared experts' worth in one, behind a gate.
 TEST(HfConfig, ReadsTheSharedExpertOfQwen2) {
   const TransformerSpec model = model_of(
@@ -209,6 +218,7 @@ TEST(HfConfig, FillsInWhatTheTypeSaysOfAbsentKeys) {
   EXPECT_EQ(model_of(without).kv_heads, 32);
   const std::string mistral = "\"model_type\": \"mistral\", \"sliding_window\": null";
   EXPECT_EQ(model_of(changed(without, llama, mistral)).kv_heads, 8);
+  EXPECT_EQ(model_of(changed(sample("qwen3-30b"), "\"num_key_value_heads\": 4,", "")).kv_heads, 4);
   const std::string qwen = "\"model_type\": \"qwen2\", \"use_sliding_window\": true";
   const std::string longer = changed(sample("llama-3-8b"), "\"max_position_embeddings\": 8192",
                                      "\"max_position_embeddings\": 32768");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -283,6 +284,15 @@ TEST(MegatronImport, AsksForWhatNothingSays) {
     EXPECT_THAT(import.messages,
                 Contains(std::string("job: error: ") + option + ": is required, but not given"));
   EXPECT_THAT(import.messages, Contains(HasSubstr("how many GPUs")));
+}
+
+// The sequence is the model's and the training's; the size of the feed-forward block is asked for twice.
+TEST(MegatronImport, RefusesAnArgumentOnce) {
+  const Import import = import_text(
+      "--num-layers 8 --hidden-size 64 --num-attention-heads 4 --ffn-hidden-size 1x --micro-batch-size 1\n");
+  for (const std::string message : {"job:1: error: --ffn-hidden-size: '1x' is no whole number",
+                                    "job: error: --seq-length: is required, but not given"})
+    EXPECT_EQ(std::ranges::count(import.messages, message), 1) << message;
 }
 
 // What is printed is YAML that reads back to the same tree, whatever stood in the file.

@@ -161,6 +161,11 @@ TEST(NcclTopology, NicWithoutSpeedIsMissing) {
   EXPECT_THAT(import.messages, ElementsAre(HasSubstr("1 of 1 NICs do not tell their speed")));
 }
 
+TEST(NcclTopology, NegativeSpeedOtherThanLinuxsUnknownIsRefused) {
+  const Import import = import_of(machine(gpu(0, "") + "<nic><net name=\"ib0\" speed=\"-400000\"/></nic>"));
+  EXPECT_THAT(import.messages, ElementsAre(HasSubstr("net.speed: '-400000' is no speed in Mbit/s")));
+}
+
 TEST(NcclTopology, FusedHostsAreToldApart) {
   const Import import = import_of("<system version=\"1\"><cpu host_hash=\"0x1\">" + gpu(0, "") +
                                   "</cpu><cpu host_hash=\"0x2\">" + gpu(1, "") + "</cpu></system>");

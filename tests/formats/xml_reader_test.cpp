@@ -82,7 +82,8 @@ TEST(TopologyFile, WhatIsNoTextIsRefusedWhereItStands) {
   EXPECT_THAT(refusal_of(std::string("<a>\0</a>", 8)),
               HasSubstr("f:1:4: error: byte 0x00 is a control character"));
   EXPECT_THAT(refusal_of("hello"), HasSubstr("is no topology that is read here"));
-  EXPECT_THAT(refusal_of(""), HasSubstr("is no topology that is read here"));
+  EXPECT_THAT(refusal_of(""), HasSubstr("f: error: the file is empty"));
+  EXPECT_THAT(refusal_of("\r\n"), HasSubstr("f: error: the file is empty"));
 }
 
 TEST(TopologyFile, ByteOrderMarkAndWindowsLineEndsAreRead) {

@@ -22,11 +22,17 @@ int layers_in(const OobleckSpec& spec) {
   return static_cast<int>(spec.groups.at(0).options.at(0).layers.size());
 }
 
-// The most nodes of a pipeline: as many as there are layers for the stages of the widest option.
-int stage_limit(const OobleckSpec& spec) {
+// GPUs of a stage of the widest option.
+int widest_stage(const OobleckSpec& spec) {
   int widest = 1;
   for (const StageOption& option : spec.groups.at(0).options) widest = std::max(widest, option.gpus);
-  return layers_in(spec) / (spec.gpus_per_node / widest);
+  return widest;
+}
+
+// The most nodes of a pipeline: as many as there are layers for the stages of the widest option. 0: one node has
+// more stages than that.
+int stage_limit(const OobleckSpec& spec) {
+  return layers_in(spec) / (spec.gpus_per_node / widest_stage(spec));
 }
 
 // "13, 14 and 17 to 19"
@@ -75,6 +81,17 @@ Diagnostic not_covered(const TemplateRange& range) {
                       : std::string()};
 }
 
+Diagnostic too_few_layers(const OobleckSpec& spec, int limit) {
+  const std::string message = fmt::format(
+      "a pipeline of {} node{}, the least that hold the model, has more stages than the model has layers, {}",
+      spec.min_nodes, spec.min_nodes == 1 ? "" : "s", layers_in(spec));
+  return {.code = "too-few-layers",
+          .message = message,
+          .hint = limit > 0 ? fmt::format("use nodes of more memory, so that {} hold the model", limit)
+                            : fmt::format("use nodes of at most {} GPUs, whose stages each have a layer",
+                                          layers_in(spec) * widest_stage(spec))};
+}
+
 }  // namespace
 
 std::vector<Diagnostic> check_oobleck(const OobleckSpec& spec) {
@@ -83,14 +100,7 @@ std::vector<Diagnostic> check_oobleck(const OobleckSpec& spec) {
   const TemplateRange range = template_range(nodes, spec.min_nodes, spec.max_failures, limit);
   std::vector<Diagnostic> out;
   if (!range.survivable()) out.push_back(too_many_failures(nodes, spec.min_nodes, spec.max_failures));
-  if (spec.min_nodes > limit)
-    out.push_back(
-        {.code = "too-few-layers",
-         .message = fmt::format(
-             "a pipeline of {} nodes, the least that hold the model, has more stages than the model has "
-             "layers, {}",
-             spec.min_nodes, layers_in(spec)),
-         .hint = fmt::format("use nodes of more memory, so that {} hold the model", limit)});
+  if (spec.min_nodes > limit) out.push_back(too_few_layers(spec, limit));
   if (spec.micro_batches <= spec.max_failures)
     out.push_back({.code = "too-few-micro-batches",
                    .message = fmt::format("{} pipelines need a micro-batch each, and a step has {}",

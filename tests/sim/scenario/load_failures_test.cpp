@@ -181,6 +181,11 @@ TEST(Failures, TakeAKeyOfTheProcessBesideItsKind) {
   EXPECT_EQ(std::get<WeibullNodeFailures>(scenario->failures->processes.at(0).law).shape, 2);
 }
 
+TEST(Failures, HaveAHorizonAboveZero) {
+  const std::string job = kJob + "failures: {process: {rate_per_node_day: 0.01}, policy: none, horizon: ";
+  EXPECT_THAT(read(job + "0 s}\n").messages, HasSubstr("0 s is not above 0 and at most 100 years"));
+}
+
 std::string warnings_of(const std::string& section) {
   const Result result = read(kJob + section);
   if (!result.scenario) return result.messages;

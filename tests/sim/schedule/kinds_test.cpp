@@ -126,7 +126,9 @@ TEST(OneFOneB, RunsWithFewerMicroBatchesThanRanks) {
 TEST(OneFOneB, RefusesChunksAndGroupsInsteadOfIgnoringThem) {
   EXPECT_EQ(refusal_of("1f1b", {.ranks = 2, .micro_batches = 4, .chunks = 2}),
             (ScheduleProblem{.message = "2 chunks a rank: 1f1b runs 1",
-                             .hint = "use interleaved-1f1b, or 1 chunk a rank"}));
+                             .hint = "use 1 chunk a rank, or interleaved-1f1b"}));
+  EXPECT_EQ(refusal_of("chimera", {.ranks = 4, .micro_batches = 4, .chunks = 2}).hint,
+            "use 1 chunk a rank, or dualpipe-v");
   EXPECT_EQ(
       refusal_of("gpipe", {.ranks = 2, .micro_batches = 4, .group = 2}),
       (ScheduleProblem{.message = "a micro-batch group of 2: gpipe has no groups to choose",

@@ -53,7 +53,21 @@ TEST(CheckOobleck, RefusesMoreStagesThanLayersAndTooFewMicroBatches) {
   const auto found = check_oobleck(spec);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].code, "too-few-layers");
+  EXPECT_EQ(found[0].hint, "use nodes of more memory, so that 8 hold the model");
   EXPECT_EQ(found[1].code, "too-few-micro-batches");
+}
+
+// Eight layers, and a node of 16 GPUs has 16 stages of one GPU.
+TEST(CheckOobleck, RefusesNodesOfMoreStagesThanLayers) {
+  OobleckSpec spec = small(4);
+  spec.min_nodes = 1;
+  spec.gpus_per_node = 16;
+  const auto found = check_oobleck(spec);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(
+      found[0].message,
+      "a pipeline of 1 node, the least that hold the model, has more stages than the model has layers, 8");
+  EXPECT_EQ(found[0].hint, "use nodes of at most 8 GPUs, whose stages each have a layer");
 }
 
 // n0 = 5: 14 nodes have templates up to 9, but eight layers; 16 nodes and f = 2 up to 6, and 15 and 16 are
