@@ -1,17 +1,14 @@
 #include "sim/goodput/run_repeats.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <exception>
 #include <limits>
 #include <numeric>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/for_each_index.hpp"
 #include "sim/goodput/log_gamma.hpp"
 
 namespace stagecraft {
@@ -20,36 +17,16 @@ namespace {
 struct Repeat {
   Account account;
   std::vector<std::string> causes;
-  std::exception_ptr failure;
 };
 
-// The first repeat has the timeline.
-Repeat one_repeat(const HistoryFactory& histories, const AccountOf& account_of, int repeat) {
-  try {
-    History history = histories(repeat);
-    Account account = account_of(history, repeat == 0);
-    return {.account = std::move(account), .causes = std::move(history.causes), .failure = {}};
-  } catch (...) {
-    return {.account = {}, .causes = {}, .failure = std::current_exception()};
-  }
-}
-
-// Each thread takes the next open repeat; the results do not depend on the thread.
 std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf& account_of,
                                 const RepeatOptions& options) {
   std::vector<Repeat> repeats(static_cast<std::size_t>(options.repeats));
-  std::atomic<int> next = 0;
-  const auto work = [&] {
-    for (int repeat = next++; repeat < options.repeats; repeat = next++)
-      repeats[static_cast<std::size_t>(repeat)] = one_repeat(histories, account_of, repeat);
-  };
-  std::vector<std::jthread> helpers;
-  for (int thread = 1; thread < std::min(options.threads, options.repeats); ++thread)
-    helpers.emplace_back(work);
-  work();
-  helpers.clear();  // joins
-  for (const Repeat& repeat : repeats)
-    if (repeat.failure) std::rethrow_exception(repeat.failure);
+  for_each_index({.count = repeats.size(), .threads = options.threads}, [&](std::size_t, std::size_t i) {
+    History history = histories(static_cast<int>(i));
+    Account account = account_of(history, i == 0);  // the first repeat has the timeline
+    repeats[i] = {.account = std::move(account), .causes = std::move(history.causes)};
+  });
   return repeats;
 }
 

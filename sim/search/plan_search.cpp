@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <exception>
 #include <list>
 #include <map>
-#include <mutex>
 #include <numeric>
-#include <thread>
 #include <tuple>
 #include <utility>
 
-#include "base/ceil_div.hpp"
 #include "base/check.hpp"
+#include "base/for_each_index.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
 
@@ -57,45 +53,6 @@ class Worker {
   std::map<std::uint32_t, Bench> benches_;                                   // by frame
 };
 
-// Threads that live as long as a search, each with a worker of its own.
-class Crew {
- public:
-  Crew(const SearchPlans& plans, int threads) {
-    for (int i = 0; i < std::max(threads, 1); ++i) workers_.emplace_back(plans);
-  }
-
-  // `work(worker, i)` for every i below `count`, `step` at a time. `tick` is called between, on this thread.
-  // throws what work throws; of several the first.
-  void run(std::size_t count, std::size_t step, const std::function<void(Worker&, std::size_t)>& work,
-           const std::function<bool(std::size_t)>& tick) {
-    std::atomic<std::size_t> next = 0;
-    std::atomic<bool> stop = false;
-    std::map<std::size_t, std::exception_ptr> bugs;
-    std::mutex mutex;
-    const auto labour = [&](Worker& worker, bool ticks) {
-      for (std::size_t begin = next.fetch_add(step); begin < count && !stop; begin = next.fetch_add(step)) {
-        try {
-          for (std::size_t i = begin; i < std::min(begin + step, count); ++i) work(worker, i);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          bugs.emplace(begin, std::current_exception());
-          stop = true;
-        }
-        if (ticks && !tick(std::min(next.load(), count))) stop = true;
-      }
-    };
-    std::vector<std::jthread> threads;
-    const std::size_t useful = std::min(workers_.size(), ceil_div(count, step));
-    for (std::size_t i = 1; i < useful; ++i) threads.emplace_back([&, i] { labour(workers_[i], false); });
-    labour(workers_.front(), true);
-    threads.clear();  // joins
-    if (!bugs.empty()) std::rethrow_exception(bugs.begin()->second);
-  }
-
- private:
-  std::vector<Worker> workers_;
-};
-
 // Why a plan was rejected.
 struct Reason {
   std::string code, path, message, hint;
@@ -124,7 +81,9 @@ struct Simulated {
 class Search {
  public:
   Search(const SearchPlans& plans, const SearchOptions& options)
-      : plans_(plans), options_(options), crew_(plans, options.threads), judged_(plans.points.size()) {}
+      : plans_(plans), options_(options), judged_(plans.points.size()) {
+    for (int i = 0; i < std::max(options.threads, 1); ++i) workers_.emplace_back(plans);
+  }
 
   SearchResult run() {
     judge();
@@ -135,10 +94,12 @@ class Search {
 
  private:
   void judge() {
-    crew_.run(
-        plans_.points.size(), kPlansAtOnce,
-        [this](Worker& worker, std::size_t i) { judge(worker, plans_.points[i], judged_[i]); },
-        [this](std::size_t done) { return tick(done / 2); });
+    for_each_index(
+        {.count = plans_.points.size(),
+         .threads = options_.threads,
+         .step = kPlansAtOnce,
+         .tick = [this](std::size_t done) { return tick(done / 2); }},
+        [this](std::size_t thread, std::size_t i) { judge(workers_[thread], plans_.points[i], judged_[i]); });
     for (std::size_t i = 0; i < judged_.size(); ++i) {
       Judged& plan = judged_[i];
       result_.placed += plan.placed ? 1 : 0;
@@ -200,13 +161,13 @@ class Search {
           ++result_.bounded;
       }
       std::vector<Simulated> simulated(round.size());
-      crew_.run(
-          round.size(), 1, [&](Worker& worker, std::size_t i) { simulated[i] = simulate(worker, round[i]); },
-          [&](std::size_t done) {
-            return tick((plans_.points.size() +
-                         plans_.points.size() * (next - round.size() + done) / fitting_.size()) /
-                        2);
-          });
+      const auto tick_round = [&](std::size_t done) {
+        const std::size_t points = plans_.points.size();
+        return tick((points + points * (next - round.size() + done) / fitting_.size()) / 2);
+      };
+      for_each_index(
+          {.count = round.size(), .threads = options_.threads, .tick = tick_round},
+          [&](std::size_t thread, std::size_t i) { simulated[i] = simulate(workers_[thread], round[i]); });
       if (result_.stopped) return;
       for (Simulated& one : simulated) {
         if (one.missed)
@@ -303,7 +264,7 @@ class Search {
 
   const SearchPlans& plans_;
   const SearchOptions& options_;
-  Crew crew_;
+  std::vector<Worker> workers_;  // of each thread
   std::vector<Judged> judged_;
   std::vector<std::size_t> fitting_;
   std::map<std::pair<std::string, std::string>, SearchRefusal> refusals_;

@@ -1,12 +1,10 @@
 #include "sim/study/compare.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <thread>
 #include <utility>
 
+#include "base/for_each_index.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/simulate.hpp"
@@ -107,25 +105,11 @@ std::vector<Variant> variants_of(const std::vector<std::string>& files,
 std::vector<Outcome> simulate_variants(const std::vector<Variant>& variants, const DataDirectory& data,
                                        int threads) {
   std::vector<Outcome> outcomes(variants.size());
-  std::vector<std::exception_ptr> bugs(variants.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    Library library(data);  // files of models and profiles are read once a thread
-    for (std::size_t i = next++; i < variants.size(); i = next++) {
-      try {
-        outcomes[i] = simulate_variant(variants[i], library);
-      } catch (...) {
-        bugs[i] = std::current_exception();
-      }
-    }
-  };
-  const std::size_t helpers = std::min(static_cast<std::size_t>(std::max(threads, 1)), variants.size());
-  std::vector<std::jthread> pool;
-  for (std::size_t i = 1; i < helpers; ++i) pool.emplace_back(work);
-  work();
-  pool.clear();  // joins
-  for (const std::exception_ptr& bug : bugs)
-    if (bug) std::rethrow_exception(bug);
+  // Files of models and profiles are read once a thread.
+  std::vector<Library> libraries(static_cast<std::size_t>(std::max(threads, 1)), Library(data));
+  for_each_index({.count = variants.size(), .threads = threads}, [&](std::size_t thread, std::size_t i) {
+    outcomes[i] = simulate_variant(variants[i], libraries[thread]);
+  });
   return outcomes;
 }
 

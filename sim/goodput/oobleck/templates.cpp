@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -185,13 +184,6 @@ std::vector<int> counts_not_covered(const TemplateRange& range) {
     if (!covered) out.push_back(count);
   }
   return out;
-}
-
-int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node) {
-  SC_CHECK(memory_of_node > Bytes{0}, "a node has memory");
-  const Bytes needed = parameters * 6 + largest_activation;
-  const std::int64_t nodes = ceil_div(needed.count(), memory_of_node.count());
-  return static_cast<int>(std::max<std::int64_t>(nodes, 1));
 }
 
 }  // namespace stagecraft

@@ -149,9 +149,4 @@ struct TemplateRange {
 // The counts from (f + 1) n0 to N that are no sum of at least f + 1 sizes: of these, some nodes idle.
 [[nodiscard]] std::vector<int> counts_not_covered(const TemplateRange& range);
 
-// The least nodes that hold a model by the formula of Oobleck's planner, which its authors mark as
-// inaccurate: six times the parameters' bytes and the largest activation, over a node's memory. At least 1.
-//   source  github.com/SymbioticLab/Oobleck at 3b7a0c2f; docs/resilience.md, section 5.1
-[[nodiscard]] int least_nodes(Bytes parameters, Bytes largest_activation, Bytes memory_of_node);
-
 }  // namespace stagecraft

@@ -40,13 +40,6 @@ TEST(TemplateRange, NamesTheCountsThatNoSizesReach) {
             (std::vector{13, 14}));
 }
 
-TEST(LeastNodes, RoundsSixTimesTheParametersUp) {
-  using namespace literals;
-  EXPECT_EQ(least_nodes(10_GiB, 4_GiB, 32_GiB), 2);
-  EXPECT_EQ(least_nodes(10_GiB, 5_GiB, 32_GiB), 3);
-  EXPECT_EQ(least_nodes(1_GiB, 0_B, 32_GiB), 1);
-}
-
 std::vector<LayerCost> layers_of(int count, int work) {
   return std::vector<LayerCost>(static_cast<std::size_t>(count),
                                 {.forward = Duration{work}, .backward = Duration{2 * work}});
