@@ -114,8 +114,6 @@ class GemmSamplesFit {
   void fit_fp8_products();
   void set_fp8(Fp8Fit& fit, std::size_t points);
   void set_fp8_scale(const std::vector<double>& sustained);
-  [[nodiscard]] std::optional<double> other_work_over_16_bit() const;
-  [[nodiscard]] double mix_seconds(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmModel sourced(const GemmFit& fit, std::size_t points) const;
   [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmDevice gemm_device() const;
@@ -231,42 +229,17 @@ void GemmSamplesFit::fit_sustained() {
   draft_.tell("gemm, sustained", fmt::format("{:.3f} of the burst rate", scale));
 }
 
-// Seconds of a sustained mix of operators; 0 where it was not measured.
-double GemmSamplesFit::mix_seconds(std::string_view dtype, std::string_view mix) const {
-  const auto samples = draft_.pick([&](const Sample& s) {
-    return s.op == "gemm_mix" && tag_of(s, "dtype", "") == dtype && tag_of(s, "mix", "") == mix;
-  });
-  return samples.empty() ? 0 : samples.front()->median_s;
-}
-
-// The share of a layer's time that is no GEMM, in fp8 over that in 16 bit: GEMMs in fp8 take less of it.
-std::optional<double> GemmSamplesFit::other_work_over_16_bit() const {
-  const double layer = mix_seconds(dtype_, "layer"), in_fp8 = mix_seconds("e4m3", "gemm");
-  double in_16_bit = 0;
-  for (const Sample* gemm : draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype_, "sustained"); }))
-    if (tag_of(*gemm, "mix", "") == "layer") in_16_bit += gemm->median_s;
-  const double other = layer - in_16_bit;
-  if (in_fp8 == 0 || in_16_bit == 0 || other <= 0) return std::nullopt;
-  return layer / (in_fp8 + other);
-}
-
-// GEMMs alone hold `sustained` of their burst in fp8. Other work of a layer leaves them more of the power, in
-// proportion to its share of the time: in 16 bit what `scale` is above GEMMs alone. Where that is not known,
-// fp8 gains by the same factor.
+// What fp8 holds of its burst in a long run over what 16 bit holds in the same mix, GEMMs alone: a layer, whose
+// other work leaves GEMMs more of the power, is taken to give both the same factor.
 void GemmSamplesFit::set_fp8_scale(const std::vector<double>& sustained) {
   GemmModel& model = draft_.profile().gemm;
-  const std::vector<double> ratios = sustained_ratios(dtype_, "gemm");
-  const double scale = model.scale.value, alone = median(sustained);
-  const double sixteen_bit = ratios.empty() ? scale : median(ratios);
-  const std::optional<double> more = other_work_over_16_bit();
-  const double held = more ? alone + (scale - sixteen_bit) * *more : scale * alone / sixteen_bit;
-  const std::string how =
-      fmt::format("GEMMs alone hold {:.3f} of their burst in a long run, {:.3f} in 16 bit; ", alone,
-                  sixteen_bit) +
-      (more ? fmt::format("other work of a layer, {:.2f} times its share in 16 bit, gives back as much more",
-                          *more)
-            : "a layer gains by the factor of 16 bit");
-  draft_.measured(model.fp8_scale.emplace(), std::min(rounded_to(held, 1e-4), 2.0), sustained.size(), how);
+  const std::vector<double> alone = sustained_ratios(dtype_, "gemm");
+  const double sixteen_bit = alone.empty() ? model.scale.value : median(alone);
+  draft_.measured(
+      model.fp8_scale.emplace(),
+      std::min(rounded_to(model.scale.value * median(sustained) / sixteen_bit, 1e-4), 2.0), sustained.size(),
+      fmt::format("scale, times {:.3f} of a burst in a long run over {:.3f} of one in 16 bit, GEMMs alone",
+                  median(sustained), sixteen_bit));
 }
 
 // Forward GEMMs in e4m3, backward GEMMs with gradients in e5m2.
