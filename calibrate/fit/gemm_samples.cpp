@@ -249,10 +249,10 @@ void GemmSamplesFit::fit_fp8_products() {
   std::vector<const Sample*> products;
   std::vector<double> sustained;
   for (const std::string_view dtype : {"e4m3", "e5m2"}) {
-    std::ranges::copy(draft_.pick([&](const Sample& s) {
+    const auto unbatched = [&](const Sample& s) {
       return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1;
-    }),
-                      std::back_inserter(products));
+    };
+    std::ranges::copy(draft_.pick(unbatched), std::back_inserter(products));
     std::ranges::copy(sustained_ratios(dtype, ""), std::back_inserter(sustained));
   }
   const std::vector<GemmPoint> points = points_of(products);

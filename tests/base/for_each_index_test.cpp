@@ -116,7 +116,7 @@ TEST(ForEachIndex, ATickStopsIt) {
 
 TEST(ForEachIndex, ThrowsWhatATickThrows) {
   const auto tick = [](std::size_t) -> bool { throw std::runtime_error("no"); };
-  EXPECT_THROW(for_each_index({.count = 10, .threads = 4, .tick = tick}, [](std::size_t, std::size_t) {}),
+  EXPECT_THROW(for_each_index({.count = 10, .tick = tick}, [](std::size_t, std::size_t) {}),
                std::runtime_error);
 }
 
