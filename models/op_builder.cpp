@@ -30,9 +30,11 @@ MemoryPass cast_pass(const Shard& shard) {
 //           current scaling
 void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
-  MemoryPass pass = cast_pass(shard);
-  pass.bytes += 1;
-  if (arrives) pass = {.bytes = 2, .kernels = 1};
+  MemoryPass pass{.bytes = 2, .kernels = 1};
+  if (!arrives) {
+    pass = cast_pass(shard);
+    pass.bytes += 1;
+  }
   ops.push_back(memory_op("fp8 cast", elements, pass, shard));
 }
 

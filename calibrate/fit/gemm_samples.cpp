@@ -80,6 +80,21 @@ std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
   return points;
 }
 
+// The comments beside the rows of a table.
+std::vector<std::string> notes_of(const std::vector<GemmPoint>& points) {
+  std::vector<std::string> notes;
+  for (const GemmPoint& point : points) notes.push_back(point.note);
+  return notes;
+}
+
+// Measured rows, rounded to the digits of a file.
+void round_rows(std::vector<GemmRow>& rows) {
+  for (GemmRow& row : rows) {
+    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
+    row.provenance = Provenance::kMeasured;
+  }
+}
+
 // Products of a training run speak where no benchmark does.
 std::string_view table_load(const ProfileDraft& draft) {
   const auto bursts =
@@ -144,8 +159,7 @@ void GemmSamplesFit::fit_table() {
   t0_seconds_ = fit.t0_seconds;
   const GemmModel& model = draft_.profile().gemm = sourced(fit, points.size());
   draft_.remarks().table = Provenance::kMeasured;
-  draft_.remarks().gemm_rows.clear();
-  for (const GemmPoint& point : fit.points) draft_.remarks().gemm_rows.push_back(point.note);
+  draft_.remarks().gemm_rows = notes_of(fit.points);
   draft_.use(points.size());
   draft_.tell("gemm",
               fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
@@ -163,10 +177,7 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
     e->source = "fitted with the tile model; " + draft_.origin(points);
   }
   for (GemmTile& tile : model.tiles) tile.rate = rounded_to(tile.rate, 1e-4);
-  for (GemmRow& row : model.rows) {
-    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
-    row.provenance = Provenance::kMeasured;
-  }
+  round_rows(model.rows);
   model.tile_source = "fitted on the rows of the table; " + errors;
   model.correction_source = "chosen on the rows of the table; " + errors;
   model.table_source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
@@ -278,13 +289,9 @@ void GemmSamplesFit::set_fp8(Fp8Fit& fit, std::size_t points) {
   model.fp8_prologue = Sourced<double>{
       .value = fit.prologue, .provenance = Provenance::kMeasured, .source = model.fp8_factor.source};
   fit.table.source = draft_.origin(points) + "; " + errors;
-  for (GemmRow& row : fit.table.rows) {
-    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
-    row.provenance = Provenance::kMeasured;
-  }
+  round_rows(fit.table.rows);
   model.fp8_table = std::move(fit.table);
-  draft_.remarks().fp8_rows.clear();
-  for (const GemmPoint& point : fit.points) draft_.remarks().fp8_rows.push_back(point.note);
+  draft_.remarks().fp8_rows = notes_of(fit.points);
   compare_with_formula(model, draft_.profile().device.sms);
 }
 

@@ -34,13 +34,12 @@ struct Part {
 
 // Largest first.
 std::vector<Part> parts_of(const Report& report) {
+  std::array<std::string_view, kCategoryCount> words = kPartWords;
+  if (report.offload.used()) words[static_cast<std::size_t>(Category::kOther)] = "the host and copies to it";
   std::vector<Part> parts;
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     if (report.breakdown[c] > Duration::zero())
-      parts.push_back({.category = Category(c), .words = kPartWords[c], .time = report.breakdown[c]});
-  if (report.offload.used())
-    for (Part& part : parts)
-      if (part.category == Category::kOther) part.words = "the host and copies to it";
+      parts.push_back({.category = Category(c), .words = words[c], .time = report.breakdown[c]});
   std::ranges::stable_sort(parts, std::greater<>(), &Part::time);
   return parts;
 }
