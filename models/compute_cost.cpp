@@ -148,8 +148,8 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
   const GemmModel& model = profile.gemm;
   const double formula =
       formula_efficiency(model, profile.device.sms, shape.layout, size_of(shape), precision);
-  const std::optional<GemmTableView> table = table_of(model, precision);
-  if (!table) return {.value = formula, .provenance = Provenance::kAssumed};
+  const GemmTable* table = table_of(model, precision);
+  if (table == nullptr) return {.value = formula, .provenance = Provenance::kAssumed};
   if (shape.batch != 1) return {.value = formula, .provenance = Provenance::kAnalytic};
   const auto exact = std::ranges::find_if(table->rows, [&](const GemmRow& row) {
     return row.layout == shape.layout && row.m == shape.m && row.n == shape.n && row.k == shape.k;

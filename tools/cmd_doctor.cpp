@@ -65,7 +65,7 @@ void print_text(Session& session, const std::vector<Found>& found,
   for (const Found& item : found) session.out << fmt::format("{:<12} ", item.what) << wrapped(item.names);
   for (const HardwareProfile& profile : profiles) {
     session.out << fmt::format("profile      {}: {}, {} GEMM shapes, {} collective curves\n",
-                               dated_name(profile), profile.device.name, profile.gemm.rows.size(),
+                               dated_name(profile), profile.device.name, profile.gemm.table.rows.size(),
                                profile.collectives.size());
   }
   session.out << "calibration  the GPU suite is not built into this program\n";

@@ -57,7 +57,7 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
 Shares rows_by_provenance(const HardwareProfile& profile) {
   Shares shares{};
   const GemmModel& gemm = profile.gemm;
-  for (const GemmRow& row : gemm.rows) ++shares[static_cast<std::size_t>(row.provenance)];
+  for (const GemmRow& row : gemm.table.rows) ++shares[static_cast<std::size_t>(row.provenance)];
   if (gemm.fp8_table)
     for (const GemmRow& row : gemm.fp8_table->rows) ++shares[static_cast<std::size_t>(row.provenance)];
   return shares;
@@ -72,7 +72,7 @@ Shares collectives_by_provenance(const HardwareProfile& profile) {
 // The table against the formula that speaks where there is no row.
 FitErrors formula_errors(const GemmModel& model) {
   FitErrors errors;
-  for (const GemmRow& row : model.rows) {
+  for (const GemmRow& row : model.table.rows) {
     errors.add(fmt::format("{} x {}, k {}, {}", row.m, row.n, row.k,
                            kGemmLayoutNames[static_cast<std::size_t>(row.layout)]),
                std::exp(row.log_ratio), 1);
@@ -82,7 +82,7 @@ FitErrors formula_errors(const GemmModel& model) {
 
 std::string extents(const GemmModel& model, GemmLayout layout, std::int64_t GemmRow::*extent) {
   std::int64_t least = 0, most = 0;
-  for (const GemmRow& row : model.rows) {
+  for (const GemmRow& row : model.table.rows) {
     if (row.layout != layout) continue;
     least = least == 0 ? row.*extent : std::min(least, row.*extent);
     most = std::max(most, row.*extent);
@@ -94,7 +94,7 @@ std::string coverage_table(const GemmModel& model) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"GEMM", "rows", "m", "n", "k", "of peak"});
   for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
-    const auto rows = std::ranges::count(model.rows, layout, &GemmRow::layout);
+    const auto rows = std::ranges::count(model.table.rows, layout, &GemmRow::layout);
     table.row({std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)]), std::to_string(rows),
                extents(model, layout, &GemmRow::m), extents(model, layout, &GemmRow::n),
                extents(model, layout, &GemmRow::k), fmt::format("{:.3f}", model.efficiency(layout).value)});

@@ -151,11 +151,11 @@ double fit_constants(GemmFit& fit, const GemmDevice& device, const std::vector<G
 }
 
 void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoint>& points) {
-  fit.model.rows.clear();
+  fit.model.table.rows.clear();
   fit.points.clear();
   for (const GemmPoint& point : points) {
     if (fit.t0_seconds > kMostlyLaunch * point.seconds) continue;
-    fit.model.rows.push_back(
+    fit.model.table.rows.push_back(
         {.m = point.size.m,
          .n = point.size.n,
          .k = point.size.k,
@@ -167,9 +167,8 @@ void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoin
 }
 
 double corrected_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
-  const GemmTableView table{
-      .radius = fit.model.correction_radius, .prior = fit.model.correction_prior, .rows = fit.model.rows};
-  return formula_seconds(fit, device, point, table_correction(table, point.layout, point.size).factor);
+  const TableCorrection near = table_correction(fit.model.table, point.layout, point.size);
+  return formula_seconds(fit, device, point, near.factor);
 }
 
 // Does twice a dimension never cost less (kFlat), on shapes from 192 to 24576? Inside one wave the formula is
@@ -211,18 +210,18 @@ double fit_correction(GemmFit& fit, const GemmDevice& device, const std::vector<
     return sum;
   };
   std::pair<double, double> best = {0, 1};
-  std::tie(fit.model.correction_radius, fit.model.correction_prior) = best;
+  std::tie(fit.model.table.radius, fit.model.table.prior) = best;
   double least = loss();
   for (const double radius : kRadii) {
     for (const double prior : kPriors) {
-      std::tie(fit.model.correction_radius, fit.model.correction_prior) = std::pair{radius, prior};
+      std::tie(fit.model.table.radius, fit.model.table.prior) = std::pair{radius, prior};
       const double tried = loss();
       if (tried >= least || !grows_with_size(fit, device)) continue;
       least = tried;
       best = {radius, prior};
     }
   }
-  std::tie(fit.model.correction_radius, fit.model.correction_prior) = best;
+  std::tie(fit.model.table.radius, fit.model.table.prior) = best;
   return least;
 }
 
@@ -284,7 +283,7 @@ GemmFit fit_gemm(std::vector<GemmPoint> points, const GemmDevice& device, const 
 }
 
 double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
-  for (const GemmRow& row : fit.model.rows) {
+  for (const GemmRow& row : fit.model.table.rows) {
     if (row.m == point.size.m && row.n == point.size.n && row.k == point.size.k && row.layout == point.layout)
       return fit.t0_seconds + flops(point.size) / (device.peak.count() * row.efficiency);
   }
@@ -323,10 +322,8 @@ Fp8Fit fit_fp8(const GemmModel& model, const GemmDevice& device, double t0_secon
   fit_correction(fit, device, points);
   for (const GemmPoint& point : points)
     best.left_out.add(row_name(point), corrected_seconds(fit, device, point), point.seconds);
-  best.table = {.radius = fit.model.correction_radius,
-                .prior = fit.model.correction_prior,
-                .source = {},
-                .rows = std::move(fit.model.rows)};
+  best.table = std::move(fit.model.table);
+  best.table.source.clear();
   best.points = std::move(fit.points);
   return best;
 }

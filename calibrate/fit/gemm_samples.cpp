@@ -163,7 +163,7 @@ void GemmSamplesFit::fit_table() {
   draft_.use(points.size());
   draft_.tell("gemm",
               fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
-                          model.efficiency_nn.value, model.efficiency_nt.value, model.rows.size()),
+                          model.efficiency_nn.value, model.efficiency_nt.value, model.table.rows.size()),
               fit.left_out);
 }
 
@@ -177,10 +177,10 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
     e->source = "fitted with the tile model; " + draft_.origin(points);
   }
   for (GemmTile& tile : model.tiles) tile.rate = rounded_to(tile.rate, 1e-4);
-  round_rows(model.rows);
+  round_rows(model.table.rows);
   model.tile_source = "fitted on the rows of the table; " + errors;
   model.correction_source = "chosen on the rows of the table; " + errors;
-  model.table_source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
+  model.table.source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
                                                            human(from_seconds(fit.t0_seconds)));
   model.table_precisions = {precision_};
   // Without sustained samples the drop of a table of bursts under load is unknown.

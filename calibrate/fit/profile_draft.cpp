@@ -10,7 +10,8 @@ namespace stagecraft {
 
 ProfileDraft::ProfileDraft(const SampleSet& set, const HardwareProfile& base) : set_(set) {
   out_.profile = base;
-  out_.remarks.table = base.gemm.rows.empty() ? Provenance::kPublished : base.gemm.rows.front().provenance;
+  out_.remarks.table =
+      base.gemm.table.rows.empty() ? Provenance::kPublished : base.gemm.table.rows.front().provenance;
 }
 
 bool ProfileDraft::speaks(const Sample& sample) const {

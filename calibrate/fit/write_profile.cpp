@@ -75,14 +75,15 @@ std::string gemm_rows(const std::vector<GemmRow>& rows, const std::vector<std::s
 }
 
 std::string gemm_table(const GemmModel& model, const ProfileRemarks& remarks) {
-  SC_CHECK(model.rows.empty() || model.rows.front().provenance == remarks.table, "the rows are of the table");
+  SC_CHECK(model.table.rows.empty() || model.table.rows.front().provenance == remarks.table,
+           "the rows are of the table");
   std::string precisions;
   for (const Precision precision : model.table_precisions)
     precisions +=
         (precisions.empty() ? "" : ", ") + std::string(kPrecisionNames[static_cast<std::size_t>(precision)]);
   return fmt::format("  table:\n    provenance: {}\n    source: {}\n    precisions: [{}]\n",
-                     name(remarks.table), scalar(model.table_source), precisions) +
-         gemm_rows(model.rows, remarks.gemm_rows);
+                     name(remarks.table), scalar(model.table.source), precisions) +
+         gemm_rows(model.table.rows, remarks.gemm_rows);
 }
 
 std::string fp8_table(const GemmTable& table, const std::vector<std::string>& remarks) {
@@ -111,8 +112,8 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
   out +=
       fmt::format("  split_k: {{max: {}, min_depth: {}, prologue: {}, {}}}\n", model.split_k_max,
                   model.split_k_min_depth, model.prologue_k, story(Provenance::kAnalytic, model.tile_source));
-  out += fmt::format("  correction: {{radius: {}, prior: {}, {}}}\n", model.correction_radius,
-                     model.correction_prior, story(Provenance::kAnalytic, model.correction_source));
+  out += fmt::format("  correction: {{radius: {}, prior: {}, {}}}\n", model.table.radius, model.table.prior,
+                     story(Provenance::kAnalytic, model.correction_source));
   out += gemm_table(model, remarks);
   return fp8 && model.fp8_table ? out + fp8_table(*model.fp8_table, remarks.fp8_rows) : out;
 }

@@ -102,12 +102,9 @@ struct GemmModel {
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;
-  double correction_radius = 0;  // in natural-log units of (m, n, k); 0 = table unused off its own shapes
-  double correction_prior = 1;   // weight of "the formula is right" against rows of weight at most 1
-  std::string correction_source;
+  GemmTable table;
   std::vector<Precision> table_precisions;  // precisions that the table covers; others use the formula
-  std::string table_source;
-  std::vector<GemmRow> rows;  // a shape and layout at most once
+  std::string correction_source;            // of the table's radius and prior
 
   [[nodiscard]] const Sourced<double>& efficiency(GemmLayout layout) const;
   // Overhead of every tile, as extra k, at least 0.

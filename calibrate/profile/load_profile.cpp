@@ -89,8 +89,8 @@ void read_split_k(YamlMap& gemm, GemmModel& model) {
 void read_correction(YamlMap& gemm, GemmModel& model) {
   Section section = required_section(gemm, "correction", "{radius, prior, provenance, source}");
   if (!section.ok) return;
-  model.correction_radius = read_in_range(section.map, "radius", kRadius);
-  model.correction_prior = read_in_range(section.map, "prior", kPrior);
+  model.table.radius = read_in_range(section.map, "radius", kRadius);
+  model.table.prior = read_in_range(section.map, "prior", kPrior);
   model.correction_source = read_story(section.map).source;
   section.map.finish();
 }
@@ -141,8 +141,8 @@ void read_gemm_table(YamlMap& gemm, GemmModel& model) {
   if (!section.ok) return;
   Story story = read_story(section.map);
   model.table_precisions = read_precisions(section.map);
-  model.rows = read_gemm_rows(section.map, story.provenance);
-  model.table_source = std::move(story.source);
+  model.table.rows = read_gemm_rows(section.map, story.provenance);
+  model.table.source = std::move(story.source);
   section.map.finish();
 }
 

@@ -71,23 +71,17 @@ void compare_with_formula(GemmModel& model, int sms) {
       row.log_ratio = std::log(row.efficiency / formula_efficiency(model, sms, row.layout, size, precision));
     }
   };
-  compare(model.rows, Precision::kBf16);
+  compare(model.table.rows, Precision::kBf16);
   if (model.fp8_table) compare(model.fp8_table->rows, Precision::kFp8);
 }
 
-std::optional<GemmTableView> table_of(const GemmModel& model, Precision precision) {
+const GemmTable* table_of(const GemmModel& model, Precision precision) {
   if (std::ranges::find(model.table_precisions, precision) != model.table_precisions.end())
-    return GemmTableView{.radius = model.correction_radius,
-                         .prior = model.correction_prior,
-                         .source = model.table_source,
-                         .rows = model.rows};
-  if (precision != Precision::kFp8 || !model.fp8_table) return std::nullopt;
-  const GemmTable& table = *model.fp8_table;
-  return GemmTableView{
-      .radius = table.radius, .prior = table.prior, .source = table.source, .rows = table.rows};
+    return &model.table;
+  return precision == Precision::kFp8 && model.fp8_table ? &*model.fp8_table : nullptr;
 }
 
-TableCorrection table_correction(const GemmTableView& table, GemmLayout layout, const GemmSize& size) {
+TableCorrection table_correction(const GemmTable& table, GemmLayout layout, const GemmSize& size) {
   if (table.radius <= 0) return {};
   double weight = 0;
   double pull = 0;

@@ -17,9 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 
 #include "calibrate/profile/hardware_profile.hpp"
 
@@ -41,13 +38,8 @@ struct GemmSize {
 // change of rows, tiles or layout efficiencies.
 void compare_with_formula(GemmModel& model, int sms);
 
-// The table that speaks for a precision, as GemmTable; absent where none does.
-struct GemmTableView {
-  double radius = 0, prior = 1;
-  std::string_view source = {};
-  std::span<const GemmRow> rows = {};
-};
-[[nodiscard]] std::optional<GemmTableView> table_of(const GemmModel& model, Precision precision);
+// The table of the model that speaks for a precision; nullptr where none does.
+[[nodiscard]] const GemmTable* table_of(const GemmModel& model, Precision precision);
 
 // Correction of the formula by the table rows around a shape: a factor, and the weight of the rows. Near rows
 // pull by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in
@@ -56,7 +48,7 @@ struct TableCorrection {
   double factor = 1;
   double weight = 0;
 };
-[[nodiscard]] TableCorrection table_correction(const GemmTableView& table, GemmLayout layout,
+[[nodiscard]] TableCorrection table_correction(const GemmTable& table, GemmLayout layout,
                                                const GemmSize& size);
 
 }  // namespace stagecraft

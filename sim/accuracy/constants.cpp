@@ -76,8 +76,8 @@ void quantise(Scenario& scenario, double on) {
   gemm.tiles = {{.m = 1, .n = 1, .rate = 1}};
   gemm.prologue_k = 0;
   gemm.split_k_max = 1;
-  gemm.correction_radius = 0;
-  gemm.rows.clear();
+  gemm.table.radius = 0;
+  gemm.table.rows.clear();
   gemm.fp8_table.reset();
 }
 
@@ -110,7 +110,7 @@ constexpr ModelConstant kConstants[] = {
      [](const Scenario&) -> double { return 1; }, quantise},
     constant(
         "gemm.correction_radius", "reach of the table's rows, in natural logarithms of the shape",
-        [](auto& s) -> auto& { return s.profile->gemm.correction_radius; }),
+        [](auto& s) -> auto& { return s.profile->gemm.table.radius; }),
     constant(
         "memory_efficiency", "memory-bound kernels, of the memory bandwidth",
         [](auto& s) -> auto& { return s.profile->memory_efficiency.value; }),

@@ -41,8 +41,7 @@ Explanation gaps(const HardwareProfile& profile, const Op& op) {
 std::string efficiency_text(const HardwareProfile& profile, Precision precision,
                             const GemmEfficiency& efficiency, const GemmShape& shape) {
   if (efficiency.provenance == Provenance::kPublished || efficiency.provenance == Provenance::kMeasured)
-    return fmt::format("table row {}: {}", shape_text(shape),
-                       table_of(profile.gemm, precision).value().source);
+    return fmt::format("table row {}: {}", shape_text(shape), table_of(profile.gemm, precision)->source);
   if (efficiency.provenance == Provenance::kInterpolated)
     return fmt::format("the layout's efficiency and tile quantisation, corrected by table rows near {}",
                        shape_text(shape));

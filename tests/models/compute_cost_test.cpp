@@ -47,7 +47,7 @@ HardwareProfile toy() {
   profile.gemm.tiles = {{.m = 128, .n = 128, .rate = 1}};
   profile.gemm.prologue_k = 0;
   profile.gemm.split_k_max = 1;
-  profile.gemm.correction_radius = 0.5;
+  profile.gemm.table.radius = 0.5;
   profile.gemm.table_precisions = {Precision::kBf16};
   profile.attention.kernels = {toy_flash()};
   profile.relative_spread = {0.01, 0.02, 0.03, 0.04, 0.05};
@@ -297,7 +297,7 @@ TEST(ComputeCost, OfABatchedGemmFallsByTheMisalignedFactor) {
 
 TEST(ComputeCost, TakesTheRowOfTheTableForItsShapeAndLayout) {
   HardwareProfile profile = toy();
-  profile.gemm.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
+  profile.gemm.table.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
   compare_with_formula(profile.gemm, profile.device.sms);
   const Cost cost = compute_cost(profile, Precision::kBf16, gemm({.m = 256, .n = 256, .k = 50'000}));
   EXPECT_EQ(cost.time, 65'536ns);
@@ -309,13 +309,13 @@ TEST(ComputeCost, TakesTheRowOfTheTableForItsShapeAndLayout) {
 // exp(-(ln 2 / 0.5)^2); the prior of 1 stands against it.
 TEST(ComputeCost, CarriesTheRatioOfANearRowOver) {
   HardwareProfile profile = toy();
-  profile.gemm.rows = {{.m = 256, .n = 256, .k = 4096, .layout = GemmLayout::kTN, .efficiency = 1}};
+  profile.gemm.table.rows = {{.m = 256, .n = 256, .k = 4096, .layout = GemmLayout::kTN, .efficiency = 1}};
   compare_with_formula(profile.gemm, profile.device.sms);
   const double weight = std::exp(-std::pow(std::log(2.0) / 0.5, 2));
   const GemmEfficiency near = gemm_efficiency(profile, Precision::kBf16, {.m = 256, .n = 256, .k = 8192});
   EXPECT_DOUBLE_EQ(near.value, 0.5 * std::pow(2.0, weight / (weight + 1)));
   EXPECT_EQ(near.provenance, Provenance::kAnalytic);
-  profile.gemm.correction_prior = weight / 2;
+  profile.gemm.table.prior = weight / 2;
   EXPECT_EQ(gemm_efficiency(profile, Precision::kBf16, {.m = 256, .n = 256, .k = 8192}).provenance,
             Provenance::kInterpolated);
   const GemmShape other_layout{.m = 256, .n = 256, .k = 8192, .layout = GemmLayout::kNN};
@@ -324,7 +324,7 @@ TEST(ComputeCost, CarriesTheRatioOfANearRowOver) {
 
 TEST(ComputeCost, UsesTheTableForItsOwnPrecisionsOnly) {
   HardwareProfile profile = toy();
-  profile.gemm.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
+  profile.gemm.table.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
   compare_with_formula(profile.gemm, profile.device.sms);
   const Cost cost = compute_cost(profile, Precision::kFp32, gemm({.m = 256, .n = 256, .k = 50'000}));
   EXPECT_EQ(cost.time, 1'310'720ns);
@@ -346,7 +346,7 @@ TEST(ComputeCost, RefusesWhatItCannotPrice) {
 
 TEST(A100ComputeCost, ReproducesEveryRowOfTheTable) {
   const HardwareProfile profile = a100();
-  for (const GemmRow& row : profile.gemm.rows) {
+  for (const GemmRow& row : profile.gemm.table.rows) {
     SCOPED_TRACE(testing::Message() << row.m << " " << row.n << " " << row.k);
     const Cost cost = compute_cost(profile, Precision::kBf16, gemm(shape_of(row)));
     const double flops = 2.0 * static_cast<double>(row.m * row.n) * static_cast<double>(row.k);
@@ -361,10 +361,10 @@ TEST(A100ComputeCost, MeetsARowThatTheTableDoesNotHave) {
   const HardwareProfile full = a100();
   std::vector<double> errors;
   double sum = 0;
-  for (std::size_t i = 0; i < full.gemm.rows.size(); ++i) {
+  for (std::size_t i = 0; i < full.gemm.table.rows.size(); ++i) {
     HardwareProfile rest = full;
-    rest.gemm.rows.erase(rest.gemm.rows.begin() + static_cast<std::ptrdiff_t>(i));
-    const GemmRow& row = full.gemm.rows[i];
+    rest.gemm.table.rows.erase(rest.gemm.table.rows.begin() + static_cast<std::ptrdiff_t>(i));
+    const GemmRow& row = full.gemm.table.rows[i];
     const GemmEfficiency predicted = gemm_efficiency(rest, Precision::kBf16, shape_of(row));
     EXPECT_NE(predicted.provenance, Provenance::kPublished);
     errors.push_back(std::abs(row.efficiency / predicted.value - 1));
@@ -379,7 +379,7 @@ TEST(A100ComputeCost, MeetsARowThatTheTableDoesNotHave) {
 TEST(A100ComputeCost, TwiceADimensionIsNeverCheaper) {
   const HardwareProfile profile = a100();
   std::vector<GemmShape> shapes;
-  for (const GemmRow& row : profile.gemm.rows) {
+  for (const GemmRow& row : profile.gemm.table.rows) {
     shapes.push_back(shape_of(row));
     shapes.push_back(
         {.m = row.m, .n = row.n, .k = std::max<std::int64_t>(row.k / 2, 1), .layout = row.layout});

@@ -100,10 +100,10 @@ TEST(WriteProfile, WhatIsWrittenReadsBackAsTheSameProfile) {
   EXPECT_EQ(again.gemm.efficiency_nt.value, base.gemm.efficiency_nt.value);
   EXPECT_EQ(again.gemm.efficiency_nt.source, base.gemm.efficiency_nt.source);
   EXPECT_EQ(again.gemm.tiles.size(), base.gemm.tiles.size());
-  ASSERT_EQ(again.gemm.rows.size(), base.gemm.rows.size());
-  for (std::size_t i = 0; i < base.gemm.rows.size(); ++i) {
-    EXPECT_EQ(again.gemm.rows[i].efficiency, base.gemm.rows[i].efficiency);
-    EXPECT_EQ(again.gemm.rows[i].log_ratio, base.gemm.rows[i].log_ratio);
+  ASSERT_EQ(again.gemm.table.rows.size(), base.gemm.table.rows.size());
+  for (std::size_t i = 0; i < base.gemm.table.rows.size(); ++i) {
+    EXPECT_EQ(again.gemm.table.rows[i].efficiency, base.gemm.table.rows[i].efficiency);
+    EXPECT_EQ(again.gemm.table.rows[i].log_ratio, base.gemm.table.rows[i].log_ratio);
   }
   ASSERT_EQ(again.collectives.size(), base.collectives.size());
   for (std::size_t i = 0; i < base.collectives.size(); ++i) {
@@ -124,10 +124,10 @@ TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
   const HardwareProfile profile = read_back(yaml);
   EXPECT_EQ(profile.name, "made");
   EXPECT_EQ(profile.date, std::max<std::string>("2026-11-20", base.date));
-  EXPECT_EQ(profile.gemm.rows.size(), 36u);
-  EXPECT_EQ(profile.gemm.rows.front().provenance, Provenance::kMeasured);
+  EXPECT_EQ(profile.gemm.table.rows.size(), 36u);
+  EXPECT_EQ(profile.gemm.table.rows.front().provenance, Provenance::kMeasured);
   EXPECT_EQ(profile.gemm.table_precisions, std::vector<Precision>{Precision::kBf16});
-  EXPECT_THAT(profile.gemm.table_source, HasSubstr("36 samples on NVIDIA A100-SXM4-80GB, driver 550.54"));
+  EXPECT_THAT(profile.gemm.table.source, HasSubstr("36 samples on NVIDIA A100-SXM4-80GB, driver 550.54"));
   EXPECT_THAT(yaml, HasSubstr("# 40 repeats, spread 0.40 %, 2026-11-20"));
   EXPECT_LT(fit.families.at(0).left_out.median(), 0.03);
   // What was not measured stays the base's word.
@@ -148,7 +148,7 @@ TEST(FitProfile, ProductsOfATrainingRunMakeTheTableWhereNoBenchmarkDid) {
                    {"load", "training"},
                    {"source", "profile of a training run"}};
   const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
-  EXPECT_EQ(profile.gemm.rows.size(), 36u);
+  EXPECT_EQ(profile.gemm.table.rows.size(), 36u);
   EXPECT_EQ(profile.gemm.scale.value, 1);
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
   EXPECT_THAT(profile.gemm.scale.source, HasSubstr("of a training run"));
@@ -156,7 +156,7 @@ TEST(FitProfile, ProductsOfATrainingRunMakeTheTableWhereNoBenchmarkDid) {
   std::vector<Sample> both = gemm_samples(base);
   samples.front().shape["m"] = 100;
   both.push_back(samples.front());
-  EXPECT_EQ(fitted(both, base).profile.gemm.rows.size(), 36u);
+  EXPECT_EQ(fitted(both, base).profile.gemm.table.rows.size(), 36u);
   EXPECT_EQ(fitted(both, base).unused, 1u);
 }
 
@@ -171,7 +171,7 @@ TEST(FitProfile, ABurstAtALimitedClockIsLeftOutAndListed) {
   limited.median_s = limited.min_s = 10 * 2.0 * 3072 * 3072 * 3072 / 250e12;
   samples.push_back(limited);
   const FittedProfile after = fitted(samples, base);
-  EXPECT_EQ(after.profile.gemm.rows.size(), before.profile.gemm.rows.size());
+  EXPECT_EQ(after.profile.gemm.table.rows.size(), before.profile.gemm.table.rows.size());
   EXPECT_EQ(after.profile.gemm.efficiency_tn.value, before.profile.gemm.efficiency_tn.value);
   EXPECT_EQ(after.families.front().outcome, "1 left out of the burst fit: TN batch 1 k 3072 m 3072 n 3072");
   for (const std::int64_t m : {1024, 2048}) {
@@ -327,7 +327,7 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_NEAR(of(profile, 8).bus_bandwidth.count(), 200e9, 1e7);
   EXPECT_EQ(of(profile, 8).provenance, Provenance::kMeasured);
   EXPECT_EQ(of(profile, 4).bus_bandwidth, of(base, 4).bus_bandwidth);
-  EXPECT_EQ(profile.gemm.rows.size(), base.gemm.rows.size());
+  EXPECT_EQ(profile.gemm.table.rows.size(), base.gemm.table.rows.size());
 }
 
 // A time without an algorithm is of whatever the library ran: no row of an algorithm may speak beside it. One

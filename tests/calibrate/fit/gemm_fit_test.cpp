@@ -66,16 +66,16 @@ TEST(GemmFit, NamesTheOddRowAndIsNotBentByIt) {
 TEST(GemmFit, PutsTheKernelWithoutItsLaunchIntoTheTable) {
   const std::vector<GemmPoint> points = made_points();
   const GemmFit fit = fit_gemm(points, made_device(), {});
-  const GemmRow& row = fit.model.rows.back();  // 4096 x 5120, k 4096, NT
+  const GemmRow& row = fit.model.table.rows.back();  // 4096 x 5120, k 4096, NT
   const double flops = 2.0 * 4096 * 5120 * 4096;
   EXPECT_NEAR(row.efficiency, flops / (1e14 * (points.back().seconds - 4e-6)), 1e-3);
 }
 
 TEST(GemmFit, LeavesRowsThatAreMostlyLaunchOutOfTheTable) {
   const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});  // 256^3 takes 5 us, which is the launch
-  for (const GemmRow& row : fit.model.rows) EXPECT_FALSE(row.m == 256 && row.n == 256 && row.k == 256);
-  EXPECT_LT(fit.model.rows.size(), 125u);
-  EXPECT_EQ(fit.points.size(), fit.model.rows.size());
+  for (const GemmRow& row : fit.model.table.rows) EXPECT_FALSE(row.m == 256 && row.n == 256 && row.k == 256);
+  EXPECT_LT(fit.model.table.rows.size(), 125u);
+  EXPECT_EQ(fit.points.size(), fit.model.table.rows.size());
 }
 
 TEST(GemmFit, TakesTheForwardConstantForALayoutThatNobodyTimed) {

@@ -38,8 +38,8 @@ TEST(H100Base, ConstantsOfTheTileModelAreThoseOfTheFit) {
   EXPECT_NEAR(profile.gemm.efficiency_tn.value, fit.model.efficiency_tn.value, 1e-3);
   EXPECT_EQ(profile.gemm.prologue_k, fit.model.prologue_k);
   EXPECT_EQ(profile.gemm.split_k_max, fit.model.split_k_max);
-  EXPECT_EQ(profile.gemm.correction_radius, fit.model.correction_radius);
-  EXPECT_EQ(profile.gemm.correction_prior, fit.model.correction_prior);
+  EXPECT_EQ(profile.gemm.table.radius, fit.model.table.radius);
+  EXPECT_EQ(profile.gemm.table.prior, fit.model.table.prior);
   ASSERT_EQ(profile.gemm.tiles.size(), fit.model.tiles.size());
   for (std::size_t i = 0; i < fit.model.tiles.size(); ++i) {
     EXPECT_EQ(profile.gemm.tiles[i].m, fit.model.tiles[i].m);
@@ -53,8 +53,8 @@ TEST(B200Profile, ConstantsOfTheTileModelAreThoseOfTheFit) {
   const GemmFit fit = fit_gemm(xla_b200_gemms(), b200(), {});
   EXPECT_NEAR(profile.gemm.efficiency_tn.value, fit.model.efficiency_tn.value, 1e-3);
   EXPECT_EQ(profile.gemm.prologue_k, fit.model.prologue_k);
-  EXPECT_EQ(profile.gemm.correction_radius, fit.model.correction_radius);
-  EXPECT_EQ(profile.gemm.rows.size(), fit.model.rows.size());
+  EXPECT_EQ(profile.gemm.table.radius, fit.model.table.radius);
+  EXPECT_EQ(profile.gemm.table.rows.size(), fit.model.table.rows.size());
   ASSERT_EQ(profile.gemm.tiles.size(), fit.model.tiles.size());
   for (std::size_t i = 0; i < fit.model.tiles.size(); ++i)
     EXPECT_NEAR(profile.gemm.tiles[i].rate, fit.model.tiles[i].rate, 1e-3);
@@ -68,13 +68,13 @@ TEST(H200Base, StandsOnTheH100WithAnotherMemory) {
       h200.memory_efficiency.value / h100.memory_efficiency.value * h200.device.memory_bandwidth.count(),
       4.01 / 2.90 * h100.device.memory_bandwidth.count(), 1e-3 * h200.device.memory_bandwidth.count());
   // A row that is mostly launch with the faster memory says nothing any more.
-  EXPECT_GE(h200.gemm.rows.size() + 5, h100.gemm.rows.size());
-  for (const GemmRow& row : h200.gemm.rows) {
+  EXPECT_GE(h200.gemm.table.rows.size() + 5, h100.gemm.table.rows.size());
+  for (const GemmRow& row : h200.gemm.table.rows) {
     SCOPED_TRACE(testing::Message() << row.m << " " << row.n << " " << row.k);
-    const auto before = std::ranges::find_if(h100.gemm.rows, [&](const GemmRow& other) {
+    const auto before = std::ranges::find_if(h100.gemm.table.rows, [&](const GemmRow& other) {
       return other.m == row.m && other.n == row.n && other.k == row.k;
     });
-    ASSERT_NE(before, h100.gemm.rows.end());
+    ASSERT_NE(before, h100.gemm.table.rows.end());
     EXPECT_GE(row.efficiency, before->efficiency);
     EXPECT_LE(row.efficiency, 4.01 / 2.90 * before->efficiency);
     EXPECT_EQ(row.provenance, Provenance::kAnalytic);
@@ -88,8 +88,8 @@ TEST(HopperProfiles, HaveTheirKernelsFromSamplesOfOurOwn) {
     SCOPED_TRACE(name);
     const HardwareProfile base = profile_of(std::string("published/") + of_base + ".yaml"),
                           profile = profile_called(name);
-    EXPECT_GT(profile.gemm.rows.size(), rows);
-    for (const GemmRow& row : profile.gemm.rows) ASSERT_EQ(row.provenance, Provenance::kMeasured);
+    EXPECT_GT(profile.gemm.table.rows.size(), rows);
+    for (const GemmRow& row : profile.gemm.table.rows) ASSERT_EQ(row.provenance, Provenance::kMeasured);
     const FlashKernel& cudnn = profile.attention.kernel();
     EXPECT_EQ(cudnn.name, "cudnn");
     for (const FlashPass* pass : {&cudnn.forward, &cudnn.backward})
@@ -109,11 +109,11 @@ TEST(HopperProfiles, HaveTheirKernelsFromSamplesOfOurOwn) {
 TEST(H100Base, RowsAreTheGridWithoutItsLaunch) {
   const HardwareProfile profile = h100_base();
   const GemmFit fit = fit_gemm(xla_h100_gemms(), h100(), {});
-  ASSERT_EQ(profile.gemm.rows.size(), fit.model.rows.size());
-  for (std::size_t i = 0; i < fit.model.rows.size(); ++i) {
+  ASSERT_EQ(profile.gemm.table.rows.size(), fit.model.table.rows.size());
+  for (std::size_t i = 0; i < fit.model.table.rows.size(); ++i) {
     SCOPED_TRACE(row_name(fit.points[i]));
-    EXPECT_EQ(profile.gemm.rows[i].m, fit.model.rows[i].m);
-    EXPECT_NEAR(profile.gemm.rows[i].efficiency / fit.model.rows[i].efficiency, 1, 1e-3);
+    EXPECT_EQ(profile.gemm.table.rows[i].m, fit.model.table.rows[i].m);
+    EXPECT_NEAR(profile.gemm.table.rows[i].efficiency / fit.model.table.rows[i].efficiency, 1, 1e-3);
   }
 }
 

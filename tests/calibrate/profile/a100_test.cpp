@@ -40,12 +40,12 @@ TEST(A100Profile, HasTheDataSheetOfTheDevice) {
 // k, n.
 TEST(A100Profile, HoldsThePublishedGemmRowsByTheirShape) {
   const HardwareProfile profile = a100();
-  ASSERT_EQ(profile.gemm.rows.size(), 183u);
+  ASSERT_EQ(profile.gemm.table.rows.size(), 183u);
   const auto efficiency = [&](std::int64_t m, std::int64_t n, std::int64_t k, GemmLayout layout) {
-    const auto row = std::ranges::find_if(profile.gemm.rows, [&](const GemmRow& r) {
+    const auto row = std::ranges::find_if(profile.gemm.table.rows, [&](const GemmRow& r) {
       return r.m == m && r.n == n && r.k == k && r.layout == layout;
     });
-    return row == profile.gemm.rows.end() ? 0.0 : row->efficiency;
+    return row == profile.gemm.table.rows.end() ? 0.0 : row->efficiency;
   };
   EXPECT_EQ(efficiency(4096, 1536, 5120, GemmLayout::kTN), 0.7877);
   EXPECT_EQ(efficiency(4096, 5120, 1536, GemmLayout::kNN), 0.7375);
@@ -56,7 +56,7 @@ TEST(A100Profile, HoldsThePublishedGemmRowsByTheirShape) {
 TEST(A100Profile, FormulaMeetsTheTableWithinFourPercent) {
   std::vector<double> errors;
   double sum = 0;
-  for (const GemmRow& row : a100().gemm.rows) {
+  for (const GemmRow& row : a100().gemm.table.rows) {
     errors.push_back(std::abs(std::exp(row.log_ratio) - 1));
     sum += errors.back();
   }

@@ -130,7 +130,7 @@ TEST(LoadProfile, ReadsEveryKey) {
   EXPECT_EQ(profile->gemm.efficiency_nt.value, 0.6);
   EXPECT_EQ(profile->gemm.misaligned_factor.source, "guess");
   EXPECT_EQ(profile->gemm.tiles.size(), 1u);
-  EXPECT_EQ(profile->gemm.correction_prior, 1);
+  EXPECT_EQ(profile->gemm.table.prior, 1);
   EXPECT_THAT(profile->gemm.table_precisions, testing::ElementsAre(Precision::kFp16));
   EXPECT_EQ(profile->host.kernel_gap.value, std::chrono::microseconds(2));
   EXPECT_EQ(profile->host.per_iteration.provenance, Provenance::kAssumed);
@@ -172,9 +172,9 @@ TEST(LoadProfile, KnowsTheSlowestOfSoManyGpus) {
 TEST(LoadProfile, GivesARowTheStoryOfItsTable) {
   const auto [profile, said] = load(std::string(kGood));
   ASSERT_TRUE(profile) << said;
-  EXPECT_EQ(profile->gemm.rows[1].layout, GemmLayout::kNT);
-  EXPECT_EQ(profile->gemm.rows[1].provenance, Provenance::kMeasured);
-  EXPECT_EQ(profile->gemm.table_source, "our suite");
+  EXPECT_EQ(profile->gemm.table.rows[1].layout, GemmLayout::kNT);
+  EXPECT_EQ(profile->gemm.table.rows[1].provenance, Provenance::kMeasured);
+  EXPECT_EQ(profile->gemm.table.source, "our suite");
   const CollectiveFit& fit = profile->collectives.at(0);
   EXPECT_EQ(fit.kind, CollectiveKind::kAllReduce);
   EXPECT_EQ(fit.nodes, 2);
@@ -190,8 +190,8 @@ TEST(LoadProfile, GivesARowTheStoryOfItsTable) {
 TEST(LoadProfile, ComparesTheTableWithTheFormula) {
   const auto [profile, said] = load(std::string(kGood));
   ASSERT_TRUE(profile) << said;
-  EXPECT_DOUBLE_EQ(profile->gemm.rows[0].log_ratio, std::log(0.75 / 0.4));
-  EXPECT_DOUBLE_EQ(profile->gemm.rows[1].log_ratio, std::log(0.5 / 0.6));
+  EXPECT_DOUBLE_EQ(profile->gemm.table.rows[0].log_ratio, std::log(0.75 / 0.4));
+  EXPECT_DOUBLE_EQ(profile->gemm.table.rows[1].log_ratio, std::log(0.5 / 0.6));
 }
 
 TEST(LoadProfile, APeakThatIsAbsentIsAModeThatTheDeviceHasNot) {

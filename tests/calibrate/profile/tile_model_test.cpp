@@ -85,9 +85,9 @@ TEST(TileQuantisation, RefusesAnEmptyShape) {
 TEST(CompareWithFormula, KeepsTheLogarithmOfRowOverFormula) {
   GemmModel model = one_tile(128, 128);
   model.efficiency_tn.value = 0.8;
-  model.rows = {{.m = 128 * 50, .n = 128, .k = 4096, .layout = GemmLayout::kTN, .efficiency = 0.5}};
+  model.table.rows = {{.m = 128 * 50, .n = 128, .k = 4096, .layout = GemmLayout::kTN, .efficiency = 0.5}};
   compare_with_formula(model, 100);
-  EXPECT_DOUBLE_EQ(model.rows[0].log_ratio, std::log(0.5 / 0.4));
+  EXPECT_DOUBLE_EQ(model.table.rows[0].log_ratio, std::log(0.5 / 0.4));
 }
 
 }  // namespace
