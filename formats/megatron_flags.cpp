@@ -339,7 +339,6 @@ constexpr MegatronFlag kFlags[] = {
     {"calculate_per_token_loss", kAside, kLearning},
     {"mtp_loss_scaling_factor", kAside, kLearning},
     {"fp16_lm_cross_entropy", kAside, kLearning},
-    {"fp8_recipe", kAside, kFp8Scaling},
     {"fp8_margin", kAside, kFp8Scaling},
     {"fp8_interval", kAside, kFp8Scaling},
     {"fp8_amax_*", kAside, kFp8Scaling},

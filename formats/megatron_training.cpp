@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "formats/megatron_sections.hpp"
@@ -277,6 +278,20 @@ std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
   return std::nullopt;
 }
 
+// Megatron-LM's recipes of Transformer Engine, by our names.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFp8Recipes = {
+    {{"delayed", "delayed"}, {"tensorwise", "current"}, {"blockwise", "blockwise"}, {"mxfp8", "mxfp8"}}};
+
+void add_fp8_recipe(MegatronReader& reader, Entries& entries) {
+  const std::string word = reader.text("fp8_recipe");
+  if (word.empty()) return;
+  const auto* known = std::ranges::find(kFp8Recipes, word, [](const auto& pair) { return pair.first; });
+  if (known != kFp8Recipes.end())
+    return entries.push_back(text_entry("fp8_recipe", known->second, reader.source("fp8_recipe")));
+  reader.warning("fp8_recipe", "not-modelled",
+                 in_quotes(word) + " is not modelled: one scale a tensor counts");
+}
+
 }  // namespace
 
 Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
@@ -284,6 +299,7 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   const auto buckets = reader.integer("ddp_bucket_size");
   if (buckets && job.data * job.context > 1)
     entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
+  if (job.fp8) add_fp8_recipe(reader, entries);
   if (job.fp8 && reader.flag("fp8_param_gather"))
     entries.push_back(flag_entry("fp8_parameters", true, reader.source("fp8_param_gather")));
   const bool fusion_given = reader.given("gradient_accumulation_fusion") != nullptr;

@@ -30,11 +30,17 @@ bool aligned(const GemmShape& shape) {
   return shape.m % 8 == 0 && shape.n % 8 == 0 && shape.k % 8 == 0;
 }
 
+double gemm_seconds(const HardwareProfile& profile, Precision precision, const Op& op, double efficiency) {
+  const Sourced<double>* factor = recipe_factor(profile, precision, op);
+  const double rate = profile.peak(precision).count() * profile.gemm.scale_of(precision).value * efficiency *
+                      (factor == nullptr ? 1 : factor->value);
+  return gemm_flops(op.gemm).count() / rate;
+}
+
 Work gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
-  const double rate =
-      profile.peak(precision).count() * profile.gemm.scale_of(precision).value * efficiency.value;
-  return {.seconds = std::max(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
+  return {.seconds = std::max(gemm_seconds(profile, precision, op, efficiency.value),
+                              memory_seconds(profile, op.bytes)),
           .provenance = efficiency.provenance};
 }
 
@@ -53,12 +59,10 @@ Work batched_gemm_work(const HardwareProfile& profile, Precision precision, cons
 Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const ExpertKernels& experts = profile.experts;
-  const double rate = profile.peak(precision).count() * profile.gemm.scale_of(precision).value *
-                      efficiency.value * experts.grouped_factor.value;
+  const double math = gemm_seconds(profile, precision, op, efficiency.value * experts.grouped_factor.value);
   const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
-  return {
-      .seconds = groups + std::hypot(gemm_flops(op.gemm).count() / rate, memory_seconds(profile, op.bytes)),
-      .provenance = experts.grouped_factor.provenance};
+  return {.seconds = groups + std::hypot(math, memory_seconds(profile, op.bytes)),
+          .provenance = experts.grouped_factor.provenance};
 }
 
 // A backward kernel pads the values to the queries where they are of another size: the head that it works
@@ -158,6 +162,14 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
   const TableCorrection near = table_correction(*table, shape.layout, size_of(shape));
   return {.value = formula * near.factor,
           .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
+}
+
+const Sourced<double>* recipe_factor(const HardwareProfile& profile, Precision precision, const Op& op) {
+  if (precision != Precision::kFp8) return nullptr;
+  const std::optional<Sourced<double>>* factor = profile.gemm.block_factor(op.fp8_recipe);
+  if (factor == nullptr) return nullptr;
+  SC_CHECK(factor->has_value(), "the device has products of the recipe");
+  return &**factor;
 }
 
 Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op) {

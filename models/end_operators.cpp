@@ -66,8 +66,9 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
     add_memory(ends.input_gradient, "embedding dropout", local, kDropoutTraffic.backward, shard);
   }
   // The adjoint of the forward's reduce-scatter; that of an all-reduce is the identity.
-  add_gather(ends.input_gradient, "embedding gradient gather", model.hidden, sixteen_bit(shard),
-             Beside::kNothing);
+  add_gather(ends.input_gradient,
+             {.name = "embedding gradient gather", .what = GatherOf::kGradient, .width = model.hidden},
+             sixteen_bit(shard));
   ends.weight_gradient = embedding_weight_gradient(model, shard);
   return ends;
 }
@@ -77,14 +78,18 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const Norm norm = residual_norm("final norm", model, shard);
   LayerOps ends;
   add_norm_forward(ends.forward, norm, model, shard);
-  add_gather(ends.forward, "head gather", model.hidden, sixteen_bit(shard), Beside::kNothing);
+  add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, sixteen_bit(shard));
   add_forward(ends.forward, linear, shard);
   ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
   add_loss_reductions(ends.forward, shard);
 
   ends.input_gradient.push_back(loss("loss gradient", kLossTraffic.backward, model, shard));
-  add_gather(ends.input_gradient, "head input gather", model.hidden, sixteen_bit(shard),
-             Beside::kWeightGradient);
+  add_gather(ends.input_gradient,
+             {.name = "head input gather",
+              .what = GatherOf::kInputAgain,
+              .width = model.hidden,
+              .beside = Beside::kWeightGradient},
+             sixteen_bit(shard));
   add_input_gradient(ends.input_gradient, linear, shard);
   add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);

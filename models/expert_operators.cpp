@@ -19,6 +19,10 @@ struct Experts {
   GroupedLinear up, down;
 };
 
+Fp8Source sent(const Shard& shard) {
+  return shard.sends_fp8() ? Fp8Source::kSent : Fp8Source::kSixteenBit;
+}
+
 Experts experts_of(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
   const TokenRouting r = routing(model, shard);
@@ -28,14 +32,14 @@ Experts experts_of(const TransformerSpec& model, const Shard& shard) {
                          .out = w.up,
                          .in = model.hidden,
                          .bias = model.biases,
-                         .fp8_input = shard.sends_fp8()};
+                         .input = sent(shard)};
   const GroupedLinear down{.name = "expert down",
                            .experts = w.experts,
                            .tokens = r.per_expert,
                            .out = model.hidden,
                            .in = w.ffn,
                            .bias = model.biases,
-                           .fp8_gradient = shard.sends_fp8()};
+                           .gradient = sent(shard)};
   return {.widths = w, .routing = r, .up = up, .down = down};
 }
 

@@ -23,15 +23,23 @@ constexpr FeedForwardNames kSharedNames{.up = "shared up",
                                         .input_gather = "shared input gather",
                                         .gradient_reduce = "shared gradient reduce"};
 
-FeedForward feed_forward(const FeedForwardNames& names, std::int64_t up, std::int64_t down,
+FeedForward feed_forward(const FeedForwardNames& names, bool normed, std::int64_t up, std::int64_t down,
                          const TransformerSpec& model, const Shard& shard) {
   const std::int64_t t = shard.tokens(), h = model.hidden;
-  const bool fp8 = gathers_fp8(shard);
-  return {
-      .names = names,
-      .up = {.name = names.up, .tokens = t, .out = up, .in = h, .bias = model.biases, .fp8_input = fp8},
-      .down = {
-          .name = names.down, .tokens = t, .out = h, .in = down, .bias = model.biases, .fp8_gradient = fp8}};
+  return {.names = names,
+          .normed = normed,
+          .up = {.name = names.up,
+                 .tokens = t,
+                 .out = up,
+                 .in = h,
+                 .bias = model.biases,
+                 .input = gathered_or(normed ? Fp8Source::kNorm : Fp8Source::kSixteenBit, shard)},
+          .down = {.name = names.down,
+                   .tokens = t,
+                   .out = h,
+                   .in = down,
+                   .bias = model.biases,
+                   .gradient = gathered_or(Fp8Source::kSixteenBit, shard)}};
 }
 
 }  // namespace
@@ -43,17 +51,22 @@ const Elementwise& activation_traffic(const TransformerSpec& model, const Shard&
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
-  return feed_forward(kDenseNames, w.up, w.ffn, model, shard);
+  return feed_forward(kDenseNames, true, w.up, w.ffn, model, shard);
 }
 
 FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
-  return feed_forward(kSharedNames, w.shared_up, w.shared, model, shard);
+  return feed_forward(kSharedNames, false, w.shared_up, w.shared, model, shard);
 }
 
 void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                          const Shard& shard) {
-  add_gather(ops, block.names.gather, model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = block.names.gather,
+              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, block.up, shard);
   add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
              activation_traffic(model, shard).forward, shard);
@@ -74,7 +87,12 @@ void add_first_product_forward(Ops& ops, const FeedForward& block, const Transfo
                                const Shard& shard) {
   Linear first = block.up;
   if (model.activation == Activation::kSwiglu) first.out -= block.down.in;
-  add_gather(ops, block.names.gather, model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = block.names.gather,
+              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, first, shard);
   add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
              activation_traffic(model, shard).forward, shard);
@@ -85,10 +103,20 @@ void add_first_product_forward(Ops& ops, const FeedForward& block, const Transfo
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                      const Shard& shard) {
   const Elementwise& activation = activation_traffic(model, shard);
-  add_gather(ops, block.names.gradient_gather, model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = block.names.gradient_gather,
+              .what = GatherOf::kGradient,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_input_gradient(ops, block.down, shard);
   add_memory(ops, block.names.activation, block.down.tokens * block.down.in, activation.backward, shard);
-  add_gather(ops, block.names.input_gather, model.hidden, shard, Beside::kWeightGradient);
+  add_gather(ops,
+             {.name = block.names.input_gather,
+              .what = GatherOf::kInputAgain,
+              .width = model.hidden,
+              .beside = Beside::kWeightGradient},
+             shard);
   add_input_gradient(ops, block.up, shard);
   add_reduce(ops, block.names.gradient_reduce, model.hidden, shard, Beside::kWeightGradient);
 }

@@ -24,6 +24,7 @@ struct FeedForwardNames {
 
 struct FeedForward {
   FeedForwardNames names;
+  bool normed = false;  // its norm belongs to the module of `up`
   Linear up, down;
 };
 

@@ -10,12 +10,19 @@ namespace stagecraft {
 
 namespace {
 
+// Norms are part of the module of QKV and of a dense up product, but apart before latent attention and
+// experts.
+//   source  NVIDIA/Megatron-LM, megatron/core/models/gpt/gpt_layer_specs.py
 Norm attention_norm(const TransformerSpec& model, const Shard& shard) {
-  return residual_norm("attention norm", model, shard);
+  Norm norm = residual_norm("attention norm", model, shard);
+  norm.feeds_products = !model.latent_attention;
+  return norm;
 }
 
-Norm ffn_norm(const TransformerSpec& model, const Shard& shard) {
-  return residual_norm("ffn norm", model, shard);
+Norm ffn_norm(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  Norm norm = residual_norm("ffn norm", model, shard);
+  norm.feeds_products = kind == LayerKind::kDense;
+  return norm;
 }
 
 void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -35,7 +42,7 @@ void add_attention_input_gradient(Ops& ops, const TransformerSpec& model, const 
 }
 
 void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   if (kind == LayerKind::kExperts) {
     add_experts_forward(ops, model, shard);
   } else {
@@ -51,7 +58,7 @@ void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard&
   } else {
     add_feed_forward_input_gradient(ops, dense_feed_forward(model, shard), model, shard);
   }
-  add_norm_backward(ops, ffn_norm(model, shard), model, shard, Residual::kSummed);
+  add_norm_backward(ops, ffn_norm(model, shard, kind), model, shard, Residual::kSummed);
 }
 
 Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
@@ -100,7 +107,7 @@ Ops every_second_product_again(const TransformerSpec& model, const Shard& shard)
   add_norm_forward(ops, attention_norm(model, shard), model, shard);
   add_query_value_forward(ops, model, shard);
   add_residual_forward(ops, model, shard);
-  add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard, LayerKind::kDense), model, shard);
   add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
 }
@@ -109,7 +116,7 @@ Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind
   if (!shard.recompute_stops_early || kind == LayerKind::kExperts) return forward;
   Ops ops;
   add_attention_forward(ops, model, shard);
-  add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   add_feed_forward_up(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
 }
@@ -119,7 +126,7 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
   Ops ops;
   add_attention_again(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
-    add_norm_forward(ops, ffn_norm(model, shard), model, shard);
+    add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   }
   if (kind == LayerKind::kExperts) {
     add_experts_again(ops, model, shard);

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/fp8_casts.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
@@ -45,10 +46,13 @@ class LayerSizes {
   }
   // Bytes kept of a tensor that only a GEMM reads.
   [[nodiscard]] std::int64_t input(std::int64_t bytes) const {
-    return shard_.keeps_fp8() ? bytes / 2 : bytes;
+    return shard_.keeps_fp8() ? copy(bytes) : bytes;
   }
   // The GEMM's own fp8 copy of an input that another operator keeps in 16 bit.
-  [[nodiscard]] std::int64_t copy(std::int64_t bytes) const { return shard_.keeps_fp8() ? bytes / 2 : 0; }
+  [[nodiscard]] std::int64_t copy(std::int64_t bytes) const {
+    const std::int64_t elements = bytes / element();
+    return shard_.keeps_fp8() ? elements + fp8_scale_bytes(elements, shard_) : 0;
+  }
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_gate() const {

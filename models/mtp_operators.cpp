@@ -20,7 +20,7 @@ Linear mtp_projection(const TransformerSpec& model, const Shard& shard) {
           .tokens = shard.tokens(),
           .out = ceil_div(model.hidden, shard.tensor),
           .in = 2 * model.hidden,
-          .fp8_input = gathers_fp8(shard)};
+          .input = gathered_or(Fp8Source::kSixteenBit, shard)};
 }
 
 void add_concatenation(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -49,15 +49,23 @@ LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
   add_norm_forward(ops.forward, embedding, model, shard);
   add_norm_forward(ops.forward, hidden, model, shard);
   add_concatenation(ops.forward, model, shard);
-  add_gather(ops.forward, "mtp gather", 2 * model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops.forward,
+             {.name = "mtp gather", .width = 2 * model.hidden, .beside = beside_next_gemm(shard)}, shard);
   add_forward(ops.forward, linear, shard);
   add_output_gather(ops.forward, model, shard);
   if (shard.recompute == Recompute::kFull) ops.recompute = ops.forward;
   ops.forward.insert(ops.forward.begin(), lookup.forward.begin(), lookup.forward.end());
 
   // The adjoint of keeping the rank's tokens; without sequence parallelism each rank takes its columns.
-  add_gather(ops.input_gradient, "mtp gradient gather", model.hidden, sixteen_bit(shard), Beside::kNothing);
-  add_gather(ops.input_gradient, "mtp input gather", 2 * model.hidden, shard, Beside::kWeightGradient);
+  add_gather(ops.input_gradient,
+             {.name = "mtp gradient gather", .what = GatherOf::kGradient, .width = model.hidden},
+             sixteen_bit(shard));
+  add_gather(ops.input_gradient,
+             {.name = "mtp input gather",
+              .what = GatherOf::kInputAgain,
+              .width = 2 * model.hidden,
+              .beside = Beside::kWeightGradient},
+             shard);
   add_input_gradient(ops.input_gradient, linear, shard);
   add_reduce(ops.input_gradient, "mtp gradient reduce", 2 * model.hidden, shard, Beside::kWeightGradient);
   add_concatenation(ops.input_gradient, model, shard);

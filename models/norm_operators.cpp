@@ -1,6 +1,7 @@
 #include "models/norm_operators.hpp"
 
 #include "models/elementwise.hpp"
+#include "models/fp8_casts.hpp"
 
 namespace stagecraft {
 
@@ -17,7 +18,9 @@ Norm residual_norm(std::string_view name, const TransformerSpec& model, const Sh
 }
 
 void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
-  Op op = memory_op(norm.name, norm.rows * norm.width, norm_traffic(model).of(shard).forward, shard);
+  MemoryPass pass = norm_traffic(model).of(shard).forward;
+  if (norm.feeds_products && norm_writes_fp8(shard)) pass.bytes -= 1;
+  Op op = memory_op(norm.name, norm.rows * norm.width, pass, shard);
   // Statistics in fp32: mean and deviation, or the root mean square alone.
   op.bytes += Bytes(norm.rows * (model.normalization == Normalization::kLayerNorm ? 8 : 4));
   ops.push_back(op);

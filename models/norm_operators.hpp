@@ -12,6 +12,7 @@ namespace stagecraft {
 struct Norm {
   std::string_view name;
   std::int64_t rows = 0, width = 0;
+  bool feeds_products = false;  // of the same module, which may want them in fp8
 };
 // A norm over the T' tokens of the rank, h wide.
 [[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);

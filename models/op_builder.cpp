@@ -6,36 +6,20 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::int64_t kScaleBytes = 4;  // a largest value in fp32
-
-Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int64_t bytes) {
-  return {.kind = kind, .name = name, .gemm = shape, .flops = gemm_flops(shape), .bytes = Bytes(bytes)};
+Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int64_t bytes,
+           const Shard& shard) {
+  return {.kind = kind,
+          .name = name,
+          .gemm = shape,
+          .flops = gemm_flops(shape),
+          .bytes = Bytes(bytes),
+          .fp8_recipe = shard.fp8_recipe};
 }
 
 std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
   const std::int64_t read = shape.m * shape.k + shape.k * shape.n;
   return shape.batch *
          (operand_bytes(shard.precision) * read + element_bytes(shard.precision) * shape.m * shape.n);
-}
-
-// Read 16 bit, write 8 bit; dynamic scaling reads 16 bit before, for the largest value.
-MemoryPass cast_pass(const Shard& shard) {
-  return shard.dynamic_scaling ? MemoryPass{.bytes = 5, .kernels = 2} : MemoryPass{.bytes = 3, .kernels = 1};
-}
-
-// A cast whose kernel also writes a transposed copy for the other pass. A tensor that arrives in fp8 needs only
-// the transposed copy (read 1, write 1).
-//   source  NVIDIA/TransformerEngine @00dffe23 transformer_engine/pytorch/csrc/quantizer.cpp; its
-//           docs/examples/gemm_profiling/gemm_profiling.rst @8f2e6357 times 4 bytes an element on H200, 6 with
-//           current scaling
-void add_cast(Ops& ops, std::int64_t elements, bool arrives, const Shard& shard) {
-  if (shard.precision != Precision::kFp8) return;
-  MemoryPass pass{.bytes = 2, .kernels = 1};
-  if (!arrives) {
-    pass = cast_pass(shard);
-    pass.bytes += 1;
-  }
-  ops.push_back(memory_op("fp8 cast", elements, pass, shard));
 }
 
 // One weight, or those of several experts: `count` equal GEMMs in one kernel.
@@ -54,47 +38,30 @@ Linear member_of(const GroupedLinear& linear) {
           .out = linear.out,
           .in = linear.in,
           .bias = linear.bias,
-          .fp8_input = linear.fp8_input,
-          .fp8_gradient = linear.fp8_gradient};
+          .input = linear.input,
+          .gradient = linear.gradient};
 }
 
-// Under dynamic scaling the weights are cast in every pass that reads them, with a transposed copy where the
-// GEMM needs another layout. Tensor ranks agree on the largest value of a shared weight. Delayed scaling
-// casts and transposes at once, and only where weights are gathered more than once a step. Weights stored in
-// fp8 are transposed in the pass that needs it, or once a step where they stay unsharded.
-void add_weight_cast(Ops& ops, Group group, const Linear& linear, bool transposed, const Shard& shard) {
-  if (shard.precision != Precision::kFp8) return;
-  const auto cast = [&](MemoryPass pass) {
-    ops.push_back(memory_op("fp8 weight cast", group.count * linear.in * linear.out, pass, shard));
-  };
-  if (shard.fp8_parameters) {
-    if (transposed && (shard.gathered_weights || shard.dynamic_scaling)) cast({.bytes = 2, .kernels = 1});
-    return;
-  }
-  if (!shard.dynamic_scaling) {
-    if (shard.gathered_weights && !transposed) cast({.bytes = 4, .kernels = 1});
-    return;
-  }
-  cast({.bytes = transposed ? 7 : 5, .kernels = transposed ? 3 : 2});
-  if (shard.tensor > 1 && group.op == OpKind::kGemm)
-    ops.push_back(
-        collective_op("fp8 scale", CollectiveKind::kAllReduce, Bytes(kScaleBytes), Beside::kNothing));
+CastWeights cast_of(Group group, const Linear& linear, bool backward) {
+  return {.count = group.count * linear.in * linear.out,
+          .backward = backward,
+          .split = group.op == OpKind::kGemm};
 }
 
 void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
   const GemmShape shape{
       .m = linear.tokens, .n = linear.out, .k = linear.in, .batch = group.count, .layout = GemmLayout::kTN};
-  add_cast(ops, group.count * linear.tokens * linear.in, linear.fp8_input, shard);
-  add_weight_cast(ops, group, linear, false, shard);
-  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
+  add_cast(ops, group.count * linear.tokens * linear.in, linear.input, shard);
+  add_weight_cast(ops, cast_of(group, linear, false), shard);
+  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard), shard));
 }
 
 void input_gradient(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
   const GemmShape shape{
       .m = linear.tokens, .n = linear.in, .k = linear.out, .batch = group.count, .layout = GemmLayout::kNN};
-  add_cast(ops, group.count * linear.tokens * linear.out, linear.fp8_gradient, shard);
-  add_weight_cast(ops, group, linear, true, shard);
-  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard)));
+  add_cast(ops, group.count * linear.tokens * linear.out, linear.gradient, shard);
+  add_weight_cast(ops, cast_of(group, linear, true), shard);
+  ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard), shard));
 }
 
 void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
@@ -105,10 +72,10 @@ void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& s
   const std::int64_t read = operand_bytes(shard.precision) * inputs;
   const std::int64_t accumulate = 2 * element_bytes(shard.gradient) * weights;  // read and write
   if (shard.gradient_accumulation_fusion) {
-    ops.push_back(gemm_op(group.op, linear.name, shape, read + accumulate));
+    ops.push_back(gemm_op(group.op, linear.name, shape, read + accumulate, shard));
   } else {
     const std::int64_t fresh = element_bytes(shard.precision) * weights;
-    ops.push_back(gemm_op(group.op, linear.name, shape, read + fresh));
+    ops.push_back(gemm_op(group.op, linear.name, shape, read + fresh, shard));
     ops.push_back({.name = "gradient accumulation", .bytes = Bytes(fresh + accumulate)});
   }
   // A column sum of dY; fused stacks have it in a GEMM's epilogue.
@@ -176,7 +143,7 @@ void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& sha
 }
 
 Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard) {
-  return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard));
+  return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard), shard);
 }
 
 Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard) {
@@ -207,18 +174,27 @@ Op collective_op(std::string_view name, CollectiveKind kind, Bytes payload, Besi
           .beside = beside};
 }
 
-bool gathers_fp8(const Shard& shard) {
-  return shard.precision == Precision::kFp8 && shard.tensor > 1 && shard.sequence_parallel;
+Fp8Source gathered_or(Fp8Source local, const Shard& shard) {
+  return shard.tensor > 1 && shard.sequence_parallel ? Fp8Source::kGathered : local;
 }
 
-void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
+void add_gather(Ops& ops, const Gather& gather, const Shard& shard) {
   if (shard.tensor == 1 || !shard.sequence_parallel) return;
-  // Inputs that are gathered again for the weight gradient: Transformer Engine has kept them in fp8.
-  const bool kept = beside == Beside::kWeightGradient && !shard.dynamic_scaling;
-  if (gathers_fp8(shard) && !kept)
-    ops.push_back(memory_op("fp8 cast", shard.local_tokens() * width, cast_pass(shard), shard));
-  const Bytes payload(operand_bytes(shard.precision) * shard.tokens() * width);
-  ops.push_back(collective_op(name, CollectiveKind::kAllGather, payload, beside));
+  const bool fp8 = shard.precision == Precision::kFp8;
+  // Transformer Engine has kept in fp8 what it gathers again.
+  const bool kept = gather.what == GatherOf::kInputAgain && shard.keeps_fp8();
+  if (fp8 && !kept) {
+    const Fp8Source source =
+        gather.what == GatherOf::kNormedInput ? Fp8Source::kNorm : Fp8Source::kSixteenBit;
+    add_local_cast(ops, shard.local_tokens() * gather.width, source, shard);
+  }
+  const std::int64_t elements = shard.tokens() * gather.width;
+  std::int64_t payload = operand_bytes(shard.precision) * elements;
+  if (fp8) payload += fp8_scale_bytes(elements, shard);
+  // Rows and columns of blocks are other numbers. Of a gradient both are needed at once; of an input the rows
+  // now, the columns when it is gathered again.
+  if (fp8 && shard.scales_blocks() && gather.what == GatherOf::kGradient) payload *= 2;
+  ops.push_back(collective_op(gather.name, CollectiveKind::kAllGather, Bytes(payload), gather.beside));
 }
 
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/fp8_casts.hpp"
 #include "models/operators.hpp"
 #include "models/shard.hpp"
 
@@ -26,8 +27,7 @@ struct Linear {
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
   bool sixteen_bit = false;  // even where the other GEMMs run in fp8
-  // The input, or the output's gradient, arrives in fp8, and only its transposed copy is needed.
-  bool fp8_input = false, fp8_gradient = false;
+  Fp8Source input = Fp8Source::kSixteenBit, gradient = Fp8Source::kSixteenBit;  // gradient of the output
 };
 
 // The shard for a GEMM that stays in 16 bit under fp8, or for its gathered tensors.
@@ -35,11 +35,11 @@ struct Linear {
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
 
-// Do tensor ranks gather the inputs of column-parallel GEMMs, and the gradients after row-parallel ones, in
-// fp8? Each rank casts its own rows before the gather, and the result needs only a transposed copy.
+// Under sequence parallelism tensor ranks gather the inputs of column-parallel GEMMs, and the gradients after
+// row-parallel ones, in fp8: each rank casts its own rows before. Otherwise such a tensor comes as `local`.
 //   source  Transformer Engine's grad_output_preprocess and gather_along_first_dim; torchao's
 //           Float8ColwiseParallel.
-[[nodiscard]] bool gathers_fp8(const Shard& shard);
+[[nodiscard]] Fp8Source gathered_or(Fp8Source local, const Shard& shard);
 
 // The passes of a linear layer: (tokens, out, in) TN, (tokens, in, out) NN, (out, in, tokens) NT. In fp8 the
 // input, or the output's gradient, is cast first. `add_weight_gradient` accumulates into gradients of
@@ -53,7 +53,7 @@ struct GroupedLinear {
   std::string_view name;
   std::int64_t experts = 0, tokens = 0, out = 0, in = 0;
   bool bias = false;
-  bool fp8_input = false, fp8_gradient = false;  // as of a Linear
+  Fp8Source input = Fp8Source::kSixteenBit, gradient = Fp8Source::kSixteenBit;
 };
 
 // The passes of `experts` linear layers, in shapes and bytes `experts` times those of one.
@@ -82,8 +82,22 @@ void add_memory(Ops& ops, std::string_view name, std::int64_t elements, MemoryPa
                                CommGroup group = CommGroup::kTensor);
 
 // The collectives around tensor-parallel weights on activations of T * width. All add nothing when t = 1.
-void add_gather(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
-                Beside beside);  // SP only
+enum class GatherOf : std::uint8_t {
+  kInput,
+  kNormedInput,  // from a norm of the same module
+  kInputAgain,   // for the weight gradient, as the forward has kept the rank's rows only
+  kGradient,
+};
+struct Gather {
+  std::string_view name;
+  GatherOf what = GatherOf::kInput;
+  std::int64_t width = 0;
+  Beside beside = Beside::kNothing;
+};
+// With sequence parallelism only.
+//   source  of recipes with scales of blocks: NVIDIA/TransformerEngine, transformer_engine/pytorch/module/
+//           linear.py, the usages of its quantizers
+void add_gather(Ops& ops, const Gather& gather, const Shard& shard);
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard,
                 Beside beside);  // RS with SP
 

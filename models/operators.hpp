@@ -82,8 +82,11 @@ struct Op {
   bool routed = false;  // its shapes depend on routing, anew in each micro-batch
   // Bytes between nodes of a collective that goes over nodes first; `bytes` are then those inside nodes.
   std::optional<NodeCopies> nodes = {};
+  // A collective beside a larger one of its group: its ranks meet for that one, and need not wait twice.
+  bool with_another = false;
   // Precision of a GEMM that differs from the others.
   std::optional<Precision> precision = {};
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;  // of a GEMM in fp8
 };
 
 using Ops = std::vector<Op>;

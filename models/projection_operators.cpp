@@ -33,7 +33,7 @@ Linear qkv(const TransformerSpec& model, const Shard& shard) {
           .out = widths(model, shard.tensor).qkv(),
           .in = model.hidden,
           .bias = model.qkv_bias,
-          .fp8_input = gathers_fp8(shard)};
+          .input = gathered_or(Fp8Source::kNorm, shard)};
 }
 
 Norm query_norm(const TransformerSpec& model, const Shard& shard) {
@@ -53,7 +53,12 @@ void add_rope(Ops& ops, MemoryPass pass, const TransformerSpec& model, const Sha
 }
 
 void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  add_gather(ops, "qkv gather", model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = "qkv gather",
+              .what = GatherOf::kNormedInput,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, qkv(model, shard), shard);
   add_split(ops, model, shard);
   if (model.qk_norm) {
@@ -70,7 +75,12 @@ void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
     add_norm_backward(ops, query_norm(model, shard), model, shard, Residual::kNone);
   }
   add_split(ops, model, shard);
-  add_gather(ops, "qkv input gather", model.hidden, shard, Beside::kWeightGradient);
+  add_gather(ops,
+             {.name = "qkv input gather",
+              .what = GatherOf::kInputAgain,
+              .width = model.hidden,
+              .beside = Beside::kWeightGradient},
+             shard);
   add_input_gradient(ops, qkv(model, shard), shard);
   add_reduce(ops, "qkv gradient reduce", model.hidden, shard, Beside::kWeightGradient);
 }
@@ -96,6 +106,7 @@ LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
   const std::int64_t local = shard.local_tokens(), t = shard.tokens(), h = model.hidden;
   const std::int64_t kv_out = w.heads * (ranks.nope_head_size + ranks.value_head_size);
+  const Fp8Source query = has_query_rank(model) ? Fp8Source::kNorm : Fp8Source::kSixteenBit;
   return {
       .query_down = {.name = "query down", .tokens = local, .out = ranks.query_rank, .in = h},
       .kv_down = {.name = "kv down", .tokens = local, .out = ranks.kv_rank + ranks.rope_head_size, .in = h},
@@ -103,17 +114,26 @@ LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
                    .tokens = t,
                    .out = w.query,
                    .in = has_query_rank(model) ? ranks.query_rank : h,
-                   .fp8_input = gathers_fp8(shard)},
-      .kv_up = {
-          .name = "kv up", .tokens = t, .out = kv_out, .in = ranks.kv_rank, .fp8_input = gathers_fp8(shard)}};
+                   .input = gathered_or(query, shard)},
+      .kv_up = {.name = "kv up",
+                .tokens = t,
+                .out = kv_out,
+                .in = ranks.kv_rank,
+                .input = gathered_or(Fp8Source::kNorm, shard)}};
 }
 
 Norm query_latent_norm(const TransformerSpec& model, const Shard& shard) {
-  return {.name = "query latent norm", .rows = shard.local_tokens(), .width = latent(model).query_rank};
+  return {.name = "query latent norm",
+          .rows = shard.local_tokens(),
+          .width = latent(model).query_rank,
+          .feeds_products = true};
 }
 
 Norm kv_latent_norm(const TransformerSpec& model, const Shard& shard) {
-  return {.name = "kv latent norm", .rows = shard.local_tokens(), .width = latent(model).kv_rank};
+  return {.name = "kv latent norm",
+          .rows = shard.local_tokens(),
+          .width = latent(model).kv_rank,
+          .feeds_products = true};
 }
 
 // The query's part of every head, and one key for all heads.
@@ -143,10 +163,20 @@ void add_latent_input_gradient(Ops& ops, const TransformerSpec& model, const Sha
   add_split(ops, model, shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).backward, shard);
   add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).backward, shard);
-  add_gather(ops, "kv input gather", latent(model).kv_rank, shard, Beside::kWeightGradient);
+  add_gather(ops,
+             {.name = "kv input gather",
+              .what = GatherOf::kInputAgain,
+              .width = latent(model).kv_rank,
+              .beside = Beside::kWeightGradient},
+             shard);
   add_input_gradient(ops, linear.kv_up, shard);
   add_reduce(ops, "kv gradient reduce", kv_latent_width(model), shard, Beside::kWeightGradient);
-  add_gather(ops, "query input gather", linear.query_up.in, shard, Beside::kWeightGradient);
+  add_gather(ops,
+             {.name = "query input gather",
+              .what = GatherOf::kInputAgain,
+              .width = linear.query_up.in,
+              .beside = Beside::kWeightGradient},
+             shard);
   add_input_gradient(ops, linear.query_up, shard);
   add_reduce(ops, "query gradient reduce", linear.query_up.in, shard, Beside::kWeightGradient);
   add_norm_backward(ops, kv_latent_norm(model, shard), model, shard, Residual::kNone);
@@ -173,7 +203,7 @@ Linear projection(const TransformerSpec& model, const Shard& shard) {
           .out = model.hidden,
           .in = widths(model, shard.tensor).output,
           .bias = model.biases,
-          .fp8_gradient = gathers_fp8(shard)};
+          .gradient = gathered_or(Fp8Source::kSixteenBit, shard)};
 }
 
 }  // namespace
@@ -188,7 +218,12 @@ void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard
   const Widths w = widths(model, shard.tensor);
   Linear products = qkv(model, shard);
   products.out -= w.key_value;
-  add_gather(ops, "qkv gather", model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = "qkv gather",
+              .what = GatherOf::kNormedInput,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, products, shard);
   if (model.qk_norm) {
     add_norm_forward(ops, query_norm(model, shard), model, shard);
@@ -210,9 +245,19 @@ void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model,
 void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const LatentLinears linear = latent_linears(model, shard);
   const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
-  add_gather(ops, "query gather", linear.query_up.in, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = "query gather",
+              .what = has_query_rank(model) ? GatherOf::kNormedInput : GatherOf::kInput,
+              .width = linear.query_up.in,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, linear.query_up, shard);
-  add_gather(ops, "kv gather", kv_latent_width(model), shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = "kv gather",
+              .what = GatherOf::kNormedInput,
+              .width = kv_latent_width(model),
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_forward(ops, linear.kv_up, shard);
   add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).forward, shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).forward, shard);
@@ -226,7 +271,12 @@ void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard&
 }
 
 void add_projection_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  add_gather(ops, "projection gradient gather", model.hidden, shard, beside_next_gemm(shard));
+  add_gather(ops,
+             {.name = "projection gradient gather",
+              .what = GatherOf::kGradient,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
   add_input_gradient(ops, projection(model, shard), shard);
   add_head_transposition(ops, model, shard);
 }

@@ -142,9 +142,10 @@ struct Shard {
   bool recompute_stops_early = false;
   bool fused_kernels = true;
   bool gradient_accumulation_fusion = true;
-  // fp8: every pass scales its operands anew, weights as well (torchao); else scales are those of earlier
-  // iterations, and weights were cast once (Transformer Engine's delayed scaling).
-  bool dynamic_scaling = false;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  // Layouts that products with one scale a tensor read. 2: a GEMM takes both operands along k, so that a
+  // tensor of two passes needs a transposed copy (Hopper); 1: any (Blackwell).
+  double fp8_layouts = 2;
   // GEMM weights of the layers are stored and gathered in fp8: the optimizer step casts them, and a pass
   // makes at most a transposed copy.
   bool fp8_parameters = false;
@@ -165,7 +166,13 @@ struct Shard {
   }  // T'
   // Products keep their inputs in fp8, and weights have copies in it (Transformer Engine); torchao keeps
   // inputs as they came and casts them again.
-  [[nodiscard]] bool keeps_fp8() const { return precision == Precision::kFp8 && !dynamic_scaling; }
+  [[nodiscard]] bool keeps_fp8() const {
+    return precision == Precision::kFp8 && fp8_recipe != Fp8Recipe::kTorchao;
+  }
+  // A block has a scale along each of its dimensions: what two passes read is cast twice, never transposed.
+  [[nodiscard]] bool scales_blocks() const {
+    return fp8_recipe == Fp8Recipe::kBlockwise || fp8_recipe == Fp8Recipe::kMxfp8;
+  }
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }

@@ -36,6 +36,25 @@ void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
+void check_fp8_recipe(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.training.precision != Precision::kFp8) return;
+  const Fp8Recipe recipe = scenario.options.fp8_recipe;
+  for (const HardwareProfile* profile : profiles_of(scenario)) {
+    const std::optional<Sourced<double>>* factor = profile->gemm.block_factor(recipe);
+    if (factor == nullptr || factor->has_value() || !profile->supports(Precision::kFp8)) continue;
+    std::string there = "delayed and current";
+    for (const Fp8Recipe other : {Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8})
+      if (*profile->gemm.block_factor(other))
+        there += " and " + std::string(kFp8RecipeNames[static_cast<std::size_t>(other)]);
+    diagnostics.error({.code = "not-supported-by-device",
+                       .where = place_of(scenario, "options.fp8_recipe"),
+                       .path = "options.fp8_recipe",
+                       .message = fmt::format("profile {} has no rate of products in {}", profile->name,
+                                              kFp8RecipeNames[static_cast<std::size_t>(recipe)]),
+                       .hint = there + " are there"});
+  }
+}
+
 // Shared links do not support clusters of several devices yet.
 void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.group_profiles.empty() || !scenario.network.shared()) return;
@@ -187,6 +206,7 @@ bool fills_buckets(const Scenario& scenario) {
 bool check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
   if (!check_ways(scenario, diagnostics)) return false;
   check_precision(scenario, diagnostics);
+  check_fp8_recipe(scenario, diagnostics);
   check_devices(scenario, diagnostics);
   check_background(scenario, diagnostics);
   return true;

@@ -21,6 +21,7 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
           .offload = scenario.offload,
           .gpus = scenario.job_gpus,
           .expert_pairs = overlaps_expert_exchanges(scenario),
+          .fp8_layouts = scenario.profile ? scenario.profile->memory.fp8_weight_copies() : 2,
           .shared_links = shared_links && scenario.network.shared()};
 }
 

@@ -37,7 +37,8 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
     if (item) count(item->provenance);
   if (profile.supports(Precision::kFp8)) {
     count(gemm.fp8_factor.provenance);
-    for (const std::optional<Sourced<double>>& item : {gemm.fp8_prologue, gemm.fp8_scale})
+    for (const std::optional<Sourced<double>>& item :
+         {gemm.fp8_prologue, gemm.fp8_scale, gemm.blockwise_factor, gemm.mxfp8_factor})
       if (item) count(item->provenance);
   }
   for (const Sourced<Bytes>* item :

@@ -103,6 +103,8 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
   out += "  " + constant("misaligned_factor", model.misaligned_factor);
   if (fp8) out += "  " + constant("fp8_factor", model.fp8_factor);
   if (fp8 && model.fp8_prologue) out += "  " + constant("fp8_prologue", *model.fp8_prologue);
+  if (fp8 && model.blockwise_factor) out += "  " + constant("blockwise_factor", *model.blockwise_factor);
+  if (fp8 && model.mxfp8_factor) out += "  " + constant("mxfp8_factor", *model.mxfp8_factor);
   if (fp8 && model.fp8_scale) out += "  " + constant("fp8_scale", *model.fp8_scale);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",

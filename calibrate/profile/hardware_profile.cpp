@@ -88,6 +88,11 @@ const Sourced<double>& GemmModel::scale_of(Precision precision) const {
   return precision == Precision::kFp8 && fp8_scale ? *fp8_scale : scale;
 }
 
+const std::optional<Sourced<double>>* GemmModel::block_factor(Fp8Recipe recipe) const {
+  if (recipe == Fp8Recipe::kBlockwise) return &blockwise_factor;
+  return recipe == Fp8Recipe::kMxfp8 ? &mxfp8_factor : nullptr;
+}
+
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {
   switch (layout) {
     case GemmLayout::kTN:

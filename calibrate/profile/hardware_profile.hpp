@@ -27,6 +27,16 @@ namespace stagecraft {
 enum class Precision : std::uint8_t { kFp32, kFp16, kBf16, kFp8 };
 inline constexpr std::string_view kPrecisionNames[] = {"fp32", "fp16", "bf16", "fp8"};
 
+// Where the scales of fp8 operands come from. The first four are Transformer Engine's recipes.
+enum class Fp8Recipe : std::uint8_t {
+  kDelayed,    // one a tensor, by the largest values of earlier iterations
+  kCurrent,    // one a tensor, by its own largest value (Megatron-LM: tensorwise)
+  kBlockwise,  // one for 1 x 128 values of activations and 128 x 128 of weights (DeepSeek-V3)
+  kMxfp8,      // one for 32 values, in hardware (OCP Microscaling)
+  kTorchao,    // torchao's tensorwise: one a tensor by its own largest value, in each pass anew
+};
+inline constexpr std::string_view kFp8RecipeNames[] = {"delayed", "current", "blockwise", "mxfp8", "torchao"};
+
 enum class GemmLayout : std::uint8_t { kTN, kNN, kNT };
 inline constexpr std::string_view kGemmLayoutNames[] = {"TN", "NN", "NT"};
 
@@ -99,6 +109,8 @@ struct GemmModel {
   // Every operand of an fp8 kernel has the TN layout: here a row's layout names the pass that it is of,
   // forward TN, input gradient NN, weight gradient NT.
   std::optional<GemmTable> fp8_table{};
+  // Rate with scales of blocks over that with one a tensor; absent: the device has no such products.
+  std::optional<Sourced<double>> blockwise_factor{}, mxfp8_factor{};
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;
@@ -110,6 +122,8 @@ struct GemmModel {
   // Overhead of every tile, as extra k, at least 0.
   [[nodiscard]] double prologue(Precision precision) const;
   [[nodiscard]] const Sourced<double>& scale_of(Precision precision) const;
+  // nullptr for a recipe with one scale a tensor.
+  [[nodiscard]] const std::optional<Sourced<double>>* block_factor(Fp8Recipe recipe) const;
 };
 
 inline constexpr std::string_view kCollectiveAlgorithms[] = {"any", "ring", "tree", "nvls", "nvls-tree"};

@@ -166,6 +166,10 @@ void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
     model.fp8_prologue =
         read_number(gemm, "fp8_prologue", {.above = 0, .up_to = 10000, .closed_below = true});
   if (gemm.has("fp8_scale")) model.fp8_scale = read_number(gemm, "fp8_scale", kScale);
+  if (gemm.has("blockwise_factor"))
+    model.blockwise_factor = read_number(gemm, "blockwise_factor", {.above = 0, .up_to = kMostFp8Factor});
+  if (gemm.has("mxfp8_factor"))
+    model.mxfp8_factor = read_number(gemm, "mxfp8_factor", {.above = 0, .up_to = kMostFp8Factor});
   if (gemm.has("fp8_table")) model.fp8_table = read_fp8_table(gemm);
 }
 

@@ -19,7 +19,7 @@ NAME = "h100-published"
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "all_to_all": "all-to-all", "collective_permute_ring8": "send-receive"}
 CONSTANTS = ("scale", "efficiency_tn", "efficiency_nn", "efficiency_nt", "batched_efficiency", "misaligned_factor",
-             "fp8_factor", "fp8_prologue")
+             "fp8_factor", "fp8_prologue", "blockwise_factor", "mxfp8_factor")
 XLA_TABLE = "OpenXLA collective_interpolator_data.h (Apache-2.0), one node of 8, 1 KiB to 2 GiB"
 XLA_COLLECTIVES = XLA_TABLE + "; fitted"
 XLA_POINTS = XLA_TABLE + "; times that fall with the size are pooled"
@@ -48,7 +48,7 @@ def gemm_section(data, grid, peak, device):
     t0, errors = data["grid"]["t0_us"], data["grid"]
     fitted = "fit_gemm() on the XLA grid"
     rows = gemm_rows(grid, peak, t0, data["grid"]["mostly_launch"])
-    return ["gemm:", *(sourced(key, gemm[key], "  ") for key in CONSTANTS),
+    return ["gemm:", *(sourced(key, gemm[key], "  ") for key in CONSTANTS if key in gemm),
             "  tiles:", "    provenance: analytic", f"    source: '{fitted}'", "    columns: [m, n, rate]", "    rows:",
             *(f"    - [{m}, {n}, {rate:g}]" for m, n, rate in gemm["tiles"]),
             f"  split_k: {{max: {split['max']}, min_depth: {split['min_depth']}, prologue: {split['prologue']}, "

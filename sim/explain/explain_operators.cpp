@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "calibrate/profile/tile_model.hpp"
 #include "models/compute_cost.hpp"
@@ -54,15 +55,19 @@ Explanation gemm_at_its_rate(const HardwareProfile& profile, Precision precision
   const Sourced<double>& scale = profile.gemm.scale_of(precision);
   const double flops = 2.0 * static_cast<double>(op.gemm.m) * static_cast<double>(op.gemm.n) *
                        static_cast<double>(op.gemm.k) * static_cast<double>(op.gemm.batch);
-  Explanation rate = formula(
-      "rate", Operation::kProduct,
-      {leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[static_cast<std::size_t>(precision)]),
-            profile.peak(precision), profile_origin(profile, device.provenance, device.source)),
-       profile_input(profile, &scale == &profile.gemm.scale ? "gemm.scale" : "gemm.fp8_scale",
-                     Amount::number(scale.value), scale),
-       leaf("efficiency", Amount::number(efficiency.value),
-            profile_origin(profile, efficiency.provenance,
-                           efficiency_text(profile, precision, efficiency, op.gemm)))});
+  std::vector<Explanation> factors = {
+      leaf(fmt::format("profile.device.peak_{}", kPrecisionNames[static_cast<std::size_t>(precision)]),
+           profile.peak(precision), profile_origin(profile, device.provenance, device.source)),
+      profile_input(profile, &scale == &profile.gemm.scale ? "gemm.scale" : "gemm.fp8_scale",
+                    Amount::number(scale.value), scale),
+      leaf("efficiency", Amount::number(efficiency.value),
+           profile_origin(profile, efficiency.provenance,
+                          efficiency_text(profile, precision, efficiency, op.gemm)))};
+  if (const Sourced<double>* recipe = recipe_factor(profile, precision, op))
+    factors.push_back(profile_input(
+        profile, fmt::format("gemm.{}_factor", kFp8RecipeNames[static_cast<std::size_t>(op.fp8_recipe)]),
+        Amount::number(recipe->value), *recipe));
+  Explanation rate = formula("rate", Operation::kProduct, std::move(factors));
   return formula("FLOPs at their rate", Operation::kQuotient,
                  {leaf("2 m n k", Flops(flops), {.kind = OriginKind::kModel, .text = shape_text(op.gemm)}),
                   std::move(rate)});

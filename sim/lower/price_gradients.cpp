@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.hpp"
 #include "models/compute_cost.hpp"
+#include "models/fp8_casts.hpp"
 #include "models/memory.hpp"
 #include "models/op_builder.hpp"
 #include "sim/lower/network_patterns.hpp"
@@ -39,16 +40,13 @@ std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t siz
   return sizes;
 }
 
-// Transformer Engine casts the weights in the first micro-batch after a step, in one sweep that writes all
-// copies. Of weights kept in fp8 it writes only the transposes.
-//   source  NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py, is_first_microbatch.
-Op first_cast(std::int64_t weights, const Shard& shard, double copies) {
-  const bool fp8 = shard.fp8_parameters;
-  const double written = fp8 ? std::max(copies - 1, 0.0) : copies;
-  const double read = fp8 ? std::min(written, 1.0) : static_cast<double>(element_bytes(shard.precision));
-  return {.name = "fp8 weight cast",
-          .bytes = to_bytes(static_cast<double>(weights) * (read + written)),
-          .elements = weights};
+// Bytes of weights that are gathered after the step. Under mxfp8 they are gathered in 16 bit, and cast along
+// rows and columns where they arrive.
+//   source  NVIDIA/Megatron-LM @0f76128b, docs/user-guide/features/low_precision_training.md
+ParameterShare stepped_weight_bytes(const ParameterShare& share, const ParameterShare& products,
+                                    const Shard& shard) {
+  if (shard.fp8_recipe == Fp8Recipe::kMxfp8) return share * state_bytes(shard).weight;
+  return weight_bytes(share, products, shard);
 }
 
 }  // namespace
@@ -178,7 +176,8 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
     return buckets;
   };
   const ParameterShare share = stage_share(model_, network_.plan, stage);
-  const ParameterShare weights = weight_bytes(share, stage_products(model_, network_.plan, stage), shard_);
+  const ParameterShare weights =
+      stepped_weight_bytes(share, stage_products(model_, network_.plan, stage), shard_);
   return merged(of_kind(dense_, share.dense, weights.dense),
                 of_kind(experts_, share.experts, weights.experts));
 }
@@ -248,8 +247,7 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
   PassPrice price;
   Ops ops = optimizer_operators(with_gradients, stepped - host_parameters(stepped, request_), shard_);
   if (shard_.keeps_fp8() && !shard_.gathered_weights)
-    ops.push_back(first_cast(rank_products(model_, network_.plan, rank).all(), shard_,
-                             network_.profile.memory.fp8_weight_copies()));
+    ops.push_back(first_weight_cast(rank_products(model_, network_.plan, rank).all(), shard_));
   for (const Op& op : ops) {
     const Cost cost = compute_cost(network_.profile, shard_.precision, op);
     price.add(Category::kOptimizer, cost.time, cost.provenance);

@@ -36,7 +36,8 @@ GroupPlacement communicator_of(const GroupPlacement& group, CollectiveKind kind)
 
 // Software overhead of one launch of a layer's collective.
 Duration software_overhead(const Network& network, const LayerGroups& groups, const Op& op) {
-  if (op.nodes || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1) return {};
+  if (op.nodes || op.with_another || op.group != CommGroup::kTensor || groups.of(op.group).ranks == 1)
+    return {};
   const Duration whole = network.tensor_collective_overhead.value;
   return op.collective == CollectiveKind::kAllReduce ? whole : whole / 2;
 }
@@ -266,7 +267,8 @@ CollectiveCost layer_collective_cost(const Network& network, const LayerGroups& 
   if (op.group == CommGroup::kTensor && group.ranks > 1) {
     if (fabric.tensor_collective_factor != 1)
       cost.time = from_seconds(to_seconds(cost.time) * fabric.tensor_collective_factor);
-    cost.time += fabric.tensor_collective_overhead + software_overhead(network, groups, op);
+    cost.time += software_overhead(network, groups, op);
+    if (!op.with_another) cost.time += fabric.tensor_collective_overhead;
   }
   return cost;
 }

@@ -187,6 +187,7 @@ struct PricingRequest {
   // GPUs of the whole job, where the plan prices a part of it; absent: those of the plan
   std::optional<int> gpus = {};
   bool expert_pairs = false;  // overlap.expert hides expert exchanges, so shared experts do not
+  double fp8_layouts = 2;     // Shard::fp8_layouts of the device
   bool shared_links = false;  // record the traffic of every price on the links of the cluster
   // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
   // Unused with shared links.

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/fp8_casts.hpp"
 #include "models/memory.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/gradient_queue.hpp"
@@ -197,8 +198,7 @@ Bytes RankStates::fp8_copies() const {
   std::int64_t cast = 0;
   for (const StageUnit& unit : units_)
     if (!gathered || !unit.recomputed) cast += unit.products.all();
-  const double copies =
-      std::max(request_.profile.memory.fp8_weight_copies() - (shard_.fp8_parameters ? 1 : 0), 0.0);
+  const double copies = std::max(fp8_weight_copies(shard_) - (shard_.fp8_parameters ? 1 : 0), 0.0);
   return share_of(Bytes(cast), gathered ? 1 : copies);
 }
 

@@ -111,7 +111,6 @@ struct OptionsSpec {
   // streams wait for each other. A reduce-scatter or an all-gather has half of it, because sequence
   // parallelism replaces one all-reduce by two of them.
   Sourced<Duration> tensor_collective_overhead{};
-  bool dynamic_scaling = false;  // each pass scales fp8 operands by their current values
   // All pipeline ranks start to reduce a model chunk together: rank r waits for r backwards after its own
   // last one.
   bool aligned_gradients = false;
@@ -126,8 +125,9 @@ struct OptionsSpec {
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
-  bool fp8_parameters = false;  // GEMM weights of the layers are stored and gathered in fp8
-  bool fp8_dispatch = false;    // tokens go to the experts in fp8
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;  // by default the software's
+  bool fp8_parameters = false;                 // GEMM weights of the layers are stored and gathered in fp8
+  bool fp8_dispatch = false;                   // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
   // Does the host launch operator by operator, outside of CUDA graphs?

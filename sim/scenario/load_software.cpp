@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
+#include "sim/scenario/choices.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -24,7 +25,8 @@ struct SoftwarePreset {
   Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
   Sourced<Duration> exchange_overhead, tensor_collective_overhead;
   bool aligned_gradients = false;
-  bool dynamic_scaling = false, reduces_behind_backward = false;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  bool reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
   std::int64_t communication_unit = 0;
@@ -57,7 +59,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("tensor_collective_overhead"))
     preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
   preset.aligned_gradients = map.boolean("aligned_gradients");
-  preset.dynamic_scaling = map.boolean("dynamic_scaling", false);
+  preset.fp8_recipe = choose(map, "fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
   preset.fully_shard = map.boolean("fully_shard", false);
   if (map.has("communication_unit"))
@@ -160,7 +162,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.exchange_overhead = preset.exchange_overhead;
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;
-  spec.dynamic_scaling = preset.dynamic_scaling;
+  if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.reduces_behind_backward = preset.reduces_behind_backward;
   settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
                           options.map("memory").has("whole_gradients"));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,11 +26,6 @@ constexpr int kSteadyIterations = 4;
 constexpr int kMostIterations = 1000;
 
 constexpr std::string_view kOptimizerNames[] = {"adam"};
-
-template <class Enum>
-Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
-  return static_cast<Enum>(map.choice(key, choices(names), static_cast<std::size_t>(fallback)));
-}
 
 int degree(YamlMap& map, std::string_view key) {
   return static_cast<int>(map.integer(key, {.min = 1, .max = kMaxDegree, .fallback = 1}));
@@ -318,6 +312,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.expert_dispatcher =
       choose(map, "expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
   spec.cuda_graphs = choose(map, "cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
+  spec.fp8_recipe = choose(map, "fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   spec.fp8_parameters = map.boolean("fp8_parameters", false);
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.memory = load_software_memory(map);

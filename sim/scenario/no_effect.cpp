@@ -48,7 +48,7 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
-constexpr std::array<std::string_view, 31> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 32> kIdleOfStages = {"training.precision",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
@@ -74,6 +74,7 @@ constexpr std::array<std::string_view, 31> kIdleOfStages = {"training.precision"
                                                             "options.software",
                                                             "options.expert_dispatcher",
                                                             "options.cuda_graphs",
+                                                            "options.fp8_recipe",
                                                             "options.fp8_parameters",
                                                             "options.fp8_dispatch",
                                                             "offload.optimizer",
@@ -268,6 +269,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listen_to_experts(listener, scenario);
+  listener.say("options.fp8_recipe", scenario.training.precision != Precision::kFp8,
+               "training.precision is not fp8");
   listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");
   listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");

@@ -182,7 +182,6 @@ void print(Emitter& out, const ClusterSpec& cluster);
 void print(Emitter& out, const ParallelSpec& spec);
 void print(Emitter& out, const TrainingSpec& spec);
 void print(Emitter& out, const OverlapSpec& spec);
-void print(Emitter& out, const OptionsSpec& spec);
 void print(Emitter& out, const OffloadSpec& spec);
 
 template <class Spec>
@@ -303,7 +302,9 @@ void print(Emitter& out, const OverlapSpec& spec) {
   out.flag("shared_experts", spec.shared_experts);
 }
 
-void print(Emitter& out, const OptionsSpec& spec) {
+void print_options(Emitter& out, const Scenario& scenario) {
+  const OptionsSpec& spec = scenario.options;
+  out.open("options");
   out.flag("scatter_gather", spec.scatter_gather);
   out.flag("fused_kernels", spec.fused_kernels);
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
@@ -313,6 +314,8 @@ void print(Emitter& out, const OptionsSpec& spec) {
   if (!spec.software.empty()) out.text("software", spec.software);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
   out.field("cuda_graphs", word(spec.cuda_graphs, kCudaGraphsNames));
+  if (scenario.training.precision == Precision::kFp8)
+    out.field("fp8_recipe", word(spec.fp8_recipe, kFp8RecipeNames));
   if (spec.fp8_parameters) out.flag("fp8_parameters", true);
   if (spec.fp8_dispatch) out.flag("fp8_dispatch", true);
   out.open("memory");
@@ -323,6 +326,7 @@ void print(Emitter& out, const OptionsSpec& spec) {
   out.flag("whole_gradients", spec.memory.whole_gradients);
   out.flag("bucket_copies", spec.memory.bucket_copies);
   if (spec.memory.fragmentation) out.real("fragmentation", *spec.memory.fragmentation);
+  out.close();
   out.close();
 }
 
@@ -413,7 +417,7 @@ std::string to_yaml(const Scenario& scenario) {
                 PrintedSchedule{scenario.schedule, scenario.order ? &*scenario.order : nullptr});
   print_section(out, "training", scenario.training);
   print_section(out, "overlap", scenario.overlap);
-  print_section(out, "options", scenario.options);
+  print_options(out, scenario);
   print_network(out, scenario);
   print_faults(out, scenario.faults);
   print_section(out, "offload", scenario.offload);

@@ -58,6 +58,16 @@ TEST(MegatronOptions, Fp8OfAnyAge) {
             "bf16");
 }
 
+TEST(MegatronOptions, RecipesOfFp8HaveOurNames) {
+  EXPECT_EQ(import_text(job("--fp8-hybrid --fp8-recipe tensorwise")).at("options.fp8_recipe"), "current");
+  EXPECT_EQ(import_text(job("--fp8-hybrid --fp8-recipe mxfp8")).at("options.fp8_recipe"), "mxfp8");
+  EXPECT_EQ(import_text(dump("  fp8 .. hybrid\n  fp8_recipe .. delayed\n")).at("options.fp8_recipe"),
+            "delayed");
+  expect_said(import_text(job("--fp8-hybrid --fp8-recipe custom")),
+              "--fp8-recipe: 'custom' is not modelled: one scale a tensor counts");
+  expect_aside(import_text(job("--fp8-recipe mxfp8")), "without fp8: --fp8-recipe");
+}
+
 TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   const std::string more = "--fp8-dot-product-attention --no-fp8-wgrad --fp8-wibble --fp8-margin 0";
   const Import with = import_text(job("--fp8-hybrid " + more));

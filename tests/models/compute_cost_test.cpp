@@ -68,6 +68,13 @@ Op gemm(GemmShape shape, Bytes bytes = {}) {
   return {.kind = OpKind::kGemm, .name = "op", .gemm = shape, .flops = Flops(flops), .bytes = bytes};
 }
 
+// 100 TFLOP/s at 8 bit.
+HardwareProfile toy_with_fp8() {
+  HardwareProfile profile = toy();
+  profile.device.peak_fp8 = 100_TFLOPps;
+  return profile;
+}
+
 Op batched(GemmShape shape) {
   Op op = gemm(shape);
   op.kind = OpKind::kBatchedGemm;
@@ -407,6 +414,21 @@ TEST(A100ComputeCost, TwiceADimensionIsNeverCheaper) {
       EXPECT_GE(time_of(profile, gemm(twice)), once);
     }
   }
+}
+
+TEST(GemmCost, HasTheRateOfItsRecipe) {
+  HardwareProfile profile = toy_with_fp8();
+  profile.gemm.mxfp8_factor = {.value = 0.5};
+  Op op = gemm({.m = 256, .n = 256, .k = 4096});
+  const Duration whole = compute_cost(profile, Precision::kFp8, op).time;
+  op.fp8_recipe = Fp8Recipe::kCurrent;
+  EXPECT_EQ(compute_cost(profile, Precision::kFp8, op).time, whole);
+  op.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_EQ(compute_cost(profile, Precision::kFp8, op).time, 2 * whole);
+  EXPECT_EQ(compute_cost(profile, Precision::kBf16, op).time, whole);  // 16 bit has no scales
+  op.kind = OpKind::kGroupedGemm;
+  profile.experts.grouped_factor.value = 1;
+  EXPECT_EQ(compute_cost(profile, Precision::kFp8, op).time, 2 * whole);
 }
 
 }  // namespace

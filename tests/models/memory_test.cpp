@@ -377,7 +377,10 @@ TEST(LayerTensors, InFp8KeepsInputsOfProductsInOneByte) {
   const Bytes sixteen = kept(zoo::llama3_8b(), shard);
   shard.precision = Precision::kFp8;
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), sixteen - Bytes(8192LL * (4096 + 4096 - 4096 + 14336)));
-  shard.dynamic_scaling = true;
+  const Bytes eight = kept(zoo::llama3_8b(), shard);
+  shard.fp8_recipe = Fp8Recipe::kMxfp8;  // and a byte of scales for 32 elements
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), eight + Bytes(8192LL * (3 * 4096 + 14336) / 32));
+  shard.fp8_recipe = Fp8Recipe::kTorchao;
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), sixteen);
 }
 

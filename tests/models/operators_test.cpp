@@ -156,7 +156,7 @@ TEST(LinearLayer, TransposesWeightsThatAreFp8Already) {
   const LayerOps gathered = layer_operators(zoo::gpt3_175b(), shard);
   shard.gathered_weights = false;
   const LayerOps whole = layer_operators(zoo::gpt3_175b(), shard);
-  shard.dynamic_scaling = true;
+  shard.fp8_recipe = Fp8Recipe::kTorchao;
   const LayerOps dynamic = layer_operators(zoo::gpt3_175b(), shard);
   for (const LayerOps& layer : {gathered, dynamic}) {
     EXPECT_EQ(std::ranges::count(layer.forward, "fp8 weight cast", &Op::name), 0);
@@ -170,7 +170,7 @@ TEST(LinearLayer, TransposesWeightsThatAreFp8Already) {
 TEST(LinearLayer, ReadsItsOperandsTwiceUnderDynamicScaling) {
   Shard shard = gpt3_shard();
   shard.precision = Precision::kFp8;
-  shard.dynamic_scaling = true;
+  shard.fp8_recipe = Fp8Recipe::kTorchao;
   const Op cast = find(layer_operators(zoo::gpt3_175b(), shard).forward, "fp8 cast");
   EXPECT_EQ(cast.bytes, Bytes(6LL * 2048 * 12288));
   EXPECT_EQ(cast.kernels, 2);
@@ -181,16 +181,16 @@ TEST(LinearLayer, ReadsItsOperandsTwiceUnderDynamicScaling) {
 TEST(LinearLayer, ScalesItsOperandsAnewInEveryPass) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   shard.precision = Precision::kFp8;
-  shard.dynamic_scaling = true;
+  shard.fp8_recipe = Fp8Recipe::kTorchao;
   const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
   const std::int64_t t = 2048, in = 12288, out = 4608;
   EXPECT_EQ(find(layer.forward, "fp8 cast").bytes, Bytes(5 * t / 8 * in));
   EXPECT_EQ(find(layer.forward, "fp8 weight cast").bytes, Bytes(5 * in * out));
   EXPECT_EQ(find(layer.forward, "fp8 scale").bytes, Bytes(4));
-  EXPECT_EQ(find(layer.input_gradient, "fp8 weight cast").bytes, Bytes(7LL * 12288 * 6144));
+  EXPECT_EQ(find(layer.input_gradient, "fp8 weight cast").bytes, Bytes(5LL * 12288 * 6144));
   shard.precision = Precision::kBf16;
   const LayerOps bf16 = layer_operators(zoo::gpt3_175b(), shard);
-  shard.dynamic_scaling = false;
+  shard.fp8_recipe = Fp8Recipe::kDelayed;
   EXPECT_EQ(names(bf16.forward), names(layer_operators(zoo::gpt3_175b(), shard).forward));
 }
 

@@ -273,6 +273,11 @@ constexpr KeyHelp kScenarioHelp[] = {
         "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is "
         "routed to experts (Megatron-LM's `--cuda-graph-impl transformer_engine`); `iteration`, all of it",
         "the profile's: `layers` on GB200, else `none`"},
+    KeyHelp{"options.fp8_recipe",
+            "of fp8, where the scales come from: `delayed` of earlier iterations; `current`, the tensor's "
+            "own (Megatron-LM's `tensorwise`); `blockwise`, one for 128 values (Hopper) and `mxfp8`, one "
+            "for 32 (Blackwell); `torchao`, the tensor's own in each pass",
+            "the software's: `torchao` of fsdp2, else `delayed`"},
     KeyHelp{"options.fp8_parameters",
             "of fp8: weights of the layers' products are kept and gathered in it "
             "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)"},

@@ -85,6 +85,7 @@ constexpr RowKey kRowKeys[] = {
     {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},
     {"fp8_parameters", "options", "fp8_parameters"},
+    {"fp8_recipe", "options", "fp8_recipe"},
     {"software", "options", "software"},
     {"schedule", "", "schedule"},
 };

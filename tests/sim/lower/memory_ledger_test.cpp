@@ -54,7 +54,8 @@ MemoryLedger ledger_of(const Job& job) {
                                .training = job.training,
                                .overlap = job.overlap,
                                .options = job.options,
-                               .offload = job.offload};
+                               .offload = job.offload,
+                               .fp8_layouts = job.profile.memory.fp8_weight_copies()};
   const Shard shard = shard_of(request);
   const char* const order = plan.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
   const Schedule schedule =
@@ -199,7 +200,9 @@ TEST(Fp8, HasCopiesOfTheWeightsOfProducts) {
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(2LL * 32 * 218'103'808));
   job.profile.memory.fp8_copies = {.value = 1};
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(1LL * 32 * 218'103'808));
-  job.options.dynamic_scaling = true;
+  job.options.fp8_recipe = Fp8Recipe::kMxfp8;  // rows and columns are two, with scales of 1/32
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(33LL * 2 * 218'103'808));
+  job.options.fp8_recipe = Fp8Recipe::kTorchao;
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
   job = zero(3, 8);
   job.training.precision = Precision::kFp8;
@@ -380,7 +383,7 @@ TEST(Zero, IsOrdered) {
       Job job = zero(stage, data);
       if (variant > 0) job.parallelism.pipeline = 4;
       if (variant > 1) job.training.precision = Precision::kFp8;
-      job.options.dynamic_scaling = variant == 3;
+      if (variant == 3) job.options.fp8_recipe = Fp8Recipe::kTorchao;
       job.options.memory.fp32_shards = variant == 4;
       job.options.fp8_parameters = variant == 5;
       return memory_of(job).peak();

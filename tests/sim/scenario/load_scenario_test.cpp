@@ -612,13 +612,14 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
       "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
       "overlap: {tensor: true, context: false, expert: true}\n"
       "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: node-aware, "
-      "fp8_dispatch: true, fp8_parameters: true}\n"
+      "fp8_dispatch: true, fp8_parameters: true, fp8_recipe: mxfp8}\n"
       "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
   for (const std::string recompute :
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",
         "{granularity: full, method: block, layers: 2}"}) {
     SCOPED_TRACE(recompute);
-    const Result first = read(head + "training: {global_batch_size: 8, recompute: " + recompute + "}\n");
+    const Result first =
+        read(head + "training: {global_batch_size: 8, precision: fp8, recompute: " + recompute + "}\n");
     ASSERT_TRUE(first.scenario) << first.messages;
     const Result second = read(to_yaml(*first.scenario));
     ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
@@ -683,10 +684,11 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
                    read(head + "parallelism: {pipeline: 2, zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                named = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp2}\n"),
                fused = read(head + "parallelism: {zero_stage: 3}\noptions: {fused_kernels: true}\n"),
+               scaled = read(head + "options: {software: fsdp2, fp8_recipe: delayed}\n"),
                hooks = read(head +
                             "parallelism: {zero_stage: 3}\noptions: {software: megatron-deepspeed-2021}\n");
   for (const Result* result :
-       {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &hooks})
+       {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &scaled, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
   EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
@@ -704,7 +706,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_EQ(options(named).piece_overhead, Duration::zero());
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
-  EXPECT_TRUE(options(named).dynamic_scaling);
+  EXPECT_EQ(options(named).fp8_recipe, Fp8Recipe::kTorchao);
+  EXPECT_EQ(options(scaled).fp8_recipe, Fp8Recipe::kDelayed);
   EXPECT_TRUE(options(named).reduces_behind_backward && !options(sharded).reduces_behind_backward);
   EXPECT_TRUE(options(named).memory.fully_shard && options(named).memory.step_messages);
   EXPECT_FALSE(options(named).memory.user_buffers);

@@ -39,6 +39,7 @@ const Alternatives kAlternatives[] = {
     {"options.expert_dispatcher", "all-to-all", "node-aware"},
     {"options.fp8_dispatch", "false", "true"},
     {"options.fp8_parameters", "false", "true"},
+    {"options.fp8_recipe", "delayed", "current"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
     {"parallelism.zero_stage", "0", "1"},

@@ -56,6 +56,23 @@ TEST(Infeasible, IsRefusedByTheCheckAloneWithTheSameReasons) {
   EXPECT_EQ(diagnostics.error_count(), 3u);
 }
 
+// Scales of blocks want products that take them: blocks of 128 on Hopper, of 32 on Blackwell.
+TEST(Infeasible, IsARecipeOfFp8ThatTheDeviceDoesNotHave) {
+  const auto of = [](const std::string& node, const std::string& recipe) {
+    return scenario_of("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: " + node +
+                       ", nodes: 1}\noptions: {fp8_recipe: " + recipe +
+                       "}\ntraining: {global_batch_size: 8, precision: fp8}\n");
+  };
+  const auto refusal = [&](const std::string& node, const std::string& recipe) {
+    return refused([&] { (void)simulate(of(node, recipe)); });
+  };
+  EXPECT_THAT(refusal("dgx-b200", "blockwise"), testing::ElementsAre("options.fp8_recipe"));
+  EXPECT_THAT(refusal("dgx-h100", "mxfp8"), testing::ElementsAre("options.fp8_recipe"));
+  for (const char* recipe : {"delayed", "current", "blockwise"})
+    EXPECT_NO_THROW((void)simulate(of("dgx-h100", recipe))) << recipe;
+  EXPECT_NO_THROW((void)simulate(of("dgx-b200", "mxfp8")));
+}
+
 TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
