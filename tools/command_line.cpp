@@ -162,6 +162,16 @@ std::string options_help(std::span<const OptionSpec> options) {
   return table.str(2);
 }
 
+// How many words stand behind the `--` that ends the options: one that is an option's value ends none.
+std::size_t count_behind_dashes(const std::vector<std::string>& words, const po::parsed_options& parsed) {
+  std::size_t at = 0;
+  for (const auto& option : parsed.options) {
+    if (at < words.size() && words[at] == "--") return words.size() - at - 1;
+    at += option.original_tokens.size();
+  }
+  return 0;
+}
+
 std::string in_our_words(const po::error& error) {
   const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error);
   if (syntax == nullptr) return error.what();
@@ -188,6 +198,7 @@ class CommandLineParser {
                                           .positional(positional)
                                           .allow_unregistered()
                                           .run();
+    arguments.behind_dashes_ = count_behind_dashes(words, parsed);
     for (const auto& option : parsed.options) {
       if (option.unregistered && option.original_tokens.front() == "-h") {
         arguments.values_["help"];

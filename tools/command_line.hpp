@@ -4,6 +4,7 @@
 //   throws UsageError when the words on the command line are wrong: exit code 2.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -52,11 +53,14 @@ class Arguments {
   [[nodiscard]] int integer(std::string_view option, std::optional<int> fallback, int min, int max) const;
   [[nodiscard]] Duration duration(std::string_view option, Duration fallback) const;
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+  // How many of the words stand behind `--`: the last ones.
+  [[nodiscard]] std::size_t words_behind_dashes() const { return behind_dashes_; }
 
  private:
   friend class CommandLineParser;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> words_;  // words that are no options
+  std::size_t behind_dashes_ = 0;
 };
 
 // `--seed`, 1 by default: the same range for all commands, so that one can repeat another's rows.

@@ -85,7 +85,10 @@ TopologyRequest topology_request_of(const Arguments& arguments) {
 }  // namespace
 
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
-  const bool options = words.front().starts_with("-") && words.front() != "-";
+  const bool dashed = words.front().starts_with("-") && words.front() != "-";
+  // A launcher and its program may stand before the options; one word behind `--` is still a file.
+  const bool launched = words.size() > 1 && arguments.words_behind_dashes() == words.size();
+  const bool options = dashed || launched;
   if (!options && words.size() != 1) {
     throw UsageError("`import megatron` takes one file, or options after --",
                      "stagecraft import megatron -- --num-layers 96 …");

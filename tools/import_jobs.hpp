@@ -11,7 +11,8 @@ namespace stagecraft {
 
 inline constexpr std::string_view kNothingImported = "nothing was imported";
 
-// One file, `-` for standard input, or the words after `--`.
+// One file, `-` for standard input, or the words after `--`: options, with a launcher and its program before
+// them or without.
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 
 // One file, JSON of DeepSpeed or YAML of GPT-NeoX.

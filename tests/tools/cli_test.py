@@ -504,6 +504,21 @@ class Answers(Case):
                 checked = stagecraft("check", "-", text_in=imported.stdout)
                 self.assertEqual(DONE, checked.returncode, checked.stderr)
 
+    def test_a_launcher_behind_dashes_is_read_as_from_a_file(self):
+        line = ("torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 64 --num-attention-heads 4 "
+                "--seq-length 32 --max-position-embeddings 32 --micro-batch-size 1 --bf16 --vocab-size 1000")
+        read = stagecraft("import", "megatron", "-", text_in=line)
+        given = stagecraft("import", "megatron", "--", *line.split())
+        self.assertEqual((DONE, DONE), (read.returncode, given.returncode), given.stderr)
+        self.assertEqual(read.stdout.replace("From -:", "From command line:"), given.stdout)
+        self.assertIn("nodes: 2  # --nnodes", given.stdout)
+        self.assertIn("'torchrun' stands before the first option", given.stderr)
+        self.write("job.txt", line)
+        file = stagecraft("import", "megatron", "--define", "A=--", "--", "job.txt", cwd=self.folder)  # one word is a file
+        self.assertEqual(read.stdout.replace("From -:", "From job.txt:"), file.stdout)
+        for words in (["job.txt", "--", "--num-layers", "8"], ["job.txt", "torchrun"]):
+            self.assert_refused(stagecraft("import", "megatron", *words, cwd=self.folder))
+
     def test_compressed_files_are_imported_as_what_they_hold(self):
         files = {"hf": "hf_config/llama-3-8b.config.json", "megatron": "megatron/made_args_dump_traps.log.txt",
                  "deepspeed": "deepspeed/ds_config_fp16_z3.json", "nccl-tests": "nccl_tests/all_reduce_gh200_2x4_fast.txt",
