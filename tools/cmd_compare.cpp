@@ -71,9 +71,9 @@ void print(const Comparison& comparison, const Arguments& arguments, Session& se
     session.out << (format == "markdown" ? render_markdown(comparison) : render_text(comparison));
 }
 
-// Says on standard error which assertions the variant misses.
+// Says on standard error which assertions the variant misses. A dead node is an answer, as in `run`.
 int code_of(const Outcome& outcome, const std::string& name, Session& session) {
-  if (!outcome.report) return kWrongInput;
+  if (!outcome.report) return outcome.stopped ? kAnswerIsNo : kWrongInput;
   for (Diagnostic missed : outcome.missed) {
     missed.message = name + ": " + missed.message;
     session.err << render(missed) << '\n';

@@ -91,6 +91,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
   check_scenario(scenario, diagnostics);
   const std::optional<MeasuredTrace> measured = load_measured_trace(file, arguments, diagnostics);
   std::optional<TraceDiff> diff;
+  int refusal = kWrongInput;
   if (measured && !diagnostics.has_errors()) {
     const Simulation simulation = simulate_in_full(scenario);
     const int gpus = simulation.prepared.plan.gpus();
@@ -99,14 +100,17 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
     checks.device(scenario);
     checks.world(gpus);
     const int rank = checks.rank(asked, gpus);
-    if (!simulation.report.finishes()) diagnostics.error(never_ends(scenario));
+    if (!simulation.report.finishes()) {
+      if (!diagnostics.has_errors()) refusal = kAnswerIsNo;
+      diagnostics.error(never_ends(scenario));
+    }
     if (!diagnostics.has_errors())
       diff = make_trace_diff(predicted_rank(scenario, simulation, rank),
                              measured_rank(*measured, simulation.prepared.plan, rank), *measured,
                              {.scenario = scenario.source, .trace = measured->name, .rank = rank});
   }
   print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was compared");
-  if (!diff) return kWrongInput;
+  if (!diff) return refusal;
   const bool json = arguments.has("json") || arguments.text("format") == "json";
   session.out << (json ? render_json(*diff) + "\n" : render_text(*diff));
   return kDone;

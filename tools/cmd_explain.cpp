@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "sim/explain/explain.hpp"
 #include "sim/explain/sensitivities.hpp"
 #include "sim/scenario/preset.hpp"
+#include "sim/study/reasons.hpp"
 #include "tools/commands.hpp"
 #include "tools/scenarios.hpp"
 #include "tools/wrapped_text.hpp"
@@ -63,6 +65,12 @@ int list_figures(const Scenario& scenario, const std::vector<Figure>& figures, c
   for (const Figure& figure : figures) table.row({figure.path, human(figure.value)});
   session.out << table.str();
   return kDone;
+}
+
+// Is this a figure, or a part, that only a finished iteration has?
+bool needs_an_end(std::string_view path) {
+  const std::string_view part = path.substr(0, path.find('.'));
+  return part == "iteration_time_s" || part == "interval_90_s" || part == "critical_path";
 }
 
 std::string sensitivity_table(const std::vector<Sensitivity>& results) {
@@ -122,6 +130,10 @@ int explain_scenario(const Scenario& scenario, const std::vector<std::string>& p
   bool first = true;
   for (const std::string& path : paths) {
     const std::vector<Figure> found = figures_at(figures, path);
+    if (!simulation.report.finishes() && needs_an_end(path)) {
+      print_diagnostics({never_ends(scenario)}, arguments, session, "nothing was explained");
+      return kAnswerIsNo;
+    }
     if (found.empty()) {
       const std::string nearest = suggest(path, names_to_suggest(figures), 0);
       throw UsageError(fmt::format("the result has no figure '{}'", path),

@@ -18,7 +18,9 @@ constexpr std::string_view kPurpose =
 
 constexpr std::pair<std::string_view, std::string_view> kExitCodes[] = {
     {"0", "done"},
-    {"1", "the answer is no: it does not fit, an assertion is missed, an error passes its bound"},
+    {"1",
+     "the answer is no: it does not fit, an assertion is missed, an error passes its bound, a dead node "
+     "stops the iteration"},
     {"2", "the command line or a file is wrong"},
     {"3", "a mistake of ours"},
     {"128+n", "ended by signal n"}};

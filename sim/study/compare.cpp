@@ -56,6 +56,7 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
       outcome.report = std::move(simulation.report);
       outcome.missed = missed_assertions(*outcome.scenario, *outcome.report);
     } else {
+      outcome.stopped = true;
       outcome.diagnostics.push_back(never_ends(*outcome.scenario));
     }
   } catch (const ScenarioError& error) {

@@ -51,6 +51,7 @@ struct Variant {
 struct Outcome {
   std::optional<Scenario> scenario = {};     // absent when it did not load
   std::optional<Report> report = {};         // absent when it cannot run
+  bool stopped = false;                      // it cannot because a node dies in the iteration
   int live_chunks = 0;                       // activations of the worst rank at once, in chunks
   std::vector<Diagnostic> diagnostics = {};  // warnings, and the errors of one that cannot run
   std::vector<Diagnostic> missed = {};       // assertions of the scenario that do not hold of the report

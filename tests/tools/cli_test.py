@@ -1147,10 +1147,27 @@ class Answers(Case):
         word = "faults=[{kind: dead-node, node: 0}]"
         dead = ["diff", *files, "--set", word]
         ran = stagecraft(*dead)
-        self.assert_refused(ran)
+        self.assert_refused(ran, code=NO)
         self.assertIn(f"--set {word}: error: faults: the iteration does not finish: a node died in it\n", ran.stderr)
         refused, = self.results(stagecraft(*dead, "--json"))
         self.assertEqual(["never-ends"], [error["code"] for error in refused["errors"]])
+        self.assert_refused(stagecraft(*dead, "--rank", "9"))  # a mistake weighs more
+
+    def test_a_dead_node_is_an_answer_of_every_command(self):
+        word = "faults=[{kind: dead-node, node: 0}]"
+        self.write("job.yaml", self.LLAMA_8B)
+        said = "error: faults: the iteration does not finish: a node died in it"
+        self.assertEqual(NO, stagecraft("run", "job.yaml", "--set", word, cwd=self.folder).returncode)
+        for path in ("iteration_time_s", "interval_90_s.0", "critical_path"):
+            ran = stagecraft("explain", "job.yaml", path, "--set", word, cwd=self.folder)
+            self.assert_refused(ran, code=NO)
+            self.assertIn(said, ran.stderr)
+            self.assertIn("1 error, nothing was explained\n", ran.stderr)
+        self.assert_refused(stagecraft("explain", "job.yaml", "iteration_tim", "--set", word, cwd=self.folder))
+        vary = "faults=[],[{kind: dead-node, node: 0}]"
+        self.assertEqual(NO, stagecraft("compare", "job.yaml", "--vary", vary, cwd=self.folder).returncode)
+        wrong = stagecraft("compare", "job.yaml", "--vary", vary + ",[{kind: dead-nod, node: 0}]", cwd=self.folder)
+        self.assertEqual(WRONG_INPUT, wrong.returncode)
 
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
