@@ -54,6 +54,7 @@ struct GoodputCheckpoint {
   std::string mode;  // "none", "sync", "async", "in-memory"
   Duration interval{};
   std::int64_t steps = 0;  // steps per interval
+  bool never = false;      // nothing fails, and no checkpoint pays: there is no interval
   Duration block{}, persist{}, load{};
   Bytes bytes{};  // size for the whole job; 0 where the times were given
 

@@ -96,7 +96,8 @@ std::string checkpoint_of(const GoodputReport& report) {
   if (checkpoint.mode == "none" || checkpoint.mode.empty()) return headed_line("checkpoint", "none");
   std::string text = checkpoint.mode;
   if (checkpoint.bytes > Bytes(0)) text += " of " + human(checkpoint.bytes);
-  const bool never = report.horizon > Duration::zero() && checkpoint.interval > report.horizon;
+  const bool never =
+      checkpoint.never || (report.horizon > Duration::zero() && checkpoint.interval > report.horizon);
   text += never ? fmt::format(", none within {}", span_of(report.horizon))
                 : fmt::format(", every {}", span_of(checkpoint.interval));
   if (!never && checkpoint.steps > 0)
@@ -244,12 +245,12 @@ void write_shapes(JsonWriter& json, const GoodputReport& report) {
 
 void write_checkpoint(JsonWriter& json, const GoodputReport& report) {
   const GoodputCheckpoint& checkpoint = report.checkpoint;
-  json.key("checkpoint")
-      .begin_object()
-      .field("mode", std::string_view(checkpoint.mode))
-      .field("interval_s", checkpoint.interval)
-      .field("steps", checkpoint.steps)
-      .field("block_s", checkpoint.block)
+  json.key("checkpoint").begin_object().field("mode", std::string_view(checkpoint.mode));
+  if (checkpoint.never)
+    json.key("interval_s").null().key("steps").null();
+  else
+    json.field("interval_s", checkpoint.interval).field("steps", checkpoint.steps);
+  json.field("block_s", checkpoint.block)
       .field("persist_s", checkpoint.persist)
       .field("load_s", checkpoint.load)
       .field("size_bytes", checkpoint.bytes)

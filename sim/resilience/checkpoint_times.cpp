@@ -87,6 +87,10 @@ Duration cost_of(const Checkpointing& checkpointing) {
   return checkpointing.block + checkpointing.slowed_by();
 }
 
+bool is_never(Duration interval) {
+  return interval >= from_seconds(kNever);
+}
+
 // A step that ends with the persist still counts as before it.
 std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration) {
   return 1 + (checkpointing.persist - checkpointing.slowed_by()) / iteration;

@@ -41,6 +41,9 @@ struct CheckpointedJob {
 // Training time that a checkpoint of this kind costs.
 [[nodiscard]] Duration cost_of(const Checkpointing& checkpointing);
 
+// Is this the interval of a job in which nothing fails, or so rarely that no checkpoint pays?
+[[nodiscard]] bool is_never(Duration interval);
+
 // Number of steps until a snapshot is written and the next may be taken; 1 without a background write.
 [[nodiscard]] std::int64_t steps_until_written(const Checkpointing& checkpointing, Duration iteration);
 

@@ -269,7 +269,7 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
   }
   const Checkpointing& times = *ran.checkpointing;
   const Duration iteration = ran.setup.ideal.duration;
-  const bool whole = times.interval == Duration::zero();
+  const bool never = is_never(times.interval), whole = times.interval == Duration::zero();
   const std::int64_t asked =
       whole ? times.every_steps
             : std::max<std::int64_t>(1, std::llround(to_seconds(times.interval) / to_seconds(iteration)));
@@ -281,13 +281,20 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
         "steps, not every {}",
         human(times.persist), steps, asked));
   report.checkpoint = {.mode = std::string(kCheckpointModeNames[static_cast<std::size_t>(times.mode)]),
-                       .interval = steps * iteration,
-                       .steps = steps,
+                       .interval = never ? Duration::zero() : steps * iteration,
+                       .steps = never ? 0 : steps,
+                       .never = never,
                        .block = times.block,
                        .persist = times.persist,
                        .load = times.load,
                        .bytes = spec.checkpoint.bytes.value_or(job.costs.state)};
-  const auto best = best_interval(times, iteration, ran.failures_per_s);
+}
+
+// The exact optimum for what a checkpoint costs.
+void advise_interval(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+  if (!ran.checkpointing) return;
+  const Checkpointing& times = *ran.checkpointing;
+  const auto best = best_interval(times, ran.setup.ideal.duration, ran.failures_per_s);
   if (!best) return;
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
@@ -468,7 +475,10 @@ GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
   report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);
   fill_checkpoint(job, spec, ran, report);
-  advise_spares(spec, ran, report);
+  if (report.samples_per_s.mean > 0) {  // the formulas are of a job that trains
+    advise_interval(spec, ran, report);
+    advise_spares(spec, ran, report);
+  }
   report.shapes = job.shapes.asked();
   report.plan = ran.setup.description;
   if (options.timeline) report.timeline = events_of(ran.result);

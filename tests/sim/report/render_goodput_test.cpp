@@ -144,6 +144,18 @@ TEST(GoodputText, NamesNoIntervalThatIsLongerThanTheHorizon) {
   EXPECT_THAT(render_text(report), HasSubstr("sync of 931 GiB, none within 10 days\n"));
 }
 
+TEST(GoodputText, NamesNoIntervalWhereNothingFails) {
+  GoodputReport report = ten_days();
+  report.checkpoint.interval = {};
+  report.checkpoint.steps = 0;
+  report.checkpoint.never = true;
+  EXPECT_THAT(render_text(report), HasSubstr("sync of 931 GiB, none within 10 days\n"));
+  const json checkpoint = json::parse(render_json(report))["checkpoint"];
+  EXPECT_TRUE(checkpoint["interval_s"].is_null());
+  EXPECT_TRUE(checkpoint["steps"].is_null());
+  EXPECT_EQ(checkpoint["block_s"], 60);
+}
+
 TEST(GoodputText, ShowsTheDiaryByDayAndTime) {
   GoodputReport report = ten_days();
   report.timeline = {{.time = hours(27) + minutes(4) + seconds(5), .what = "detect for 10 s"}};

@@ -76,6 +76,21 @@ TEST(PredictGoodput, WithoutFailuresIsTheSimulatedIterationOverAndOver) {
   EXPECT_EQ(report.advice.interval, std::nullopt);
 }
 
+// No checkpoint pays where nothing fails; the interval that somebody gave stands.
+TEST(PredictGoodput, HasNoIntervalWhereNothingFails) {
+  FailureSpec spec = failing(0);
+  GoodputCheckpoint checkpoint = predict_goodput(with(spec)).checkpoint;
+  EXPECT_TRUE(checkpoint.never);
+  EXPECT_EQ(checkpoint.interval, Duration::zero());
+  EXPECT_EQ(checkpoint.steps, 0);
+  spec.checkpoint.rule = IntervalRule::kTime;
+  spec.checkpoint.interval = seconds(450);
+  checkpoint = predict_goodput(with(spec)).checkpoint;
+  EXPECT_FALSE(checkpoint.never);
+  EXPECT_EQ(checkpoint.steps, 50);
+  EXPECT_FALSE(predict_goodput(with(failing(2))).checkpoint.never);
+}
+
 TEST(PredictGoodput, HasBucketsThatAddUpToTheHorizon) {
   const GoodputReport report = predict_goodput(with(failing(2)));
   EXPECT_NEAR(sum_of(report.buckets_s), 864'000, 864'000 * 1e-9);
@@ -486,6 +501,19 @@ TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
   EXPECT_EQ(report.nodes, 5);
   EXPECT_EQ(report.spares, 1);
   EXPECT_GT(report.fraction_of_ideal.mean, without);
+}
+
+// System: one of four nodes fails every 22 ms in the mean, and a step takes 9 s.
+TEST(PredictGoodput, AdvisesNothingWhereNothingIsTrained) {
+  for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kElastic}) {
+    FailureSpec spec = losing_nodes(kind);
+    spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 1e6};
+    spec.horizon = hours(1);
+    spec.repeats = 1;
+    const GoodputReport report = predict_goodput(with(spec));
+    EXPECT_EQ(report.samples_per_s.mean, 0);
+    EXPECT_EQ(report.advice, GoodputAdvice{});
+  }
 }
 
 // What is advised can be set: `spares` is a key of two policies, and news only where it is another number.
