@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace {
 constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
 constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
 constexpr const char* kMemory = "memory";
+constexpr std::string_view kAnotherKey = "needs-another-key";
 
 // Settings that save memory without more GPUs, with their most effective values.
 constexpr std::array<std::pair<const char*, const char*>, 5> kRoom = {{{"training.recompute", "full"},
@@ -38,7 +41,7 @@ std::string phrase_of(const SearchRefusal& refusal) {
        {"not-divisible", "do not divide"},
        {"schedule-constraint", "the schedule does not take"},
        {"no-pipeline", "chunks without a pipeline"},
-       {"needs-another-key", "need another key"},
+       {kAnotherKey, "need another key"},
        {"contradiction", "contradict themselves"},
        {"not-supported-yet", "are not supported yet"},
        {"not-supported", "are not supported"}}};
@@ -46,6 +49,8 @@ std::string phrase_of(const SearchRefusal& refusal) {
                                        &std::pair<std::string_view, std::string_view>::first);
   std::string phrase(known != kPhrases.end() ? known->second : std::string_view(refusal.code));
   if (!refusal.path.empty()) phrase += " (" + refusal.path + ")";
+  // The path is what the plan says; which other key it needs says the hint.
+  if (refusal.code == kAnotherKey && !refusal.hint.empty()) phrase += ": " + refusal.hint;
   return phrase;
 }
 
@@ -74,8 +79,9 @@ class SearchText {
     if (front.size() > kMostFront) front.resize(kMostFront);
     if (all > 1 && scaling.size() == 1)
       out += "\ntime against memory: nobody is better in both" +
-             (all > front.size() ? fmt::format(" ({} of {})", front.size(), all) : std::string()) + "\n" +
-             table(front, Rows::kFront);
+             (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
+                                 : std::string()) +
+             "\n" + table(front, Rows::kFront);
     return out;
   }
 
@@ -133,8 +139,8 @@ class SearchText {
                fmt::format("                 {} for other reasons (--json lists them)\n", count_text(rest)) +
                left_out();
       }
-      out += fmt::format("{}{} {}\n", label, count_text(result.refusals[i].count),
-                         phrase_of(result.refusals[i]));
+      out += wrapped_text(label, std::string(17, ' '),
+                          count_text(result.refusals[i].count) + " " + phrase_of(result.refusals[i]));
       label = "                 ";
     }
     return out + left_out();

@@ -59,6 +59,19 @@ class Search(unittest.TestCase):
         self.assertRegex(*[reason["example"] for reason in rejected if reason["code"] == "out-of-memory"],
                          r"^stage \d+ needs .* of 79\.1 GiB$")
 
+    def test_the_key_that_plans_need_besides_is_said(self):
+        words = ["--set", "model.experts={count: 8, top_k: 2, ffn_hidden: 4096}", "--vary", "parallelism.tensor=1,2", "--fix",
+                 "parallelism.sequence_parallel", "--fix", "schedule"]
+        text = " ".join(self.run_it("search", self.file, *words).stdout.split())
+        self.assertRegex(text, r"\d need another key \(parallelism\.tensor\): set parallelism\.sequence_parallel: true, or "
+                         r"parallelism\.tensor: 1 ")
+
+    def test_the_table_of_the_front_says_where_its_other_plans_are(self):
+        text = self.run_it("search", self.file).stdout
+        front = self.document()["pareto"]
+        self.assertGreater(len(front), 12)
+        self.assertIn(f"nobody is better in both (12 of {len(front)}; --json has all)\n", text)
+
     def test_orders_that_the_software_does_not_run_are_said(self):
         def orders(*words):
             answer = self.document("--exhaustive", "--top", 100000, *words)
