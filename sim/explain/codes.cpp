@@ -79,6 +79,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"json-comment", "JSON has no comments."},
     {"json-syntax", "A text is no JSON."},
     {"length-mismatch", "Two lists that go together differ in length."},
+    {"little-effect", "A key changes less than it seems to; the message says what."},
     {"merge-key", "The YAML merge key `<<` is not read. Write the keys out."},
     {"missing", "An imported file lacks something that is needed."},
     {"missing-key", "A key is required. The message names it; there is no sensible default."},

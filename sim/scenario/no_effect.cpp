@@ -391,6 +391,46 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                  "prices know the latencies of the fabric, not of single links; topology show does");
 }
 
+// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see.
+void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
+  if (!scenario.cluster) return;
+  constexpr const char* kPath = "cluster.fabric.oversubscription";
+  const bool shared = scenario.network.shared();
+  const ClusterSpec& cluster = shared ? whole_cluster(scenario) : *scenario.cluster;
+  const FabricSpec& fabric = cluster.fabric;
+  listener.say(kPath, fabric.kind == FabricKind::kSingleSwitch, "a single switch has no uplinks");
+  // On shared links the rails below one group of leaf switches meet above them.
+  const bool rails_meet = shared && fabric.kind == FabricKind::kRailOptimized;
+  listener.say(
+      kPath, !rails_meet && cluster.server_count() <= fabric.nodes_per_leaf,
+      fmt::format("a leaf has room for {} nodes, and all of them are on one", fabric.nodes_per_leaf));
+  const ParallelSpec& parallel = scenario.parallelism;
+  const bool exchanges = parallel.expert > 1 ||
+                         (parallel.context > 1 && parallel.context_exchange == ContextExchange::kAllToAll);
+  listener.say(kPath, !shared && !exchanges && parallel.pipeline == 1,
+               "closed-form prices share uplinks among messages between stages and in all-to-alls alone, and "
+               "a ring crosses each once; network: flow knows the links");
+}
+
+// Sums that switches could add up.
+void listen_to_sharp(Listener& listener, const Scenario& scenario) {
+  if (!scenario.cluster || !scenario.cluster->fabric.sharp) return;
+  constexpr const char* kPath = "cluster.fabric.sharp";
+  const ClusterSpec& cluster = *scenario.cluster;
+  listener.say(kPath, cluster.server_count() == 1, "there is one node, and no switch between nodes");
+  const ParallelSpec& parallel = scenario.parallelism;
+  const bool in_a_node = std::ranges::all_of(cluster.groups, [&](const NodeGroup& group) {
+    return cluster.gpus_of(group.node) % parallel.tensor == 0;
+  });
+  const bool tensor_apart = parallel.tensor > 1 && (parallel.order.front() != Axis::kTensor || !in_a_node);
+  if (std::holds_alternative<StagesSpec>(scenario.model) || tensor_apart || parallel.expert_tensor > 1)
+    return;
+  if (parallel.zero_stage == 0 || parallel.zero_group || !has_replicas(scenario)) return;
+  listener.warn(kPath, "little-effect",
+                "speeds up the norm of the gradients alone: under ZeRO gradients are scattered and weights "
+                "gathered, and switches add up all-reduces only");
+}
+
 // Keys of a fabric that only `network: flow` uses, so that a closed-form price is not overrated.
 void listen_to_fabric(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster || scenario.network.shared()) return;
@@ -432,6 +472,8 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_options(listener, scenario);
   listen_to_failures(listener, scenario);
   listen_to_latencies(listener, scenario);
+  listen_to_uplinks(listener, scenario);
+  listen_to_sharp(listener, scenario);
   listen_to_fabric(listener, scenario);
   return std::move(listener).warnings();
 }

@@ -323,6 +323,52 @@ TEST(Scenario, SaysWhenTensorOverlapAndEndsHadNoEffect) {
               ElementsAre());
 }
 
+// The notes of a job of four nodes on this fabric.
+std::string notes_on_fabric(const std::string& fabric, const std::string& rest) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: gpt-22b\ntraining: {global_batch_size: 32}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 4, fabric: {" +
+      fabric + "}}\n" + rest);
+  EXPECT_TRUE(result.scenario) << result.messages;
+  std::string notes;
+  if (result.scenario)
+    for (const Diagnostic& warning : result.scenario->warnings)
+      if (warning.path.starts_with("cluster.fabric")) notes += warning.path + ": " + warning.message + "\n";
+  return notes;
+}
+
+TEST(Scenario, SaysWhereUplinksCarryNothing) {
+  const std::string tree = "kind: fat-tree, oversubscription: 2, nodes_per_leaf: ";
+  const std::string rails = "kind: rail-optimized, oversubscription: 2, nodes_per_leaf: 4";
+  const std::string pipeline = "parallelism: {tensor: 8, pipeline: 4}\n", flow = "network: flow\n";
+  const std::string idle = "cluster.fabric.oversubscription: had no effect: ";
+  const std::string one_leaf = idle + "a leaf has room for 4 nodes, and all of them are on one\n";
+  EXPECT_EQ(notes_on_fabric("kind: single-switch, oversubscription: 2", pipeline),
+            idle + "a single switch has no uplinks\n");
+  EXPECT_EQ(notes_on_fabric(tree + "4", pipeline), one_leaf);
+  EXPECT_EQ(notes_on_fabric(tree + "4", pipeline + flow), one_leaf);
+  EXPECT_EQ(notes_on_fabric(rails, pipeline), one_leaf);
+  EXPECT_EQ(notes_on_fabric(rails, pipeline + flow), "");  // what changes its rail goes up
+  EXPECT_EQ(notes_on_fabric(tree + "2", pipeline), "");
+  EXPECT_EQ(notes_on_fabric(tree + "2", "parallelism: {context: 2, context_exchange: all-to-all}\n"), "");
+  EXPECT_THAT(notes_on_fabric(tree + "2", "parallelism: {tensor: 8}\n"),
+              HasSubstr(idle + "closed-form prices share uplinks among messages between stages"));
+  EXPECT_EQ(notes_on_fabric(tree + "2", "parallelism: {tensor: 8}\n" + flow), "");
+}
+
+TEST(Scenario, SaysWhereSwitchesAddUpNextToNothing) {
+  const std::string switches = "kind: fat-tree, nodes_per_leaf: 4, sharp: true";
+  const std::string little = "cluster.fabric.sharp: speeds up the norm of the gradients alone";
+  EXPECT_EQ(notes_on_fabric(switches, "parallelism: {tensor: 8}\n"), "");
+  for (const char* const zero : {"1", "3"})
+    EXPECT_THAT(
+        notes_on_fabric(switches, "parallelism: {tensor: 8, zero_stage: " + std::string(zero) + "}\n"),
+        HasSubstr(little));
+  EXPECT_EQ(notes_on_fabric(switches, "parallelism: {tensor: 8, zero_stage: 1, zero_group: 2}\n"), "");
+  EXPECT_EQ(notes_on_fabric(switches, "parallelism: {tensor: 16, zero_stage: 1}\n"), "");  // over two nodes
+  EXPECT_EQ(notes_on_fabric("kind: fat-tree, sharp: false", "parallelism: {tensor: 8, zero_stage: 1}\n"), "");
+}
+
 TEST(Scenario, SaysWhichSharesStayOnTheGpu) {
   EXPECT_THAT(idle_keys("training: {global_batch_size: 16}\n"
                         "offload: {optimizer: 0, activations: 0.5, weights: 0.0}\n"),

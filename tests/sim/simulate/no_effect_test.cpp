@@ -54,6 +54,7 @@ const Alternatives kAlternatives[] = {
     {"training.precision", "bf16", "fp16"},
     {"training.sequence_length", "1024", "2048"},
     {"cluster.fabric.switch_latency", "1 us", "2 us"},
+    {"cluster.fabric.oversubscription", "1", "2"},
 };
 
 struct Case {
@@ -75,6 +76,8 @@ const Case kCases[] = {
       "training.global_batch_size=32"}},
     {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
     {"mixtral-8x7b-64xH100.yaml", {"parallelism.expert=1"}},
+    {"mixtral-8x7b-64xH100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
+    {"llama3-8b-64xA100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
     {"mixtral-8x7b-64xH100.yaml", {"model.experts.capacity_factor=1.25"}},
     // One replica of the dense weights, four of the experts'.
     {"mixtral-8x7b-64xH100.yaml",
