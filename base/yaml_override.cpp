@@ -140,7 +140,9 @@ class Override {
     const bool inside = number && *number >= 0 && static_cast<std::size_t>(*number) < list.items.size();
     if (inside) return &list.items[static_cast<std::size_t>(*number)];
     error(path, fmt::format("is a list of {}: there is no entry {}", list.items.size(), in_quotes(index)),
-          "entries count from 0");
+          number || list.items.empty()
+              ? "entries count from 0"
+              : fmt::format("say of which entry: {}.0.{} is the first one's", path, index));
     return nullptr;
   }
 

@@ -279,6 +279,10 @@ TEST(Override, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(after("a: x", "a.b=1", {}), "--set a.b=1: error: a: is no mapping: it is 'x'");
   EXPECT_EQ(after("a: [1]", "a.1=2", {}),
             "--set a.1=2: error: a: is a list of 1: there is no entry '1'\n  hint: entries count from 0");
+  EXPECT_EQ(
+      after("a: {b: [{c: 1}, {c: 2}]}", "a.b.c=2", {}),
+      "--set a.b.c=2: error: a.b: is a list of 2: there is no entry 'c'\n  hint: say of which entry: a.b.0.c "
+      "is the first one's");
   EXPECT_EQ(after("a: 1", "a..b=2", {}),
             "--set a..b=2: error: a..b: the path has an empty key\n  hint: write path.to.key=value");
   EXPECT_EQ(after("a: 1", "a=", {}),
