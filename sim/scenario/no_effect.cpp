@@ -10,7 +10,9 @@
 #include <utility>
 #include <variant>
 
+#include "base/text.hpp"
 #include "models/expert_exchange.hpp"
+#include "sim/goodput/processes/laws.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
@@ -333,6 +335,45 @@ void listen_to_checkpoints(Listener& listener, const CheckpointSpec& spec) {
                "the times of checkpoints are given");
 }
 
+bool announces(const FailureProcess& process) {
+  const auto* maintenance = std::get_if<Maintenance>(&process.law);
+  return maintenance != nullptr && maintenance->notice > Duration(0);
+}
+
+// Waits of varuna for what never comes.
+void listen_to_announcements(Listener& listener, const FailureSpec& spec) {
+  if (spec.policy.kind != PolicyKind::kVaruna) return;
+  for (const char* key : {"announced_wait", "transient_wait", "notice"})
+    listener.say(std::string("failures.policy.") + key, !spec.policy.throughput.empty(),
+                 "a replay of a table of throughput has no such time");
+  const bool announced = spec.policy.notice > Duration(0) || std::ranges::any_of(spec.processes, announces);
+  listener.say("failures.policy.announced_wait", !announced,
+               "nothing is announced: neither by failures.policy.notice nor by maintenance with a notice");
+}
+
+// Elastic stalls for as long, whenever within it a loss is detected. Wrong results are no loss.
+void listen_to_detection(Listener& listener, const FailureSpec& spec) {
+  if (spec.policy.kind != PolicyKind::kElastic) return;
+  const Duration stall = spec.policy.stall;
+  const auto listen = [&](const std::string& path, Duration detect) {
+    if (detect > stall)
+      listener.warn(path, "more-than-possible",
+                    fmt::format("counts as {} where a replica fails: failures.policy.stall has it in it",
+                                human(stall)));
+  };
+  for (std::size_t i = 0; i < spec.processes.size(); ++i) {
+    const FailureProcess& process = spec.processes[i];
+    if (!breaks_nodes(process.law) && !says_who_is_there(process.law)) continue;
+    if (spec.detect) listen("failures.detect", *spec.detect);
+    for (std::size_t c = 0; !spec.detect && c < process.causes.size(); ++c)
+      for (const std::string& item :
+           {std::string("failures.process"), fmt::format("failures.process.{}", i)}) {
+        listen(item + ".detect", process.causes[c].detect);
+        listen(fmt::format("{}.causes.{}.detect", item, c), process.causes[c].detect);
+      }
+  }
+}
+
 void listen_to_policy(Listener& listener, const Scenario& scenario) {
   const FailureSpec& spec = *scenario.failures;
   const PolicySpec& policy = spec.policy;
@@ -362,6 +403,7 @@ void listen_to_failures(Listener& listener, const Scenario& scenario) {
   const FailureSpec& spec = *scenario.failures;
   listen_to_checkpoints(listener, spec.checkpoint);
   listen_to_policy(listener, scenario);
+  listen_to_announcements(listener, spec);
   listener.say("failures.repair", std::ranges::none_of(spec.processes, needs_repair),
                "no process breaks a node that this repair is for");
   listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,
@@ -375,6 +417,7 @@ void listen_to_failures(Listener& listener, const Scenario& scenario) {
     if (spec.processes.size() == 1)
       listen_to_trace(listener, scenario, spec.processes[i], "failures.process");
   }
+  listen_to_detection(listener, spec);
 }
 
 // Latencies that the graph of the cluster has and prices do not.

@@ -244,6 +244,42 @@ TEST(Failures, SayWhichKeysOfAPolicyHadNoEffect) {
       "failures.detect: had no effect: a replay of a table of throughput takes it from the policy\n");
 }
 
+TEST(Failures, SayWhereVarunaWaitsForNoAnnouncement) {
+  const std::string job = "failures: {policy: {name: varuna, announced_wait: 60 s";
+  EXPECT_EQ(warnings_of(job + "}}\n"),
+            "failures.policy.announced_wait: had no effect: nothing is announced: neither by "
+            "failures.policy.notice nor by maintenance with a notice\n");
+  EXPECT_EQ(warnings_of(job + ", notice: 2 min}}\n"), "");
+  const std::string maintenance =
+      "}, process: [{kind: exponential, rate_per_node_day: 0.01}, {kind: maintenance, period: 24 h, "
+      "duration: "
+      "1 h, notice: ";
+  EXPECT_EQ(warnings_of(job + maintenance + "10 min}]}\n"), "");
+  EXPECT_THAT(warnings_of(job + maintenance + "0 s}]}\n"), HasSubstr("nothing is announced"));
+  EXPECT_THAT(warnings_of(job + ", notice: 2 min, samples_per_step: 128, throughput: {16: 10}}}\n"),
+              AllOf(HasSubstr("announced_wait: had no effect: a replay of a table"),
+                    HasSubstr("notice: had no effect: a replay of a table")));
+}
+
+TEST(Failures, SayWhereElasticDetectsWithinItsStall) {
+  const auto warnings = [](const std::string& keys) {
+    return warnings_of("failures: {policy: {name: elastic, stall: 60 s}, " + keys + "}\n");
+  };
+  const std::string counts = ": counts as 60.0 s where a replica fails: failures.policy.stall has it in it\n";
+  EXPECT_EQ(warnings("detect: 60 s"), "");
+  EXPECT_EQ(warnings("detect: 61 s"), "failures.detect" + counts);
+  EXPECT_EQ(warnings("process: {cause: gpu, detect: 2 min}"), "failures.process.detect" + counts);
+  EXPECT_EQ(warnings("process: [{cause: gpu, detect: 1 s}, {cause: host, detect: 2 min}]"),
+            "failures.process.1.detect" + counts);
+  EXPECT_EQ(warnings("process: {causes: [{name: gpu, share: 0.5, detect: 2 min}, {name: host, share: 0.5}]}"),
+            "failures.process.causes.0.detect" + counts);
+  // Wrong results are found out for as long as that takes.
+  EXPECT_EQ(
+      warnings("process: {kind: silent-corruption, rate_per_node_day: 0.01, discovery: 1 h, detect: 2 min}"),
+      "");
+  EXPECT_EQ(warnings_of("failures: {policy: hot-spares, detect: 1 h}\n"), "");
+}
+
 TEST(Failures, SayWhenATraceHasMoreNodesThanTheCluster) {
   EXPECT_EQ(warnings_of("failures: {process: {kind: trace, file: bamboo_p3_spot}}\n"),
             "failures.process.file: up to 32 nodes are there at once, and the cluster has 16: additions "
