@@ -86,7 +86,7 @@ struct CommandSpec {
   std::span<const std::string_view> examples;
   std::span<const OptionSpec> options;
   int (*run)(const Arguments& arguments, Session& session) = nullptr;
-  std::string_view completes;  // "files" | words separated by spaces
+  std::string_view completes;  // "files" | words separated by spaces, one of them before files
 };
 
 [[nodiscard]] std::span<const CommandSpec> commands();

@@ -32,6 +32,11 @@ bool takes_files(const CommandSpec& command) {
   return command.completes == "files";
 }
 
+// The words of which a command takes one first, and files behind it; empty where it has no such parts.
+std::string_view parts_of(const CommandSpec& command) {
+  return takes_files(command) ? std::string_view() : command.completes;
+}
+
 // Options of one command, its own first.
 template <class Visit>
 void each_option(const CommandSpec& command, const Visit& visit) {
@@ -60,7 +65,8 @@ std::string bash_script() {
   std::string out =
       "# bash completion for stagecraft; made by: stagecraft --print-completion bash\n_stagecraft() {\n";
   out += "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n";
-  out += "  local words= files=\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"";
+  out +=
+      "  local words= files= parts= word\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    words=\"";
   for (const CommandSpec& command : commands()) out += fmt::format("{} ", command.name);
   for (const std::string_view option : kOwnOptions) out += fmt::format("--{} ", option);
   out.back() = '"';
@@ -68,10 +74,17 @@ std::string bash_script() {
   for (const CommandSpec& command : commands()) {
     out += fmt::format("      {}) words=\"", command.name);
     each_option(command, [&](const OptionSpec& option) { out += fmt::format("--{} ", option.name); });
-    if (!takes_files(command)) out += command.completes;
-    out += takes_files(command) ? "\" files=yes;;\n" : "\";;\n";
+    out.back() = '"';
+    if (takes_files(command)) out += " files=yes";
+    if (!parts_of(command).empty()) out += fmt::format(" parts=\"{}\"", parts_of(command));
+    out += ";;\n";
   }
-  out += "    esac\n    case \"$command $prev\" in\n";
+  out +=
+      "    esac\n    if [ -n \"$parts\" ]; then\n"
+      "      for word in \"${COMP_WORDS[@]:2:COMP_CWORD-2}\"; do\n"
+      "        case \" $parts \" in *\" $word \"*) files=yes;; esac\n      done\n"
+      "      [ -n \"$files\" ] || words=\"$words $parts\"\n    fi\n"
+      "    case \"$command $prev\" in\n";
   for (const CommandSpec& command : commands()) out += bash_values(command.name, command.options);
   out += bash_values("*", common_options());
   out += "    esac\n  fi\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; ";
@@ -120,8 +133,8 @@ std::string zsh_script() {
     each_option(command, [&](const OptionSpec& option) { out += " \\\n        " + zsh_option(option); });
     if (takes_files(command))
       out += " \\\n        '*:file:_files'";
-    else if (!command.completes.empty())
-      out += fmt::format(" \\\n        '1:word:({})' '*:file:_files'", command.completes);
+    else if (!parts_of(command).empty())
+      out += fmt::format(" \\\n        '1:word:({})' '*:file:_files'", parts_of(command));
     out += " ;;\n";
   }
   return out +
@@ -150,8 +163,16 @@ std::string fish_option(const std::string& when, const OptionSpec& option) {
   return out + "\n";
 }
 
+// The command is the first word: `schedule import` has the word of another.
+constexpr std::string_view kFishFunctions =
+    "function __stagecraft_command\n    set -l words (commandline -opc)\n"
+    "    test (count $words) -ge 2; and test \"$words[2]\" = $argv[1]\nend\n"
+    "function __stagecraft_part\n    set -l words (commandline -opc)\n    set -e words[1..2]\n"
+    "    for word in $words\n        contains -- $word $argv; and return 0\n    end\n    return 1\nend\n";
+
 std::string fish_script() {
   std::string out = "# fish completion for stagecraft; made by: stagecraft --print-completion fish\n";
+  out += kFishFunctions;
   out += "complete -c stagecraft -f\n";
   for (const CommandSpec& command : commands()) {
     out += fmt::format("complete -c stagecraft -n __fish_use_subcommand -a {} -d {}\n", command.name,
@@ -160,11 +181,15 @@ std::string fish_script() {
   for (const std::string_view option : kOwnOptions)
     out += fmt::format("complete -c stagecraft -n __fish_use_subcommand -l {}\n", option);
   for (const CommandSpec& command : commands()) {
-    const std::string when = fmt::format("__fish_seen_subcommand_from {}", command.name);
-    if (takes_files(command))
+    const std::string when = fmt::format("__stagecraft_command {}", command.name);
+    const std::string part = fmt::format("__stagecraft_part {}", parts_of(command));
+    if (takes_files(command)) {
       out += fmt::format("complete -c stagecraft -n {} -F\n", for_fish(when));
-    else if (!command.completes.empty())
-      out += fmt::format("complete -c stagecraft -n {} -a {}\n", for_fish(when), for_fish(command.completes));
+    } else if (!parts_of(command).empty()) {
+      out += fmt::format("complete -c stagecraft -n {} -a {}\n", for_fish(when + "; and not " + part),
+                         for_fish(parts_of(command)));
+      out += fmt::format("complete -c stagecraft -n {} -F\n", for_fish(when + "; and " + part));
+    }
     each_option(command, [&](const OptionSpec& option) { out += fish_option(when, option); });
   }
   return out;

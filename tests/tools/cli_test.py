@@ -1584,8 +1584,22 @@ class Completion(Case):
         listed = re.search(r"^schedules +(.*(?:\n +.*)*)$", stagecraft("doctor").stdout, re.MULTILINE)[1].split()
         self.assertEqual(listed, self.completed("stagecraft schedule show --schedule "))
 
+    PARTS = {"schedule": ["show", "compare", "check", "export", "import", "search"], "topology": ["show", "check"],
+             "calibrate": ["fit", "plan", "residuals", "show"],
+             "import": ["deepspeed", "hf", "kineto", "megatron", "nccl-tests", "topology"]}
+
     def test_words_and_files(self):
+        for command, parts in self.PARTS.items():
+            self.assertEqual(parts, self.completed(f"stagecraft {command} ")[-len(parts):])
+            self.assertNotIn("README.md", self.completed(f"stagecraft {command} "))
+            self.assertEqual(["README.md"], self.completed(f"stagecraft {command} {parts[0]} READ"))
+            unknown = stagecraft(command, "no-such-part", "no-such-file").stderr
+            self.assertIn("no-such-part", unknown)
+            for part in parts:  # the command knows what is completed
+                self.assertNotIn(unknown.replace("no-such-part", part).splitlines()[0],
+                                 stagecraft(command, part, "no-such-file").stderr)
         self.assertEqual(["show"], self.completed("stagecraft schedule sh"))
+        self.assertEqual(["show"], self.completed("stagecraft schedule --stages 4 sh"))
         self.assertEqual([PIPELINE], self.completed("stagecraft run scenarios/pipel"))
         self.assertEqual([], self.completed("stagecraft run --seed "))
 

@@ -101,6 +101,12 @@ class Fish(unittest.TestCase):
         self.assertEqual(["always", "auto", "never"], sorted(self.completed("stagecraft run --color ")))
         self.assertEqual(["dualpipe", "dualpipe-v"], self.completed("stagecraft schedule show --schedule du"))
         self.assertEqual([PIPELINE], self.completed("stagecraft run scenarios/pipel"))
+        self.assertEqual(["check", "show"], sorted(self.completed("stagecraft topology ")))
+        self.assertEqual([PIPELINE], self.completed("stagecraft topology show scenarios/pipel"))
+        self.assertEqual(["megatron"], self.completed("stagecraft import me"))
+        self.assertEqual(["README.md"], self.completed("stagecraft import topology READ"))
+        self.assertEqual([], self.completed("stagecraft import topology --graph"))  # of the command `topology`
+        self.assertEqual(["--memory-limit"], self.completed("stagecraft schedule import --mem"))
         self.assertEqual(["CITATION.cff"], self.completed("stagecraft run --trace CITA"))
 
 
@@ -142,6 +148,8 @@ class Zsh(unittest.TestCase):
         self.until("always ")
         self.send("\x15stagecraft schedule show --schedule dualp\t-\t")
         self.until("dualpipe-v ")
+        self.send("\x15stagecraft import nccl\t")
+        self.until("nccl-tests ")
 
     def test_files(self):
         self.send("stagecraft run scenarios/pipel\t")
