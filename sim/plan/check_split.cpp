@@ -18,14 +18,6 @@ bool has_dense_layers(const TransformerSpec& model) {
   return model.layers_of(LayerKind::kDense) > 0;
 }
 
-// Heads and feed-forward widths are split over the tensor ranks; key/value heads are split or copied evenly.
-// The vocabulary need not divide: frameworks pad it. Routed experts are split `expert_tensor` ways instead.
-bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
-  return model.heads % tensor == 0 && (!has_dense_layers(model) || model.ffn_hidden % tensor == 0) &&
-         (!model.experts || model.experts->shared_width() % tensor == 0) &&
-         (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
-}
-
 std::string why_tensor_does_not_divide(const TransformerSpec& model, std::int64_t tensor) {
   if (model.heads % tensor != 0)
     return fmt::format("{} does not divide model.heads = {}", tensor, model.heads);
@@ -160,14 +152,28 @@ void check_activations(const TransformerSpec& model, const ParallelSpec& spec, c
 
 }  // namespace
 
-void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+// Heads and feed-forward widths are split over the tensor ranks; key/value heads are split or copied evenly.
+// The vocabulary need not divide: frameworks pad it. Routed experts are split `expert_tensor` ways instead.
+bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
+  return model.heads % tensor == 0 && (!has_dense_layers(model) || model.ffn_hidden % tensor == 0) &&
+         (!model.experts || model.experts->shared_width() % tensor == 0) &&
+         (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
+}
+
+// Names the degrees that leave whole replicas on the GPUs, where there are any; else all that divide the model.
+void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
+                  const Reporter& report) {
   if (tensor_divides(model, spec.tensor)) return;
-  std::vector<std::int64_t> legal;
+  std::vector<std::int64_t> legal, on_gpus;
   const std::int64_t last = std::min(model.heads, kMaxListedTensor);
-  for (std::int64_t t = 1; t <= last && legal.size() < kMaxListed; ++t)
-    if (tensor_divides(model, t)) legal.push_back(t);
+  for (std::int64_t t = 1; t <= last && legal.size() < kMaxListed; ++t) {
+    if (!tensor_divides(model, t)) continue;
+    legal.push_back(t);
+    if (gpus % saturating_product({t, spec.pipeline, spec.context}) == 0) on_gpus.push_back(t);
+  }
+  const bool alone = on_gpus.size() == 1 && legal.size() > 1;
   report.error("parallelism.tensor", "not-divisible", why_tensor_does_not_divide(model, spec.tensor),
-               "use " + any_of(legal));
+               "use " + any_of(on_gpus.empty() ? legal : on_gpus) + (alone ? "; or change the cluster" : ""));
 }
 
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {

@@ -35,7 +35,11 @@ class Reporter {
 [[nodiscard]] std::string degree_product(const ParallelSpec& spec, std::optional<std::int64_t> data);
 
 // Checks that heads, widths, tokens and experts divide over the ranks.
-void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
+// `gpus`: of the cluster, for hints; 0: unknown.
+void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
+                  const Reporter& report);
+// Would heads and widths divide over so many tensor ranks?
+[[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
 // Recompute by operator is defined for the GEMMs of a dense layer with grouped heads and a fused core.
 void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report);

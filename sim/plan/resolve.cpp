@@ -151,8 +151,9 @@ void Resolver::derive_data(std::int64_t gpus) const {
   const bool even = transformer_ != nullptr && spec_.stage_layers.empty();
   const auto pipelines =
       near(spec_.pipeline, [&](std::int64_t p) { return !even || splits_evenly(*transformer_, spec_, p); });
-  const auto tensors = near(
-      spec_.tensor, [&](std::int64_t t) { return transformer_ == nullptr || transformer_->heads % t == 0; });
+  const auto tensors = near(spec_.tensor, [&](std::int64_t t) {
+    return transformer_ == nullptr || tensor_divides(*transformer_, t);
+  });
   std::string hint = "change the cluster";
   if (!pipelines.empty())
     hint = fmt::format("pipeline {} would do; or change the cluster", any_of(pipelines));
@@ -273,11 +274,11 @@ std::optional<ParallelPlan> Resolver::run() {
   check_size();
   check_chunks();
   if (transformer_ != nullptr) {
-    check_tensor(*transformer_, spec_, report_);
+    const std::int64_t gpus = request_.cluster == nullptr ? 0 : request_.cluster->gpu_count();
+    check_tensor(*transformer_, spec_, gpus, report_);
     check_context(*transformer_, request_, report_);
     check_recompute(*transformer_, request_.training, report_);
-    layers_fit_ = check_layers(*transformer_, spec_,
-                               request_.cluster == nullptr ? 0 : request_.cluster->gpu_count(), report_);
+    layers_fit_ = check_layers(*transformer_, spec_, gpus, report_);
   } else {
     check_stage_lists(std::get<StagesSpec>(request_.model));
   }

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -68,7 +69,28 @@ TEST(Resolve, ListsTheTensorSizesThatWouldDo) {
   c.parallelism = {.tensor = 3};
   EXPECT_EQ(message_of(c),
             "case.yaml: error: parallelism.tensor: 3 does not divide model.heads = 8\n"
-            "  hint: use 1, 2, 4 or 8");
+            "  hint: use 1; or change the cluster");
+  c.cluster = cluster_of(2, 2);
+  EXPECT_THAT(render(outcome_of(c).errors.front()), testing::HasSubstr("  hint: use 1, 2 or 4"));
+  c.parallelism.pipeline = 2;
+  EXPECT_THAT(render(outcome_of(c).errors.front()), testing::HasSubstr("  hint: use 1 or 2"));
+  c.parallelism.pipeline = 3;  // which no tensor fits: those of the model
+  EXPECT_THAT(render(outcome_of(c).errors.front()), testing::HasSubstr("  hint: use 1, 2, 4 or 8"));
+}
+
+// 3 and 6 divide the heads and the GPUs, but not the width.
+TEST(Resolve, OffersTensorSizesThatDivideTheWholeModel) {
+  Case c;
+  TransformerSpec model = small_model();
+  model.heads = model.kv_heads = 12;
+  model.ffn_hidden = 20;
+  c.model = model;
+  c.cluster = cluster_of(1, 6);
+  c.parallelism = {.tensor = 4};
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.tensor: tensor 4 × pipeline 1 = 4 does not divide the cluster's 6 "
+            "GPUs\n"
+            "  hint: tensor 2 would do; or change the cluster");
 }
 
 TEST(Resolve, CopiesKeyValueHeadsOnlyEvenly) {
@@ -83,7 +105,7 @@ TEST(Resolve, CopiesKeyValueHeadsOnlyEvenly) {
   EXPECT_EQ(
       message_of(c),
       "case.yaml: error: parallelism.tensor: 6 neither divides model.kv_heads = 4 nor is a multiple of it\n"
-      "  hint: use 1, 2, 4 or 12");
+      "  hint: use 1 or 2");
 }
 
 TEST(Resolve, AcceptsAVocabularyThatDoesNotDivide) {
