@@ -25,7 +25,6 @@ std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::v
   if (files.empty()) throw UsageError("no scenario is named", kExample);
   if (std::find(files.begin(), files.end(), "") != files.end())
     throw UsageError("the name of a scenario is empty", "write the path of a file");
-  refuse_standard_input(arguments);
   std::size_t count = files.size();
   for (const Vary& vary : varied) {
     count *= vary.values.size();
@@ -33,7 +32,7 @@ std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::v
       throw UsageError(fmt::format("more than {} variants", with_thousands(kMostVariants)),
                        "vary fewer paths or values");
   }
-  if (count < 2) throw UsageError("there is nothing to compare", kExample);
+  if (count < 2 && varied.empty()) throw UsageError("there is nothing to compare", kExample);
   return variants_of(files, arguments.all("set"), varied);
 }
 
@@ -89,8 +88,8 @@ int compare_command(const Arguments& arguments, Session& session) {
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
   if (!arguments.has("quiet"))
     print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
-  comparison.outcomes =
-      simulate_variants(comparison.variants, session.data, arguments.integer("jobs", 1, 1, 1'024));
+  comparison.outcomes = simulate_variants(comparison.variants, with_standard_input(arguments, session),
+                                          arguments.integer("jobs", 1, 1, 1'024));
   for (Outcome& outcome : comparison.outcomes)
     for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
       say_vary(*said, comparison.paths);

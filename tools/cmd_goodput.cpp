@@ -74,7 +74,6 @@ GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options,
 GoodputComparison compared(const Arguments& arguments, Session& session) {
   const std::vector<Vary> varied = varied_by(arguments);
   const std::vector<std::string>& files = arguments.words();
-  refuse_standard_input(arguments);
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
@@ -85,7 +84,7 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
                      "vary fewer paths or values, or use a sweep");
   GoodputOptions options = options_of(arguments);
   options.inputs = options.timeline = options.plan = false;
-  Library library(session.data);
+  Library library(with_standard_input(arguments, session));
   for (const Variant& variant : comparison.variants) {
     GoodputOutcome& outcome = comparison.outcomes.emplace_back(outcome_of(variant, options, library));
     if (!outcome.report) continue;

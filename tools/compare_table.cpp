@@ -8,10 +8,12 @@
 #include <functional>
 #include <iterator>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/yaml.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,6 +44,16 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   std::vector<std::string> names;
   for (const std::string& path : paths) names.push_back(path.substr(path.rfind('.') + 1));
   return std::set<std::string>(names.begin(), names.end()).size() == names.size() ? names : paths;
+}
+
+// A name does ("1f1b", "dgx-h100"); a quantity, a list and a yes or no ("2", "80 GiB", "[2, 2]") do not.
+bool speaks_for_itself(std::string_view value) {
+  static constexpr std::string_view kMute[] = {"true", "false", "null", "none"};
+  constexpr std::string_view kUnits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/% ";
+  if (std::ranges::find(kMute, value) != std::end(kMute) || parse_number(value)) return false;
+  const std::size_t digits = std::min(value.find_first_not_of("+-.0123456789"), value.size());
+  if (digits > 0) return value.find_first_not_of(kUnits, digits) != std::string_view::npos;
+  return !value.empty() && kUnits.find(value.front()) != std::string_view::npos;
 }
 
 std::vector<std::string> file_names(const std::vector<Variant>& variants) {
@@ -285,7 +297,8 @@ std::optional<double> Comparison::relative_time(std::size_t variant) const {
   return compared_time(*report, compared()) / compared_time(*first, compared());
 }
 
-VariantNames::VariantNames(const Comparison& comparison) : titles(short_names(comparison.paths)) {
+VariantNames::VariantNames(const Comparison& comparison)
+    : titles(short_names(comparison.paths)), keys(comparison.paths.size()) {
   const std::vector<std::string> files = file_names(comparison.variants);
   if (!files.empty() || titles.empty()) titles.insert(titles.begin(), "scenario");
   for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
@@ -298,7 +311,9 @@ VariantNames::VariantNames(const Comparison& comparison) : titles(short_names(co
 }
 
 std::string VariantNames::spoken(std::size_t variant) const {
-  return join(columns.at(variant), " ");
+  const std::vector<std::string>& words = columns.at(variant);
+  const bool one_key = keys == 1 && words.size() == 1;
+  return one_key && !speaks_for_itself(words[0]) ? titles[0] + " " + words[0] : join(words, " ");
 }
 
 VariantCells cells_of(const Comparison& comparison) {

@@ -32,8 +32,9 @@ struct VariantNames {
   explicit VariantNames(const Comparison& comparison);
   std::vector<std::string> titles;                // "scenario", "schedule"
   std::vector<std::vector<std::string>> columns;  // of each variant, one for each title
+  std::size_t keys = 0;                           // that vary
 
-  [[nodiscard]] std::string spoken(std::size_t variant) const;  // "zb-h1", "2 1"
+  [[nodiscard]] std::string spoken(std::size_t variant) const;  // "zb-h1", "tensor 2"; of several keys "2 1"
 };
 
 // The figures of the variants as cells, the header first; of each column where it stands.

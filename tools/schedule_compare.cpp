@@ -26,9 +26,10 @@ struct Row {
   int chunks = 1;
   std::string refused;  // why there is no more in this row
   std::int64_t makespan = 0, span = 0, ideal = 0;
-  double stages_held = 0;  // activations of whole stages, on the worst rank
-  int copies = 1;          // of the weights
-  bool drains = true;      // or weights are stale, which no time can be weighed against
+  double over_ideal = 0, fraction = 0;  // the bubble, as of `schedule show`
+  double stages_held = 0;               // activations of whole stages, on the worst rank
+  int copies = 1;                       // of the weights
+  bool drains = true;                   // or weights are stale, which no time can be weighed against
   bool fits = true;
 };
 
@@ -65,10 +66,16 @@ Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
   costs = chunk_costs(costs, shape.chunks);
   const Schedule schedule = generate(kind, shape, costs);
   check_pairs(schedule, of_stage);
-  const Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), costs);
-  row.makespan = schedule.flush ? times.makespan : period(schedule, costs);
-  row.span = schedule.flush ? times.span : row.makespan;
-  row.ideal = schedule.flush ? times.ideal() : times.ideal() / 2;
+  Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), costs);
+  if (!schedule.flush) {
+    times.makespan = times.span = period(schedule, costs);
+    for (std::int64_t& work : times.busy) work /= 2;
+  }
+  row.makespan = times.makespan;
+  row.span = times.span;
+  row.ideal = times.ideal();
+  row.over_ideal = times.bubble_over_ideal();
+  row.fraction = times.bubble_fraction();
   row.stages_held = static_cast<double>(std::ranges::max(peak_in_flight(schedule))) / shape.chunks;
   row.fits = limit == 0 || row.stages_held <= limit;
   return row;
@@ -113,10 +120,8 @@ void print_text(const std::vector<Row>& rows, int limit, Session& session) {
              "work ▓ bubble ░"});
   for (const Row& row : rows) {
     if (!row.refused.empty()) continue;
-    const double over =
-        row.ideal == 0 ? 0 : static_cast<double>(row.makespan - row.ideal) / static_cast<double>(row.ideal);
     table.row({row.name + (row.drains ? "" : " *"), std::to_string(row.chunks), time_of(row.makespan),
-               time_of(row.span), percent(over),
+               time_of(row.span), percent(row.over_ideal),
                fmt::format("{:.4g}{}", row.stages_held, row.fits ? "" : " !"), fmt::format("{}x", row.copies),
                bar_of(row, longest)});
   }
@@ -155,6 +160,11 @@ void print_json(const std::vector<Row>& rows, Session& session) {
     json.field("makespan_s", Duration(row.makespan))
         .field("span_s", Duration(row.span))
         .field("ideal_s", Duration(row.ideal))
+        .key("bubble")
+        .begin_object()
+        .field("over_ideal", row.over_ideal)
+        .field("fraction", row.fraction)
+        .end_object()
         .field("stages_held", row.stages_held)
         .field("weight_copies", row.copies)
         .field("fits", row.fits)

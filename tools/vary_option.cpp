@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "base/text_file.hpp"
 
 namespace stagecraft {
 
@@ -56,10 +59,13 @@ std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
   return warnings;
 }
 
-void refuse_standard_input(const Arguments& arguments) {
-  if (std::ranges::find(arguments.words(), "-") != arguments.words().end())
-    throw UsageError("standard input can be read only once, and every variant reads its scenario",
-                     "write the path of a file");
+DataDirectory with_standard_input(const Arguments& arguments, const Session& session) {
+  DataDirectory data = session.data;
+  if (std::ranges::find(arguments.words(), "-") == arguments.words().end()) return data;
+  Diagnostics diagnostics;
+  if (std::optional<std::string> text = load_text_file("-", diagnostics)) data.texts["-"] = *std::move(text);
+  diagnostics.throw_if_errors();
+  return data;
 }
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/study/compare.hpp"
 #include "tools/command_line.hpp"
 
@@ -28,7 +29,8 @@ struct VariedPath {
 [[nodiscard]] std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
                                                          const std::vector<VariedPath>& varied);
 
-// Every variant reads its file: throws UsageError where one of the words is standard input.
-void refuse_standard_input(const Arguments& arguments);
+// Every variant reads its file: the session's data, with what standard input says in place of `-` where that
+// is one of the words. throws ScenarioError where it cannot be read.
+[[nodiscard]] DataDirectory with_standard_input(const Arguments& arguments, const Session& session);
 
 }  // namespace stagecraft

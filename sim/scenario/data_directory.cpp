@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/text_file.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -60,7 +61,7 @@ Diagnostic DataDirectory::missing(std::string_view who) {
 std::optional<YamlNode> DataDirectory::load(const fs::path& file, Diagnostics& diagnostics) const {
   const auto given = texts.find(file.string());
   return given == texts.end() ? load_yaml_file(file, diagnostics)
-                              : parse_yaml(given->second, given->first, diagnostics);
+                              : parse_yaml(given->second, place_name(file), diagnostics);
 }
 
 std::vector<std::string> DataDirectory::names(const std::string& folder) const {
