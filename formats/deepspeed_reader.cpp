@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "formats/input_text.hpp"
 
 namespace stagecraft {
 
@@ -171,9 +172,20 @@ std::optional<bool> truth(std::string_view word) {
   return std::nullopt;
 }
 
-// DeepSpeed compares "8" with numbers, which Python refuses.
-bool is_plain(const YamlNode& node) {
-  return node.kind == YamlNode::Kind::kScalar && !node.quoted;
+// The words of pydantic, and its 1 and 0.
+std::optional<bool> lax_truth(std::string_view word) {
+  static constexpr std::string_view kYes[] = {"true", "yes", "on", "1", "t", "y"};
+  static constexpr std::string_view kNo[] = {"false", "no", "off", "0", "f", "n"};
+  const std::string lower = lower_case(word);
+  if (std::ranges::find(kYes, lower) != std::end(kYes)) return true;
+  if (std::ranges::find(kNo, lower) != std::end(kNo)) return false;
+  return std::nullopt;
+}
+
+// A whole number in quotes has no exponent: pydantic parses digits.
+std::optional<std::int64_t> integer_of(const YamlNode& node) {
+  const bool digits = node.text.find_first_not_of("+-0123456789") == std::string::npos;
+  return node.quoted && !digits ? std::nullopt : parse_integer(node.text);
 }
 
 std::string hint_of(const YamlNode& node) {
@@ -271,11 +283,20 @@ const YamlNode* SettingsReader::get(std::string_view path) {
   return node->kind == YamlNode::Kind::kNull || is_auto(path) ? nullptr : node;
 }
 
+bool SettingsReader::is_lax(std::string_view path) const {
+  return path.starts_with("zero_optimization.") && !is_neox(root_);
+}
+
+// Elsewhere DeepSpeed compares "8" with numbers, which Python refuses.
+bool SettingsReader::may_read(std::string_view path, const YamlNode& node) const {
+  return node.kind == YamlNode::Kind::kScalar && (!node.quoted || is_lax(path));
+}
+
 std::optional<std::int64_t> SettingsReader::integer(std::string_view path, std::int64_t min,
                                                     std::int64_t max) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = is_plain(*node) ? parse_integer(node->text) : std::nullopt;
+  const auto value = may_read(path, *node) ? integer_of(*node) : std::nullopt;
   if (!value)
     error(path, "not-a-number", "a whole number belongs here", hint_of(*node));
   else if (*value < min || *value > max)
@@ -288,7 +309,7 @@ std::optional<std::int64_t> SettingsReader::integer(std::string_view path, std::
 std::optional<double> SettingsReader::number(std::string_view path, double min, double max) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = is_plain(*node) ? parse_number(node->text) : std::nullopt;
+  const auto value = may_read(path, *node) ? parse_number(node->text) : std::nullopt;
   if (value && *value >= min && *value <= max) return value;
   error(path, "out-of-range", fmt::format("a number between {:g} and {:g} belongs here", min, max),
         hint_of(*node));
@@ -298,7 +319,8 @@ std::optional<double> SettingsReader::number(std::string_view path, double min, 
 std::optional<bool> SettingsReader::flag(std::string_view path) {
   const YamlNode* node = get(path);
   if (node == nullptr) return std::nullopt;
-  const auto value = is_plain(*node) ? truth(node->text) : std::nullopt;
+  const auto read = is_lax(path) ? lax_truth : truth;
+  const auto value = may_read(path, *node) ? read(node->text) : std::nullopt;
   if (!value) error(path, "not-a-flag", "true or false belongs here", hint_of(*node));
   return value;
 }

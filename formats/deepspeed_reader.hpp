@@ -53,6 +53,10 @@ class SettingsReader {
   [[nodiscard]] const YamlNode* find(std::string_view path) const;
   void refuse_twins(const YamlNode& map, const std::string& prefix);
   void check_sections(std::string_view path);
+  // Is the section a model of pydantic, which takes "2" for 2 and "yes" for true? GPT-NeoX reads it itself.
+  //   source  deepspeedai/DeepSpeed deepspeed/runtime/zero/config.py (DeepSpeedZeroConfig), config_utils.py.
+  [[nodiscard]] bool is_lax(std::string_view path) const;
+  [[nodiscard]] bool may_read(std::string_view path, const YamlNode& node) const;
   void visit(const YamlNode& map, const std::string& prefix);
   void leftover(const YamlEntry& entry, const std::string& path);
 

@@ -176,13 +176,33 @@ TEST(DeepSpeedImport, RefusesSectionsThatAreNoObjects) {
 TEST(DeepSpeedImport, RefusesNumbersAndFlagsInQuotes) {
   const Import import =
       import_text(R"({"train_batch_size": "8", "bf16": {"enabled": "true"}, "zero_optimization":
-    {"stage": "2", "offload_optimizer": {"device": "cpu", "ratio": "0.5"}}})");
+    {"stage": "two", "overlap_comm": " true", "reduce_bucket_size": "2e8",
+     "offload_optimizer": {"device": "cpu", "ratio": "half"}}})");
   EXPECT_FALSE(import.fragment.has_value());
-  for (const char* what : {"train_batch_size: a whole number", "bf16.enabled: true or false",
-                           "stage: a whole number", "ratio: a number between 0 and 1"})
+  for (const char* what :
+       {"train_batch_size: a whole number", "bf16.enabled: true or false", "stage: a whole number",
+        "overlap_comm: true or false", "bucket_size: a whole number", "ratio: a number between 0 and 1"})
     EXPECT_THAT(
         import.messages,
         Contains(AllOf(HasSubstr(what), HasSubstr("numbers, true and false are written without quotes"))));
+}
+
+// pydantic 2.13 on DeepSpeed's own fields takes all of these.
+TEST(DeepSpeedImport, TakesWhatPydanticTakesInTheZeroSection) {
+  const Import import = import_text(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": "3",
+    "overlap_comm": "No", "reduce_scatter": 1, "reduce_bucket_size": "200000000",
+    "offload_optimizer": {"device": "cpu", "ratio": "5e-1"}}})");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("parallelism.zero_stage"), "3");
+  EXPECT_EQ(import.at("overlap.gradients"), "false");
+  EXPECT_EQ(import.at("options.bucket_parameters"), "200000000");
+  EXPECT_EQ(import.at("offload.optimizer"), "0.5");
+}
+
+TEST(NeoxImport, RefusesNumbersInQuotesEverywhere) {
+  const Import import =
+      import_text("{\"num_layers\": 4, \"zero_optimization\": {\"stage\": \"1\"}}", {}, "job.yml");
+  EXPECT_THAT(import.messages, Contains(HasSubstr("zero_optimization.stage: a whole number belongs here")));
 }
 
 TEST(DeepSpeedImport, RefusesAKeyInTwoSpellings) {
