@@ -1634,10 +1634,8 @@ class Completion(Case):
             self.assertNotIn("README.md", self.completed(f"stagecraft {command} "))
             self.assertEqual(["README.md"], self.completed(f"stagecraft {command} {parts[0]} READ"))
             unknown = stagecraft(command, "no-such-part", "no-such-file").stderr
-            self.assertIn("no-such-part", unknown)
             for part in parts:  # the command knows what is completed
-                self.assertNotIn(unknown.replace("no-such-part", part).splitlines()[0],
-                                 stagecraft(command, part, "no-such-file").stderr)
+                self.assertRegex(unknown, rf"\b{part}\b")
         self.assertEqual(["show"], self.completed("stagecraft schedule sh"))
         self.assertEqual(["show"], self.completed("stagecraft schedule --stages 4 sh"))
         self.assertEqual([PIPELINE], self.completed("stagecraft run scenarios/pipel"))
