@@ -503,11 +503,11 @@ TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
   EXPECT_GT(report.fraction_of_ideal.mean, without);
 }
 
-// System: one of four nodes fails every 22 ms in the mean, and a step takes 9 s.
+// System: one of four nodes fails every 0.2 s in the mean, and a step takes 9 s.
 TEST(PredictGoodput, AdvisesNothingWhereNothingIsTrained) {
   for (const PolicyKind kind : {PolicyKind::kCheckpointRestart, PolicyKind::kElastic}) {
     FailureSpec spec = losing_nodes(kind);
-    spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 1e6};
+    spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 1e5};
     spec.horizon = hours(1);
     spec.repeats = 1;
     const GoodputReport report = predict_goodput(with(spec));
