@@ -434,13 +434,15 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                  "prices know the latencies of the fabric, not of single links; topology show does");
 }
 
-// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see.
+// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see. A ratio of 1, as
+// of most presets, asks for nothing.
 void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster) return;
   constexpr const char* kPath = "cluster.fabric.oversubscription";
   const bool shared = scenario.network.shared();
   const ClusterSpec& cluster = shared ? whole_cluster(scenario) : *scenario.cluster;
   const FabricSpec& fabric = cluster.fabric;
+  if (fabric.oversubscription <= 1) return;
   listener.say(kPath, fabric.kind == FabricKind::kSingleSwitch, "a single switch has no uplinks");
   // On shared links the rails below one group of leaf switches meet above them.
   const bool rails_meet = shared && fabric.kind == FabricKind::kRailOptimized;

@@ -345,6 +345,7 @@ TEST(Scenario, SaysWhereUplinksCarryNothing) {
   const std::string one_leaf = idle + "a leaf has room for 4 nodes, and all of them are on one\n";
   EXPECT_EQ(notes_on_fabric("kind: single-switch, oversubscription: 2", pipeline),
             idle + "a single switch has no uplinks\n");
+  EXPECT_EQ(notes_on_fabric("kind: single-switch, oversubscription: 1", pipeline), "");
   EXPECT_EQ(notes_on_fabric(tree + "4", pipeline), one_leaf);
   EXPECT_EQ(notes_on_fabric(tree + "4", pipeline + flow), one_leaf);
   EXPECT_EQ(notes_on_fabric(rails, pipeline), one_leaf);
