@@ -160,7 +160,7 @@ bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
          (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
 }
 
-// Names the degrees that leave whole replicas on the GPUs, where there are any; else all that divide the model.
+// Names the degrees that leave whole replicas on the GPUs, if there are any; else all that divide the model.
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
                   const Reporter& report) {
   if (tensor_divides(model, spec.tensor)) return;

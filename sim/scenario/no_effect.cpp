@@ -434,8 +434,8 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                  "prices know the latencies of the fabric, not of single links; topology show does");
 }
 
-// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see. A ratio of 1, as
-// of most presets, asks for nothing.
+// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see. A ratio of 1
+// asks for nothing, as in most presets.
 void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster) return;
   constexpr const char* kPath = "cluster.fabric.oversubscription";
