@@ -66,6 +66,10 @@ void Diagnostics::warning(Diagnostic diagnostic) {
   add(std::move(diagnostic));
 }
 
+void Diagnostics::add_all(const Diagnostics& found) {
+  items_.insert(items_.end(), found.items_.begin(), found.items_.end());
+}
+
 bool Diagnostics::has_errors() const {
   return error_count() > 0;
 }

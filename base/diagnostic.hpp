@@ -57,8 +57,9 @@ struct Diagnostic {
 class Diagnostics {
  public:
   void add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
-  void error(Diagnostic diagnostic);    // sets severity, then adds
-  void warning(Diagnostic diagnostic);  // sets severity, then adds
+  void error(Diagnostic diagnostic);       // sets severity, then adds
+  void warning(Diagnostic diagnostic);     // sets severity, then adds
+  void add_all(const Diagnostics& found);  // behind these, in their order
 
   [[nodiscard]] bool has_errors() const;
   [[nodiscard]] std::size_t error_count() const;

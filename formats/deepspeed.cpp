@@ -154,7 +154,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
   }
   if (!root || root->kind != YamlNode::Kind::kMap) {
     const bool yaml = is_yaml(name, as_json);
-    for (const Diagnostic& diagnostic : (yaml ? as_yaml : as_json).items()) diagnostics.add(diagnostic);
+    diagnostics.add_all(yaml ? as_yaml : as_json);
     if (diagnostics.error_count() == before) diagnostics.error(no_configuration(name));
     return std::nullopt;
   }
@@ -166,7 +166,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     diagnostics.error(no_configuration(name));
     return std::nullopt;
   }
-  for (const Diagnostic& diagnostic : found.items()) diagnostics.add(diagnostic);
+  diagnostics.add_all(found);
   if (diagnostics.error_count() != before) return std::nullopt;
   return fragment;
 }

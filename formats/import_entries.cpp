@@ -89,7 +89,7 @@ std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& mod
   Diagnostics found;
   YamlMap map(&tree, "model", where, found);
   const ModelSpec spec = load_model(map);
-  for (const Diagnostic& diagnostic : found.items()) diagnostics.add(diagnostic);
+  diagnostics.add_all(found);
   const auto* transformer = std::get_if<TransformerSpec>(&spec);
   if (found.has_errors() || transformer == nullptr) return std::nullopt;
   const std::int64_t count = parameter_count(*transformer);

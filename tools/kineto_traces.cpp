@@ -40,7 +40,7 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
   const std::size_t before = diagnostics.error_count();
   with_trace_stream(file, diagnostics, [&](std::istream& in) { trace = read_kineto(in, name, here); });
   if (diagnostics.error_count() != before) return std::nullopt;
-  for (const Diagnostic& diagnostic : here.items()) diagnostics.add(diagnostic);
+  diagnostics.add_all(here);
   if (!trace) return std::nullopt;
   std::optional<std::vector<std::int32_t>> steps = measured_steps(*trace, asked, name, diagnostics);
   if (!steps) return std::nullopt;

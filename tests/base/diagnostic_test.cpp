@@ -70,6 +70,18 @@ TEST(Diagnostics, AreSortedByPlaceAndKeepTheOrderOfArrivalThere) {
   EXPECT_EQ(all.error_count(), 2u);
 }
 
+TEST(Diagnostics, AreTakenFromOthersAsTheyCame) {
+  Diagnostics all, others;
+  all.error(at(3, "first"));
+  others.warning(at(2, "second"));
+  others.error(at(1, "third"));
+  all.add_all(others);
+  all.add_all({});
+  Diagnostic second = at(2, "second");
+  second.severity = Severity::kWarning;
+  EXPECT_EQ(all.items(), (std::vector<Diagnostic>{at(3, "first"), second, at(1, "third")}));
+}
+
 TEST(Diagnostics, WarningsAloneThrowNothing) {
   Diagnostics all;
   all.warning(at(1, "w"));
